@@ -1,0 +1,35 @@
+#include "base/fork.h"
+
+#include <stdatomic.h>
+
+struct relock_mutex relock_process_mutex = {.pthread = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_uint generation = 1;
+
+static void prepare(void) RELOCK_ACQUIRES(relock_process_mutex)
+{
+    relock_mutex_lock(&relock_process_mutex);
+}
+
+static void in_parent(void) RELOCK_RELEASES(relock_process_mutex)
+{
+    relock_mutex_unlock(&relock_process_mutex);
+}
+
+static void in_child(void) RELOCK_RELEASES(relock_process_mutex)
+{
+    atomic_fetch_add(&generation, 1);
+    relock_mutex_unlock(&relock_process_mutex);
+}
+
+static void register_handlers(void)
+{
+    (void)pthread_atfork(prepare, in_parent, in_child);
+}
+
+unsigned relock_fork_generation(void)
+{
+    (void)pthread_once(&once, register_handlers);
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}

@@ -1,0 +1,19 @@
+/*
+ * Ident - numbers and names that nobody else has
+ *
+ * Threads: any.
+ */
+#ifndef RELOCK_IDENT_H
+#define RELOCK_IDENT_H
+
+#include <stdint.h>
+
+#define RELOCK_UUID_LEN 36
+
+/* A random UUID (version 4), in lower case. */
+void relock_ident_uuid(char uuid[RELOCK_UUID_LEN + 1]);
+
+/* A random number, to spread what many would else do at one moment. Not for secrets. */
+uint32_t relock_ident_jitter(uint32_t below);
+
+#endif

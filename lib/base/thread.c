@@ -1,0 +1,133 @@
+#include "base/thread.h"
+
+#include "base/clock.h"
+
+#include <relock.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void check(int err)
+{
+    if (err != 0)
+        abort();
+}
+
+void relock_mutex_init(struct relock_mutex *mutex)
+{
+    check(pthread_mutex_init(&mutex->pthread, NULL));
+}
+
+void relock_mutex_deinit(struct relock_mutex *mutex)
+{
+    check(pthread_mutex_destroy(&mutex->pthread));
+}
+
+RELOCK_UNCHECKED void relock_mutex_lock(struct relock_mutex *mutex)
+{
+    check(pthread_mutex_lock(&mutex->pthread));
+}
+
+RELOCK_UNCHECKED void relock_mutex_unlock(struct relock_mutex *mutex)
+{
+    check(pthread_mutex_unlock(&mutex->pthread));
+}
+
+void relock_cond_init(struct relock_cond *cond)
+{
+    pthread_condattr_t attr;
+
+    check(pthread_condattr_init(&attr));
+    check(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC));
+    check(pthread_cond_init(&cond->pthread, &attr));
+    check(pthread_condattr_destroy(&attr));
+}
+
+void relock_cond_deinit(struct relock_cond *cond)
+{
+    check(pthread_cond_destroy(&cond->pthread));
+}
+
+void relock_cond_signal(struct relock_cond *cond)
+{
+    check(pthread_cond_signal(&cond->pthread));
+}
+
+void relock_cond_broadcast(struct relock_cond *cond)
+{
+    check(pthread_cond_broadcast(&cond->pthread));
+}
+
+/* A condition cannot wait on the clock of our deadlines, which counts while suspended. */
+static struct timespec monotonic_after(uint64_t ms)
+{
+    const uint64_t ten_years = UINT64_C(315360000000);
+    struct timespec ts;
+
+    if (ms > ten_years)
+        ms = ten_years;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    ts.tv_sec += (time_t)(ms / 1000);
+    ts.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (ts.tv_nsec >= 1000000000) {
+        ts.tv_sec++;
+        ts.tv_nsec -= 1000000000;
+    }
+    return ts;
+}
+
+bool relock_cond_wait_until(struct relock_cond *cond, struct relock_mutex *mutex,
+                            uint64_t deadline_ms)
+{
+    uint64_t now_ms;
+    struct timespec ts;
+    int err;
+
+    if (deadline_ms == RELOCK_NEVER) {
+        check(pthread_cond_wait(&cond->pthread, &mutex->pthread));
+        return true;
+    }
+    now_ms = relock_clock_now_ms();
+    if (now_ms >= deadline_ms)
+        return false;
+
+    ts = monotonic_after(deadline_ms - now_ms);
+    err = pthread_cond_timedwait(&cond->pthread, &mutex->pthread, &ts);
+    if (err == ETIMEDOUT)
+        return relock_clock_now_ms() < deadline_ms;
+    check(err);
+    return true;
+}
+
+int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+{
+    sigset_t all;
+    sigset_t before;
+    int err;
+
+    sigfillset(&all);
+    check(pthread_sigmask(SIG_SETMASK, &all, &before));
+    err = pthread_create(thread, NULL, run, arg);
+    check(pthread_sigmask(SIG_SETMASK, &before, NULL));
+    if (err != 0)
+        return RELOCK_E_NOMEM;
+
+    /* The name is for people who look at the process; it may be cut. */
+    (void)pthread_setname_np(*thread, name);
+    return RELOCK_OK;
+}
+
+int relock_thread_hold_cancel(void)
+{
+    int before;
+
+    check(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before));
+    return before;
+}
+
+void relock_thread_allow_cancel(int before)
+{
+    check(pthread_setcancelstate(before, NULL));
+}

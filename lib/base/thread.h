@@ -1,0 +1,60 @@
+/*
+ * Thread - mutex, condition variable and thread that cannot fail
+ *
+ * A pthread call that fails here is a bug in this library, so it aborts; the callers have no error
+ * path to write. Starting a thread is the exception: the system may have no room for one.
+ */
+#ifndef RELOCK_THREAD_H
+#define RELOCK_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__clang__)
+#define RELOCK_CAPABILITY __attribute__((capability("mutex")))
+#define RELOCK_ACQUIRES(m) __attribute__((acquire_capability(m)))
+#define RELOCK_RELEASES(m) __attribute__((release_capability(m)))
+#define RELOCK_REQUIRES(m) __attribute__((requires_capability(m)))
+#define RELOCK_UNCHECKED __attribute__((no_thread_safety_analysis))
+#else
+#define RELOCK_CAPABILITY
+#define RELOCK_ACQUIRES(m)
+#define RELOCK_RELEASES(m)
+#define RELOCK_REQUIRES(m)
+#define RELOCK_UNCHECKED
+#endif
+
+struct RELOCK_CAPABILITY relock_mutex {
+    pthread_mutex_t pthread;
+};
+
+struct relock_cond {
+    pthread_cond_t pthread;
+};
+
+void relock_mutex_init(struct relock_mutex *mutex);
+void relock_mutex_deinit(struct relock_mutex *mutex);
+void relock_mutex_lock(struct relock_mutex *mutex) RELOCK_ACQUIRES(*mutex);
+void relock_mutex_unlock(struct relock_mutex *mutex) RELOCK_RELEASES(*mutex);
+
+void relock_cond_init(struct relock_cond *cond);
+void relock_cond_deinit(struct relock_cond *cond);
+void relock_cond_signal(struct relock_cond *cond);
+void relock_cond_broadcast(struct relock_cond *cond);
+
+/* Returns false once `deadline_ms` has passed; may also wake spuriously. */
+bool relock_cond_wait_until(struct relock_cond *cond, struct relock_mutex *mutex,
+                            uint64_t deadline_ms) RELOCK_REQUIRES(*mutex);
+
+/* Starts a thread that no signal of the program interrupts. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
+
+/*
+ * From here to the other, pthread_cancel waits: a thread that is cancelled in the middle of a call
+ * would leave the lock with no one.
+ */
+int relock_thread_hold_cancel(void);
+void relock_thread_allow_cancel(int before);
+
+#endif

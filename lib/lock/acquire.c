@@ -1,0 +1,472 @@
+/*
+ * Taking a lock.
+ *
+ * An owner with levels nests: one command, no waiting. One without joins the queue of the site,
+ * and as its head, and on news, asks Redis. The mutex is given up for each command and each sleep;
+ * whatever is decided is decided with it held, on what is there then.
+ */
+#include "base/clock.h"
+#include "base/status.h"
+#include "lock/holds.h"
+#include "lock/lock.h"
+#include "lock/options.h"
+#include "lock/owner.h"
+#include "lock/request.h"
+#include "lock/subscription.h"
+#include "redis/origin.h"
+#include "redis/reply.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* The holder's lease ends in less than Redis can say: no reason to ask in a loop. */
+#define SHORTEST_WAIT_MS 1
+
+/* One call to relock_acquire. */
+struct acquire {
+    struct relock_lock *lock;
+    struct relock_client *client; /* of the lock, like the site */
+    struct relock_site *site;
+    struct relock_waiter waiter;
+    const struct relock_how *how;
+    uint64_t lease_ms;    /* to ask for */
+    uint64_t deadline_ms; /* of the waiting */
+    bool has_asked;
+    bool has_waited;
+    struct relock_hold *hold; /* what it got, a reference */
+    char why[RELOCK_WHY_MAX]; /* what the log is told of a failure */
+};
+
+static void keep_why(struct acquire *acquire, const char *why)
+{
+    (void)snprintf(acquire->why, sizeof(acquire->why), "%s", why);
+}
+
+/* ---- nesting ------------------------------------------------------------------------------- */
+
+static int take_nested_answer(struct acquire *acquire, struct relock_hold *hold,
+                              const struct relock_request *request, uint64_t sent_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    int64_t ttl_ms;
+
+    if (!relock_hold_is_held(hold))
+        return RELOCK_LOST; /* meanwhile */
+    if (relock_reply_is_nil(request->call.reply)) {
+        hold->count++;
+        hold->renewed = hold->renewed || acquire->how->lease_ms == 0;
+        relock_holds_prolong(acquire->client, hold, sent_ms, acquire->lease_ms);
+        return RELOCK_OK;
+    }
+    if (!relock_request_answer(request, &ttl_ms)) {
+        keep_why(acquire, "an answer that is none");
+        return RELOCK_E_SERVER;
+    }
+    relock_holds_lose(acquire->client, hold, ttl_ms == -2 ? RELOCK_LOST_GONE : RELOCK_LOST_TAKEN,
+                      now_ms);
+    return RELOCK_LOST;
+}
+
+static int nest(struct acquire *acquire, struct relock_hold *hold)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_request request;
+    uint64_t sent_ms;
+    int r;
+
+    relock_holds_check_time(acquire->client, hold, relock_clock_now_ms());
+    if (hold->state == RELOCK_HOLD_LOST)
+        return RELOCK_LOST;
+
+    (void)relock_holds_ref(hold);
+    hold->busy = true;
+    relock_request_lock(&request, acquire->site, hold->number, hold->count + 1, acquire->lease_ms);
+    request.call.debt = &hold->debt;
+    relock_mutex_unlock(&acquire->client->mutex);
+    sent_ms = relock_clock_now_ms();
+    r = relock_request_run(&request, acquire->client);
+    relock_mutex_lock(&acquire->client->mutex);
+    relock_holds_rest(acquire->client, hold);
+
+    if (r == RELOCK_OK)
+        r = take_nested_answer(acquire, hold, &request, sent_ms);
+    else
+        keep_why(acquire, request.call.why);
+    if (r == RELOCK_OK)
+        acquire->hold = relock_holds_ref(hold);
+    relock_call_end(&request.call);
+    relock_holds_unref(acquire->client, hold);
+    return r;
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+/* Not held, and Redis may have it all the same, or have it yet. */
+static int give_back(struct acquire *acquire, struct relock_hold *hold, int result)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
+    relock_site_add_news(acquire->site, false);
+    return result;
+}
+
+static int take_granted(struct acquire *acquire, struct relock_hold *hold,
+                        const struct relock_call *call, uint64_t sent_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    if (call->acked_replicas < acquire->client->options.min_replicas) {
+        keep_why(acquire, "given back");
+        return give_back(acquire, hold, RELOCK_E_REPLICAS);
+    }
+    if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms)) {
+        keep_why(acquire, "granted when its lease was all but over, and given back");
+        return give_back(acquire, hold, RELOCK_E_CONN);
+    }
+    hold->acked_replicas = call->acked_replicas;
+    relock_holds_begin(acquire->client, hold, &acquire->waiter, sent_ms);
+    acquire->hold = relock_holds_ref(hold);
+    return RELOCK_OK;
+}
+
+static int take_refused(struct acquire *acquire, struct relock_hold *hold,
+                        const struct relock_call *call, int64_t ttl_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_site *site = acquire->site;
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (ttl_ms >= 0)
+        site->lease_end_ms = relock_clock_after(now_ms, (uint64_t)ttl_ms + SHORTEST_WAIT_MS);
+    else
+        site->lease_end_ms = ttl_ms == -1 ? RELOCK_NEVER : now_ms + SHORTEST_WAIT_MS;
+
+    /* An attempt before this one went unanswered, and may yet be granted. */
+    if (call->unanswered)
+        relock_holds_settle(acquire->client, hold, now_ms);
+    else
+        relock_holds_end(acquire->client, hold);
+    return RELOCK_BUSY;
+}
+
+static int take_failure(struct acquire *acquire, struct relock_hold *hold,
+                        const struct relock_call *call, uint64_t sent_ms, int result)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    keep_why(acquire, call->why);
+    if (call->unanswered)
+        relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
+    else
+        relock_holds_end(acquire->client, hold);
+    /* This try has taken the news and learned nothing: the next head has the same reason. */
+    relock_site_add_news(acquire->site, false);
+    if (result == RELOCK_E_CONN)
+        relock_site_end_unreached(acquire->site, sent_ms);
+    return result;
+}
+
+static int take_answer(struct acquire *acquire, struct relock_hold *hold, struct relock_call *call,
+                       uint64_t sent_ms) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    int64_t ttl_ms;
+
+    if (relock_reply_is_nil(call->reply))
+        return take_granted(acquire, hold, call, sent_ms);
+    if (relock_reply_integer(call->reply, &ttl_ms))
+        return take_refused(acquire, hold, call, ttl_ms);
+    (void)snprintf(call->why, sizeof(call->why), "an answer that is none");
+    return take_failure(acquire, hold, call, sent_ms, RELOCK_E_SERVER);
+}
+
+/* The head asks Redis. Returns RELOCK_BUSY when another owner has it. */
+static int ask(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_site *site = acquire->site;
+    struct relock_request request;
+    struct relock_hold *hold;
+    uint64_t sent_ms;
+    int r;
+
+    hold = relock_holds_new(acquire->client, site, acquire->waiter.owner);
+    if (!hold)
+        return RELOCK_E_NOMEM;
+    hold->lease_ms = acquire->lease_ms;
+    site->news = false;
+    acquire->has_asked = true;
+    relock_request_lock(&request, site, hold->number, 1, acquire->lease_ms);
+    request.call.debt = &hold->debt;
+    request.call.min_replicas = acquire->client->options.min_replicas;
+    request.call.replica_timeout_ms = acquire->client->options.replica_timeout_ms;
+
+    relock_mutex_unlock(&acquire->client->mutex);
+    sent_ms = relock_clock_now_ms();
+    r = relock_request_run(&request, acquire->client);
+    relock_mutex_lock(&acquire->client->mutex);
+
+    site->asked_ms = relock_clock_now_ms();
+    if (r == RELOCK_OK)
+        r = take_answer(acquire, hold, &request.call, sent_ms);
+    else
+        r = take_failure(acquire, hold, &request.call, sent_ms, r);
+    relock_call_end(&request.call);
+    return r;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static bool is_one_try(const struct acquire *acquire)
+{
+    return acquire->how->wait_ms <= 0;
+}
+
+static int end_of_wait(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    switch (acquire->waiter.end) {
+    case RELOCK_WAITER_GRANTED: /* beats a deadline or a cancel that comes at the same moment */
+        acquire->hold = acquire->waiter.hold;
+        return RELOCK_OK;
+    case RELOCK_WAITER_STARTS_ANEW:
+        return RELOCK_AGAIN;
+    case RELOCK_WAITER_UNREACHED:
+        keep_why(acquire, "it was away for as long as a wait may miss it");
+        return RELOCK_E_CONN;
+    case RELOCK_WAITER_WAITS:
+        break;
+    }
+    if (acquire->client->guarded.shut_down)
+        return RELOCK_E_CLOSED;
+    if (relock_cancel_is_fired(acquire->how->cancel))
+        return RELOCK_CANCELLED;
+    return RELOCK_BUSY;
+}
+
+/* Sleeps until there is something to look at, or the time has come for the head to ask again. */
+static void sleep_in_queue(struct acquire *acquire, uint64_t now_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_site *site = acquire->site;
+    struct relock_stats *stats = &acquire->client->guarded.stats;
+    bool is_head = site->queue == &acquire->waiter && !site->holder;
+    uint64_t until_ms = acquire->deadline_ms;
+    uint64_t recheck_ms = RELOCK_NEVER;
+
+    if (is_head)
+        recheck_ms = relock_site_recheck_at(site, acquire->client->options.recheck_ms);
+    if (recheck_ms <= now_ms) {
+        if (recheck_ms != site->lease_end_ms)
+            stats->rechecks++;
+        relock_site_add_news(site, false);
+        return;
+    }
+    if (recheck_ms < until_ms)
+        until_ms = recheck_ms;
+    acquire->has_waited = true;
+    if (is_head)
+        stats->waits++;
+
+    relock_mutex_unlock(&acquire->client->mutex);
+    (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
+    relock_mutex_lock(&acquire->client->mutex);
+
+    if (is_head && site->news && site->news_is_message)
+        stats->wakes++;
+}
+
+static int wait_turn(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    for (;;) {
+        uint64_t now_ms = relock_clock_now_ms();
+        int r = end_of_wait(acquire);
+        bool may_ask;
+
+        if (r != RELOCK_BUSY)
+            return r;
+        may_ask = relock_site_may_ask(acquire->site, &acquire->waiter);
+        /* However short the time, whoever may ask does so once. */
+        if (now_ms >= acquire->deadline_ms && (acquire->has_asked || !may_ask))
+            return RELOCK_TIMEOUT;
+        if (!may_ask) {
+            sleep_in_queue(acquire, now_ms);
+            continue;
+        }
+        r = ask(acquire);
+        if (r != RELOCK_BUSY || is_one_try(acquire))
+            return r;
+        relock_subscription_want(acquire->client, acquire->site);
+    }
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* Leaves the queue without the lock. */
+static void leave_queue(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_site *site = acquire->site;
+
+    /* It was refused, and nobody listens: whoever came meanwhile begins at the beginning. */
+    if (is_one_try(acquire) && acquire->has_asked && !site->subscribed)
+        relock_site_add_news(site, false);
+    relock_site_leave(site, &acquire->waiter);
+    relock_subscription_idle(acquire->client, site);
+}
+
+static int take_first_level(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_site *site = acquire->site;
+    int r;
+
+    acquire->waiter.end = RELOCK_WAITER_WAITS;
+    r = end_of_wait(acquire);
+    if (r != RELOCK_BUSY)
+        return r;
+    if (is_one_try(acquire) && (site->holder || site->queue)) {
+        acquire->client->guarded.stats.contended++;
+        return RELOCK_BUSY;
+    }
+
+    acquire->waiter.joined_ms = relock_clock_now_ms();
+    relock_site_join(site, &acquire->waiter);
+    acquire->client->guarded.stats.waiters++;
+    r = wait_turn(acquire);
+    acquire->client->guarded.stats.waiters--;
+    if (acquire->has_waited || r == RELOCK_BUSY)
+        acquire->client->guarded.stats.contended++;
+    if (r != RELOCK_OK)
+        leave_queue(acquire);
+    return r;
+}
+
+static int take(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    int r;
+
+    do {
+        struct relock_hold *hold = relock_site_find(acquire->site, acquire->waiter.owner);
+
+        if (!hold) {
+            r = take_first_level(acquire);
+        } else if (!hold->busy) {
+            return nest(acquire, hold);
+        } else {
+            /* Another thread acts for the same owner: one thing at a time. */
+            (void)relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex,
+                                         RELOCK_NEVER);
+            r = RELOCK_AGAIN;
+        }
+    } while (r == RELOCK_AGAIN);
+    if (r == RELOCK_OK)
+        relock_owner_count(acquire->waiter.owner, 1);
+    return r;
+}
+
+static void begin(struct acquire *acquire, struct relock_lock *lock, const struct relock_how *how)
+{
+    const struct relock_options *options = &lock->client->options;
+    uint64_t now_ms = relock_clock_now_ms();
+
+    acquire->lock = lock;
+    acquire->client = lock->client;
+    acquire->site = lock->site;
+    acquire->how = how;
+    acquire->lease_ms = how->lease_ms > 0 ? how->lease_ms : options->watchdog_timeout_ms;
+    acquire->deadline_ms = now_ms;
+    if (how->wait_ms == RELOCK_FOREVER)
+        acquire->deadline_ms = RELOCK_NEVER;
+    else if (how->wait_ms > 0)
+        acquire->deadline_ms = relock_clock_after(now_ms, (uint64_t)how->wait_ms);
+    acquire->has_asked = false;
+    acquire->has_waited = false;
+    acquire->hold = NULL;
+    acquire->why[0] = '\0';
+
+    acquire->waiter = (struct relock_waiter){
+        .renewed = how->lease_ms == 0,
+        .on_lost = how->on_lost ? how->on_lost : options->on_lost,
+        .arg = how->on_lost ? how->arg : options->arg,
+    };
+    acquire->waiter.owner = relock_owner_resolve(how->owner, &acquire->waiter.named);
+    relock_gate_init(&acquire->waiter.gate);
+    relock_cancel_watch(&acquire->waiter.cancel_wait, how->cancel, &acquire->waiter.gate);
+}
+
+static void end(struct acquire *acquire)
+{
+    relock_cancel_unwatch(&acquire->waiter.cancel_wait);
+    relock_gate_deinit(&acquire->waiter.gate);
+}
+
+static bool is_answer(int result)
+{
+    return result > RELOCK_E_NOMEM || result == RELOCK_E_CLOSED;
+}
+
+/* Says how it ended: to the caller what it holds, to the log what stood in the way. */
+static void report(struct acquire *acquire, int result, struct relock_grant *grant)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+
+    if (result == RELOCK_OK) {
+        relock_hold_report(acquire->hold, relock_clock_now_ms(), grant);
+        relock_holds_unref(acquire->client, acquire->hold);
+    } else if (!is_answer(result)) {
+        relock_mutex_unlock(&acquire->client->mutex);
+        relock_lock_log(acquire->lock, acquire->waiter.owner, "not acquired", result, acquire->why);
+        relock_mutex_lock(&acquire->client->mutex);
+    }
+}
+
+static int check_how(const struct relock_how *how)
+{
+    if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)) ||
+        how->lease_ms > RELOCK_TEN_YEARS_MS)
+        return RELOCK_E_INVALID;
+    return RELOCK_OK;
+}
+
+RELOCK_UNCHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
+                                    struct relock_grant *grant)
+{
+    static const struct relock_how one_try;
+    struct relock_grant none;
+    struct relock_visit visit;
+    struct acquire acquire;
+    int r;
+
+    if (!grant)
+        grant = &none;
+    *grant = (struct relock_grant){0};
+    if (!how)
+        how = &one_try;
+    r = lock ? check_how(how) : RELOCK_E_INVALID;
+    if (r < 0)
+        return r;
+
+    begin(&acquire, lock, how);
+    r = relock_client_enter(lock->client, true, &visit);
+    if (r == RELOCK_OK) {
+        r = take(&acquire);
+        report(&acquire, r, grant);
+        relock_client_leave(lock->client, &visit);
+    }
+    end(&acquire);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_lock(struct relock_lock *lock)
+{
+    return relock_acquire(lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER}, NULL);
+}
+
+int relock_trylock(struct relock_lock *lock)
+{
+    return relock_acquire(lock, NULL, NULL);
+}
+
+int relock_timedlock(struct relock_lock *lock, int64_t wait_ms)
+{
+    int r = relock_acquire(lock, &(struct relock_how){.wait_ms = wait_ms}, NULL);
+
+    /* One name for one thing: who asked for a time limit is told that it is over. */
+    return r == RELOCK_BUSY ? RELOCK_TIMEOUT : r;
+}

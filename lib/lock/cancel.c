@@ -1,0 +1,88 @@
+#include "lock/cancel.h"
+
+#include "base/fork.h"
+#include "base/hash.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct relock_cancel {
+    atomic_bool fired;
+    struct {
+        struct relock_cancel_wait *waits;
+        unsigned generation; /* of the process whose waits these are */
+    } guarded;               /* by the process mutex */
+};
+
+int relock_cancel_new(struct relock_cancel **cancel)
+{
+    struct relock_cancel *new;
+
+    if (!cancel)
+        return RELOCK_E_INVALID;
+    new = calloc(1, sizeof(*new));
+    if (!new)
+        return RELOCK_E_NOMEM;
+    atomic_init(&new->fired, false);
+    new->guarded.generation = relock_fork_generation();
+    *cancel = new;
+    return RELOCK_OK;
+}
+
+/* A forked child has none of the threads that wait. */
+static void forget_parents_waits(struct relock_cancel *cancel)
+{
+    unsigned generation = relock_fork_generation();
+
+    if (cancel->guarded.generation == generation)
+        return;
+    cancel->guarded.waits = NULL;
+    cancel->guarded.generation = generation;
+}
+
+void relock_cancel_fire(struct relock_cancel *cancel)
+{
+    struct relock_cancel_wait *at;
+
+    if (!cancel)
+        return;
+    relock_mutex_lock(&relock_process_mutex);
+    forget_parents_waits(cancel);
+    atomic_store(&cancel->fired, true);
+    DL_FOREACH(cancel->guarded.waits, at)
+    relock_gate_open(at->gate);
+    relock_mutex_unlock(&relock_process_mutex);
+}
+
+struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel)
+{
+    free(cancel);
+    return NULL;
+}
+
+void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
+                         struct relock_gate *gate)
+{
+    wait->cancel = cancel;
+    wait->gate = gate;
+    if (!cancel)
+        return;
+    relock_mutex_lock(&relock_process_mutex);
+    forget_parents_waits(cancel);
+    DL_APPEND(cancel->guarded.waits, wait);
+    relock_mutex_unlock(&relock_process_mutex);
+}
+
+void relock_cancel_unwatch(struct relock_cancel_wait *wait)
+{
+    if (!wait->cancel)
+        return;
+    relock_mutex_lock(&relock_process_mutex);
+    DL_DELETE(wait->cancel->guarded.waits, wait);
+    relock_mutex_unlock(&relock_process_mutex);
+}
+
+bool relock_cancel_is_fired(const struct relock_cancel *cancel)
+{
+    return cancel && atomic_load(&cancel->fired);
+}

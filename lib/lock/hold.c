@@ -1,0 +1,73 @@
+#include "lock/hold.h"
+
+#include "base/clock.h"
+
+/* A clock may run faster here than there, and Redis counts in whole milliseconds. */
+#define DRIFT_PART 100
+#define DRIFT_MS 2
+
+#define RETRY_PART 20
+#define RETRY_MIN_MS 10
+#define RETRY_MAX_MS 500
+
+uint64_t relock_hold_valid_until(uint64_t sent_ms, uint64_t lease_ms)
+{
+    uint64_t drift_ms = (lease_ms / DRIFT_PART) + DRIFT_MS;
+
+    return lease_ms > drift_ms ? relock_clock_after(sent_ms, lease_ms - drift_ms) : sent_ms;
+}
+
+uint64_t relock_hold_renewal_ms(uint64_t lease_ms)
+{
+    return lease_ms / 3;
+}
+
+uint64_t relock_hold_retry_ms(uint64_t lease_ms)
+{
+    uint64_t ms = lease_ms / RETRY_PART;
+
+    if (ms < RETRY_MIN_MS)
+        return RETRY_MIN_MS;
+    return ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS;
+}
+
+bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms)
+{
+    return hold->renewed && now_ms < hold->cap_ms;
+}
+
+bool relock_hold_is_held(const struct relock_hold *hold)
+{
+    return hold->state == RELOCK_HOLD_HELD || hold->state == RELOCK_HOLD_SUSPECT;
+}
+
+bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms)
+{
+    return relock_hold_is_held(hold) && now_ms < hold->valid_until_ms;
+}
+
+uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
+{
+    if (!relock_hold_is_renewed(hold, now_ms) || hold->in_flight ||
+        hold->renew_at_ms > hold->valid_until_ms)
+        return hold->valid_until_ms;
+    return hold->renew_at_ms;
+}
+
+int relock_hold_expiry_reason(const struct relock_hold *hold)
+{
+    return hold->renewed && hold->cap_ms <= hold->valid_until_ms ? RELOCK_LOST_CAPPED
+                                                                 : RELOCK_LOST_EXPIRED;
+}
+
+void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct relock_grant *grant)
+{
+    bool certain = relock_hold_is_certain(hold, now_ms);
+
+    *grant = (struct relock_grant){
+        .owner = hold->owner,
+        .valid_ms = certain ? hold->valid_until_ms - now_ms : 0,
+        .hold_count = hold->count,
+        .acked_replicas = hold->acked_replicas,
+    };
+}

@@ -1,0 +1,94 @@
+/*
+ * Hold - what one owner has of one lock, from its first level to its last
+ *
+ * A hold has a number of its own, and that is its field in Redis. So nothing that was meant for an
+ * older hold, a late renewal or a repeated unlock, ever meets a newer one. The count here is the
+ * truth; Redis is told it with each command.
+ *
+ * How long a hold is certain is reckoned from before the command that got it was sent, less a
+ * drift: it ends here before it can end in Redis.
+ *
+ * Threads: guarded by the mutex of the client, but for what is said otherwise.
+ */
+#ifndef RELOCK_HOLD_H
+#define RELOCK_HOLD_H
+
+#include "base/timer.h"
+
+#include <relock.h>
+
+struct relock_site;
+struct relock_origin;
+
+enum relock_hold_state {
+    RELOCK_HOLD_HELD,     /* certain until `valid_until_ms` */
+    RELOCK_HOLD_SUSPECT,  /* the same, and the last renewal was not granted */
+    RELOCK_HOLD_LOST,     /* over; its owner has still to give its levels up */
+    RELOCK_HOLD_LEAVING,  /* its last level is given up, and Redis is being told */
+    RELOCK_HOLD_SETTLING, /* nobody's; the I/O thread sees to it that Redis knows */
+    RELOCK_HOLD_ENDED,    /* kept only for who still refers to it */
+};
+
+struct relock_hold {
+    struct relock_site *site; /* a reference; constant */
+    uint64_t number;          /* constant */
+    unsigned refs;
+    enum relock_hold_state state;
+
+    uint64_t owner;
+    unsigned count;          /* levels */
+    unsigned acked_replicas; /* of the acquire */
+    bool busy;               /* a command of its owner is under way: the next one waits */
+    bool renewed;            /* some level asked for it */
+    uint64_t lease_ms;       /* the longest that was asked of Redis */
+    uint64_t valid_until_ms;
+    uint64_t cap_ms; /* renewed until then */
+
+    struct relock_timer timer;
+    uint64_t renew_at_ms; /* when a renewal, or the settling, is due */
+    bool in_flight;       /* a command of the I/O thread is under way */
+    uint64_t sent_ms;     /* since then */
+
+    int lost_reason; /* RELOCK_LOST_*, when lost */
+    bool to_be_told; /* stands in the list of losses that the I/O thread will tell */
+    bool telling;    /* it is telling it */
+    relock_lost_fn *on_lost;
+    void *arg;
+
+    /* Of whoever made it busy, is leaving with it or settles it: one thread at a time. */
+    struct relock_origin *debt;
+
+    struct relock_hold *next, *prev;               /* of this site, with levels */
+    struct relock_hold *client_next, *client_prev; /* of this client */
+    struct relock_hold *loss_next, *loss_prev;     /* losses to be told */
+};
+
+/* Until when a lease that was asked for at `sent_ms` is certain. */
+uint64_t relock_hold_valid_until(uint64_t sent_ms, uint64_t lease_ms);
+
+/* How often a lease is renewed. */
+uint64_t relock_hold_renewal_ms(uint64_t lease_ms);
+
+/* How soon a renewal that was not granted is tried again. */
+uint64_t relock_hold_retry_ms(uint64_t lease_ms);
+
+/* Whether the watchdog renews it at that time. */
+bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
+
+/* Held, as far as is known: neither lost nor given up. */
+bool relock_hold_is_held(const struct relock_hold *hold);
+
+/* Held, and that is certain. */
+bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms);
+
+/* When the watchdog has to look at a hold that is held. */
+uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms);
+
+/* Why it is lost when its time has run out. */
+int relock_hold_expiry_reason(const struct relock_hold *hold);
+
+/* What a caller is told of it. */
+void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms,
+                        struct relock_grant *grant);
+
+#endif

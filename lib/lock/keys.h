@@ -1,0 +1,36 @@
+/*
+ * Keys - what a lock is called in Redis, as Redisson calls it
+ *
+ * Threads: any.
+ */
+#ifndef RELOCK_KEYS_H
+#define RELOCK_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RELOCK_NAME_MAX 4096
+#define RELOCK_FIELD_MAX 64
+#define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32)
+
+/* The message that says "free". */
+#define RELOCK_MESSAGE_FREE "0"
+
+/* An owner's number times this, plus a serial, is the number of a hold. */
+#define RELOCK_SERIALS UINT64_C(1000000000)
+
+/* So many owners fit into what Redisson reads as a number. */
+#define RELOCK_OWNERS ((uint64_t)INT64_MAX / RELOCK_SERIALS)
+
+/* Whether a lock can be called that; its length. */
+bool relock_keys_name(const char *name, size_t *len);
+
+/* Each writes a text with its NUL and returns its length. */
+size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number);
+size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *name, size_t len);
+
+/* The number of the hold that is the `serial`th of its client: that alone makes it the only one. */
+uint64_t relock_keys_number(uint64_t owner, uint64_t serial);
+
+#endif

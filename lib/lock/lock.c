@@ -1,0 +1,84 @@
+#include "lock/lock.h"
+
+#include "base/fork.h"
+#include "lock/keys.h"
+
+#include <stdlib.h>
+
+RELOCK_UNCHECKED int relock_lock_new(struct relock_client *client, const char *name,
+                                     struct relock_lock **lock)
+{
+    struct relock_visit visit;
+    struct relock_lock *new;
+    size_t len;
+    int r;
+
+    if (!client || !lock || !relock_keys_name(name, &len))
+        return RELOCK_E_INVALID;
+    new = calloc(1, sizeof(*new));
+    if (!new)
+        return RELOCK_E_NOMEM;
+    r = relock_client_enter(client, false, &visit);
+    if (r < 0) {
+        free(new);
+        return r;
+    }
+    new->client = client;
+    new->site = relock_client_site(client, name, len);
+    if (new->site) {
+        new->site->n_handles++;
+        client->guarded.refs++;
+    }
+    relock_client_leave(client, &visit);
+    if (!new->site) {
+        free(new);
+        return RELOCK_E_NOMEM;
+    }
+    *lock = new;
+    return RELOCK_OK;
+}
+
+struct relock_lock *relock_lock_free(struct relock_lock *lock)
+{
+    struct relock_client *client;
+    bool is_held;
+
+    if (!lock)
+        return NULL;
+    client = lock->client;
+    if (client->generation != relock_fork_generation()) {
+        free(lock);
+        return NULL;
+    }
+    relock_mutex_lock(&client->mutex);
+    is_held = --lock->site->n_handles == 0 && lock->site->holds;
+    relock_mutex_unlock(&client->mutex);
+    if (is_held)
+        relock_lock_log(lock, 0, "its last handle was freed while it is held here", 0, "");
+
+    relock_mutex_lock(&client->mutex);
+    relock_client_unref_site(client, lock->site);
+    relock_client_unref(client);
+    free(lock);
+    return NULL;
+}
+
+const char *relock_lock_name(const struct relock_lock *lock)
+{
+    return lock ? lock->site->name : "";
+}
+
+void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
+                     const char *why)
+{
+    char name[RELOCK_LOG_NAME_MAX];
+    const struct relock_log *log = &lock->client->log;
+
+    (void)relock_log_name(lock->site->name, name);
+    if (owner == 0)
+        relock_log_write(log, RELOCK_LOG_WARNING, "%s: %s", name, what);
+    else
+        relock_log_write(log, RELOCK_LOG_WARNING, "%s: owner %llu: %s: %s%s%s", name,
+                         (unsigned long long)owner, what, relock_strerror(result), *why ? ": " : "",
+                         why);
+}

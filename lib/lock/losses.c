@@ -1,0 +1,70 @@
+#include "lock/losses.h"
+
+#include "base/callback.h"
+#include "base/clock.h"
+#include "lock/holds.h"
+
+const char *relock_losses_reason(int reason)
+{
+    switch (reason) {
+    case RELOCK_LOST_EXPIRED:
+        return "its lease ran out";
+    case RELOCK_LOST_GONE:
+        return "Redis does not have it any more";
+    case RELOCK_LOST_TAKEN:
+        return "another owner has it";
+    case RELOCK_LOST_CAPPED:
+        return "max_hold_ms was reached";
+    default:
+        return "unknown reason";
+    }
+}
+
+static void tell(const struct relock_client *client, const struct relock_lost *what,
+                 relock_lost_fn *on_lost, void *arg)
+{
+    char name[RELOCK_LOG_NAME_MAX];
+
+    relock_log_write(&client->log, RELOCK_LOG_WARNING, "%s: owner %llu lost the lock: %s",
+                     relock_log_name(what->name, name), (unsigned long long)what->owner,
+                     relock_losses_reason(what->reason));
+    if (!on_lost)
+        return;
+    relock_callback_enter();
+    on_lost(what, arg);
+    relock_callback_leave();
+}
+
+void relock_losses_tell(struct relock_client *client)
+{
+    struct relock_hold *hold;
+
+    while ((hold = client->guarded.losses)) {
+        struct relock_lost what = {
+            .name = hold->site->name,
+            .owner = hold->owner,
+            .reason = hold->lost_reason,
+            .hold_count = hold->count,
+        };
+        relock_lost_fn *on_lost = hold->on_lost;
+        void *arg = hold->arg;
+
+        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
+        hold->to_be_told = false;
+        hold->telling = true;
+        relock_mutex_unlock(&client->mutex);
+        tell(client, &what, on_lost, arg);
+        relock_mutex_lock(&client->mutex);
+        hold->telling = false;
+        relock_cond_broadcast(&client->changed);
+        relock_holds_unref(client, hold);
+    }
+}
+
+void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
+{
+    if (relock_callback_is_inside())
+        return;
+    while (hold->telling)
+        (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
+}

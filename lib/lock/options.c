@@ -1,0 +1,105 @@
+#include "lock/options.h"
+
+#include <string.h>
+
+#define DEFAULT_URL "redis://127.0.0.1:6379"
+#define WATCHDOG_MIN_MS 30
+#define MAX_CONNECTIONS 1024
+
+bool relock_options_unused(const uint64_t *reserved, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (reserved[i] != 0)
+            return false;
+    return true;
+}
+
+void relock_options_log(const struct relock_options *given, struct relock_log *log)
+{
+    *log = (struct relock_log){.level = RELOCK_LOG_INFO};
+    if (!given)
+        return;
+    if (given->log_level > 0)
+        log->level = given->log_level;
+    log->sink = given->on_log;
+    log->arg = given->arg;
+}
+
+static int refuse(const struct relock_log *log, int result, const char *what)
+{
+    relock_log_write(log, RELOCK_LOG_ERROR, "the options cannot be used: %s", what);
+    return result;
+}
+
+static void default_to(uint64_t *ms, uint64_t value)
+{
+    if (*ms == 0)
+        *ms = value;
+}
+
+static void set_defaults(struct relock_options *options)
+{
+    if (!options->url)
+        options->url = DEFAULT_URL;
+    default_to(&options->watchdog_timeout_ms, 30000);
+    default_to(&options->connect_timeout_ms, 1000);
+    default_to(&options->command_timeout_ms, 3000);
+    default_to(&options->recheck_ms, 5000);
+    default_to(&options->handoff_ms, 10);
+    default_to(&options->replica_timeout_ms, 1000);
+    if (options->connections == 0)
+        options->connections = 4;
+    if (options->log_level == 0)
+        options->log_level = RELOCK_LOG_INFO;
+}
+
+static bool are_times_sane(const struct relock_options *options)
+{
+    const uint64_t times[] = {
+        options->watchdog_timeout_ms, options->connect_timeout_ms, options->command_timeout_ms,
+        options->recheck_ms,          options->handoff_ms,         options->replica_timeout_ms,
+        options->max_hold_ms,
+    };
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
+        if (times[i] > RELOCK_TEN_YEARS_MS)
+            return false;
+    return true;
+}
+
+/* What CLIENT SETNAME takes, and a person can read in CLIENT LIST. */
+static bool is_plain(const char *name)
+{
+    if (*name == '\0')
+        return false;
+    for (; *name; name++)
+        if (*name <= ' ' || *name > '~')
+            return false;
+    return true;
+}
+
+int relock_options_read(struct relock_options *options, const struct relock_options *given,
+                        const struct relock_log *log)
+{
+    *options = given ? *given : (struct relock_options){0};
+    set_defaults(options);
+
+    if (!relock_options_unused(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
+        return refuse(log, RELOCK_E_INVALID, "reserved is not 0");
+    if (options->flags & ~RELOCK_LAZY)
+        return refuse(log, RELOCK_E_INVALID, "flags has a flag that this version does not know");
+    if (options->log_level < RELOCK_LOG_ERROR || options->log_level > RELOCK_LOG_DEBUG)
+        return refuse(log, RELOCK_E_INVALID, "log_level is not RELOCK_LOG_*");
+    if (!are_times_sane(options))
+        return refuse(log, RELOCK_E_INVALID, "a time is beyond ten years");
+    if (options->watchdog_timeout_ms < WATCHDOG_MIN_MS)
+        return refuse(log, RELOCK_E_INVALID, "watchdog_timeout_ms is below 30");
+    if (options->connections > MAX_CONNECTIONS)
+        return refuse(log, RELOCK_E_INVALID, "connections is above 1024");
+    if (options->client_name && !is_plain(options->client_name))
+        return refuse(log, RELOCK_E_INVALID, "client_name is empty or has blanks");
+    if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
+        options->tls_server_name)
+        return refuse(log, RELOCK_E_UNSUPPORTED, "this build has no TLS");
+    return RELOCK_OK;
+}

@@ -1,0 +1,68 @@
+#include "lock/owner.h"
+
+#include "lock/client.h"
+
+#include <relock.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static _Thread_local struct {
+    uint64_t number; /* 0 until it is asked for */
+    int n_holds;     /* taken for its own number by the thread itself, less those given up */
+} self;
+
+/* Some thread took a hold for the number of another: then no count above is the whole truth. */
+static atomic_bool has_proxies;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t thread_end;
+
+static void on_thread_end(void *arg)
+{
+    (void)arg;
+    if (self.n_holds > 0 || atomic_load(&has_proxies))
+        relock_client_end_owner(self.number);
+    self.n_holds = 0;
+}
+
+static void make_key(void)
+{
+    (void)pthread_key_create(&thread_end, on_thread_end);
+}
+
+uint64_t relock_owner_self(void)
+{
+    static atomic_uint_fast64_t last;
+
+    if (self.number == 0) {
+        (void)pthread_once(&once, make_key);
+        self.number = atomic_fetch_add(&last, 1) + 1;
+    }
+    return self.number;
+}
+
+uint64_t relock_owner_new(void)
+{
+    static atomic_uint_fast64_t n;
+
+    return RELOCK_OWNER_NAMED + atomic_fetch_add(&n, 1);
+}
+
+uint64_t relock_owner_resolve(uint64_t owner, bool *named)
+{
+    *named = owner != 0;
+    return owner != 0 ? owner : relock_owner_self();
+}
+
+void relock_owner_count(uint64_t owner, int change)
+{
+    if (owner != relock_owner_self()) {
+        if (owner < RELOCK_OWNER_NAMED && change > 0)
+            atomic_store(&has_proxies, true);
+        return;
+    }
+    self.n_holds += change;
+    /* Set again each time: the thread may hold a lock until after other keys were destroyed. */
+    (void)pthread_setspecific(thread_end, &self);
+}

@@ -1,0 +1,32 @@
+/*
+ * Owner - the number of the calling thread, and what becomes of it
+ *
+ * Threads number themselves from 1, other owners from RELOCK_OWNER_NAMED: so it shows which is
+ * which. When a thread ends, every client lets go of what the number of the thread still holds.
+ *
+ * Threads: each for itself.
+ */
+#ifndef RELOCK_OWNER_H
+#define RELOCK_OWNER_H
+
+#include "lock/keys.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The first owner that is no thread. */
+#define RELOCK_OWNER_NAMED RELOCK_SERIALS
+
+/* The number of the calling thread. */
+uint64_t relock_owner_self(void);
+
+/*
+ * What a call means by `owner`, of which 0 is the calling thread. Says in `*named` whether it may
+ * be another's; the end of threads is looked at more closely once one acts for another.
+ */
+uint64_t relock_owner_resolve(uint64_t owner, bool *named);
+
+/* The calling thread took, or gave up, a hold for this owner. */
+void relock_owner_count(uint64_t owner, int change);
+
+#endif

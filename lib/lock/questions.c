@@ -1,0 +1,236 @@
+/*
+ * Questions: those answered from memory, those that Redis answers, and the one order that is given
+ * without being an owner.
+ */
+#include "base/clock.h"
+#include "base/status.h"
+#include "lock/holds.h"
+#include "lock/lock.h"
+#include "lock/owner.h"
+#include "lock/request.h"
+#include "redis/reply.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- from memory --------------------------------------------------------------------------- */
+
+RELOCK_UNCHECKED int relock_check(struct relock_lock *lock, uint64_t owner,
+                                  struct relock_grant *grant)
+{
+    struct relock_grant none;
+    struct relock_visit visit;
+    struct relock_hold *hold;
+    uint64_t now_ms;
+    bool named;
+    int r;
+
+    if (!grant)
+        grant = &none;
+    *grant = (struct relock_grant){0};
+    if (!lock)
+        return RELOCK_E_INVALID;
+    r = relock_client_enter(lock->client, false, &visit);
+    if (r < 0)
+        return r;
+    r = RELOCK_NOT_OWNER;
+    hold = relock_site_find(lock->site, relock_owner_resolve(owner, &named));
+    if (hold) {
+        now_ms = relock_clock_now_ms();
+        relock_hold_report(hold, now_ms, grant);
+        r = relock_hold_is_certain(hold, now_ms) ? RELOCK_OK : RELOCK_LOST;
+    }
+    relock_client_leave(lock->client, &visit);
+    return r;
+}
+
+uint64_t relock_valid_ms(struct relock_lock *lock)
+{
+    struct relock_grant grant;
+
+    (void)relock_check(lock, 0, &grant);
+    return grant.valid_ms;
+}
+
+bool relock_is_mine(struct relock_lock *lock)
+{
+    return relock_check(lock, 0, NULL) == RELOCK_OK;
+}
+
+/* ---- from Redis ---------------------------------------------------------------------------- */
+
+/* What inspect.lua returns. */
+struct inspection {
+    char holder[256];
+    int64_t hold_count;
+    int64_t n_holders;
+    int64_t ttl_ms;
+    int64_t own_count;
+};
+
+static bool read_inspection(const struct redisReply *reply, struct inspection *inspection)
+{
+    const char *holder;
+    size_t len;
+
+    if (!relock_reply_text(relock_reply_at(reply, 0), &holder, &len) ||
+        !relock_reply_integer(relock_reply_at(reply, 1), &inspection->hold_count) ||
+        !relock_reply_integer(relock_reply_at(reply, 2), &inspection->n_holders) ||
+        !relock_reply_integer(relock_reply_at(reply, 3), &inspection->ttl_ms) ||
+        !relock_reply_integer(relock_reply_at(reply, 4), &inspection->own_count))
+        return false;
+    if (len >= sizeof(inspection->holder))
+        len = sizeof(inspection->holder) - 1;
+    memcpy(inspection->holder, holder, len);
+    inspection->holder[len] = '\0';
+    return true;
+}
+
+/* Under no mutex, inside a call. */
+static int inspect(struct relock_lock *lock, uint64_t number, struct inspection *inspection)
+{
+    struct relock_request request;
+    int r;
+
+    relock_request_inspect(&request, lock->site, number);
+    r = relock_request_run(&request, lock->client);
+    if (r == RELOCK_OK && !read_inspection(request.call.reply, inspection)) {
+        (void)snprintf(request.call.why, sizeof(request.call.why), "an answer that is none");
+        r = RELOCK_E_SERVER;
+    }
+    if (r < 0)
+        relock_lock_log(lock, relock_owner_self(), "not inspected", r, request.call.why);
+    relock_call_end(&request.call);
+    return r;
+}
+
+/* The whole of a question to Redis, entering and leaving included. */
+RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct inspection *inspection)
+{
+    struct relock_visit visit;
+    struct relock_hold *hold;
+    uint64_t number;
+    int r;
+
+    r = relock_client_enter(lock->client, true, &visit);
+    if (r < 0)
+        return r;
+    hold = relock_site_find(lock->site, relock_owner_self());
+    number = hold ? hold->number : 0;
+    relock_mutex_unlock(&lock->client->mutex);
+    r = inspect(lock, number, inspection);
+    relock_mutex_lock(&lock->client->mutex);
+    relock_client_leave(lock->client, &visit);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder)
+{
+    struct inspection inspection;
+    int r;
+
+    if (!lock || !holder)
+        return RELOCK_E_INVALID;
+    r = ask(lock, &inspection);
+    if (r < 0)
+        return r;
+    *holder = (struct relock_holder){
+        .ttl_ms = inspection.ttl_ms,
+        .hold_count = (unsigned)inspection.hold_count,
+        .n_holders = (unsigned)inspection.n_holders,
+    };
+    (void)snprintf(holder->id, sizeof(holder->id), "%.63s", inspection.holder);
+    return RELOCK_OK;
+}
+
+int relock_is_locked(struct relock_lock *lock, bool *locked)
+{
+    struct inspection inspection;
+    int r;
+
+    if (!lock || !locked)
+        return RELOCK_E_INVALID;
+    r = ask(lock, &inspection);
+    if (r == RELOCK_OK)
+        *locked = inspection.n_holders > 0;
+    return r;
+}
+
+int relock_hold_count(struct relock_lock *lock, unsigned *count)
+{
+    struct inspection inspection;
+    int r;
+
+    if (!lock || !count)
+        return RELOCK_E_INVALID;
+    r = ask(lock, &inspection);
+    if (r == RELOCK_OK)
+        *count = (unsigned)inspection.own_count;
+    return r;
+}
+
+int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
+{
+    struct inspection inspection;
+    int r;
+
+    if (!lock || !ttl_ms)
+        return RELOCK_E_INVALID;
+    r = ask(lock, &inspection);
+    if (r == RELOCK_OK)
+        *ttl_ms = inspection.ttl_ms;
+    return r;
+}
+
+/* ---- by force ------------------------------------------------------------------------------ */
+
+/* Returns RELOCK_AGAIN when somebody else had taken the lock meanwhile. */
+static int force_once(struct relock_lock *lock)
+{
+    struct relock_request request;
+    struct inspection seen;
+    int64_t answer = 0;
+    int r;
+
+    r = inspect(lock, 0, &seen);
+    if (r < 0 || seen.n_holders == 0)
+        return r;
+    relock_request_force_unlock(&request, lock->site, seen.holder, strlen(seen.holder));
+    r = relock_request_run(&request, lock->client);
+    if (r < 0)
+        relock_lock_log(lock, relock_owner_self(), "not freed by force", r, request.call.why);
+    else if (!relock_request_answer(&request, &answer) || answer == 0)
+        r = request.call.unanswered ? RELOCK_OK : RELOCK_AGAIN;
+    relock_call_end(&request.call);
+    return r;
+}
+
+RELOCK_UNCHECKED int relock_force_unlock(struct relock_lock *lock)
+{
+    struct relock_visit visit;
+    uint64_t deadline_ms;
+    int r;
+
+    if (!lock)
+        return RELOCK_E_INVALID;
+    r = relock_client_enter(lock->client, true, &visit);
+    if (r < 0)
+        return r;
+    relock_mutex_unlock(&lock->client->mutex);
+    deadline_ms =
+        relock_clock_after(relock_clock_now_ms(), lock->client->options.command_timeout_ms);
+    do {
+        r = force_once(lock);
+    } while (r == RELOCK_AGAIN && relock_clock_now_ms() < deadline_ms);
+    if (r == RELOCK_AGAIN) {
+        r = RELOCK_E_CONN;
+        relock_lock_log(lock, relock_owner_self(), "not freed by force", r,
+                        "it changes hands faster than it can be asked who has it");
+    }
+    relock_mutex_lock(&lock->client->mutex);
+    relock_client_leave(lock->client, &visit);
+    assert(r <= 0);
+    return r;
+}

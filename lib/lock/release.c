@@ -1,0 +1,250 @@
+/*
+ * Giving up and keeping.
+ *
+ * A level is given up when the call is made, whatever Redis says or fails to say: the count here
+ * is the truth. What Redis could not be told, the I/O thread settles, or the next command of the
+ * hold mends.
+ */
+#include "base/callback.h"
+#include "base/clock.h"
+#include "lock/holds.h"
+#include "lock/lock.h"
+#include "lock/losses.h"
+#include "lock/options.h"
+#include "lock/owner.h"
+#include "lock/request.h"
+#include "lock/subscription.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* What the scripts about a hold return. */
+#define ANSWER_UNANNOUNCED 2
+#define ANSWER_DONE 1
+#define ANSWER_GONE 0
+
+/* One command for a hold. */
+struct command {
+    struct relock_request request;
+    int result;
+    int64_t answer; /* with RELOCK_OK */
+    uint64_t sent_ms;
+};
+
+static void run(struct relock_client *client, struct command *command)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_mutex_unlock(&client->mutex);
+    command->sent_ms = relock_clock_now_ms();
+    command->result = relock_request_run(&command->request, client);
+    if (command->result == RELOCK_OK &&
+        !relock_request_answer(&command->request, &command->answer)) {
+        command->result = RELOCK_E_SERVER;
+        (void)snprintf(command->request.call.why, sizeof(command->request.call.why),
+                       "an answer that is none");
+    }
+    relock_call_end(&command->request.call);
+    relock_mutex_lock(&client->mutex);
+}
+
+/* Under the mutex, which is given up meanwhile. */
+static void log_failure(const struct relock_lock *lock, uint64_t owner, const char *what,
+                        int result, const char *why) RELOCK_REQUIRES(lock->client->mutex)
+{
+    relock_mutex_unlock(&lock->client->mutex);
+    relock_lock_log(lock, owner, what, result, why);
+    relock_mutex_lock(&lock->client->mutex);
+}
+
+/* Runs a command of a hold that goes on; others of the same owner wait meanwhile. */
+static void run_busy(struct relock_client *client, struct relock_hold *hold,
+                     struct command *command) RELOCK_REQUIRES(client->mutex)
+{
+    hold->busy = true;
+    command->request.call.debt = &hold->debt;
+    run(client, command);
+    relock_holds_rest(client, hold);
+    if (command->result == RELOCK_OK && command->answer <= ANSWER_GONE && relock_hold_is_held(hold))
+        relock_holds_lose(client, hold,
+                          command->answer == ANSWER_GONE ? RELOCK_LOST_GONE : RELOCK_LOST_TAKEN,
+                          relock_clock_now_ms());
+}
+
+/* ---- giving up ----------------------------------------------------------------------------- */
+
+static int release_partly(struct relock_lock *lock, struct relock_hold *hold)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct command command;
+    int r;
+
+    (void)relock_holds_ref(hold);
+    relock_request_unlock(&command.request, lock->site, hold->number, hold->count);
+    run_busy(lock->client, hold, &command);
+    r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;
+    if (r < 0 && r != RELOCK_LOST)
+        log_failure(lock, hold->owner, "one level released, but Redis not told", r,
+                    command.request.call.why);
+    relock_holds_unref(lock->client, hold);
+    return r;
+}
+
+/* What Redis said to the last release. */
+static int judge_last(const struct command *command)
+{
+    if (command->result < 0 || command->answer >= ANSWER_DONE)
+        return command->result;
+    /* Gone, and an attempt before went unanswered: that one did it. */
+    return command->request.call.unanswered ? RELOCK_OK : RELOCK_LOST;
+}
+
+static void log_last(struct relock_lock *lock, uint64_t owner, const struct command *command, int r)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    if (r == RELOCK_LOST)
+        log_failure(lock, owner, "released", r, "it was gone from Redis");
+    else if (r < 0)
+        log_failure(lock, owner, "released, but Redis not told", r, command->request.call.why);
+    else if (command->answer == ANSWER_UNANNOUNCED)
+        log_failure(lock, 0, "released without being announced: may this user publish?", 0, "");
+}
+
+static int release_last(struct relock_lock *lock, struct relock_hold *hold)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_site *site = lock->site;
+    uint64_t owner = hold->owner;
+    bool is_heard = site->subscribed;
+    struct command command;
+    uint64_t now_ms;
+    int r;
+
+    if (relock_holds_pass_on(lock->client, hold, relock_clock_now_ms()))
+        return RELOCK_OK;
+
+    relock_holds_leave(lock->client, hold);
+    if (is_heard)
+        site->news = false; /* the announcement is to come */
+    relock_request_unlock(&command.request, site, hold->number, 0);
+    command.request.call.debt = &hold->debt;
+    run(lock->client, &command);
+
+    r = judge_last(&command);
+    now_ms = relock_clock_now_ms();
+    relock_site_vacate(site, is_heard && r == RELOCK_OK && command.answer == ANSWER_DONE, now_ms);
+    relock_subscription_idle(lock->client, site);
+    if (r == RELOCK_LOST)
+        lock->client->guarded.stats.lost++;
+    if (r == RELOCK_OK || r == RELOCK_LOST)
+        relock_holds_end(lock->client, hold);
+    else
+        relock_holds_settle(lock->client, hold, now_ms);
+    log_last(lock, owner, &command, r);
+    return r;
+}
+
+static int release_lost(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (hold->count == 0) {
+        (void)relock_holds_ref(hold);
+        relock_holds_end_lost(client, hold, relock_clock_now_ms());
+        relock_losses_wait(client, hold);
+        relock_holds_unref(client, hold);
+    }
+    return RELOCK_LOST;
+}
+
+static int release(struct relock_lock *lock, uint64_t owner) RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_hold *hold;
+
+    for (;;) {
+        hold = relock_site_find(lock->site, owner);
+        if (hold && !hold->busy)
+            relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
+        if (hold && hold->state == RELOCK_HOLD_LOST)
+            break;
+        if (relock_callback_is_inside())
+            return RELOCK_E_DEADLOCK;
+        if (!hold)
+            return RELOCK_NOT_OWNER;
+        if (!hold->busy)
+            break;
+        (void)relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, RELOCK_NEVER);
+    }
+
+    if (--hold->count == 0)
+        relock_owner_count(owner, -1);
+    if (hold->state == RELOCK_HOLD_LOST)
+        return release_lost(lock->client, hold);
+    return hold->count > 0 ? release_partly(lock, hold) : release_last(lock, hold);
+}
+
+RELOCK_UNCHECKED int relock_release(struct relock_lock *lock, uint64_t owner)
+{
+    struct relock_visit visit;
+    bool named;
+    int r;
+
+    if (!lock)
+        return RELOCK_E_INVALID;
+    r = relock_client_enter(lock->client, false, &visit);
+    if (r < 0)
+        return r;
+    r = release(lock, relock_owner_resolve(owner, &named));
+    relock_client_leave(lock->client, &visit);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_unlock(struct relock_lock *lock)
+{
+    return relock_release(lock, 0);
+}
+
+/* ---- keeping ------------------------------------------------------------------------------- */
+
+static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_hold *hold;
+    struct command command;
+    int r;
+
+    while ((hold = relock_site_find(lock->site, owner)) && hold->busy)
+        (void)relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, RELOCK_NEVER);
+    if (!hold)
+        return RELOCK_NOT_OWNER;
+    relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
+    if (hold->state == RELOCK_HOLD_LOST)
+        return RELOCK_LOST;
+
+    (void)relock_holds_ref(hold);
+    relock_request_extend(&command.request, lock->site, hold->number, hold->count, lease_ms);
+    run_busy(lock->client, hold, &command);
+    r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;
+    if (r == RELOCK_OK)
+        relock_holds_prolong(lock->client, hold, command.sent_ms, lease_ms);
+    else if (r != RELOCK_LOST)
+        log_failure(lock, owner, "not extended", r, command.request.call.why);
+    relock_holds_unref(lock->client, hold);
+    return r;
+}
+
+RELOCK_UNCHECKED int relock_extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+{
+    struct relock_visit visit;
+    bool named;
+    int r;
+
+    if (!lock || lease_ms == 0 || lease_ms > RELOCK_TEN_YEARS_MS)
+        return RELOCK_E_INVALID;
+    r = relock_client_enter(lock->client, true, &visit);
+    if (r < 0)
+        return r;
+    r = extend(lock, relock_owner_resolve(owner, &named), lease_ms);
+    relock_client_leave(lock->client, &visit);
+    assert(r <= 0);
+    return r;
+}

@@ -1,0 +1,51 @@
+/*
+ * Request - the scripts as calls about one lock
+ *
+ * A call and the texts that it points to. Each of these fills it for one script; what else a call
+ * can have, the caller adds.
+ *
+ * Threads: whoever owns the request; of the site it looks at what is constant only.
+ */
+#ifndef RELOCK_REQUEST_H
+#define RELOCK_REQUEST_H
+
+#include "lock/client.h"
+#include "lock/keys.h"
+#include "redis/call.h"
+
+struct relock_request {
+    struct relock_call call;
+    char field[RELOCK_FIELD_MAX];
+    char lease[24];
+    char count[24];
+    char channel[RELOCK_CHANNEL_MAX];
+};
+
+/* Takes the lock, or sets the count of the hold: `count` is what it has afterwards. */
+void relock_request_lock(struct relock_request *request, const struct relock_site *site,
+                         uint64_t number, unsigned count, uint64_t lease_ms);
+
+/* Sets the count to what is left; at 0 frees the lock. */
+void relock_request_unlock(struct relock_request *request, const struct relock_site *site,
+                           uint64_t number, unsigned count);
+
+void relock_request_renew(struct relock_request *request, const struct relock_site *site,
+                          uint64_t number, uint64_t lease_ms);
+void relock_request_extend(struct relock_request *request, const struct relock_site *site,
+                           uint64_t number, unsigned count, uint64_t lease_ms);
+
+/* `number` is the caller's hold, 0 for none. */
+void relock_request_inspect(struct relock_request *request, const struct relock_site *site,
+                            uint64_t number);
+
+/* Frees the lock while it is held by `field`. */
+void relock_request_force_unlock(struct relock_request *request, const struct relock_site *site,
+                                 const char *field, size_t len);
+
+/* Runs it on the lanes, within `command_timeout_ms`. Under no mutex. */
+int relock_request_run(struct relock_request *request, struct relock_client *client);
+
+/* Its integer, which is what most scripts return. Returns false when the server sent another. */
+bool relock_request_answer(const struct relock_request *request, int64_t *answer);
+
+#endif

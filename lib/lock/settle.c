@@ -1,0 +1,79 @@
+#include "lock/settle.h"
+
+#include "base/clock.h"
+#include "lock/holds.h"
+#include "lock/request.h"
+#include "redis/origin.h"
+#include "redis/pipeline.h"
+
+static void finish(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (--client->guarded.n_settling == 0)
+        relock_cond_broadcast(&client->changed);
+    relock_holds_end(client, hold);
+}
+
+static void on_released(void *arg, int result, const struct redisReply *reply)
+{
+    struct relock_hold *hold = arg;
+    struct relock_client *client = hold->site->client;
+    uint64_t now_ms = relock_clock_now_ms();
+
+    (void)reply; /* released, or gone already */
+    relock_mutex_lock(&client->mutex);
+    hold->in_flight = false;
+    if (result == RELOCK_OK) {
+        finish(client, hold);
+    } else {
+        if (result > 0)
+            hold->renew_at_ms = now_ms; /* the script is there now */
+        else if (result == RELOCK_E_CONN)
+            hold->renew_at_ms = RELOCK_NEVER; /* when the connection is there again */
+        else
+            hold->renew_at_ms = now_ms + relock_hold_retry_ms(hold->lease_ms);
+        relock_client_set_timer(client, &hold->timer, now_ms);
+    }
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static int release(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_request request;
+    int r;
+
+    if (hold->debt) {
+        r = relock_pipeline_kill(client->pipeline, hold->debt);
+        if (r < 0)
+            return r;
+    }
+    relock_request_unlock(&request, hold->site, hold->number, 0);
+    r = relock_pipeline_call(client->pipeline, &request.call, on_released, relock_holds_ref(hold));
+    if (r < 0)
+        relock_holds_unref(client, hold);
+    return r;
+}
+
+void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    int r;
+
+    if (hold->in_flight || hold->busy)
+        return; /* whoever ends that sets the timer anew */
+    if (now_ms >= hold->valid_until_ms) {
+        finish(client, hold);
+        return;
+    }
+    if (hold->renew_at_ms <= now_ms) {
+        r = release(client, hold);
+        hold->in_flight = r == RELOCK_OK;
+        hold->renew_at_ms =
+            r == RELOCK_E_NOMEM ? now_ms + relock_hold_retry_ms(hold->lease_ms) : RELOCK_NEVER;
+    }
+    if (!hold->in_flight)
+        relock_client_set_timer(client, &hold->timer,
+                                hold->renew_at_ms < hold->valid_until_ms ? hold->renew_at_ms
+                                                                         : hold->valid_until_ms);
+}

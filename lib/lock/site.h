@@ -1,0 +1,110 @@
+/*
+ * Site - what this process knows of one lock name
+ *
+ * Who of its owners holds the lock, who of them waits, in the order in which they came, and
+ * whether there is reason to ask Redis. Only the head of the queue asks, and only on news: the
+ * others just queue. News belongs to the site, not to a waiter, so that none is lost with a waiter
+ * that gives up: it is kept while a local owner holds, and taken by whoever is head when it can
+ * be used.
+ *
+ * A site lives as long as somebody refers to it: handles, holds, its subscription.
+ *
+ * Threads: guarded by the mutex of the client, but for what is said otherwise.
+ */
+#ifndef RELOCK_SITE_H
+#define RELOCK_SITE_H
+
+#include "base/gate.h"
+#include "base/hash.h"
+#include "lock/cancel.h"
+#include "lock/hold.h"
+
+struct relock_client;
+struct relock_channel;
+
+/* How a wait ends from outside. */
+enum relock_waiter_end {
+    RELOCK_WAITER_WAITS,
+    RELOCK_WAITER_GRANTED,     /* a hold was passed on: `hold` */
+    RELOCK_WAITER_STARTS_ANEW, /* its owner has got the lock by another thread */
+    RELOCK_WAITER_UNREACHED,   /* Redis was away for as long as a wait may miss it */
+};
+
+/* A call that wants the lock for an owner without levels. On the stack of that call. */
+struct relock_waiter {
+    struct relock_waiter *next, *prev; /* in the queue */
+    struct relock_gate gate;           /* opened when there is something to look at */
+    struct relock_cancel_wait cancel_wait;
+    uint64_t owner;          /* constant */
+    bool named;              /* constant: the owner was named, so others may act for it too */
+    bool renewed;            /* constant: it may be given a hold that the watchdog renews */
+    uint64_t joined_ms;      /* constant */
+    relock_lost_fn *on_lost; /* constant, like arg */
+    void *arg;
+    enum relock_waiter_end end;
+    struct relock_hold *hold; /* when granted: a reference */
+};
+
+struct relock_site {
+    UT_hash_handle hh;            /* of the client's sites, by name */
+    struct relock_client *client; /* constant */
+    unsigned refs;
+    unsigned n_handles;
+
+    struct relock_hold *holder; /* holds, or is about to have left; NULL when no local owner does */
+    struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
+    uint64_t taken_ms;          /* when this process took the lock from Redis */
+
+    struct relock_waiter *queue;
+    unsigned n_named; /* of these, with an owner that was named */
+    bool news;        /* the head has reason to ask */
+    bool news_is_message;
+    uint64_t asked_ms;     /* when Redis was last asked, or the last local owner left */
+    uint64_t lease_end_ms; /* when the hold that was in the way ends, as Redis said */
+
+    bool wants_channel; /* to be subscribed */
+    bool subscribed;    /* acknowledged: no message is missed */
+    bool drops_channel; /* has been unwanted since it was last synced */
+    bool to_be_synced;  /* stands in the list of those whose subscription is to be changed */
+    struct relock_site *sync_next, *sync_prev;
+    struct relock_timer linger;     /* ends the subscription when nobody has waited for a while */
+    struct relock_channel *channel; /* the I/O thread's */
+
+    size_t name_len;
+    char name[]; /* constant */
+};
+
+/* The hold of an owner that has levels, NULL when it has none. */
+struct relock_hold *relock_site_find(const struct relock_site *site, uint64_t owner);
+
+/* Gives the head a reason to ask, if no local owner is in the way: else it is kept. */
+void relock_site_add_news(struct relock_site *site, bool is_message);
+
+void relock_site_join(struct relock_site *site, struct relock_waiter *waiter);
+
+/* Out of the queue, wherever it stands; who moves up to the head looks around. */
+void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter);
+
+/* Whether Redis may be asked for this waiter, and there is reason to. */
+bool relock_site_may_ask(const struct relock_site *site, const struct relock_waiter *waiter);
+
+/* When the head asks without news: the lease that was in the way ends, or `recheck_ms` is over. */
+uint64_t relock_site_recheck_at(const struct relock_site *site, uint64_t recheck_ms);
+
+/* The waiter's owner holds: out of the queue; those who wait for the same owner start anew. */
+void relock_site_enter(struct relock_site *site, struct relock_waiter *waiter,
+                       struct relock_hold *hold);
+
+/*
+ * The local owner is gone. `is_announced`: we are subscribed and the message is certain to come,
+ * so the head waits for it like everybody else.
+ */
+void relock_site_vacate(struct relock_site *site, bool is_announced, uint64_t now_ms);
+
+/* Ends the waits of all who have seen Redis away since `since_ms`. */
+void relock_site_end_unreached(struct relock_site *site, uint64_t since_ms);
+
+/* Lets everybody in the queue look around: something has changed for all. */
+void relock_site_rouse(struct relock_site *site);
+
+#endif

@@ -1,0 +1,161 @@
+#include "lock/watchdog.h"
+
+#include "base/clock.h"
+#include "lock/holds.h"
+#include "lock/request.h"
+#include "lock/settle.h"
+#include "redis/pipeline.h"
+#include "redis/reply.h"
+
+#include <stddef.h>
+
+#define ANSWER_MIN_MS 100
+
+uint64_t relock_watchdog_answer_ms(const struct relock_options *options)
+{
+    uint64_t ms = relock_hold_renewal_ms(options->watchdog_timeout_ms);
+
+    if (ms < ANSWER_MIN_MS)
+        ms = ANSWER_MIN_MS;
+    return ms < options->command_timeout_ms ? ms : options->command_timeout_ms;
+}
+
+static void watch(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (relock_hold_is_held(hold))
+        relock_client_set_timer(client, &hold->timer,
+                                relock_hold_due_ms(hold, relock_clock_now_ms()));
+}
+
+/* No answer, or none that counts: certain as long as it was, and to be tried again. */
+static void suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    hold->state = RELOCK_HOLD_SUSPECT;
+    hold->renew_at_ms = again_ms;
+    client->guarded.stats.renewal_failures++;
+}
+
+static void take_answer(struct relock_client *client, struct relock_hold *hold,
+                        const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t lease_ms = client->options.watchdog_timeout_ms;
+    uint64_t now_ms = relock_clock_now_ms();
+    int64_t answer;
+
+    if (!relock_reply_integer(reply, &answer)) {
+        suspect(client, hold, now_ms + relock_hold_retry_ms(lease_ms));
+        return;
+    }
+    if (answer <= 0) {
+        relock_holds_lose(client, hold, answer == 0 ? RELOCK_LOST_GONE : RELOCK_LOST_TAKEN, now_ms);
+        return;
+    }
+    hold->state = RELOCK_HOLD_HELD;
+    client->guarded.stats.renewed++;
+    /* The schedule is absolute: from when it was asked, not from when it was answered. */
+    hold->renew_at_ms = relock_clock_after(hold->sent_ms, relock_hold_renewal_ms(lease_ms));
+    relock_holds_prolong(client, hold, hold->sent_ms, lease_ms);
+}
+
+static void log_refusal(const struct relock_client *client, const char *name, uint64_t owner,
+                        const char *error)
+{
+    char escaped[RELOCK_LOG_NAME_MAX];
+
+    relock_log_write(&client->log, RELOCK_LOG_WARNING, "%s: owner %llu: renewal refused: %s",
+                     relock_log_name(name, escaped), (unsigned long long)owner, error);
+}
+
+static void on_renewed(void *arg, int result, const struct redisReply *reply)
+{
+    struct relock_hold *hold = arg;
+    struct relock_site *site = hold->site;
+    struct relock_client *client = site->client;
+    uint64_t retry_ms = relock_hold_retry_ms(client->options.watchdog_timeout_ms);
+    bool refused = false;
+    uint64_t owner;
+
+    relock_mutex_lock(&client->mutex);
+    site->refs++; /* its name is needed for the log */
+    owner = hold->owner;
+    hold->in_flight = false;
+    if (hold->state == RELOCK_HOLD_SETTLING) {
+        relock_client_set_timer(client, &hold->timer, 0);
+    } else if (relock_hold_is_held(hold)) {
+        refused = result == RELOCK_E_SERVER || result == RELOCK_E_AUTH;
+        if (result == RELOCK_OK)
+            take_answer(client, hold, reply);
+        else if (result > 0)
+            hold->renew_at_ms = 0; /* the script is there now */
+        else
+            suspect(client, hold, refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
+        watch(client, hold);
+    }
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+
+    if (refused)
+        log_refusal(client, site->name, owner, relock_reply_error(reply));
+    relock_mutex_lock(&client->mutex);
+    relock_client_unref_site(client, site);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static void renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_request request;
+    int r;
+
+    relock_request_renew(&request, hold->site, hold->number, client->options.watchdog_timeout_ms);
+    r = relock_pipeline_call(client->pipeline, &request.call, on_renewed, relock_holds_ref(hold));
+    if (r == RELOCK_OK) {
+        hold->in_flight = true;
+        hold->sent_ms = now_ms;
+        return;
+    }
+    relock_holds_unref(client, hold);
+    /* Without a connection: when there is one again. Without memory: soon. */
+    suspect(client, hold,
+            r == RELOCK_E_CONN
+                ? RELOCK_NEVER
+                : now_ms + relock_hold_retry_ms(client->options.watchdog_timeout_ms));
+}
+
+RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_hold *hold =
+        (struct relock_hold *)((char *)timer - offsetof(struct relock_hold, timer));
+    struct relock_client *client = hold->site->client;
+
+    if (hold->state == RELOCK_HOLD_SETTLING) {
+        relock_settle_step(client, hold, now_ms);
+        return;
+    }
+    relock_holds_check_time(client, hold, now_ms);
+    if (!relock_hold_is_held(hold))
+        return;
+    if (relock_hold_is_renewed(hold, now_ms) && !hold->in_flight && hold->renew_at_ms <= now_ms)
+        renew(client, hold, now_ms);
+    watch(client, hold);
+}
+
+void relock_watchdog_up(void *arg)
+{
+    struct relock_client *client = arg;
+    struct relock_hold *hold;
+
+    relock_mutex_lock(&client->mutex);
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        if (hold->in_flight)
+            continue;
+        if (hold->state == RELOCK_HOLD_SUSPECT || hold->state == RELOCK_HOLD_SETTLING) {
+            hold->renew_at_ms = 0;
+            relock_client_set_timer(client, &hold->timer, 0);
+        }
+    }
+    relock_mutex_unlock(&client->mutex);
+}

@@ -1,0 +1,205 @@
+#include "redis/call.h"
+
+#include "base/clock.h"
+#include "base/ident.h"
+#include "base/status.h"
+#include "redis/lane.h"
+#include "redis/origin.h"
+#include "redis/reply.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+#define FIRST_PAUSE_MS 10
+#define MAX_PAUSE_MS 200
+
+/* The scripts may be flushed between loading one and running it, but not for ever. */
+#define MAX_LOADS 3
+
+void relock_call_write(const struct relock_call *call, struct relock_buffer *buffer)
+{
+    relock_command_begin(buffer, 4 + call->n_args);
+    relock_command_word(buffer, "EVALSHA");
+    relock_command_word(buffer, call->script->sha1);
+    relock_command_word(buffer, "1");
+    relock_command_arg(buffer, call->key.data, call->key.len);
+    for (size_t i = 0; i < call->n_args; i++)
+        relock_command_arg(buffer, call->args[i].data, call->args[i].len);
+}
+
+void relock_call_write_load(const struct relock_script *script, struct relock_buffer *buffer)
+{
+    relock_command_begin(buffer, 3);
+    relock_command_word(buffer, "SCRIPT");
+    relock_command_word(buffer, "LOAD");
+    relock_command_word(buffer, script->body);
+}
+
+void relock_call_end(struct relock_call *call)
+{
+    call->reply = relock_reply_free(call->reply);
+}
+
+static int fail(struct relock_call *call, int result, const char *why)
+{
+    (void)snprintf(call->why, sizeof(call->why), "%s", why);
+    return result;
+}
+
+/* The lane failed while a command of this call may have been on its way. */
+static int fail_sent(struct relock_call *call, struct relock_lane *lane,
+                     struct relock_origin *origin, int result)
+{
+    call->unanswered = true;
+    if (call->debt)
+        *call->debt = origin;
+    else
+        relock_origin_unref(origin);
+    return fail(call, result, lane->wire.why);
+}
+
+static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
+{
+    struct redisReply *reply;
+    int r;
+
+    if (!call->debt || !*call->debt)
+        return RELOCK_OK;
+    relock_origin_kill(*call->debt, &lane->wire.out);
+    r = relock_lane_send(lane, deadline_ms);
+    if (r == RELOCK_OK)
+        r = relock_lane_receive(lane, deadline_ms, &reply);
+    if (r < 0)
+        return fail(call, r, lane->wire.why);
+
+    /* Killed, not there any more, or not permitted: there is no more that can be done. */
+    relock_reply_free(reply);
+    *call->debt = relock_origin_unref(*call->debt);
+    return RELOCK_OK;
+}
+
+static void write_all(const struct relock_call *call, bool load, struct relock_buffer *buffer)
+{
+    if (load)
+        relock_call_write_load(call->script, buffer);
+    relock_call_write(call, buffer);
+    if (call->min_replicas > 0) {
+        relock_command_begin(buffer, 3);
+        relock_command_word(buffer, "WAIT");
+        relock_command_number(buffer, call->min_replicas);
+        relock_command_number(buffer, call->replica_timeout_ms);
+    }
+}
+
+static int read_all(struct relock_call *call, struct relock_lane *lane, bool load,
+                    uint64_t deadline_ms)
+{
+    struct redisReply *reply;
+    int64_t acked = 0;
+    int r;
+
+    if (load) {
+        r = relock_lane_receive(lane, deadline_ms, &reply);
+        if (r < 0)
+            return r;
+        relock_reply_free(reply); /* should it be an error, the next reply says so again */
+    }
+    r = relock_lane_receive(lane, deadline_ms, &call->reply);
+    if (r < 0 || call->min_replicas == 0)
+        return r;
+
+    deadline_ms = relock_clock_after(deadline_ms, call->replica_timeout_ms);
+    r = relock_lane_receive(lane, deadline_ms, &reply);
+    if (r < 0) {
+        relock_call_end(call);
+        return r;
+    }
+    if (relock_reply_integer(reply, &acked) && acked > 0)
+        call->acked_replicas = (unsigned)acked;
+    relock_reply_free(reply);
+    return RELOCK_OK;
+}
+
+static int exchange(struct relock_call *call, struct relock_lane *lane, bool load,
+                    uint64_t deadline_ms)
+{
+    /* The lane drops it when it fails, and that is when it is needed. */
+    struct relock_origin *origin = lane->origin ? relock_origin_ref(lane->origin) : NULL;
+    int r;
+
+    write_all(call, load, &lane->wire.out);
+    if (lane->wire.out.failed) {
+        relock_buffer_clear(&lane->wire.out);
+        relock_origin_unref(origin);
+        return fail(call, RELOCK_E_NOMEM, "out of memory for a command");
+    }
+    r = relock_lane_send(lane, deadline_ms);
+    if (r == RELOCK_OK)
+        r = read_all(call, lane, load, deadline_ms);
+    if (r < 0 && lane->touched)
+        return fail_sent(call, lane, origin, r);
+    relock_origin_unref(origin);
+    return r < 0 ? fail(call, r, lane->wire.why) : r;
+}
+
+/* Returns RELOCK_AGAIN when it was refused for now. */
+static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
+{
+    enum relock_refusal refusal = RELOCK_REFUSED;
+    int r = relock_lane_connect(lane, deadline_ms);
+
+    if (r < 0)
+        return fail(call, r, lane->wire.why);
+    r = pay_debt(call, lane, deadline_ms);
+    if (r < 0)
+        return r;
+    for (unsigned loads = 0; loads <= MAX_LOADS; loads++) {
+        const char *error;
+
+        r = exchange(call, lane, loads > 0, deadline_ms);
+        if (r < 0)
+            return r;
+        error = relock_reply_error(call->reply);
+        if (!error)
+            return RELOCK_OK;
+        refusal = relock_refusal_of(error);
+        (void)snprintf(call->why, sizeof(call->why), "%s: %s", lane->server->label, error);
+        relock_call_end(call);
+        if (refusal != RELOCK_REFUSED_SCRIPT)
+            break;
+    }
+    return refusal == RELOCK_REFUSED_FOR_NOW ? RELOCK_AGAIN : relock_refusal_result(refusal);
+}
+
+/* Spreads those who meet the same trouble. Returns false when the deadline is too near. */
+static bool pause_before_retry(uint32_t *pause_ms, uint64_t deadline_ms)
+{
+    uint32_t ms = *pause_ms > 0 ? (*pause_ms / 2) + relock_ident_jitter((*pause_ms / 2) + 1) : 0;
+
+    *pause_ms = *pause_ms > 0 ? *pause_ms * 2 : FIRST_PAUSE_MS;
+    if (*pause_ms > MAX_PAUSE_MS)
+        *pause_ms = MAX_PAUSE_MS;
+    if (relock_clock_left(relock_clock_now_ms(), deadline_ms) <= ms)
+        return false;
+    (void)poll(NULL, 0, (int)ms);
+    return true;
+}
+
+int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms)
+{
+    uint32_t pause_ms = 0; /* a connection that was idle and is gone: ask again at once */
+    int r;
+
+    do {
+        struct relock_lane *lane;
+
+        r = relock_lanes_take(lanes, deadline_ms, &lane);
+        if (r < 0)
+            return fail(call, r, "all connections were busy until the deadline");
+        r = attempt(call, lane, deadline_ms);
+        relock_lanes_give(lanes, lane);
+        if (r != RELOCK_AGAIN && r != RELOCK_E_CONN)
+            return r;
+    } while (pause_before_retry(&pause_ms, deadline_ms));
+    return r == RELOCK_AGAIN ? RELOCK_E_SERVER : r;
+}

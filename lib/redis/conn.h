@@ -1,0 +1,81 @@
+/*
+ * Conn - a connection on the I/O thread
+ *
+ * Once opened it stays wanted: when it breaks, or the server does not answer in time, it is made
+ * again, with a growing and jittered pause between the tries. It never blocks. Sending only
+ * appends; the bytes go out when the loop finds the socket writable, so none of its callbacks is
+ * called from inside a call to it.
+ *
+ * Threads: the I/O thread; init and deinit while that does not run.
+ */
+#ifndef RELOCK_CONN_H
+#define RELOCK_CONN_H
+
+#include "redis/dial.h"
+#include "redis/login.h"
+#include "redis/wire.h"
+
+#include <ev.h>
+#include <stdatomic.h>
+
+enum relock_conn_state {
+    RELOCK_CONN_CLOSED,         /* not wanted */
+    RELOCK_CONN_CONNECTING,     /* dial */
+    RELOCK_CONN_AUTHENTICATING, /* login */
+    RELOCK_CONN_READY,
+    RELOCK_CONN_BACKING_OFF, /* failed; tries again when the timer fires */
+};
+
+struct relock_conn_ops {
+    void (*up)(void *arg);                                    /* it can be used */
+    void (*reply)(void *arg, const struct redisReply *reply); /* while up */
+    void (*down)(void *arg);                                  /* it was up; nothing more comes */
+};
+
+struct relock_conn {
+    const struct relock_server *server;
+    const struct relock_conn_ops *ops;
+    void *arg;
+    struct ev_loop *ev;
+    uint64_t answer_ms; /* longest that an answer may take */
+    uint64_t ping_ms;   /* quiet for so long: ping; 0 never */
+
+    enum relock_conn_state state;
+    struct relock_dial dial;
+    struct relock_login login;
+    struct relock_wire wire;
+    ev_io io;
+    int watched; /* events that `io` waits for */
+    ev_timer timer;
+    unsigned n_unanswered;
+    uint64_t heard_ms; /* when something last came, or something was sent after quiet */
+    uint64_t pause_ms; /* before the next try */
+    unsigned n_failures;
+    bool ready_once;
+    atomic_uint_fast64_t reconnects; /* any thread */
+};
+
+void relock_conn_init(struct relock_conn *conn, struct ev_loop *ev,
+                      const struct relock_server *server, const struct relock_conn_ops *ops,
+                      void *arg);
+void relock_conn_deinit(struct relock_conn *conn);
+
+/* Wants the connection; does nothing when it is wanted already. */
+void relock_conn_open(struct relock_conn *conn);
+
+/* Wants it no more; `down` is not called. */
+void relock_conn_close(struct relock_conn *conn);
+
+bool relock_conn_is_up(const struct relock_conn *conn);
+
+/* Where commands are appended; then relock_conn_send says how many replies they will have. */
+struct relock_buffer *relock_conn_out(struct relock_conn *conn);
+void relock_conn_send(struct relock_conn *conn, unsigned n_replies);
+
+/* To be told of each of those replies: the others, messages, answer nothing. */
+void relock_conn_answered(struct relock_conn *conn);
+
+/* In a forked child: closes the descriptor, and no more. */
+void relock_conn_abandon(struct relock_conn *conn);
+
+#endif

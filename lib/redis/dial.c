@@ -1,0 +1,181 @@
+#include "redis/dial.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "redis/resolve.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* A peer that vanished is noticed by the system, too, should nothing be asked of it. */
+#define KEEPALIVE_IDLE_S 15
+#define KEEPALIVE_INTERVAL_S 5
+#define KEEPALIVE_PROBES 3
+
+void relock_dial_init(struct relock_dial *dial, const struct relock_server *server)
+{
+    *dial = (struct relock_dial){.server = server, .fd = -1};
+}
+
+void relock_dial_end(struct relock_dial *dial)
+{
+    if (dial->connecting)
+        close(dial->fd);
+    dial->connecting = false;
+    dial->fd = -1;
+    dial->resolve = relock_resolve_free(dial->resolve);
+    if (dial->addresses)
+        freeaddrinfo(dial->addresses);
+    dial->addresses = NULL;
+    dial->next = NULL;
+}
+
+static void set_why(struct relock_dial *dial, const char *what)
+{
+    (void)snprintf(dial->why, sizeof(dial->why), "%s: %s", dial->server->label, what);
+}
+
+static int fail(struct relock_dial *dial, int result, const char *what)
+{
+    set_why(dial, what);
+    relock_dial_end(dial);
+    return result;
+}
+
+static void set_tcp_options(int fd)
+{
+    const int on = 1;
+    const int idle = KEEPALIVE_IDLE_S;
+    const int interval = KEEPALIVE_INTERVAL_S;
+    const int probes = KEEPALIVE_PROBES;
+
+    /* Without one of these the connection is slower, or its end is noticed later; no more. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+/* Begins to connect. Returns false, and why, when that failed at once. */
+static bool try_address(struct relock_dial *dial, int family, const struct sockaddr *address,
+                        socklen_t len, uint64_t now_ms)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0) {
+        set_why(dial, strerror(errno));
+        return false;
+    }
+    if (family != AF_UNIX)
+        set_tcp_options(fd);
+    if (connect(fd, address, len) < 0 && errno != EINPROGRESS && errno != EINTR) {
+        set_why(dial, strerror(errno));
+        close(fd);
+        return false;
+    }
+    dial->connecting = true;
+    dial->fd = fd;
+    dial->for_writing = true;
+    dial->deadline_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
+    return true;
+}
+
+static int try_next(struct relock_dial *dial, uint64_t now_ms)
+{
+    while (dial->next) {
+        const struct addrinfo *at = dial->next;
+
+        dial->next = at->ai_next;
+        if (try_address(dial, at->ai_family, at->ai_addr, at->ai_addrlen, now_ms))
+            return RELOCK_AGAIN;
+    }
+    relock_dial_end(dial);
+    return RELOCK_E_CONN;
+}
+
+static int begin(struct relock_dial *dial, uint64_t now_ms)
+{
+    const struct relock_url *url = &dial->server->url;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int r;
+
+    if (url->path) {
+        (void)strncpy(address.sun_path, url->path, sizeof(address.sun_path) - 1);
+        return try_address(dial, AF_UNIX, (struct sockaddr *)&address, sizeof(address), now_ms)
+                   ? RELOCK_AGAIN
+                   : RELOCK_E_CONN;
+    }
+    r = relock_resolve_new(url->host, url->port, &dial->resolve);
+    if (r < 0)
+        return fail(dial, r, "no memory to look the host up");
+    dial->fd = relock_resolve_fd(dial->resolve);
+    dial->for_writing = false;
+    dial->deadline_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
+    return RELOCK_AGAIN;
+}
+
+static int take_addresses(struct relock_dial *dial, uint64_t now_ms)
+{
+    const char *why = NULL;
+    int r = relock_resolve_take(dial->resolve, &dial->addresses, &why);
+
+    if (r == RELOCK_AGAIN)
+        return now_ms < dial->deadline_ms
+                   ? RELOCK_AGAIN
+                   : fail(dial, RELOCK_E_CONN, "no answer from the resolver");
+    if (r < 0)
+        return fail(dial, r, why);
+    dial->resolve = relock_resolve_free(dial->resolve);
+    dial->fd = -1;
+    dial->next = dial->addresses;
+    return try_next(dial, now_ms);
+}
+
+/* Whether the connection that was begun is there: 0, EINPROGRESS, or what failed. */
+static int connect_error(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t peer_len = sizeof(peer);
+    socklen_t len = sizeof(int);
+    int err = 0;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+        return errno;
+    if (err == 0 && getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0)
+        return EINPROGRESS;
+    return err;
+}
+
+static int check_connected(struct relock_dial *dial, uint64_t now_ms, int *fd)
+{
+    int err = connect_error(dial->fd);
+
+    if (err == EINPROGRESS && now_ms < dial->deadline_ms)
+        return RELOCK_AGAIN;
+    if (err == 0) {
+        *fd = dial->fd;
+        dial->connecting = false;
+        relock_dial_end(dial);
+        return RELOCK_OK;
+    }
+    set_why(dial, err == EINPROGRESS ? "no answer to connecting" : strerror(err));
+    close(dial->fd);
+    dial->connecting = false;
+    dial->fd = -1;
+    return try_next(dial, now_ms);
+}
+
+int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, int *fd)
+{
+    if (dial->resolve)
+        return take_addresses(dial, now_ms);
+    if (dial->connecting)
+        return check_connected(dial, now_ms, fd);
+    return begin(dial, now_ms);
+}

@@ -1,0 +1,138 @@
+#include "redis/login.h"
+
+#include "base/status.h"
+#include "redis/command.h"
+#include "redis/origin.h"
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_wanted(const struct relock_server *server, enum relock_login_step step)
+{
+    switch (step) {
+    case RELOCK_LOGIN_AUTH:
+        return server->url.password != NULL;
+    case RELOCK_LOGIN_NAME:
+        return server->name != NULL;
+    case RELOCK_LOGIN_DB:
+        return server->url.db != 0;
+    case RELOCK_LOGIN_INFO:
+    case RELOCK_LOGIN_DONE:
+        break;
+    }
+    return true;
+}
+
+static enum relock_login_step skip_unwanted(const struct relock_server *server,
+                                            enum relock_login_step step)
+{
+    while (!is_wanted(server, step))
+        step++;
+    return step;
+}
+
+static void write_step(const struct relock_server *server, enum relock_login_step step,
+                       struct relock_buffer *buffer)
+{
+    switch (step) {
+    case RELOCK_LOGIN_AUTH:
+        relock_command_begin(buffer, server->url.user ? 3 : 2);
+        relock_command_word(buffer, "AUTH");
+        if (server->url.user)
+            relock_command_word(buffer, server->url.user);
+        relock_command_word(buffer, server->url.password);
+        break;
+    case RELOCK_LOGIN_NAME:
+        relock_command_begin(buffer, 3);
+        relock_command_word(buffer, "CLIENT");
+        relock_command_word(buffer, "SETNAME");
+        relock_command_word(buffer, server->name);
+        break;
+    case RELOCK_LOGIN_DB:
+        relock_command_begin(buffer, 2);
+        relock_command_word(buffer, "SELECT");
+        relock_command_number(buffer, server->url.db);
+        break;
+    case RELOCK_LOGIN_INFO:
+        relock_command_begin(buffer, 2);
+        relock_command_word(buffer, "CLIENT");
+        relock_command_word(buffer, "INFO");
+        break;
+    case RELOCK_LOGIN_DONE:
+        break;
+    }
+}
+
+void relock_login_begin(struct relock_login *login, const struct relock_server *server,
+                        struct relock_buffer *buffer)
+{
+    enum relock_login_step step;
+
+    *login = (struct relock_login){.server = server};
+    login->step = skip_unwanted(server, RELOCK_LOGIN_AUTH);
+    for (step = login->step; step != RELOCK_LOGIN_DONE; step = skip_unwanted(server, step + 1))
+        write_step(server, step, buffer);
+}
+
+void relock_login_end(struct relock_login *login)
+{
+    login->origin = relock_origin_unref(login->origin);
+}
+
+/* "id=7 addr=127.0.0.1:40312 ..." */
+static void take_info(struct relock_login *login, const struct redisReply *reply)
+{
+    const char *text;
+    const char *address;
+    size_t len;
+    unsigned long long id;
+
+    if (!relock_reply_text(reply, &text, &len) || strncmp(text, "id=", 3) != 0)
+        return;
+    id = strtoull(text + 3, NULL, 10);
+    address = strstr(text, " addr=");
+    if (!address)
+        return;
+    address += strlen(" addr=");
+    login->origin = relock_origin_new(id, address, strcspn(address, " \n"));
+}
+
+static int refuse(struct relock_login *login, const char *error)
+{
+    static const char *const what[] = {
+        [RELOCK_LOGIN_AUTH] = "AUTH",
+        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
+        [RELOCK_LOGIN_DB] = "SELECT",
+        [RELOCK_LOGIN_INFO] = "CLIENT INFO",
+    };
+    enum relock_refusal refusal = relock_refusal_of(error);
+
+    (void)snprintf(login->why, sizeof(login->why), "%s: %s: %s", login->server->label,
+                   what[login->step], error);
+    if (refusal == RELOCK_REFUSED_FOR_NOW || strstr(error, "max number of clients"))
+        return RELOCK_E_CONN;
+    if (login->step == RELOCK_LOGIN_AUTH)
+        return RELOCK_E_AUTH;
+    return relock_refusal_result(refusal);
+}
+
+/* Without its name, or without knowing its number, a connection is as good. */
+static bool can_do_without(enum relock_login_step step, const char *error)
+{
+    return (step == RELOCK_LOGIN_NAME || step == RELOCK_LOGIN_INFO) && !strstr(error, "NOAUTH") &&
+           !strstr(error, "max number of clients");
+}
+
+int relock_login_take(struct relock_login *login, const struct redisReply *reply)
+{
+    const char *error = relock_reply_error(reply);
+
+    if (error && !can_do_without(login->step, error))
+        return refuse(login, error);
+    if (!error && login->step == RELOCK_LOGIN_INFO)
+        take_info(login, reply);
+    login->step = skip_unwanted(login->server, login->step + 1);
+    return login->step == RELOCK_LOGIN_DONE ? RELOCK_OK : RELOCK_AGAIN;
+}

@@ -1,0 +1,198 @@
+#include "redis/pubsub.h"
+
+#include "base/hash.h"
+#include "redis/conn.h"
+#include "redis/loop.h"
+#include "redis/reply.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct relock_channel {
+    UT_hash_handle hh;
+    relock_channel_fn *fn;
+    void *arg;
+    uint64_t asked; /* which command subscribed it last */
+    size_t len;
+    char name[];
+};
+
+struct relock_pubsub {
+    struct relock_conn conn;
+    struct relock_channel *channels; /* by name */
+    uint64_t n_sent;                 /* commands, on this connection */
+    uint64_t n_answered;
+};
+
+static void send_command(struct relock_pubsub *pubsub, const char *verb,
+                         struct relock_channel *channel)
+{
+    struct relock_buffer *out = relock_conn_out(&pubsub->conn);
+    size_t len = out->len;
+
+    relock_command_begin(out, 2);
+    relock_command_word(out, verb);
+    relock_command_arg(out, channel->name, channel->len);
+    if (out->failed) {
+        /* Not subscribed is slow, not wrong: who waits looks for itself from time to time. */
+        out->len = len;
+        out->failed = false;
+        return;
+    }
+    channel->asked = ++pubsub->n_sent;
+    relock_conn_send(&pubsub->conn, 1);
+}
+
+static void on_up(void *arg)
+{
+    struct relock_pubsub *pubsub = arg;
+
+    pubsub->n_sent = 0;
+    pubsub->n_answered = 0;
+    for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
+        send_command(pubsub, "SUBSCRIBE", at);
+}
+
+static void on_down(void *arg)
+{
+    struct relock_pubsub *pubsub = arg;
+
+    for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
+        at->fn(at->arg, RELOCK_CHANNEL_DOWN);
+    if (!pubsub->channels)
+        relock_conn_close(&pubsub->conn);
+}
+
+/* Answers come in the order of the commands, an error like the others. */
+static void count_answer(struct relock_pubsub *pubsub)
+{
+    pubsub->n_answered++;
+    relock_conn_answered(&pubsub->conn);
+}
+
+static void on_error(struct relock_pubsub *pubsub, const char *error)
+{
+    char name[RELOCK_LOG_NAME_MAX];
+
+    count_answer(pubsub);
+    for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
+        if (at->asked == pubsub->n_answered) {
+            relock_log_write(pubsub->conn.server->log, RELOCK_LOG_WARNING,
+                             "%s: not subscribed, waiting goes on without messages: %s",
+                             relock_log_name(at->name, name), error);
+            return;
+        }
+    }
+}
+
+static void tell(struct relock_pubsub *pubsub, const struct redisReply *name,
+                 enum relock_channel_event event)
+{
+    struct relock_channel *channel;
+    const char *text;
+    size_t len;
+
+    if (!relock_reply_text(name, &text, &len))
+        return;
+    HASH_FIND(hh, pubsub->channels, text, len, channel);
+    if (channel)
+        channel->fn(channel->arg, event);
+}
+
+static void on_reply(void *arg, const struct redisReply *reply)
+{
+    struct relock_pubsub *pubsub = arg;
+    const char *error = relock_reply_error(reply);
+    const struct redisReply *kind = relock_reply_at(reply, 0);
+    const struct redisReply *name = relock_reply_at(reply, 1);
+
+    if (error) {
+        on_error(pubsub, error);
+    } else if (kind && relock_reply_is(kind, "message")) {
+        tell(pubsub, name, RELOCK_CHANNEL_MESSAGE);
+    } else if (kind && relock_reply_is(kind, "subscribe")) {
+        count_answer(pubsub);
+        tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED);
+    } else if (kind && relock_reply_is(kind, "unsubscribe")) {
+        count_answer(pubsub);
+    } else {
+        relock_conn_answered(&pubsub->conn); /* a ping's; in what form depends on the channels */
+    }
+}
+
+static const struct relock_conn_ops conn_ops = {
+    .up = on_up,
+    .reply = on_reply,
+    .down = on_down,
+};
+
+int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *server,
+                      uint64_t ping_ms, struct relock_pubsub **pubsub)
+{
+    struct relock_pubsub *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return RELOCK_E_NOMEM;
+    relock_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
+    new->conn.ping_ms = ping_ms;
+    *pubsub = new;
+    return RELOCK_OK;
+}
+
+struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
+{
+    struct relock_channel *channel;
+    struct relock_channel *next;
+
+    if (!pubsub)
+        return NULL;
+    relock_conn_deinit(&pubsub->conn);
+    HASH_ITER(hh, pubsub->channels, channel, next)
+    {
+        HASH_DEL(pubsub->channels, channel);
+        free(channel);
+    }
+    free(pubsub);
+    return NULL;
+}
+
+struct relock_channel *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
+                                               size_t len, relock_channel_fn *fn, void *arg)
+{
+    struct relock_channel *channel = calloc(1, sizeof(*channel) + len + 1);
+
+    if (!channel)
+        return NULL;
+    channel->fn = fn;
+    channel->arg = arg;
+    channel->len = len;
+    memcpy(channel->name, name, len);
+    HASH_ADD_KEYPTR(hh, pubsub->channels, channel->name, channel->len, channel);
+    if (!channel->hh.tbl) {
+        free(channel);
+        return NULL;
+    }
+    if (relock_conn_is_up(&pubsub->conn))
+        send_command(pubsub, "SUBSCRIBE", channel);
+    else
+        relock_conn_open(&pubsub->conn);
+    return channel;
+}
+
+void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_channel *channel)
+{
+    HASH_DEL(pubsub->channels, channel);
+    if (relock_conn_is_up(&pubsub->conn))
+        send_command(pubsub, "UNSUBSCRIBE", channel);
+    free(channel);
+}
+
+uint64_t relock_pubsub_reconnects(const struct relock_pubsub *pubsub)
+{
+    return atomic_load(&pubsub->conn.reconnects);
+}
+
+void relock_pubsub_abandon(struct relock_pubsub *pubsub)
+{
+    relock_conn_abandon(&pubsub->conn);
+}

@@ -1,0 +1,95 @@
+#include "redis/reply.h"
+
+#include <relock.h>
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+struct redisReply *relock_reply_free(struct redisReply *reply)
+{
+    if (reply)
+        freeReplyObject(reply);
+    return NULL;
+}
+
+bool relock_reply_is_nil(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_NIL;
+}
+
+bool relock_reply_integer(const struct redisReply *reply, int64_t *integer)
+{
+    if (!reply || reply->type != REDIS_REPLY_INTEGER)
+        return false;
+    *integer = reply->integer;
+    return true;
+}
+
+bool relock_reply_text(const struct redisReply *reply, const char **text, size_t *len)
+{
+    if (!reply || (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_STATUS))
+        return false;
+    *text = reply->str;
+    *len = (size_t)reply->len;
+    return true;
+}
+
+bool relock_reply_is(const struct redisReply *reply, const char *text)
+{
+    const char *have;
+    size_t len;
+
+    return relock_reply_text(reply, &have, &len) && len == strlen(text) &&
+           memcmp(have, text, len) == 0;
+}
+
+const struct redisReply *relock_reply_at(const struct redisReply *reply, size_t index)
+{
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
+        return NULL;
+    return reply->element[index];
+}
+
+const char *relock_reply_error(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
+}
+
+/* An error out of a script stands, in servers before 7.0, behind words about the script. */
+static bool has_code(const char *error, const char *code)
+{
+    size_t len = strlen(code);
+    const char *at;
+
+    if (strncmp(error, code, len) == 0 && (error[len] == ' ' || error[len] == '\0'))
+        return true;
+    for (at = strstr(error, " -"); at; at = strstr(at + 1, " -"))
+        if (strncmp(at + 2, code, len) == 0 && at[2 + len] == ' ')
+            return true;
+    return false;
+}
+
+enum relock_refusal relock_refusal_of(const char *error)
+{
+    static const struct {
+        const char *code;
+        enum relock_refusal refusal;
+    } codes[] = {
+        {"NOSCRIPT", RELOCK_REFUSED_SCRIPT},     {"NOAUTH", RELOCK_REFUSED_USER},
+        {"WRONGPASS", RELOCK_REFUSED_USER},      {"NOPERM", RELOCK_REFUSED_USER},
+        {"LOADING", RELOCK_REFUSED_FOR_NOW},     {"BUSY", RELOCK_REFUSED_FOR_NOW},
+        {"MASTERDOWN", RELOCK_REFUSED_FOR_NOW},  {"READONLY", RELOCK_REFUSED_FOR_NOW},
+        {"CLUSTERDOWN", RELOCK_REFUSED_FOR_NOW}, {"TRYAGAIN", RELOCK_REFUSED_FOR_NOW},
+        {"NOREPLICAS", RELOCK_REFUSED_FOR_NOW},
+    };
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+        if (has_code(error, codes[i].code))
+            return codes[i].refusal;
+    return RELOCK_REFUSED;
+}
+
+int relock_refusal_result(enum relock_refusal refusal)
+{
+    return refusal == RELOCK_REFUSED_USER ? RELOCK_E_AUTH : RELOCK_E_SERVER;
+}

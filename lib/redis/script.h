@@ -1,0 +1,18 @@
+/* Script - the embedded Lua scripts, by name */
+#ifndef RELOCK_SCRIPT_H
+#define RELOCK_SCRIPT_H
+
+struct relock_script {
+    const char *name;
+    const char *sha1; /* of the body: what Redis knows it by */
+    const char *body;
+};
+
+extern const struct relock_script relock_script_extend;
+extern const struct relock_script relock_script_force_unlock;
+extern const struct relock_script relock_script_inspect;
+extern const struct relock_script relock_script_lock;
+extern const struct relock_script relock_script_renew;
+extern const struct relock_script relock_script_unlock;
+
+#endif

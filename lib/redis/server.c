@@ -1,0 +1,79 @@
+#include "redis/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int replace(char **text, const char *by)
+{
+    char *copy;
+
+    if (!by)
+        return RELOCK_OK;
+    copy = strdup(by);
+    if (!copy)
+        return RELOCK_E_NOMEM;
+    free(*text);
+    *text = copy;
+    return RELOCK_OK;
+}
+
+static char *make_label(const struct relock_url *url)
+{
+    char *label;
+    int n;
+
+    if (url->path)
+        n = asprintf(&label, "unix://%s", url->path);
+    else
+        n = asprintf(&label, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
+    return n < 0 ? NULL : label;
+}
+
+int relock_server_init(struct relock_server *server, const struct relock_options *options,
+                       const char *id, const struct relock_log *log)
+{
+    const char *why;
+    int r;
+
+    *server = (struct relock_server){
+        .connect_timeout_ms = options->connect_timeout_ms,
+        .command_timeout_ms = options->command_timeout_ms,
+        .log = log,
+    };
+    r = relock_url_parse(&server->url, options->url, &why);
+    if (r == RELOCK_E_INVALID || r == RELOCK_E_UNSUPPORTED)
+        relock_log_write(log, RELOCK_LOG_ERROR, "the url cannot be used: %s", why);
+    if (r < 0)
+        goto fail;
+
+    r = replace(&server->url.user, options->user);
+    if (r == RELOCK_OK)
+        r = replace(&server->url.password, options->password);
+    if (r < 0)
+        goto fail;
+    if (server->url.user && !server->url.password) {
+        relock_log_write(log, RELOCK_LOG_ERROR, "there is a user, but no password");
+        r = RELOCK_E_INVALID;
+        goto fail;
+    }
+
+    server->label = make_label(&server->url);
+    if (options->client_name && asprintf(&server->name, "%s:%s", options->client_name, id) < 0)
+        server->name = NULL;
+    if (server->label && (server->name || !options->client_name))
+        return RELOCK_OK;
+    r = RELOCK_E_NOMEM;
+
+fail:
+    relock_server_deinit(server);
+    return r;
+}
+
+void relock_server_deinit(struct relock_server *server)
+{
+    relock_url_deinit(&server->url);
+    free(server->name);
+    free(server->label);
+    *server = (struct relock_server){0};
+}

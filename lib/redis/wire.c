@@ -1,0 +1,111 @@
+#include "redis/wire.h"
+
+#include "base/status.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define READ_BYTES 16384
+
+void relock_wire_init(struct relock_wire *wire)
+{
+    *wire = (struct relock_wire){.fd = -1};
+}
+
+void relock_wire_deinit(struct relock_wire *wire)
+{
+    relock_wire_close(wire);
+    relock_buffer_deinit(&wire->out);
+}
+
+int relock_wire_open(struct relock_wire *wire, int fd)
+{
+    wire->reader = redisReaderCreate();
+    if (!wire->reader) {
+        close(fd);
+        return RELOCK_E_NOMEM;
+    }
+    wire->fd = fd;
+    return RELOCK_OK;
+}
+
+void relock_wire_close(struct relock_wire *wire)
+{
+    int fd = wire->fd;
+
+    /* A forked child closes what it finds here: never a number that may be somebody else's. */
+    wire->fd = -1;
+    if (fd >= 0)
+        close(fd);
+    if (wire->reader)
+        redisReaderFree(wire->reader);
+    wire->reader = NULL;
+    relock_buffer_clear(&wire->out);
+    wire->sent = 0;
+}
+
+static int fail(struct relock_wire *wire, int result, const char *what)
+{
+    (void)snprintf(wire->why, sizeof(wire->why), "%s", what);
+    return result;
+}
+
+static int fail_errno(struct relock_wire *wire)
+{
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return RELOCK_AGAIN;
+    return fail(wire, RELOCK_E_CONN, strerror(errno));
+}
+
+int relock_wire_flush(struct relock_wire *wire)
+{
+    if (wire->out.failed)
+        return fail(wire, RELOCK_E_NOMEM, "out of memory for a command");
+
+    while (wire->sent < wire->out.len) {
+        ssize_t n =
+            send(wire->fd, wire->out.data + wire->sent, wire->out.len - wire->sent, MSG_NOSIGNAL);
+
+        if (n >= 0)
+            wire->sent += (size_t)n;
+        else if (errno != EINTR)
+            return fail_errno(wire);
+    }
+    relock_buffer_clear(&wire->out);
+    wire->sent = 0;
+    return RELOCK_OK;
+}
+
+int relock_wire_fill(struct relock_wire *wire)
+{
+    char bytes[READ_BYTES];
+    ssize_t n;
+
+    do {
+        n = recv(wire->fd, bytes, sizeof(bytes), 0);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return fail_errno(wire);
+    if (n == 0)
+        return fail(wire, RELOCK_E_CONN, "the server closed the connection");
+    if (redisReaderFeed(wire->reader, bytes, (size_t)n) != REDIS_OK)
+        return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
+    return RELOCK_OK;
+}
+
+int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
+{
+    void *taken = NULL;
+
+    if (redisReaderGetReply(wire->reader, &taken) != REDIS_OK) {
+        bool no_memory = wire->reader->err == REDIS_ERR_OOM;
+
+        return fail(wire, no_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN, wire->reader->errstr);
+    }
+    *reply = taken;
+    return taken ? RELOCK_OK : RELOCK_AGAIN;
+}

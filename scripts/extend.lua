@@ -1,0 +1,21 @@
+--[[
+Lets a hold last at least as long as its owner asks for, and sets its hold count: like all that an
+owner sends, it mends a count that an unanswered command left behind.
+
+KEYS[1]  the lock: a hash of field -> hold count
+ARGV[1]  lease, ms
+ARGV[2]  field of the hold, "<client id>:<number>"
+ARGV[3]  hold count
+
+Returns  1 when the hold has at least that lease,
+         0 when it is gone, -1 when it is gone and another owner holds the lock
+]]
+if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+    return -redis.call('exists', KEYS[1])
+end
+
+redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
+if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
+    redis.call('pexpire', KEYS[1], ARGV[1])
+end
+return 1

@@ -1,0 +1,18 @@
+--[[
+Renews the lease of a hold, if that makes it longer. Says nothing about the hold count, which its
+owner may be changing over another connection.
+
+KEYS[1]  the lock: a hash of field -> hold count
+ARGV[1]  lease, ms
+ARGV[2]  field of the hold, "<client id>:<number>"
+
+Returns  1 when the hold has at least that lease,
+         0 when it is gone, -1 when it is gone and another owner holds the lock
+]]
+if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+    return -redis.call('exists', KEYS[1])
+end
+if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
+    redis.call('pexpire', KEYS[1], ARGV[1])
+end
+return 1
