@@ -74,6 +74,6 @@ const char *relock_log_name(const char *name, char out[RELOCK_LOG_NAME_MAX])
         out[n++] = hex[c >> 4];
         out[n++] = hex[c & 15];
     }
-    strcpy(out + n, *name ? "..." : "");
+    (void)snprintf(out + n, RELOCK_LOG_NAME_MAX - n, "%s", *name ? "..." : "");
     return out;
 }

@@ -193,7 +193,7 @@ void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hol
     if (hold->to_be_told) {
         hold->to_be_told = false;
         DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
-        relock_holds_unref(client, hold);
+        hold->refs--; /* never the last: the owner's is still there */
     }
     /* What we only gave up hope of, Redis may still have. */
     if (hold->lost_reason == RELOCK_LOST_EXPIRED || hold->lost_reason == RELOCK_LOST_CAPPED)

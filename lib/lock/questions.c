@@ -190,7 +190,7 @@ int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 static int force_once(struct relock_lock *lock)
 {
     struct relock_request request;
-    struct inspection seen;
+    struct inspection seen = {0};
     int64_t answer = 0;
     int r;
 

@@ -18,8 +18,9 @@
 /* The timer of a hold: renew it, lose it or settle it. Mutex held. */
 void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms);
 
-/* The connection is there, perhaps again: whatever it could not be asked is due now. */
-void relock_watchdog_up(void *client);
+/* The connection is there, perhaps again: whatever it could not be asked is due now. `arg` is the
+ * client. */
+void relock_watchdog_up(void *arg);
 
 /* Longest that an answer may take before the connection is given up, and tried anew in time. */
 uint64_t relock_watchdog_answer_ms(const struct relock_options *options);

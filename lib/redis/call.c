@@ -60,7 +60,7 @@ static int fail_sent(struct relock_call *call, struct relock_lane *lane,
 
 static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
-    struct redisReply *reply;
+    struct redisReply *reply = NULL;
     int r;
 
     if (!call->debt || !*call->debt)
@@ -94,7 +94,7 @@ static void write_all(const struct relock_call *call, bool load, struct relock_b
 static int read_all(struct relock_call *call, struct relock_lane *lane, bool load,
                     uint64_t deadline_ms)
 {
-    struct redisReply *reply;
+    struct redisReply *reply = NULL;
     int64_t acked = 0;
     int r;
 

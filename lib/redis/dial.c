@@ -106,7 +106,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
     int r;
 
     if (url->path) {
-        (void)strncpy(address.sun_path, url->path, sizeof(address.sun_path) - 1);
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", url->path);
         return try_address(dial, AF_UNIX, (struct sockaddr *)&address, sizeof(address), now_ms)
                    ? RELOCK_AGAIN
                    : RELOCK_E_CONN;

@@ -142,15 +142,17 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
 {
     struct relock_channel *channel;
-    struct relock_channel *next;
 
     if (!pubsub)
         return NULL;
     relock_conn_deinit(&pubsub->conn);
-    HASH_ITER(hh, pubsub->channels, channel, next)
-    {
-        HASH_DEL(pubsub->channels, channel);
+    channel = pubsub->channels;
+    HASH_CLEAR(hh, pubsub->channels);
+    while (channel) {
+        struct relock_channel *next = channel->hh.next;
+
         free(channel);
+        channel = next;
     }
     free(pubsub);
     return NULL;
