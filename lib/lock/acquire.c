@@ -32,7 +32,7 @@ struct acquire {
     uint64_t lease_ms;    /* to ask for */
     uint64_t deadline_ms; /* of the waiting */
     bool has_asked;
-    bool has_waited;
+    bool contended;           /* it did not get the lock at once */
     struct relock_hold *hold; /* what it got, a reference */
     char why[RELOCK_WHY_MAX]; /* what the log is told of a failure */
 };
@@ -102,11 +102,25 @@ static int nest(struct acquire *acquire, struct relock_hold *hold)
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-/* Not held, and Redis may have it all the same, or have it yet. */
-static int give_back(struct acquire *acquire, struct relock_hold *hold, int result)
+/* Granted, and of no use: Redis is told at once, so that whoever tries again is not in its way. */
+static int give_back(struct acquire *acquire, struct relock_hold *hold, int result, const char *why)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
+    struct relock_request request;
+    int r;
+
+    keep_why(acquire, why);
+    relock_request_unlock(&request, acquire->site, hold->number, 0);
+    request.call.debt = &hold->debt;
+    relock_mutex_unlock(&acquire->client->mutex);
+    r = relock_request_run(&request, acquire->client);
+    relock_call_end(&request.call);
+    relock_mutex_lock(&acquire->client->mutex);
+
+    if (r < 0)
+        relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
+    else
+        relock_holds_end(acquire->client, hold);
     relock_site_add_news(acquire->site, false);
     return result;
 }
@@ -115,14 +129,11 @@ static int take_granted(struct acquire *acquire, struct relock_hold *hold,
                         const struct relock_call *call, uint64_t sent_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (call->acked_replicas < acquire->client->options.min_replicas) {
-        keep_why(acquire, "given back");
-        return give_back(acquire, hold, RELOCK_E_REPLICAS);
-    }
-    if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms)) {
-        keep_why(acquire, "granted when its lease was all but over, and given back");
-        return give_back(acquire, hold, RELOCK_E_CONN);
-    }
+    if (call->acked_replicas < acquire->client->options.min_replicas)
+        return give_back(acquire, hold, RELOCK_E_REPLICAS, "given back");
+    if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms))
+        return give_back(acquire, hold, RELOCK_E_CONN,
+                         "granted when the lease was all but over, and given back");
     hold->acked_replicas = call->acked_replicas;
     relock_holds_begin(acquire->client, hold, &acquire->waiter, sent_ms);
     acquire->hold = relock_holds_ref(hold);
@@ -141,6 +152,7 @@ static int take_refused(struct acquire *acquire, struct relock_hold *hold,
     else
         site->lease_end_ms = ttl_ms == -1 ? RELOCK_NEVER : now_ms + SHORTEST_WAIT_MS;
 
+    acquire->contended = true;
     /* An attempt before this one went unanswered, and may yet be granted. */
     if (call->unanswered)
         relock_holds_settle(acquire->client, hold, now_ms);
@@ -260,7 +272,6 @@ static void sleep_in_queue(struct acquire *acquire, uint64_t now_ms)
     }
     if (recheck_ms < until_ms)
         until_ms = recheck_ms;
-    acquire->has_waited = true;
     if (is_head)
         stats->waits++;
 
@@ -319,7 +330,8 @@ static int take_first_level(struct acquire *acquire) RELOCK_REQUIRES(acquire->cl
     r = end_of_wait(acquire);
     if (r != RELOCK_BUSY)
         return r;
-    if (is_one_try(acquire) && (site->holder || site->queue)) {
+    acquire->contended = site->holder || site->queue;
+    if (acquire->contended && is_one_try(acquire)) {
         acquire->client->guarded.stats.contended++;
         return RELOCK_BUSY;
     }
@@ -329,7 +341,7 @@ static int take_first_level(struct acquire *acquire) RELOCK_REQUIRES(acquire->cl
     acquire->client->guarded.stats.waiters++;
     r = wait_turn(acquire);
     acquire->client->guarded.stats.waiters--;
-    if (acquire->has_waited || r == RELOCK_BUSY)
+    if (acquire->contended)
         acquire->client->guarded.stats.contended++;
     if (r != RELOCK_OK)
         leave_queue(acquire);
@@ -375,7 +387,7 @@ static void begin(struct acquire *acquire, struct relock_lock *lock, const struc
     else if (how->wait_ms > 0)
         acquire->deadline_ms = relock_clock_after(now_ms, (uint64_t)how->wait_ms);
     acquire->has_asked = false;
-    acquire->has_waited = false;
+    acquire->contended = false;
     acquire->hold = NULL;
     acquire->why[0] = '\0';
 

@@ -141,8 +141,13 @@ static int connect_once(struct relock_client *client)
     if (r < 0)
         return r;
     r = relock_lane_connect(lane, deadline_ms);
-    if (r < 0)
+    /* A lazy client minds nothing that time may mend; a wrong password is not that. */
+    if (r == RELOCK_E_CONN && (client->options.flags & RELOCK_LAZY)) {
+        relock_log_write(&client->log, RELOCK_LOG_INFO, "%s; going on without", lane->wire.why);
+        r = RELOCK_OK;
+    } else if (r < 0) {
         relock_log_write(&client->log, RELOCK_LOG_ERROR, "%s", lane->wire.why);
+    }
     relock_lanes_give(client->lanes, lane);
     return r;
 }
@@ -158,11 +163,9 @@ static int start(struct relock_client *client, const struct relock_options *opti
     r = relock_lanes_new(&client->server, options->connections, &client->lanes);
     if (r < 0)
         return r;
-    if (!(options->flags & RELOCK_LAZY)) {
-        r = connect_once(client);
-        if (r < 0)
-            return r;
-    }
+    r = connect_once(client);
+    if (r < 0)
+        return r;
     return relock_io_start(client);
 }
 

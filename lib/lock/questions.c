@@ -62,7 +62,7 @@ bool relock_is_mine(struct relock_lock *lock)
 
 /* What inspect.lua returns. */
 struct inspection {
-    char holder[256];
+    struct relock_text holder; /* stands in the reply */
     int64_t hold_count;
     int64_t n_holders;
     int64_t ttl_ms;
@@ -71,43 +71,38 @@ struct inspection {
 
 static bool read_inspection(const struct redisReply *reply, struct inspection *inspection)
 {
-    const char *holder;
-    size_t len;
-
-    if (!relock_reply_text(relock_reply_at(reply, 0), &holder, &len) ||
-        !relock_reply_integer(relock_reply_at(reply, 1), &inspection->hold_count) ||
-        !relock_reply_integer(relock_reply_at(reply, 2), &inspection->n_holders) ||
-        !relock_reply_integer(relock_reply_at(reply, 3), &inspection->ttl_ms) ||
-        !relock_reply_integer(relock_reply_at(reply, 4), &inspection->own_count))
-        return false;
-    if (len >= sizeof(inspection->holder))
-        len = sizeof(inspection->holder) - 1;
-    memcpy(inspection->holder, holder, len);
-    inspection->holder[len] = '\0';
-    return true;
+    return relock_reply_text(relock_reply_at(reply, 0), &inspection->holder.data,
+                             &inspection->holder.len) &&
+           relock_reply_integer(relock_reply_at(reply, 1), &inspection->hold_count) &&
+           relock_reply_integer(relock_reply_at(reply, 2), &inspection->n_holders) &&
+           relock_reply_integer(relock_reply_at(reply, 3), &inspection->ttl_ms) &&
+           relock_reply_integer(relock_reply_at(reply, 4), &inspection->own_count);
 }
 
-/* Under no mutex, inside a call. */
-static int inspect(struct relock_lock *lock, uint64_t number, struct inspection *inspection)
+/* Under no mutex, inside a call. With RELOCK_OK the request has the reply, and is to be ended. */
+static int inspect(struct relock_lock *lock, uint64_t number, struct relock_request *request,
+                   struct inspection *inspection)
 {
-    struct relock_request request;
     int r;
 
-    relock_request_inspect(&request, lock->site, number);
-    r = relock_request_run(&request, lock->client);
-    if (r == RELOCK_OK && !read_inspection(request.call.reply, inspection)) {
-        (void)snprintf(request.call.why, sizeof(request.call.why), "an answer that is none");
+    relock_request_inspect(request, lock->site, number);
+    r = relock_request_run(request, lock->client);
+    if (r == RELOCK_OK && !read_inspection(request->call.reply, inspection)) {
+        (void)snprintf(request->call.why, sizeof(request->call.why), "an answer that is none");
+        relock_call_end(&request->call);
         r = RELOCK_E_SERVER;
     }
     if (r < 0)
-        relock_lock_log(lock, relock_owner_self(), "not inspected", r, request.call.why);
-    relock_call_end(&request.call);
+        relock_lock_log(lock, relock_owner_self(), "not inspected", r, request->call.why);
     return r;
 }
 
 /* The whole of a question to Redis, entering and leaving included. */
-RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct inspection *inspection)
+RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *holder,
+                                unsigned *own_count)
 {
+    struct inspection inspection = {0};
+    struct relock_request request;
     struct relock_visit visit;
     struct relock_hold *hold;
     uint64_t number;
@@ -119,7 +114,18 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct inspection *ins
     hold = relock_site_find(lock->site, relock_owner_self());
     number = hold ? hold->number : 0;
     relock_mutex_unlock(&lock->client->mutex);
-    r = inspect(lock, number, inspection);
+    r = inspect(lock, number, &request, &inspection);
+    if (r == RELOCK_OK) {
+        *holder = (struct relock_holder){
+            .ttl_ms = inspection.ttl_ms,
+            .hold_count = (unsigned)inspection.hold_count,
+            .n_holders = (unsigned)inspection.n_holders,
+        };
+        (void)snprintf(holder->id, sizeof(holder->id), "%.*s", (int)inspection.holder.len,
+                       inspection.holder.data);
+        *own_count = (unsigned)inspection.own_count;
+        relock_call_end(&request.call);
+    }
     relock_mutex_lock(&lock->client->mutex);
     relock_client_leave(lock->client, &visit);
     assert(r <= 0);
@@ -128,59 +134,37 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct inspection *ins
 
 int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder)
 {
-    struct inspection inspection;
-    int r;
+    unsigned own_count;
 
-    if (!lock || !holder)
-        return RELOCK_E_INVALID;
-    r = ask(lock, &inspection);
-    if (r < 0)
-        return r;
-    *holder = (struct relock_holder){
-        .ttl_ms = inspection.ttl_ms,
-        .hold_count = (unsigned)inspection.hold_count,
-        .n_holders = (unsigned)inspection.n_holders,
-    };
-    (void)snprintf(holder->id, sizeof(holder->id), "%.63s", inspection.holder);
-    return RELOCK_OK;
+    return lock && holder ? ask(lock, holder, &own_count) : RELOCK_E_INVALID;
 }
 
 int relock_is_locked(struct relock_lock *lock, bool *locked)
 {
-    struct inspection inspection;
-    int r;
+    struct relock_holder holder;
+    unsigned own_count;
+    int r = lock && locked ? ask(lock, &holder, &own_count) : RELOCK_E_INVALID;
 
-    if (!lock || !locked)
-        return RELOCK_E_INVALID;
-    r = ask(lock, &inspection);
     if (r == RELOCK_OK)
-        *locked = inspection.n_holders > 0;
+        *locked = holder.n_holders > 0;
     return r;
 }
 
 int relock_hold_count(struct relock_lock *lock, unsigned *count)
 {
-    struct inspection inspection;
-    int r;
+    struct relock_holder holder;
 
-    if (!lock || !count)
-        return RELOCK_E_INVALID;
-    r = ask(lock, &inspection);
-    if (r == RELOCK_OK)
-        *count = (unsigned)inspection.own_count;
-    return r;
+    return lock && count ? ask(lock, &holder, count) : RELOCK_E_INVALID;
 }
 
 int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 {
-    struct inspection inspection;
-    int r;
+    struct relock_holder holder;
+    unsigned own_count;
+    int r = lock && ttl_ms ? ask(lock, &holder, &own_count) : RELOCK_E_INVALID;
 
-    if (!lock || !ttl_ms)
-        return RELOCK_E_INVALID;
-    r = ask(lock, &inspection);
     if (r == RELOCK_OK)
-        *ttl_ms = inspection.ttl_ms;
+        *ttl_ms = holder.ttl_ms;
     return r;
 }
 
@@ -189,21 +173,25 @@ int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 /* Returns RELOCK_AGAIN when somebody else had taken the lock meanwhile. */
 static int force_once(struct relock_lock *lock)
 {
-    struct relock_request request;
     struct inspection seen = {0};
+    struct relock_request inspected;
+    struct relock_request request;
     int64_t answer = 0;
     int r;
 
-    r = inspect(lock, 0, &seen);
-    if (r < 0 || seen.n_holders == 0)
-        return r;
-    relock_request_force_unlock(&request, lock->site, seen.holder, strlen(seen.holder));
-    r = relock_request_run(&request, lock->client);
+    r = inspect(lock, 0, &inspected, &seen);
     if (r < 0)
-        relock_lock_log(lock, relock_owner_self(), "not freed by force", r, request.call.why);
-    else if (!relock_request_answer(&request, &answer) || answer == 0)
-        r = request.call.unanswered ? RELOCK_OK : RELOCK_AGAIN;
-    relock_call_end(&request.call);
+        return r;
+    if (seen.n_holders > 0) {
+        relock_request_force_unlock(&request, lock->site, seen.holder.data, seen.holder.len);
+        r = relock_request_run(&request, lock->client);
+        if (r < 0)
+            relock_lock_log(lock, relock_owner_self(), "not freed by force", r, request.call.why);
+        else if (!relock_request_answer(&request, &answer) || answer == 0)
+            r = request.call.unanswered ? RELOCK_OK : RELOCK_AGAIN;
+        relock_call_end(&request.call);
+    }
+    relock_call_end(&inspected.call);
     return r;
 }
 
