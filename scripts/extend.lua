@@ -14,8 +14,11 @@ if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
     return -redis.call('exists', KEYS[1])
 end
 
-redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
     redis.call('pexpire', KEYS[1], ARGV[1])
+end
+-- A server that is out of memory refuses to write what needs not be written.
+if redis.call('hget', KEYS[1], ARGV[2]) ~= ARGV[3] then
+    redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
 end
 return 1

@@ -11,8 +11,8 @@ local fields = redis.call('hgetall', KEYS[1])
 
 return {
     fields[1] or '',
-    tonumber(fields[2] or 0),
+    tonumber(fields[2]) or 0,
     #fields / 2,
     redis.call('pttl', KEYS[1]),
-    tonumber(redis.call('hget', KEYS[1], ARGV[1]) or 0),
+    tonumber(redis.call('hget', KEYS[1], ARGV[1])) or 0,
 }

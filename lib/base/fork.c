@@ -6,6 +6,7 @@ struct relock_mutex relock_process_mutex = {.pthread = PTHREAD_MUTEX_INITIALIZER
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uint generation = 1;
+static bool is_watched; /* written once */
 
 static void prepare(void) RELOCK_ACQUIRES(relock_process_mutex)
 {
@@ -25,11 +26,11 @@ static void in_child(void) RELOCK_RELEASES(relock_process_mutex)
 
 static void register_handlers(void)
 {
-    (void)pthread_atfork(prepare, in_parent, in_child);
+    is_watched = pthread_atfork(prepare, in_parent, in_child) == 0;
 }
 
 unsigned relock_fork_generation(void)
 {
     (void)pthread_once(&once, register_handlers);
-    return atomic_load_explicit(&generation, memory_order_relaxed);
+    return is_watched ? atomic_load_explicit(&generation, memory_order_relaxed) : 0;
 }

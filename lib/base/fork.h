@@ -14,7 +14,7 @@
 
 #include "base/thread.h"
 
-/* Grows by one in each child. */
+/* Grows by one in each child; 0 when the system has no room for what must be done at a fork. */
 unsigned relock_fork_generation(void);
 
 extern struct relock_mutex relock_process_mutex;

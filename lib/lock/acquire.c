@@ -32,6 +32,7 @@ struct acquire {
     uint64_t lease_ms;    /* to ask for */
     uint64_t deadline_ms; /* of the waiting */
     bool has_asked;
+    bool has_slept;           /* as the head */
     bool contended;           /* it did not get the lock at once */
     struct relock_hold *hold; /* what it got, a reference */
     char why[RELOCK_WHY_MAX]; /* what the log is told of a failure */
@@ -79,8 +80,7 @@ static int nest(struct acquire *acquire, struct relock_hold *hold)
     if (hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
 
-    (void)relock_holds_ref(hold);
-    hold->busy = true;
+    relock_holds_work(hold, acquire->lease_ms);
     relock_request_lock(&request, acquire->site, hold->number, hold->count + 1, acquire->lease_ms);
     request.call.debt = &hold->debt;
     relock_mutex_unlock(&acquire->client->mutex);
@@ -103,17 +103,16 @@ static int nest(struct acquire *acquire, struct relock_hold *hold)
 /* ---- asking -------------------------------------------------------------------------------- */
 
 /* Granted, and of no use: Redis is told at once, so that whoever tries again is not in its way. */
-static int give_back(struct acquire *acquire, struct relock_hold *hold, int result, const char *why)
+static void give_back(struct acquire *acquire, struct relock_hold *hold, uint64_t deadline_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_request request;
     int r;
 
-    keep_why(acquire, why);
     relock_request_unlock(&request, acquire->site, hold->number, 0);
     request.call.debt = &hold->debt;
     relock_mutex_unlock(&acquire->client->mutex);
-    r = relock_request_run(&request, acquire->client);
+    r = relock_request_run_until(&request, acquire->client, deadline_ms);
     relock_call_end(&request.call);
     relock_mutex_lock(&acquire->client->mutex);
 
@@ -122,18 +121,25 @@ static int give_back(struct acquire *acquire, struct relock_hold *hold, int resu
     else
         relock_holds_end(acquire->client, hold);
     relock_site_add_news(acquire->site, false);
-    return result;
 }
 
 static int take_granted(struct acquire *acquire, struct relock_hold *hold,
                         const struct relock_call *call, uint64_t sent_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (call->acked_replicas < acquire->client->options.min_replicas)
-        return give_back(acquire, hold, RELOCK_E_REPLICAS, "given back");
-    if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms))
-        return give_back(acquire, hold, RELOCK_E_CONN,
-                         "granted when the lease was all but over, and given back");
+    const struct relock_options *options = &acquire->client->options;
+    uint64_t deadline_ms = relock_clock_after(sent_ms, options->command_timeout_ms);
+
+    if (call->acked_replicas < options->min_replicas) {
+        give_back(acquire, hold, deadline_ms);
+        keep_why(acquire, "given back");
+        return RELOCK_E_REPLICAS;
+    }
+    if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms)) {
+        give_back(acquire, hold, deadline_ms);
+        keep_why(acquire, "granted when the lease was all but over, and given back");
+        return RELOCK_E_CONN;
+    }
     hold->acked_replicas = call->acked_replicas;
     relock_holds_begin(acquire->client, hold, &acquire->waiter, sent_ms);
     acquire->hold = relock_holds_ref(hold);
@@ -265,7 +271,7 @@ static void sleep_in_queue(struct acquire *acquire, uint64_t now_ms)
     if (is_head)
         recheck_ms = relock_site_recheck_at(site, acquire->client->options.recheck_ms);
     if (recheck_ms <= now_ms) {
-        if (recheck_ms != site->lease_end_ms)
+        if (acquire->has_slept && recheck_ms != site->lease_end_ms)
             stats->rechecks++;
         relock_site_add_news(site, false);
         return;
@@ -274,6 +280,7 @@ static void sleep_in_queue(struct acquire *acquire, uint64_t now_ms)
         until_ms = recheck_ms;
     if (is_head)
         stats->waits++;
+    acquire->has_slept = is_head;
 
     relock_mutex_unlock(&acquire->client->mutex);
     (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
@@ -330,19 +337,19 @@ static int take_first_level(struct acquire *acquire) RELOCK_REQUIRES(acquire->cl
     r = end_of_wait(acquire);
     if (r != RELOCK_BUSY)
         return r;
-    acquire->contended = site->holder || site->queue;
-    if (acquire->contended && is_one_try(acquire)) {
-        acquire->client->guarded.stats.contended++;
-        return RELOCK_BUSY;
+    if (site->holder || site->queue) {
+        acquire->contended = true;
+        if (is_one_try(acquire))
+            return RELOCK_BUSY;
     }
 
     acquire->waiter.joined_ms = relock_clock_now_ms();
     relock_site_join(site, &acquire->waiter);
-    acquire->client->guarded.stats.waiters++;
+    if (!is_one_try(acquire))
+        acquire->client->guarded.stats.waiters++;
     r = wait_turn(acquire);
-    acquire->client->guarded.stats.waiters--;
-    if (acquire->contended)
-        acquire->client->guarded.stats.contended++;
+    if (!is_one_try(acquire))
+        acquire->client->guarded.stats.waiters--;
     if (r != RELOCK_OK)
         leave_queue(acquire);
     return r;
@@ -366,6 +373,8 @@ static int take(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
             r = RELOCK_AGAIN;
         }
     } while (r == RELOCK_AGAIN);
+    if (acquire->contended)
+        acquire->client->guarded.stats.contended++;
     if (r == RELOCK_OK)
         relock_owner_count(acquire->waiter.owner, 1);
     return r;
@@ -387,6 +396,7 @@ static void begin(struct acquire *acquire, struct relock_lock *lock, const struc
     else if (how->wait_ms > 0)
         acquire->deadline_ms = relock_clock_after(now_ms, (uint64_t)how->wait_ms);
     acquire->has_asked = false;
+    acquire->has_slept = false;
     acquire->contended = false;
     acquire->hold = NULL;
     acquire->why[0] = '\0';

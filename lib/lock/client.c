@@ -11,6 +11,7 @@
 #include "redis/lane.h"
 #include "redis/loop.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ RELOCK_UNCHECKED int relock_client_enter(struct relock_client *client, bool bloc
     if (blocks && relock_callback_is_inside())
         return RELOCK_E_DEADLOCK;
 
+    visit->saved_errno = errno;
     visit->cancel_state = relock_thread_hold_cancel();
     relock_mutex_lock(&client->mutex);
     if (!client->guarded.freed) {
@@ -46,6 +48,7 @@ void relock_client_leave(struct relock_client *client, const struct relock_visit
         relock_cond_broadcast(&client->changed);
     relock_mutex_unlock(&client->mutex);
     relock_thread_allow_cancel(visit->cancel_state);
+    errno = visit->saved_errno;
 }
 
 void relock_client_unref(struct relock_client *client)
@@ -64,7 +67,7 @@ void relock_client_unref(struct relock_client *client)
 
 void relock_client_wake(struct relock_client *client)
 {
-    if (client->guarded.turn_at_ms != 0)
+    if (!client->guarded.in_turn)
         relock_loop_wake(client->loop);
 }
 
@@ -181,9 +184,13 @@ static void keep_options(struct relock_client *client, const struct relock_optio
 static int make(const struct relock_options *options, const struct relock_log *log,
                 struct relock_client **client)
 {
-    struct relock_client *new = calloc(1, sizeof(*new));
+    struct relock_client *new;
     int r;
 
+    /* A child that takes itself for its parent would act for it. */
+    if (relock_fork_generation() == 0)
+        return RELOCK_E_NOMEM;
+    new = calloc(1, sizeof(*new));
     if (!new)
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
@@ -213,6 +220,7 @@ int relock_client_new(const struct relock_options *options, struct relock_client
 {
     struct relock_options read;
     struct relock_log log;
+    int saved_errno = errno;
     int cancel_state;
     int r;
 
@@ -226,6 +234,7 @@ int relock_client_new(const struct relock_options *options, struct relock_client
     if (r == RELOCK_OK)
         r = make(&read, &log, client);
     relock_thread_allow_cancel(cancel_state);
+    errno = saved_errno;
     return r;
 }
 
@@ -263,6 +272,7 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
     }
     relock_holds_leave(client, hold);
     relock_site_vacate(hold->site, false, now_ms);
+    relock_subscription_idle(client, hold->site);
     relock_holds_settle(client, hold, now_ms);
 }
 
@@ -294,6 +304,7 @@ static void drop_rest(struct relock_client *client) RELOCK_REQUIRES(client->mute
         relock_holds_unref(client, hold);
     }
     while (client->guarded.holds) {
+        relock_client_unset_timer(client, &client->guarded.holds->timer);
         client->guarded.holds->refs = 1;
         relock_holds_unref(client, client->guarded.holds);
     }
@@ -314,6 +325,7 @@ static void abandon(struct relock_client *client)
 
 struct relock_client *relock_client_free(struct relock_client *client)
 {
+    int saved_errno = errno;
     int cancel_state;
 
     if (!client)
@@ -346,6 +358,7 @@ struct relock_client *relock_client_free(struct relock_client *client)
     drop_rest(client);
     relock_client_unref(client);
     relock_thread_allow_cancel(cancel_state);
+    errno = saved_errno;
     return NULL;
 }
 
@@ -375,7 +388,10 @@ static void end_owner(struct relock_client *client, uint64_t owner)
             continue;
         }
         (void)relock_log_name(hold->site->name, name);
+        (void)relock_holds_ref(hold);
         let_go(client, hold, relock_clock_now_ms());
+        relock_losses_wait(client, hold); /* what its callback uses may end with the thread */
+        relock_holds_unref(client, hold);
         relock_mutex_unlock(&client->mutex);
         relock_log_write(&client->log, RELOCK_LOG_WARNING,
                          "%s: owner %llu is a thread that ended while it held the lock: released",

@@ -58,13 +58,15 @@ struct relock_client {
         uint64_t serial;  /* of the next hold */
 
         struct relock_site *sites;  /* by name */
-        struct relock_hold *holds;  /* all */
+        struct relock_hold *holds;  /* all, those included that are only asked for */
         struct relock_hold *losses; /* to be told */
         unsigned n_settling;
         struct relock_site *to_sync; /* subscriptions to be changed */
 
         struct relock_timers timers;
-        uint64_t turn_at_ms; /* when the I/O thread looks next; 0 while it is looking */
+        uint64_t turn_at_ms; /* when the I/O thread looks next */
+        bool in_turn;        /* it is looking now, and sees what there is before it sleeps */
+        pthread_t teller;    /* who tells a loss, while a hold says that it is being told */
 
         struct relock_stats stats; /* without the reconnects */
     } guarded;                     /* by mutex */
@@ -73,6 +75,7 @@ struct relock_client {
 /* What a call has to put back when it leaves. */
 struct relock_visit {
     int cancel_state;
+    int saved_errno; /* no call sets it */
 };
 
 /*

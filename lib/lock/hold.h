@@ -21,6 +21,7 @@ struct relock_site;
 struct relock_origin;
 
 enum relock_hold_state {
+    RELOCK_HOLD_ASKED,    /* Redis is being asked for it: nobody's yet */
     RELOCK_HOLD_HELD,     /* certain until `valid_until_ms` */
     RELOCK_HOLD_SUSPECT,  /* the same, and the last renewal was not granted */
     RELOCK_HOLD_LOST,     /* over; its owner has still to give its levels up */
@@ -40,14 +41,15 @@ struct relock_hold {
     unsigned acked_replicas; /* of the acquire */
     bool busy;               /* a command of its owner is under way: the next one waits */
     bool renewed;            /* some level asked for it */
-    uint64_t lease_ms;       /* the longest that was asked of Redis */
-    uint64_t valid_until_ms;
-    uint64_t cap_ms; /* renewed until then */
+    uint64_t lease_ms;       /* the longest that Redis was asked for */
+    uint64_t valid_until_ms; /* settling: when a refusal is the last word */
+    uint64_t cap_ms;         /* renewed until then */
 
     struct relock_timer timer;
-    uint64_t renew_at_ms; /* when a renewal, or the settling, is due */
-    bool in_flight;       /* a command of the I/O thread is under way */
-    uint64_t sent_ms;     /* since then */
+    uint64_t renew_at_ms;
+    bool in_flight;   /* a command of the I/O thread is under way */
+    uint64_t sent_ms; /* since then */
+    bool loaded;      /* the last one found no script: the next must */
 
     int lost_reason; /* RELOCK_LOST_*, when lost */
     bool to_be_told; /* stands in the list of losses that the I/O thread will tell */

@@ -20,7 +20,7 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->number = relock_keys_number(owner, client->guarded.serial++);
     hold->owner = owner;
     hold->refs = 1;
-    hold->state = RELOCK_HOLD_ENDED;
+    hold->state = RELOCK_HOLD_ASKED;
     relock_timer_init(&hold->timer, relock_watchdog_fire);
     DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
     return hold;
@@ -86,8 +86,6 @@ void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold
 {
     uint64_t valid_until_ms = relock_hold_valid_until(sent_ms, lease_ms);
 
-    if (lease_ms > hold->lease_ms)
-        hold->lease_ms = lease_ms;
     if (valid_until_ms > hold->valid_until_ms)
         hold->valid_until_ms = valid_until_ms;
     watch(client, hold, relock_clock_now_ms());
@@ -106,6 +104,9 @@ static struct relock_waiter *heir(const struct relock_client *client,
         return NULL;
     if (hold->state != RELOCK_HOLD_HELD || hold->debt || !relock_hold_is_renewed(hold, now_ms) ||
         relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
+        return NULL;
+    /* Should the heir die, the lock must be free when its own lease would have ended. */
+    if (hold->lease_ms > client->options.watchdog_timeout_ms)
         return NULL;
     if (now_ms - site->taken_ms >= client->options.handoff_ms)
         return NULL;
@@ -136,9 +137,10 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     relock_client_unset_timer(client, &hold->timer);
     client->guarded.stats.lost++;
     client->guarded.stats.holds--;
-    if (hold->site->holder == hold)
+    if (hold->site->holder == hold) {
         relock_site_vacate(hold->site, false, now_ms);
-
+        relock_subscription_idle(client, hold->site);
+    }
     hold->to_be_told = true;
     (void)relock_holds_ref(hold);
     DL_APPEND2(client->guarded.losses, hold, loss_prev, loss_next);
@@ -150,6 +152,14 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
 {
     if (relock_hold_is_held(hold) && now_ms >= hold->valid_until_ms)
         relock_holds_lose(client, hold, relock_hold_expiry_reason(hold), now_ms);
+}
+
+void relock_holds_work(struct relock_hold *hold, uint64_t lease_ms)
+{
+    hold->busy = true;
+    hold->refs++;
+    if (lease_ms > hold->lease_ms)
+        hold->lease_ms = lease_ms;
 }
 
 void relock_holds_rest(struct relock_client *client, struct relock_hold *hold)
@@ -181,9 +191,8 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
     hold->state = RELOCK_HOLD_SETTLING;
     hold->count = 0;
     client->guarded.n_settling++;
-    /* After that Redis has let go of it by itself. */
+    /* A Redis that refuses has let go of it by then. */
     hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
-    hold->renew_at_ms = now_ms;
     relock_client_set_timer(client, &hold->timer, now_ms);
 }
 

@@ -40,7 +40,13 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
 void relock_holds_check_time(struct relock_client *client, struct relock_hold *hold,
                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
-/* A command of its owner is over: the next may begin. */
+/*
+ * A command of its owner is under way, a reference with it, and others wait until it is over.
+ * `lease_ms` is what it asks for, granted or not.
+ */
+void relock_holds_work(struct relock_hold *hold, uint64_t lease_ms);
+
+/* It is over; the reference stays. */
 void relock_holds_rest(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
@@ -48,7 +54,7 @@ void relock_holds_rest(struct relock_client *client, struct relock_hold *hold)
 void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis knows, or it is too late to tell. */
+/* Redis knows of the end, or never knew of the hold. */
 void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 

@@ -35,14 +35,16 @@ static uint64_t turn(void *arg)
     uint64_t next_ms;
 
     relock_mutex_lock(&client->mutex);
-    client->guarded.turn_at_ms = 0; /* whoever sets a timer now need not wake */
-    do {
-        fire_timers(client);
-        relock_subscription_sync(client);
-        relock_losses_tell(client);
-        next_ms = relock_timers_next_ms(&client->guarded.timers);
-    } while (client->guarded.to_sync || client->guarded.losses || next_ms <= relock_clock_now_ms());
+    client->guarded.in_turn = true;
+    fire_timers(client);
+    relock_subscription_sync(client);
+    relock_losses_tell_next(client);
+    /* Between two callbacks, which take what time they like, renewals go out and answers come. */
+    next_ms = client->guarded.to_sync || client->guarded.losses
+                  ? 0
+                  : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
+    client->guarded.in_turn = false;
     relock_mutex_unlock(&client->mutex);
     return next_ms;
 }

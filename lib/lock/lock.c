@@ -1,6 +1,5 @@
 #include "lock/lock.h"
 
-#include "base/fork.h"
 #include "lock/keys.h"
 
 #include <stdlib.h>
@@ -38,27 +37,34 @@ RELOCK_UNCHECKED int relock_lock_new(struct relock_client *client, const char *n
     return RELOCK_OK;
 }
 
-struct relock_lock *relock_lock_free(struct relock_lock *lock)
+/* Says so when the name is held here and this is its last handle. Gives the mutex up meanwhile. */
+static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->client->mutex)
 {
-    struct relock_client *client;
-    bool is_held;
+    if (lock->site->n_handles > 1 || !lock->site->holds)
+        return;
+    relock_mutex_unlock(&lock->client->mutex);
+    relock_lock_log(lock, 0, "its last handle was freed while it is held here", 0, "");
+    relock_mutex_lock(&lock->client->mutex);
+}
+
+RELOCK_UNCHECKED struct relock_lock *relock_lock_free(struct relock_lock *lock)
+{
+    struct relock_visit visit;
+    int r;
 
     if (!lock)
         return NULL;
-    client = lock->client;
-    if (client->generation != relock_fork_generation()) {
-        free(lock);
-        return NULL;
+    r = relock_client_enter(lock->client, false, &visit);
+    if (r == RELOCK_OK) {
+        warn_if_held(lock);
+        relock_client_leave(lock->client, &visit);
     }
-    relock_mutex_lock(&client->mutex);
-    is_held = --lock->site->n_handles == 0 && lock->site->holds;
-    relock_mutex_unlock(&client->mutex);
-    if (is_held)
-        relock_lock_log(lock, 0, "its last handle was freed while it is held here", 0, "");
-
-    relock_mutex_lock(&client->mutex);
-    relock_client_unref_site(client, lock->site);
-    relock_client_unref(client);
+    if (r != RELOCK_E_FORKED) {
+        relock_mutex_lock(&lock->client->mutex);
+        lock->site->n_handles--;
+        relock_client_unref_site(lock->client, lock->site);
+        relock_client_unref(lock->client);
+    }
     free(lock);
     return NULL;
 }

@@ -35,35 +35,49 @@ static void tell(const struct relock_client *client, const struct relock_lost *w
     relock_callback_leave();
 }
 
-void relock_losses_tell(struct relock_client *client)
+void relock_losses_tell_next(struct relock_client *client)
 {
-    struct relock_hold *hold;
+    struct relock_hold *hold = client->guarded.losses;
+    struct relock_lost what;
+    relock_lost_fn *on_lost;
+    void *arg;
 
-    while ((hold = client->guarded.losses)) {
-        struct relock_lost what = {
-            .name = hold->site->name,
-            .owner = hold->owner,
-            .reason = hold->lost_reason,
-            .hold_count = hold->count,
-        };
-        relock_lost_fn *on_lost = hold->on_lost;
-        void *arg = hold->arg;
+    if (!hold)
+        return;
+    what = (struct relock_lost){
+        .name = hold->site->name,
+        .owner = hold->owner,
+        .reason = hold->lost_reason,
+        .hold_count = hold->count,
+    };
+    on_lost = hold->on_lost;
+    arg = hold->arg;
+    DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
+    hold->to_be_told = false;
+    hold->telling = true;
+    client->guarded.teller = pthread_self();
+    relock_mutex_unlock(&client->mutex);
+    tell(client, &what, on_lost, arg);
+    relock_mutex_lock(&client->mutex);
+    hold->telling = false;
+    relock_cond_broadcast(&client->changed);
+    relock_holds_unref(client, hold);
+}
 
-        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
-        hold->to_be_told = false;
-        hold->telling = true;
-        relock_mutex_unlock(&client->mutex);
-        tell(client, &what, on_lost, arg);
-        relock_mutex_lock(&client->mutex);
-        hold->telling = false;
-        relock_cond_broadcast(&client->changed);
-        relock_holds_unref(client, hold);
-    }
+static bool is_telling(const struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return hold->telling && pthread_equal(client->guarded.teller, pthread_self());
+}
+
+bool relock_losses_block(const struct relock_client *client, const struct relock_hold *hold)
+{
+    return relock_callback_is_inside() && hold->telling && !is_telling(client, hold);
 }
 
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
 {
-    if (relock_callback_is_inside())
+    if (is_telling(client, hold))
         return;
     while (hold->telling)
         (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);

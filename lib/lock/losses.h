@@ -9,8 +9,12 @@
 
 #include "lock/client.h"
 
-/* Tells all that there are. The I/O thread; gives the mutex up meanwhile. */
-void relock_losses_tell(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+/* Tells the next, if there is one. The I/O thread; gives the mutex up meanwhile. */
+void relock_losses_tell_next(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* Whether this is a callback, and to wait for that of this hold would block it. */
+bool relock_losses_block(const struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Waits until the callback of this hold is over, unless this is the callback. Any thread. */
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)

@@ -19,7 +19,7 @@ void relock_options_log(const struct relock_options *given, struct relock_log *l
     *log = (struct relock_log){.level = RELOCK_LOG_INFO};
     if (!given)
         return;
-    if (given->log_level > 0)
+    if (given->log_level >= RELOCK_LOG_ERROR && given->log_level <= RELOCK_LOG_DEBUG)
         log->level = given->log_level;
     log->sink = given->on_log;
     log->arg = given->arg;

@@ -17,6 +17,7 @@ static atomic_bool has_proxies;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_end;
+static bool has_key; /* a process that has used up its keys goes without: leases end */
 
 static void on_thread_end(void *arg)
 {
@@ -28,7 +29,7 @@ static void on_thread_end(void *arg)
 
 static void make_key(void)
 {
-    (void)pthread_key_create(&thread_end, on_thread_end);
+    has_key = pthread_key_create(&thread_end, on_thread_end) == 0;
 }
 
 uint64_t relock_owner_self(void)
@@ -64,5 +65,6 @@ void relock_owner_count(uint64_t owner, int change)
     }
     self.n_holds += change;
     /* Set again each time: the thread may hold a lock until after other keys were destroyed. */
-    (void)pthread_setspecific(thread_end, &self);
+    if (has_key)
+        (void)pthread_setspecific(thread_end, &self);
 }

@@ -21,12 +21,15 @@
 uint64_t relock_owner_self(void);
 
 /*
- * What a call means by `owner`, of which 0 is the calling thread. Says in `*named` whether it may
- * be another's; the end of threads is looked at more closely once one acts for another.
+ * What a call means by `owner`, of which 0 is the calling thread. An owner that was `*named` may be
+ * one for whom others act too.
  */
 uint64_t relock_owner_resolve(uint64_t owner, bool *named);
 
-/* The calling thread took, or gave up, a hold for this owner. */
+/*
+ * The calling thread took, or gave up, a hold for this owner. So it is known whether a thread that
+ * ends has anything to let go of.
+ */
 void relock_owner_count(uint64_t owner, int change);
 
 #endif

@@ -37,7 +37,9 @@ RELOCK_UNCHECKED int relock_check(struct relock_lock *lock, uint64_t owner,
     r = RELOCK_NOT_OWNER;
     hold = relock_site_find(lock->site, relock_owner_resolve(owner, &named));
     if (hold) {
+        /* What was said to be lost stays so, whatever a late answer says. */
         now_ms = relock_clock_now_ms();
+        relock_holds_check_time(lock->client, hold, now_ms);
         relock_hold_report(hold, now_ms, grant);
         r = relock_hold_is_certain(hold, now_ms) ? RELOCK_OK : RELOCK_LOST;
     }

@@ -56,11 +56,14 @@ static void log_failure(const struct relock_lock *lock, uint64_t owner, const ch
     relock_mutex_lock(&lock->client->mutex);
 }
 
-/* Runs a command of a hold that goes on; others of the same owner wait meanwhile. */
-static void run_busy(struct relock_client *client, struct relock_hold *hold,
+/*
+ * Runs a command of a hold that goes on; others of the same owner wait meanwhile. The caller has a
+ * reference afterwards.
+ */
+static void run_busy(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
                      struct command *command) RELOCK_REQUIRES(client->mutex)
 {
-    hold->busy = true;
+    relock_holds_work(hold, lease_ms);
     command->request.call.debt = &hold->debt;
     run(client, command);
     relock_holds_rest(client, hold);
@@ -78,9 +81,8 @@ static int release_partly(struct relock_lock *lock, struct relock_hold *hold)
     struct command command;
     int r;
 
-    (void)relock_holds_ref(hold);
     relock_request_unlock(&command.request, lock->site, hold->number, hold->count);
-    run_busy(lock->client, hold, &command);
+    run_busy(lock->client, hold, 0, &command);
     r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;
     if (r < 0 && r != RELOCK_LOST)
         log_failure(lock, hold->owner, "one level released, but Redis not told", r,
@@ -163,7 +165,7 @@ static int release(struct relock_lock *lock, uint64_t owner) RELOCK_REQUIRES(loc
         hold = relock_site_find(lock->site, owner);
         if (hold && !hold->busy)
             relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
-        if (hold && hold->state == RELOCK_HOLD_LOST)
+        if (hold && hold->state == RELOCK_HOLD_LOST && !relock_losses_block(lock->client, hold))
             break;
         if (relock_callback_is_inside())
             return RELOCK_E_DEADLOCK;
@@ -220,9 +222,8 @@ static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
     if (hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
 
-    (void)relock_holds_ref(hold);
     relock_request_extend(&command.request, lock->site, hold->number, hold->count, lease_ms);
-    run_busy(lock->client, hold, &command);
+    run_busy(lock->client, hold, lease_ms, &command);
     r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;
     if (r == RELOCK_OK)
         relock_holds_prolong(lock->client, hold, command.sent_ms, lease_ms);

@@ -42,8 +42,10 @@ void relock_request_inspect(struct relock_request *request, const struct relock_
 void relock_request_force_unlock(struct relock_request *request, const struct relock_site *site,
                                  const char *field, size_t len);
 
-/* Runs it on the lanes, within `command_timeout_ms`. Under no mutex. */
+/* Runs it on the lanes, within `command_timeout_ms` or until the deadline. Under no mutex. */
 int relock_request_run(struct relock_request *request, struct relock_client *client);
+int relock_request_run_until(struct relock_request *request, struct relock_client *client,
+                             uint64_t deadline_ms);
 
 /* Its integer, which is what most scripts return. Returns false when the server sent another. */
 bool relock_request_answer(const struct relock_request *request, int64_t *answer);

@@ -23,17 +23,14 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     (void)reply; /* released, or gone already */
     relock_mutex_lock(&client->mutex);
     hold->in_flight = false;
-    if (result == RELOCK_OK) {
+    if (result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms))
         finish(client, hold);
-    } else {
-        if (result > 0)
-            hold->renew_at_ms = now_ms; /* the script is there now */
-        else if (result == RELOCK_E_CONN)
-            hold->renew_at_ms = RELOCK_NEVER; /* when the connection is there again */
-        else
-            hold->renew_at_ms = now_ms + relock_hold_retry_ms(hold->lease_ms);
-        relock_client_set_timer(client, &hold->timer, now_ms);
-    }
+    else if (result > 0 && !hold->loaded)
+        relock_client_set_timer(client, &hold->timer, now_ms); /* the script is there now */
+    else if (result != RELOCK_E_CONN)
+        relock_client_set_timer(client, &hold->timer,
+                                now_ms + relock_hold_retry_ms(hold->lease_ms));
+    hold->loaded = result > 0;
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
 }
@@ -62,18 +59,10 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
 
     if (hold->in_flight || hold->busy)
         return; /* whoever ends that sets the timer anew */
-    if (now_ms >= hold->valid_until_ms) {
-        finish(client, hold);
-        return;
-    }
-    if (hold->renew_at_ms <= now_ms) {
-        r = release(client, hold);
-        hold->in_flight = r == RELOCK_OK;
-        hold->renew_at_ms =
-            r == RELOCK_E_NOMEM ? now_ms + relock_hold_retry_ms(hold->lease_ms) : RELOCK_NEVER;
-    }
-    if (!hold->in_flight)
+    r = release(client, hold);
+    hold->in_flight = r == RELOCK_OK;
+    /* Without a connection the next one comes back to this hold; without memory, time does. */
+    if (r == RELOCK_E_NOMEM)
         relock_client_set_timer(client, &hold->timer,
-                                hold->renew_at_ms < hold->valid_until_ms ? hold->renew_at_ms
-                                                                         : hold->valid_until_ms);
+                                now_ms + relock_hold_retry_ms(hold->lease_ms));
 }

@@ -3,7 +3,8 @@
  *
  * A command that went unanswered may have taken a lock, or not have given it up. The I/O thread
  * has the connection killed on which it went, then releases the number, as often as it takes, until
- * Redis has answered or has let go by itself.
+ * Redis has answered: however late, for the command may be late too. Only a server that refuses is
+ * left alone in the end, when it has let go by itself.
  *
  * Threads: the I/O thread, with the mutex of the client held.
  */

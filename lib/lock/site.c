@@ -20,8 +20,8 @@ static void look_around(struct relock_site *site)
 
 void relock_site_add_news(struct relock_site *site, bool is_message)
 {
+    site->news_is_message = is_message || (site->news && site->news_is_message);
     site->news = true;
-    site->news_is_message = is_message;
     if (!site->holder)
         look_around(site);
 }

@@ -67,7 +67,9 @@ static void on_channel(void *arg, enum relock_channel_event event)
         relock_site_add_news(site, true);
         break;
     case RELOCK_CHANNEL_DOWN:
+        /* The head finds out whether Redis is away. */
         site->subscribed = false;
+        relock_site_add_news(site, false);
         break;
     }
     relock_mutex_unlock(&client->mutex);

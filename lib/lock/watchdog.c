@@ -84,13 +84,14 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     if (hold->state == RELOCK_HOLD_SETTLING) {
         relock_client_set_timer(client, &hold->timer, 0);
     } else if (relock_hold_is_held(hold)) {
-        refused = result == RELOCK_E_SERVER || result == RELOCK_E_AUTH;
+        refused = (result < 0 && result != RELOCK_E_CONN) || (result > 0 && hold->loaded);
         if (result == RELOCK_OK)
             take_answer(client, hold, reply);
-        else if (result > 0)
+        else if (result > 0 && !hold->loaded)
             hold->renew_at_ms = 0; /* the script is there now */
         else
             suspect(client, hold, refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
+        hold->loaded = result > 0;
         watch(client, hold);
     }
     relock_holds_unref(client, hold);

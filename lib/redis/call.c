@@ -61,6 +61,7 @@ static int fail_sent(struct relock_call *call, struct relock_lane *lane,
 static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
     struct redisReply *reply = NULL;
+    const char *error;
     int r;
 
     if (!call->debt || !*call->debt)
@@ -72,45 +73,60 @@ static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t
     if (r < 0)
         return fail(call, r, lane->wire.why);
 
-    /* Killed, not there any more, or not permitted: there is no more that can be done. */
+    error = relock_reply_error(reply);
+    if (error && relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW)
+        r = fail(call, RELOCK_AGAIN, error);
     relock_reply_free(reply);
+    if (r != RELOCK_OK)
+        return r;
+    /* Killed, not there any more, or not permitted: there is no more that can be done. */
     *call->debt = relock_origin_unref(*call->debt);
     return RELOCK_OK;
 }
 
-static void write_all(const struct relock_call *call, bool load, struct relock_buffer *buffer)
+static int read_reply(struct relock_call *call, struct relock_lane *lane, bool load,
+                      uint64_t deadline_ms)
 {
+    struct redisReply *loaded = NULL;
+    int r = RELOCK_OK;
+
     if (load)
-        relock_call_write_load(call->script, buffer);
-    relock_call_write(call, buffer);
-    if (call->min_replicas > 0) {
-        relock_command_begin(buffer, 3);
-        relock_command_word(buffer, "WAIT");
-        relock_command_number(buffer, call->min_replicas);
-        relock_command_number(buffer, call->replica_timeout_ms);
+        r = relock_lane_receive(lane, deadline_ms, &loaded);
+    if (r == RELOCK_OK)
+        r = relock_lane_receive(lane, deadline_ms, &call->reply);
+    /* Why the script could not be loaded says more than that it is not there. */
+    if (r == RELOCK_OK && loaded && relock_reply_error(loaded)) {
+        relock_reply_free(call->reply);
+        call->reply = loaded;
+        return r;
     }
+    relock_reply_free(loaded);
+    return r;
 }
 
-static int read_all(struct relock_call *call, struct relock_lane *lane, bool load,
-                    uint64_t deadline_ms)
+/* Only what was granted is worth the wait. */
+static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
+                             uint64_t deadline_ms)
 {
+    uint64_t left_ms = relock_clock_left(relock_clock_now_ms(), deadline_ms);
+    uint64_t wait_ms = left_ms - (left_ms / 4); /* the answer has to come in time, too */
     struct redisReply *reply = NULL;
     int64_t acked = 0;
     int r;
 
-    if (load) {
+    if (call->min_replicas == 0 || !relock_reply_is_nil(call->reply))
+        return RELOCK_OK;
+    if (wait_ms > call->replica_timeout_ms)
+        wait_ms = call->replica_timeout_ms;
+    relock_command_begin(&lane->wire.out, 3);
+    relock_command_word(&lane->wire.out, "WAIT");
+    relock_command_number(&lane->wire.out, call->min_replicas);
+    relock_command_number(&lane->wire.out, wait_ms > 0 ? wait_ms : 1);
+    r = relock_lane_send(lane, deadline_ms);
+    if (r == RELOCK_OK)
         r = relock_lane_receive(lane, deadline_ms, &reply);
-        if (r < 0)
-            return r;
-        relock_reply_free(reply); /* should it be an error, the next reply says so again */
-    }
-    r = relock_lane_receive(lane, deadline_ms, &call->reply);
-    if (r < 0 || call->min_replicas == 0)
-        return r;
-
-    deadline_ms = relock_clock_after(deadline_ms, call->replica_timeout_ms);
-    r = relock_lane_receive(lane, deadline_ms, &reply);
     if (r < 0) {
+        lane->touched = true; /* the command before it has gone out for certain */
         relock_call_end(call);
         return r;
     }
@@ -127,7 +143,9 @@ static int exchange(struct relock_call *call, struct relock_lane *lane, bool loa
     struct relock_origin *origin = lane->origin ? relock_origin_ref(lane->origin) : NULL;
     int r;
 
-    write_all(call, load, &lane->wire.out);
+    if (load)
+        relock_call_write_load(call->script, &lane->wire.out);
+    relock_call_write(call, &lane->wire.out);
     if (lane->wire.out.failed) {
         relock_buffer_clear(&lane->wire.out);
         relock_origin_unref(origin);
@@ -135,7 +153,9 @@ static int exchange(struct relock_call *call, struct relock_lane *lane, bool loa
     }
     r = relock_lane_send(lane, deadline_ms);
     if (r == RELOCK_OK)
-        r = read_all(call, lane, load, deadline_ms);
+        r = read_reply(call, lane, load, deadline_ms);
+    if (r == RELOCK_OK)
+        r = wait_for_replicas(call, lane, deadline_ms);
     if (r < 0 && lane->touched)
         return fail_sent(call, lane, origin, r);
     relock_origin_unref(origin);
@@ -151,7 +171,7 @@ static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t 
     if (r < 0)
         return fail(call, r, lane->wire.why);
     r = pay_debt(call, lane, deadline_ms);
-    if (r < 0)
+    if (r != RELOCK_OK)
         return r;
     for (unsigned loads = 0; loads <= MAX_LOADS; loads++) {
         const char *error;
@@ -168,7 +188,11 @@ static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t 
         if (refusal != RELOCK_REFUSED_SCRIPT)
             break;
     }
-    return refusal == RELOCK_REFUSED_FOR_NOW ? RELOCK_AGAIN : relock_refusal_result(refusal);
+    if (refusal == RELOCK_REFUSED_HERE)
+        relock_lane_close(lane);
+    return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE
+               ? RELOCK_AGAIN
+               : relock_refusal_result(refusal);
 }
 
 /* Spreads those who meet the same trouble. Returns false when the deadline is too near. */

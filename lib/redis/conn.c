@@ -59,7 +59,8 @@ static void drop(struct relock_conn *conn)
     relock_dial_end(&conn->dial);
     relock_login_end(&conn->login);
     relock_wire_close(&conn->wire);
-    conn->n_unanswered = 0;
+    conn->n_sent = 0;
+    conn->n_answered = 0;
 }
 
 static void fail(struct relock_conn *conn, const char *why)
@@ -87,16 +88,12 @@ static void fail_wire(struct relock_conn *conn, const char *what)
 
 static void become_ready(struct relock_conn *conn)
 {
-    if (conn->n_failures > 0)
-        relock_log_write(conn->server->log, RELOCK_LOG_INFO, "%s: connected again",
-                         conn->server->label);
     if (conn->ready_once)
         atomic_fetch_add(&conn->reconnects, 1);
     conn->ready_once = true;
-    conn->n_failures = 0;
-    conn->pause_ms = FIRST_PAUSE_MS;
-    conn->n_unanswered = 0;
-    conn->heard_ms = relock_clock_now_ms();
+    conn->n_sent = 0;
+    conn->n_answered = 0;
+    conn->quiet_ms = relock_clock_now_ms();
     conn->state = RELOCK_CONN_READY;
     set_timer(conn, conn->ping_ms > 0 ? conn->ping_ms : RELOCK_NEVER);
     conn->ops->up(conn->arg);
@@ -155,7 +152,7 @@ static void receive(struct relock_conn *conn)
     int r = relock_wire_fill(&conn->wire);
 
     if (r == RELOCK_OK)
-        conn->heard_ms = relock_clock_now_ms();
+        conn->quiet_ms = relock_clock_now_ms();
     while (r == RELOCK_OK) {
         struct redisReply *reply;
 
@@ -193,25 +190,50 @@ static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
         receive(conn);
 }
 
-static void check_ready(struct relock_conn *conn)
+static bool has_unanswered(const struct relock_conn *conn)
 {
-    uint64_t now_ms = relock_clock_now_ms();
-    uint64_t limit_ms = conn->n_unanswered > 0 ? conn->answer_ms : conn->ping_ms;
-    uint64_t due_ms = relock_clock_after(conn->heard_ms, limit_ms);
+    return conn->n_sent > conn->n_answered;
+}
 
-    if (limit_ms == 0)
-        return;
-    if (now_ms < due_ms) {
-        set_timer(conn, due_ms - now_ms);
-        return;
-    }
-    if (conn->n_unanswered > 0) {
-        fail_wire(conn, "no answer in time");
-        return;
-    }
+/* How long it may stay quiet; 0 for ever. */
+static uint64_t quiet_limit(const struct relock_conn *conn)
+{
+    if (!has_unanswered(conn))
+        return conn->ping_ms;
+    return conn->pinging && conn->ping_ms < conn->answer_ms ? conn->ping_ms : conn->answer_ms;
+}
+
+static void ping(struct relock_conn *conn)
+{
     relock_command_begin(relock_conn_out(conn), 1);
     relock_command_word(relock_conn_out(conn), "PING");
     relock_conn_send(conn, 1);
+    conn->pinging = true;
+    set_timer(conn, quiet_limit(conn));
+}
+
+static void check_ready(struct relock_conn *conn)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t limit_ms = quiet_limit(conn);
+    uint64_t due_ms = relock_clock_after(conn->quiet_ms, limit_ms);
+
+    if (limit_ms == 0)
+        return;
+    if (now_ms < due_ms)
+        set_timer(conn, due_ms - now_ms);
+    else if (has_unanswered(conn))
+        fail_wire(conn, "no answer in time");
+    else
+        ping(conn);
+}
+
+/* If it was we who were held up, the answer is there already. */
+static void receive_and_check(struct relock_conn *conn)
+{
+    receive(conn);
+    if (conn->state == RELOCK_CONN_READY)
+        check_ready(conn);
 }
 
 static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
@@ -228,7 +250,7 @@ static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
         fail_wire(conn, "no answer to logging in");
         break;
     case RELOCK_CONN_READY:
-        check_ready(conn);
+        receive_and_check(conn);
         break;
     case RELOCK_CONN_BACKING_OFF:
         connect_now(conn);
@@ -289,18 +311,35 @@ struct relock_buffer *relock_conn_out(struct relock_conn *conn)
 
 void relock_conn_send(struct relock_conn *conn, unsigned n_replies)
 {
-    if (conn->n_unanswered == 0) {
-        conn->heard_ms = relock_clock_now_ms();
-        set_timer(conn, conn->answer_ms);
+    bool was_idle = !has_unanswered(conn);
+
+    conn->n_sent += n_replies;
+    conn->pinging = false;
+    if (was_idle) {
+        conn->quiet_ms = relock_clock_now_ms();
+        set_timer(conn, quiet_limit(conn));
     }
-    conn->n_unanswered += n_replies;
     watch(conn, conn->wire.fd, EV_READ | EV_WRITE);
 }
 
 void relock_conn_answered(struct relock_conn *conn)
 {
-    if (conn->n_unanswered > 0)
-        conn->n_unanswered--;
+    if (!has_unanswered(conn))
+        return;
+    conn->n_answered++;
+    if (!has_unanswered(conn) && conn->ping_ms > 0)
+        set_timer(conn, conn->ping_ms);
+    /* Only now is the trouble over: a server may let us in and turn us out at the first word. */
+    if (conn->n_failures > 0)
+        relock_log_write(conn->server->log, RELOCK_LOG_INFO, "%s: connected again",
+                         conn->server->label);
+    conn->n_failures = 0;
+    conn->pause_ms = FIRST_PAUSE_MS;
+}
+
+void relock_conn_fail(struct relock_conn *conn, const char *why)
+{
+    fail_wire(conn, why);
 }
 
 void relock_conn_abandon(struct relock_conn *conn)

@@ -47,9 +47,11 @@ struct relock_conn {
     ev_io io;
     int watched; /* events that `io` waits for */
     ev_timer timer;
-    unsigned n_unanswered;
-    uint64_t heard_ms; /* when something last came, or something was sent after quiet */
-    uint64_t pause_ms; /* before the next try */
+    uint64_t n_sent;     /* commands that have an answer, on this connection, */
+    uint64_t n_answered; /* and of these, answered */
+    bool pinging;        /* all that is unanswered is a ping */
+    uint64_t quiet_ms;   /* since then: when something last came, or was sent after quiet */
+    uint64_t pause_ms;   /* before the next try */
     unsigned n_failures;
     bool ready_once;
     atomic_uint_fast64_t reconnects; /* any thread */
@@ -62,6 +64,9 @@ void relock_conn_deinit(struct relock_conn *conn);
 
 /* Wants the connection; does nothing when it is wanted already. */
 void relock_conn_open(struct relock_conn *conn);
+
+/* Gives this connection up for what was said on it; another is made. From `reply` only. */
+void relock_conn_fail(struct relock_conn *conn, const char *why);
 
 /* Wants it no more; `down` is not called. */
 void relock_conn_close(struct relock_conn *conn);

@@ -22,12 +22,21 @@ void relock_dial_init(struct relock_dial *dial, const struct relock_server *serv
     *dial = (struct relock_dial){.server = server, .fd = -1};
 }
 
-void relock_dial_end(struct relock_dial *dial)
+/* A forked child closes what it finds here: never a number that may be somebody else's. */
+static void drop_socket(struct relock_dial *dial)
 {
-    if (dial->connecting)
-        close(dial->fd);
+    int fd = dial->fd;
+    bool is_ours = dial->connecting;
+
     dial->connecting = false;
     dial->fd = -1;
+    if (is_ours)
+        close(fd);
+}
+
+void relock_dial_end(struct relock_dial *dial)
+{
+    drop_socket(dial);
     dial->resolve = relock_resolve_free(dial->resolve);
     if (dial->addresses)
         freeaddrinfo(dial->addresses);
@@ -62,6 +71,16 @@ static void set_tcp_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
+/* What is left of the time is shared by the addresses left, so that one dead end is not all. */
+static uint64_t share_of_time(const struct relock_dial *dial, uint64_t now_ms)
+{
+    uint64_t n = 1;
+
+    for (const struct addrinfo *at = dial->next; at; at = at->ai_next)
+        n++;
+    return relock_clock_left(now_ms, dial->limit_ms) / n;
+}
+
 /* Begins to connect. Returns false, and why, when that failed at once. */
 static bool try_address(struct relock_dial *dial, int family, const struct sockaddr *address,
                         socklen_t len, uint64_t now_ms)
@@ -82,7 +101,7 @@ static bool try_address(struct relock_dial *dial, int family, const struct socka
     dial->connecting = true;
     dial->fd = fd;
     dial->for_writing = true;
-    dial->deadline_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
+    dial->deadline_ms = now_ms + share_of_time(dial, now_ms);
     return true;
 }
 
@@ -105,6 +124,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int r;
 
+    dial->limit_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
     if (url->path) {
         (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", url->path);
         return try_address(dial, AF_UNIX, (struct sockaddr *)&address, sizeof(address), now_ms)
@@ -116,7 +136,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
         return fail(dial, r, "no memory to look the host up");
     dial->fd = relock_resolve_fd(dial->resolve);
     dial->for_writing = false;
-    dial->deadline_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
+    dial->deadline_ms = dial->limit_ms;
     return RELOCK_AGAIN;
 }
 
@@ -165,9 +185,7 @@ static int check_connected(struct relock_dial *dial, uint64_t now_ms, int *fd)
         return RELOCK_OK;
     }
     set_why(dial, err == EINPROGRESS ? "no answer to connecting" : strerror(err));
-    close(dial->fd);
-    dial->connecting = false;
-    dial->fd = -1;
+    drop_socket(dial);
     return try_next(dial, now_ms);
 }
 

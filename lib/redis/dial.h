@@ -20,6 +20,7 @@ struct relock_dial {
     int fd;               /* to wait for, -1 when there is nothing to wait for */
     bool for_writing;     /* else for reading */
     uint64_t deadline_ms; /* of what is being tried */
+    uint64_t limit_ms;    /* of the whole */
 
     struct relock_resolve *resolve; /* while the host is looked up */
     struct addrinfo *addresses;

@@ -1,6 +1,8 @@
 #include "redis/lane.h"
 
 #include "base/clock.h"
+#include "base/gate.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "redis/dial.h"
@@ -25,12 +27,19 @@
 /* A socket's timeout may overrun a deadline by this much, to save a system call per command. */
 #define TIMEOUT_SLACK_MS 50
 
+/* Who waits for a lane, on its stack. */
+struct lane_waiter {
+    struct relock_gate gate;
+    struct relock_lane *lane; /* given; guarded by the mutex of the lanes */
+    struct lane_waiter *next, *prev;
+};
+
 struct relock_lanes {
     struct relock_mutex mutex;
-    struct relock_cond given;
     struct {
-        struct relock_lane *idle; /* the last used first: warm, and few connections suffice */
-    } guarded;                    /* by mutex */
+        struct relock_lane *idle;    /* the last used first: warm, and few connections suffice */
+        struct lane_waiter *waiters; /* the first to come is the first to be given one */
+    } guarded;                       /* by mutex */
     atomic_uint_fast64_t reconnects;
     unsigned n;
     struct relock_lane lane[]; /* each belongs to whoever took it */
@@ -43,7 +52,6 @@ int relock_lanes_new(const struct relock_server *server, unsigned n, struct relo
     if (!new)
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
-    relock_cond_init(&new->given);
     atomic_init(&new->reconnects, 0);
     new->n = n;
     for (unsigned i = n; i-- > 0;) {
@@ -67,7 +75,6 @@ struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes)
         relock_lane_close(&lanes->lane[i]);
         relock_wire_deinit(&lanes->lane[i].wire);
     }
-    relock_cond_deinit(&lanes->given);
     relock_mutex_deinit(&lanes->mutex);
     free(lanes);
     return NULL;
@@ -87,29 +94,47 @@ uint64_t relock_lanes_reconnects(struct relock_lanes *lanes)
 
 int relock_lanes_take(struct relock_lanes *lanes, uint64_t deadline_ms, struct relock_lane **lane)
 {
-    struct relock_lane *idle;
-    bool in_time = true;
+    struct lane_waiter waiter = {0};
+    bool is_busy;
 
     relock_mutex_lock(&lanes->mutex);
-    while (!lanes->guarded.idle && in_time)
-        in_time = relock_cond_wait_until(&lanes->given, &lanes->mutex, deadline_ms);
-    idle = lanes->guarded.idle;
-    if (idle)
-        lanes->guarded.idle = idle->next;
+    is_busy = !lanes->guarded.idle;
+    if (is_busy) {
+        relock_gate_init(&waiter.gate);
+        DL_APPEND(lanes->guarded.waiters, &waiter);
+        relock_mutex_unlock(&lanes->mutex);
+        (void)relock_gate_wait(&waiter.gate, deadline_ms);
+        relock_mutex_lock(&lanes->mutex);
+        if (!waiter.lane)
+            DL_DELETE(lanes->guarded.waiters, &waiter);
+    } else {
+        waiter.lane = lanes->guarded.idle;
+        lanes->guarded.idle = waiter.lane->next;
+    }
     relock_mutex_unlock(&lanes->mutex);
-    if (!idle)
+    if (is_busy)
+        relock_gate_deinit(&waiter.gate);
+    if (!waiter.lane)
         return RELOCK_E_CONN;
-    *lane = idle;
+    *lane = waiter.lane;
     return RELOCK_OK;
 }
 
 void relock_lanes_give(struct relock_lanes *lanes, struct relock_lane *lane)
 {
+    struct lane_waiter *waiter;
+
     lane->used_ms = relock_clock_now_ms();
     relock_mutex_lock(&lanes->mutex);
-    lane->next = lanes->guarded.idle;
-    lanes->guarded.idle = lane;
-    relock_cond_signal(&lanes->given);
+    waiter = lanes->guarded.waiters;
+    if (waiter) {
+        DL_DELETE(lanes->guarded.waiters, waiter);
+        waiter->lane = lane;
+        relock_gate_open(&waiter->gate);
+    } else {
+        lane->next = lanes->guarded.idle;
+        lanes->guarded.idle = lane;
+    }
     relock_mutex_unlock(&lanes->mutex);
 }
 
@@ -230,7 +255,7 @@ int relock_lane_connect(struct relock_lane *lane, uint64_t deadline_ms)
     int fd;
     int r;
 
-    if (lane->wire.fd >= 0 && has_ended(lane))
+    if (lane->wire.fd >= 0 && (!relock_wire_is_quiet(&lane->wire) || has_ended(lane)))
         relock_lane_close(lane);
     if (lane->wire.fd >= 0)
         return RELOCK_OK;
@@ -270,6 +295,14 @@ int relock_lane_send(struct relock_lane *lane, uint64_t deadline_ms)
     return r < 0 ? fail_wire(lane, r) : r;
 }
 
+/* If it was we who were held up, the answer is there although it is late. */
+static bool has_come(const struct relock_lane *lane)
+{
+    struct pollfd pollfd = {.fd = lane->wire.fd, .events = POLLIN};
+
+    return poll(&pollfd, 1, 0) > 0;
+}
+
 int relock_lane_receive(struct relock_lane *lane, uint64_t deadline_ms, struct redisReply **reply)
 {
     int r;
@@ -278,7 +311,7 @@ int relock_lane_receive(struct relock_lane *lane, uint64_t deadline_ms, struct r
         r = relock_wire_take(&lane->wire, reply);
         if (r != RELOCK_AGAIN)
             break;
-        if (!bound_by(lane, deadline_ms))
+        if (!bound_by(lane, deadline_ms) && !has_come(lane))
             return fail_wire(lane, RELOCK_AGAIN);
         r = relock_wire_fill(&lane->wire);
         if (r < 0)

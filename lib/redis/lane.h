@@ -4,7 +4,8 @@
  * Handing each command to an event-loop thread and back would cost two context switches, so a
  * caller talks to Redis itself: it takes a lane, uses it alone, and gives it back. A lane connects
  * when it is first needed and again after a failure. Whatever fails, or comes too late, closes it:
- * a reply that is still under way must not be taken for the next one's.
+ * a reply that is still under way must not be taken for the next one's. Who finds all lanes busy
+ * gets one in the order of coming.
  *
  * Threads: take and give from any; a lane belongs to the thread that has taken it.
  */

@@ -108,9 +108,12 @@ static int refuse(struct relock_login *login, const char *error)
         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
     };
     enum relock_refusal refusal = relock_refusal_of(error);
+    /* A server that does not know AUTH repeats its arguments, the password among them. */
+    bool may_repeat = login->step == RELOCK_LOGIN_AUTH && strncmp(error, "ERR", 3) == 0;
+    int len = may_repeat ? 3 : (int)strlen(error);
 
-    (void)snprintf(login->why, sizeof(login->why), "%s: %s: %s", login->server->label,
-                   what[login->step], error);
+    (void)snprintf(login->why, sizeof(login->why), "%s: %s: %.*s", login->server->label,
+                   what[login->step], len, error);
     if (refusal == RELOCK_REFUSED_FOR_NOW || strstr(error, "max number of clients"))
         return RELOCK_E_CONN;
     if (login->step == RELOCK_LOGIN_AUTH)
@@ -118,11 +121,11 @@ static int refuse(struct relock_login *login, const char *error)
     return relock_refusal_result(refusal);
 }
 
-/* Without its name, or without knowing its number, a connection is as good. */
+/* An older server, or one that does not let us: without name or number it is as good. */
 static bool can_do_without(enum relock_login_step step, const char *error)
 {
-    return (step == RELOCK_LOGIN_NAME || step == RELOCK_LOGIN_INFO) && !strstr(error, "NOAUTH") &&
-           !strstr(error, "max number of clients");
+    return (step == RELOCK_LOGIN_NAME || step == RELOCK_LOGIN_INFO) &&
+           (strcasestr(error, "unknown") || strncmp(error, "NOPERM", strlen("NOPERM")) == 0);
 }
 
 int relock_login_take(struct relock_login *login, const struct redisReply *reply)

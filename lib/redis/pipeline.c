@@ -123,10 +123,13 @@ static void on_reply(void *arg, const struct redisReply *reply)
     struct relock_pipeline *pipeline = arg;
     const char *error = relock_reply_error(reply);
     struct question question;
+    bool is_elsewhere = false;
     int r = RELOCK_OK;
 
-    if (pipeline->n == 0)
-        return; /* a server that answers what it was not asked */
+    if (pipeline->n == 0) {
+        relock_conn_fail(&pipeline->conn, "an answer to what was not asked");
+        return;
+    }
     relock_conn_answered(&pipeline->conn);
     question = pop(pipeline);
     if (!question.fn)
@@ -139,8 +142,11 @@ static void on_reply(void *arg, const struct redisReply *reply)
             load(pipeline, question.script);
             r = RELOCK_AGAIN;
         }
+        is_elsewhere = refusal == RELOCK_REFUSED_HERE;
     }
     question.fn(question.arg, r, reply);
+    if (is_elsewhere)
+        relock_conn_fail(&pipeline->conn, error);
 }
 
 static void on_down(void *arg)

@@ -12,7 +12,7 @@ struct relock_channel {
     UT_hash_handle hh;
     relock_channel_fn *fn;
     void *arg;
-    uint64_t asked; /* which command subscribed it last */
+    uint64_t asked; /* which command of the connection subscribed it last */
     size_t len;
     char name[];
 };
@@ -20,8 +20,6 @@ struct relock_channel {
 struct relock_pubsub {
     struct relock_conn conn;
     struct relock_channel *channels; /* by name */
-    uint64_t n_sent;                 /* commands, on this connection */
-    uint64_t n_answered;
 };
 
 static void send_command(struct relock_pubsub *pubsub, const char *verb,
@@ -39,16 +37,14 @@ static void send_command(struct relock_pubsub *pubsub, const char *verb,
         out->failed = false;
         return;
     }
-    channel->asked = ++pubsub->n_sent;
     relock_conn_send(&pubsub->conn, 1);
+    channel->asked = pubsub->conn.n_sent;
 }
 
 static void on_up(void *arg)
 {
     struct relock_pubsub *pubsub = arg;
 
-    pubsub->n_sent = 0;
-    pubsub->n_answered = 0;
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
         send_command(pubsub, "SUBSCRIBE", at);
 }
@@ -63,20 +59,14 @@ static void on_down(void *arg)
         relock_conn_close(&pubsub->conn);
 }
 
-/* Answers come in the order of the commands, an error like the others. */
-static void count_answer(struct relock_pubsub *pubsub)
-{
-    pubsub->n_answered++;
-    relock_conn_answered(&pubsub->conn);
-}
-
 static void on_error(struct relock_pubsub *pubsub, const char *error)
 {
     char name[RELOCK_LOG_NAME_MAX];
 
-    count_answer(pubsub);
+    /* Answers come in the order of the commands, an error like the others. */
+    relock_conn_answered(&pubsub->conn);
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
-        if (at->asked == pubsub->n_answered) {
+        if (at->asked == pubsub->conn.n_answered) {
             relock_log_write(pubsub->conn.server->log, RELOCK_LOG_WARNING,
                              "%s: not subscribed, waiting goes on without messages: %s",
                              relock_log_name(at->name, name), error);
@@ -111,10 +101,10 @@ static void on_reply(void *arg, const struct redisReply *reply)
     } else if (kind && relock_reply_is(kind, "message")) {
         tell(pubsub, name, RELOCK_CHANNEL_MESSAGE);
     } else if (kind && relock_reply_is(kind, "subscribe")) {
-        count_answer(pubsub);
+        relock_conn_answered(&pubsub->conn);
         tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED);
     } else if (kind && relock_reply_is(kind, "unsubscribe")) {
-        count_answer(pubsub);
+        relock_conn_answered(&pubsub->conn);
     } else {
         relock_conn_answered(&pubsub->conn); /* a ping's; in what form depends on the channels */
     }

@@ -78,7 +78,7 @@ enum relock_refusal relock_refusal_of(const char *error)
         {"NOSCRIPT", RELOCK_REFUSED_SCRIPT},     {"NOAUTH", RELOCK_REFUSED_USER},
         {"WRONGPASS", RELOCK_REFUSED_USER},      {"NOPERM", RELOCK_REFUSED_USER},
         {"LOADING", RELOCK_REFUSED_FOR_NOW},     {"BUSY", RELOCK_REFUSED_FOR_NOW},
-        {"MASTERDOWN", RELOCK_REFUSED_FOR_NOW},  {"READONLY", RELOCK_REFUSED_FOR_NOW},
+        {"MASTERDOWN", RELOCK_REFUSED_HERE},     {"READONLY", RELOCK_REFUSED_HERE},
         {"CLUSTERDOWN", RELOCK_REFUSED_FOR_NOW}, {"TRYAGAIN", RELOCK_REFUSED_FOR_NOW},
         {"NOREPLICAS", RELOCK_REFUSED_FOR_NOW},
     };
@@ -86,6 +86,9 @@ enum relock_refusal relock_refusal_of(const char *error)
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
         if (has_code(error, codes[i].code))
             return codes[i].refusal;
+    /* A right that is missed inside a script has no code of its own. */
+    if (strstr(error, "The user executing the script") || strstr(error, "ACL failure in script"))
+        return RELOCK_REFUSED_USER;
     return RELOCK_REFUSED;
 }
 

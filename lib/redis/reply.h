@@ -37,8 +37,9 @@ const char *relock_reply_error(const struct redisReply *reply);
 /* What an error means to whoever asked. */
 enum relock_refusal {
     RELOCK_REFUSED,         /* so it is: RELOCK_E_SERVER */
-    RELOCK_REFUSED_USER,    /* the user, the password or a right: RELOCK_E_AUTH */
+    RELOCK_REFUSED_USER,    /* the user, the password, or a right is missing: RELOCK_E_AUTH */
     RELOCK_REFUSED_FOR_NOW, /* it may pass: ask again */
+    RELOCK_REFUSED_HERE,    /* no master: ask again on a new connection, which may lead to one */
     RELOCK_REFUSED_SCRIPT,  /* the server does not have the script */
 };
 

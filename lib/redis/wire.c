@@ -11,6 +11,10 @@
 
 #define READ_BYTES 16384
 
+/* Of what no command of ours has an answer as long as, or as many-membered as, that. */
+#define MAX_REPLY_BYTES (1024 * 1024)
+#define MAX_REPLY_ELEMENTS 1024
+
 void relock_wire_init(struct relock_wire *wire)
 {
     *wire = (struct relock_wire){.fd = -1};
@@ -29,6 +33,9 @@ int relock_wire_open(struct relock_wire *wire, int fd)
         close(fd);
         return RELOCK_E_NOMEM;
     }
+#if HIREDIS_MAJOR >= 1
+    wire->reader->maxelements = MAX_REPLY_ELEMENTS;
+#endif
     wire->fd = fd;
     return RELOCK_OK;
 }
@@ -39,8 +46,11 @@ void relock_wire_close(struct relock_wire *wire)
 
     /* A forked child closes what it finds here: never a number that may be somebody else's. */
     wire->fd = -1;
-    if (fd >= 0)
+    if (fd >= 0) {
+        /* A child that was forked meanwhile may have the descriptor too: end it for both. */
+        (void)shutdown(fd, SHUT_RDWR);
         close(fd);
+    }
     if (wire->reader)
         redisReaderFree(wire->reader);
     wire->reader = NULL;
@@ -56,7 +66,8 @@ static int fail(struct relock_wire *wire, int result, const char *what)
 
 static int fail_errno(struct relock_wire *wire)
 {
-    if (errno == EAGAIN || errno == EWOULDBLOCK)
+    /* After a signal the socket's timeout would begin anew: the caller looks at its deadline. */
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return RELOCK_AGAIN;
     return fail(wire, RELOCK_E_CONN, strerror(errno));
 }
@@ -66,15 +77,16 @@ int relock_wire_flush(struct relock_wire *wire)
     if (wire->out.failed)
         return fail(wire, RELOCK_E_NOMEM, "out of memory for a command");
 
-    while (wire->sent < wire->out.len) {
+    if (wire->sent < wire->out.len) {
         ssize_t n =
             send(wire->fd, wire->out.data + wire->sent, wire->out.len - wire->sent, MSG_NOSIGNAL);
 
-        if (n >= 0)
-            wire->sent += (size_t)n;
-        else if (errno != EINTR)
+        if (n < 0)
             return fail_errno(wire);
+        wire->sent += (size_t)n;
     }
+    if (wire->sent < wire->out.len)
+        return RELOCK_AGAIN;
     relock_buffer_clear(&wire->out);
     wire->sent = 0;
     return RELOCK_OK;
@@ -83,17 +95,16 @@ int relock_wire_flush(struct relock_wire *wire)
 int relock_wire_fill(struct relock_wire *wire)
 {
     char bytes[READ_BYTES];
-    ssize_t n;
+    ssize_t n = recv(wire->fd, bytes, sizeof(bytes), 0);
 
-    do {
-        n = recv(wire->fd, bytes, sizeof(bytes), 0);
-    } while (n < 0 && errno == EINTR);
     if (n < 0)
         return fail_errno(wire);
     if (n == 0)
         return fail(wire, RELOCK_E_CONN, "the server closed the connection");
     if (redisReaderFeed(wire->reader, bytes, (size_t)n) != REDIS_OK)
         return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
+    if (wire->reader->len - wire->reader->pos > MAX_REPLY_BYTES)
+        return fail(wire, RELOCK_E_CONN, "a reply longer than any that was asked for");
     return RELOCK_OK;
 }
 
@@ -108,4 +119,9 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
     }
     *reply = taken;
     return taken ? RELOCK_OK : RELOCK_AGAIN;
+}
+
+bool relock_wire_is_quiet(const struct relock_wire *wire)
+{
+    return wire->reader->len == wire->reader->pos;
 }

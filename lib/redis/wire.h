@@ -33,7 +33,7 @@ void relock_wire_deinit(struct relock_wire *wire);
 int relock_wire_open(struct relock_wire *wire, int fd);
 void relock_wire_close(struct relock_wire *wire);
 
-/* Returns RELOCK_OK when all is out; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM. */
+/* Sends once. Returns RELOCK_OK when all is out; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM. */
 int relock_wire_flush(struct relock_wire *wire);
 
 /* Reads once. Returns RELOCK_OK when something came; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM.
@@ -43,5 +43,8 @@ int relock_wire_fill(struct relock_wire *wire);
 /* Returns RELOCK_OK with a reply; RELOCK_AGAIN when there is none yet; RELOCK_E_CONN when what came
  * is no RESP, RELOCK_E_NOMEM. */
 int relock_wire_take(struct relock_wire *wire, struct redisReply **reply);
+
+/* Whether nothing has come that was not taken: what there is would answer the next command. */
+bool relock_wire_is_quiet(const struct relock_wire *wire);
 
 #endif
