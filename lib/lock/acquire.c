@@ -132,7 +132,7 @@ static int take_granted(struct acquire *acquire, struct relock_hold *hold,
 
     if (call->acked_replicas < options->min_replicas) {
         give_back(acquire, hold, deadline_ms);
-        keep_why(acquire, "given back");
+        keep_why(acquire, *call->why ? call->why : "given back");
         return RELOCK_E_REPLICAS;
     }
     if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms)) {

@@ -132,6 +132,8 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
     }
     if (relock_reply_integer(reply, &acked) && acked > 0)
         call->acked_replicas = (unsigned)acked;
+    if (relock_reply_error(reply))
+        (void)fail(call, RELOCK_E_REPLICAS, relock_reply_error(reply));
     relock_reply_free(reply);
     return RELOCK_OK;
 }

@@ -45,7 +45,7 @@ struct relock_call {
     struct redisReply *reply; /* with RELOCK_OK, until relock_call_end */
     unsigned acked_replicas;
     bool unanswered;
-    char why[RELOCK_WHY_MAX]; /* with a failure */
+    char why[RELOCK_WHY_MAX]; /* with a failure, also one of WAIT */
 };
 
 int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms);

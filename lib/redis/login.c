@@ -114,7 +114,8 @@ static int refuse(struct relock_login *login, const char *error)
 
     (void)snprintf(login->why, sizeof(login->why), "%s: %s: %.*s", login->server->label,
                    what[login->step], len, error);
-    if (refusal == RELOCK_REFUSED_FOR_NOW || strstr(error, "max number of clients"))
+    if (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
+        strstr(error, "max number of clients"))
         return RELOCK_E_CONN;
     if (login->step == RELOCK_LOGIN_AUTH)
         return RELOCK_E_AUTH;
