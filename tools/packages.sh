@@ -1,0 +1,135 @@
+# Installs what a script of this repository needs and this system lacks. To be sourced, from the
+# top of the repository.
+#
+#     relock_packages build redis        groups of the table below
+#
+# A thing is there when its command or header is; if all is there, no network is used. What is
+# missing is installed with apt-get, by sudo when not root. Where that cannot be, the packages are
+# named and the script ends.
+#
+# shellcheck shell=bash
+
+# group | commands or header that show it is there | Debian packages: the first that can be had;
+# after "?" come those that a test does without, and then says so
+relock_package_table='
+build  cc                          build-essential
+build  pkg-config                  pkgconf pkg-config
+build  python3                     python3
+build  meson                       meson
+build  ninja                       ninja-build
+build  hiredis/hiredis.h           libhiredis-dev
+build  ev.h                        libev-dev
+build  uthash.h                    uthash-dev
+redis  redis-server,valkey-server  redis-server valkey-server
+tests  cmocka.h                    libcmocka-dev
+tests  clang                       clang
+tests  valgrind                    valgrind
+lint   clang-format-14             ? clang-format-14
+lint   clang-tidy-14               ? clang-tidy-14
+lint   shellcheck                  ? shellcheck
+'
+
+relock_packages()
+{
+    local missing packages package wanted=()
+
+    missing=$(relock_missing "$@")
+    if relock_can_install; then
+        [[ -z $missing ]] || relock_apt update || echo "apt-get update failed, going on" >&2
+        while read -r packages; do
+            package=$(relock_first_to_be_had "${packages#\?}")
+            [[ -z $package ]] || wanted+=("$package")
+            [[ -n $package || -z $packages || $packages == \?* ]] || relock_stop "$packages"
+        done <<<"$missing"
+        if [[ ${#wanted[@]} -gt 0 ]]; then
+            echo "installing ${wanted[*]}"
+            relock_apt install --yes --no-install-recommends "${wanted[@]}" ||
+                relock_stop "${wanted[*]}"
+        fi
+    else
+        missing=$(grep -v '^?' <<<"$missing" || true)
+        [[ -z $missing ]] || relock_stop "$missing"
+    fi
+    relock_new_meson
+}
+
+# One line of packages for each thing of these groups that is not there.
+relock_missing()
+{
+    local group proof packages
+
+    while read -r group proof packages; do
+        [[ -n $group && " $* " == *" $group "* ]] || continue
+        relock_is_there "$proof" || echo "$packages"
+    done <<<"$relock_package_table"
+}
+
+relock_is_there()
+{
+    local name
+
+    case $1 in
+    *.h)
+        # cmocka.h needs these before it.
+        printf '#include <%s>\n' setjmp.h stdarg.h stddef.h stdint.h "$1" |
+            cc -E -x c - >/dev/null 2>&1
+        ;;
+    *)
+        for name in ${1//,/ }; do
+            ! command -v "$name" >/dev/null || return 0
+        done
+        return 1
+        ;;
+    esac
+}
+
+relock_can_install()
+{
+    command -v apt-get >/dev/null && { [[ $EUID -eq 0 ]] || command -v sudo >/dev/null; }
+}
+
+relock_apt()
+{
+    local root=()
+
+    [[ $EUID -eq 0 ]] || root=(sudo)
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get -q -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >/dev/null
+}
+
+relock_first_to_be_had()
+{
+    local package
+
+    for package in $1; do
+        if [[ -n $(apt-cache madison "$package" 2>/dev/null) ]]; then
+            echo "$package"
+            return
+        fi
+    done
+}
+
+relock_stop()
+{
+    {
+        echo "$0: these could not be installed here; install them (the names are Debian's), then"
+        echo "run this again:"
+        sed 's/^/    /; s/\([^ ]\) /\1 or /g' <<<"$1"
+    } >&2
+    exit 1
+}
+
+# Some systems package a Meson that is too old for meson.build.
+relock_new_meson()
+{
+    local here=$PWD/build-meson
+
+    [[ $(meson --version) != 0.* ]] && return
+    if [[ ! -x $here/bin/meson ]]; then
+        echo "installing meson >= 1.0 into build-meson/"
+        python3 -c 'import ensurepip' 2>/dev/null || relock_apt install --yes python3-venv
+        python3 -m venv "$here" || relock_stop python3-venv
+        "$here/bin/pip" install --quiet 'meson >= 1.0' || relock_stop 'meson (1.0 or newer)'
+    fi
+    PATH=$here/bin:$PATH
+}
