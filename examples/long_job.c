@@ -1,0 +1,128 @@
+/*
+ * long_job - hold a lock for longer than its lease, and see what a lost one looks like
+ *
+ * The lease is 1 s and the job takes 4: the watchdog renews the lock as long as this process lives.
+ * Before each step the job asks, from memory, whether the lock is certain for as long as the step
+ * takes. The second time somebody frees the lock under the job, which stops at its next step.
+ *
+ *     cc long_job.c $(pkg-config --cflags --libs relock) -pthread -o long_job
+ *     ./long_job [URL]                                      default: redis://127.0.0.1:6379
+ */
+#include <pthread.h>
+#include <relock.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LOCK_NAME "nightly-report"
+#define LEASE_MS 1000
+#define STEP_MS 200
+#define N_STEPS 20
+
+struct job {
+    struct relock_lock *lock;
+    atomic_int lost; /* RELOCK_LOST_*; 0 while it is ours */
+    int n_steps;
+    int result;
+};
+
+static void must(int r, const char *what)
+{
+    if (r == RELOCK_OK)
+        return;
+    fprintf(stderr, "long_job: %s: %s\n", what, relock_strerror(r));
+    exit(EXIT_FAILURE);
+}
+
+/* Runs on the library's thread, and all renewals wait for it: leave word, and return. */
+static void on_lost(const struct relock_lost *what, void *arg)
+{
+    struct job *job = arg;
+
+    atomic_store(&job->lost, what->reason);
+}
+
+static void *run_job(void *arg)
+{
+    struct job *job = arg;
+    const struct relock_how how = {.wait_ms = RELOCK_FOREVER, .on_lost = on_lost, .arg = job};
+
+    must(relock_acquire(job->lock, &how, NULL), "take the lock");
+
+    while (job->n_steps < N_STEPS) {
+        /*
+         * Room for the whole step, not merely "not lost yet": a lock that cannot be renewed runs
+         * dry here, and the job stops before anybody else can have it.
+         */
+        if (relock_valid_ms(job->lock) < STEP_MS)
+            break;
+        usleep(STEP_MS * 1000);
+        job->n_steps++;
+    }
+
+    /* Once this has returned, on_lost has too, or will not be called: what it uses may go. */
+    job->result = relock_unlock(job->lock);
+    return NULL;
+}
+
+static void tell(struct job *job)
+{
+    static const char *const reasons[] = {
+        [RELOCK_LOST_EXPIRED] = "the lease ended",
+        [RELOCK_LOST_GONE] = "the key was deleted",
+        [RELOCK_LOST_TAKEN] = "another owner has it",
+        [RELOCK_LOST_CAPPED] = "held for too long",
+    };
+    int lost = atomic_load(&job->lost);
+
+    printf("    %d of %d steps\n", job->n_steps, N_STEPS);
+    if (lost != 0)
+        printf("    on_lost: %s\n", reasons[lost]);
+    printf("    unlock: %s\n", relock_strerror(job->result));
+}
+
+/* An operator who believes, wrongly, that the holder is dead. */
+static void free_from_elsewhere(const struct relock_options *options)
+{
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    must(relock_client_new(options, &client), "connect the operator");
+    must(relock_lock_new(client, LOCK_NAME, &lock), "make the operator's lock");
+    must(relock_force_unlock(lock), "free the lock");
+    relock_lock_free(lock);
+    relock_client_free(client);
+}
+
+int main(int argc, char **argv)
+{
+    struct relock_options options = {
+        .url = argc > 1 ? argv[1] : NULL,
+        .watchdog_timeout_ms = LEASE_MS,
+    };
+    struct relock_client *client;
+    struct relock_lock *lock;
+    pthread_t thread;
+
+    must(relock_client_new(&options, &client), "connect");
+    must(relock_lock_new(client, LOCK_NAME, &lock), "make the lock");
+
+    printf("a job of %d ms under a lease of %d ms:\n", N_STEPS * STEP_MS, LEASE_MS);
+    struct job calm = {.lock = lock};
+    run_job(&calm);
+    tell(&calm);
+
+    printf("the same, and after a second somebody frees the lock:\n");
+    struct job robbed = {.lock = lock};
+    if (pthread_create(&thread, NULL, run_job, &robbed) != 0)
+        return EXIT_FAILURE;
+    sleep(1);
+    free_from_elsewhere(&options);
+    pthread_join(thread, NULL);
+    tell(&robbed);
+
+    relock_lock_free(lock);
+    relock_client_free(client);
+    return calm.result == RELOCK_OK && robbed.result == RELOCK_LOST ? EXIT_SUCCESS : EXIT_FAILURE;
+}

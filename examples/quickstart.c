@@ -1,0 +1,37 @@
+/*
+ * quickstart - take a lock, work, give it back
+ *
+ * While this program is between relock_lock() and relock_unlock(), no other thread, process or
+ * machine is: start two of them to see one wait.
+ *
+ *     cc quickstart.c $(pkg-config --cflags --libs relock) -o quickstart
+ *     ./quickstart [URL]                                    default: redis://127.0.0.1:6379
+ */
+#include <relock.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    struct relock_options options = {.url = argc > 1 ? argv[1] : NULL};
+    struct relock_client *client = NULL;
+    struct relock_lock *lock = NULL;
+    int r;
+
+    r = relock_client_new(&options, &client);
+    if (r == RELOCK_OK)
+        r = relock_lock_new(client, "orders:42", &lock);
+    if (r == RELOCK_OK)
+        r = relock_lock(lock);
+    if (r == RELOCK_OK) {
+        printf("order 42 is ours alone\n");
+        sleep(1);
+        r = relock_unlock(lock); /* RELOCK_OK says, too, that it was ours all the time */
+    }
+    if (r != RELOCK_OK)
+        fprintf(stderr, "orders:42: %s\n", relock_strerror(r));
+
+    relock_lock_free(lock);
+    relock_client_free(client);
+    return r == RELOCK_OK ? 0 : 1;
+}

@@ -1,0 +1,363 @@
+/*
+ * server - a bank at a TCP port: one thread per connection, one relock client for all
+ *
+ * Any number of servers may share a FILE: whoever touches an account holds its lock. Lines to send:
+ * `DEPOSIT acct n`, `TRANSFER from to n`, `AUDIT`, `QUIT`; accounts are 0 to 9.
+ * SIGTERM or Ctrl-C drains: what is begun is finished, and who waits for a lock is sent away.
+ *
+ *     cc server.c $(pkg-config --cflags --libs relock) -pthread -o server
+ *     ./server [URL [PORT [FILE]]]   default: redis://127.0.0.1:6379, 7070, and a temporary file
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <relock.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_ACCOUNTS 10
+#define N_CONNECTIONS 16 /* at once; more wait to be accepted */
+#define AMOUNT_MAX INT64_C(1000000000000)
+#define LOCK_WAIT_MS 5000
+#define WRITE_MS 100 /* more than it takes to write two balances */
+#define DRAIN_S 10
+
+struct server {
+    struct relock_client *client;
+    struct relock_lock *accounts[N_ACCOUNTS]; /* a handle per name does for all threads */
+    int file;                                 /* an int64_t per account */
+    int listener;
+};
+
+/* One connection after the other, on a thread of its own. */
+struct connection {
+    struct server *server;
+    pthread_t thread;
+    struct relock_cancel *cancel; /* named by all its waits */
+    pthread_mutex_t mutex;
+    struct {
+        int fd; /* -1 between two connections */
+        bool drain;
+    } guarded; /* by mutex */
+};
+
+static void must(bool done, const char *what)
+{
+    if (done)
+        return;
+    fprintf(stderr, "server: %s: %s\n", what, strerror(errno));
+    exit(EXIT_FAILURE);
+}
+
+/* ---- accounts ---- */
+
+static int take(const struct connection *c, int acct)
+{
+    const struct relock_how how = {.wait_ms = LOCK_WAIT_MS, .cancel = c->cancel};
+
+    return relock_acquire(c->server->accounts[acct], &how, NULL);
+}
+
+/* Takes the lock itself, for not every caller has it. To one that does it is one level more. */
+static int get_balance(const struct connection *c, int acct, int64_t *balance)
+{
+    ssize_t n;
+    int r;
+
+    r = take(c, acct);
+    if (r != RELOCK_OK)
+        return r;
+    RELOCK_SCOPE(c->server->accounts[acct]);
+
+    *balance = 0; /* what the file does not hold yet */
+    n = pread(c->server->file, balance, sizeof(*balance), acct * (off_t)sizeof(*balance));
+    must(n >= 0, "read the file");
+    return RELOCK_OK;
+}
+
+/* For callers that hold the lock and have just asked may_write(): here it is too late to ask. */
+static void put_balance(const struct connection *c, int acct, int64_t balance)
+{
+    ssize_t n;
+
+    n = pwrite(c->server->file, &balance, sizeof(balance), acct * (off_t)sizeof(balance));
+    must(n == sizeof(balance), "write the file");
+}
+
+static bool may_write(const struct connection *c, int acct)
+{
+    return relock_valid_ms(c->server->accounts[acct]) >= WRITE_MS;
+}
+
+/* ---- requests: each returns NULL when done, else why not ---- */
+
+static const char *deposit(const struct connection *c, int acct, int64_t n, int64_t *balance)
+{
+    int r;
+
+    r = take(c, acct);
+    if (r != RELOCK_OK)
+        return relock_strerror(r);
+    RELOCK_SCOPE(c->server->accounts[acct]);
+
+    r = get_balance(c, acct, balance);
+    if (r != RELOCK_OK)
+        return relock_strerror(r);
+    if (!may_write(c, acct))
+        return relock_strerror(RELOCK_LOST);
+    *balance += n;
+    put_balance(c, acct, *balance);
+    return NULL;
+}
+
+/* A crash between the two writes would lose money: transfers.c shows what to do about that. */
+static const char *transfer(const struct connection *c, int from, int to, int64_t n, int64_t *left)
+{
+    /* The lower one first, always: so two transfers never wait for each other. */
+    int low = from < to ? from : to, high = from < to ? to : from;
+    int64_t balance;
+    int r;
+
+    r = take(c, low);
+    if (r != RELOCK_OK)
+        return relock_strerror(r);
+    RELOCK_SCOPE(c->server->accounts[low]);
+    r = take(c, high);
+    if (r != RELOCK_OK)
+        return relock_strerror(r);
+    RELOCK_SCOPE(c->server->accounts[high]);
+
+    r = get_balance(c, from, left);
+    if (r == RELOCK_OK)
+        r = get_balance(c, to, &balance);
+    if (r != RELOCK_OK)
+        return relock_strerror(r);
+    if (from == to || *left < n)
+        return from == to ? "one account" : "not enough money";
+    if (!may_write(c, from) || !may_write(c, to))
+        return relock_strerror(RELOCK_LOST);
+    *left -= n;
+    put_balance(c, from, *left);
+    put_balance(c, to, balance + n);
+    return NULL;
+}
+
+/* The sum of one moment: so all accounts are held before the first is read. */
+static const char *audit(const struct connection *c, int64_t *sum)
+{
+    int64_t balance = 0;
+    int n_taken = 0, r = RELOCK_OK;
+
+    while (n_taken < N_ACCOUNTS && r == RELOCK_OK) {
+        r = take(c, n_taken);
+        if (r == RELOCK_OK)
+            n_taken++;
+    }
+    *sum = 0;
+    for (int i = 0; i < N_ACCOUNTS && r == RELOCK_OK; i++) {
+        r = get_balance(c, i, &balance);
+        *sum += balance;
+    }
+    while (n_taken > 0)
+        relock_unlock(c->server->accounts[--n_taken]);
+    return r == RELOCK_OK ? NULL : relock_strerror(r);
+}
+
+static bool is_account(int64_t x)
+{
+    return x >= 0 && x < N_ACCOUNTS;
+}
+
+static bool is_amount(int64_t x)
+{
+    return x > 0 && x <= AMOUNT_MAX;
+}
+
+static const char *answer(const struct connection *c, const char *line, int64_t *value)
+{
+    char verb[16] = "";
+    int64_t x[3] = {-1, -1, -1};
+
+    *value = 0;
+    sscanf(line, "%15s %" SCNd64 " %" SCNd64 " %" SCNd64, verb, &x[0], &x[1], &x[2]);
+    if (strcmp(verb, "DEPOSIT") == 0 && is_account(x[0]) && is_amount(x[1]))
+        return deposit(c, (int)x[0], x[1], value);
+    if (strcmp(verb, "TRANSFER") == 0 && is_account(x[0]) && is_account(x[1]) && is_amount(x[2]))
+        return transfer(c, (int)x[0], (int)x[1], x[2], value);
+    if (strcmp(verb, "AUDIT") == 0)
+        return audit(c, value);
+    return "DEPOSIT acct n, TRANSFER from to n, AUDIT, QUIT";
+}
+
+/* ---- connections ---- */
+
+static void set_fd(struct connection *c, int fd)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->guarded.fd = fd;
+    if (fd >= 0 && c->guarded.drain)
+        shutdown(fd, SHUT_RD);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void talk(const struct connection *c, FILE *in)
+{
+    char line[128];
+    const char *error;
+    int64_t value;
+
+    while (fgets(line, sizeof(line), in) != NULL && strncmp(line, "QUIT", 4) != 0) {
+        error = answer(c, line, &value);
+        if (error == NULL)
+            dprintf(fileno(in), "OK %" PRId64 "\n", value);
+        else
+            dprintf(fileno(in), "ERR %s\n", error);
+    }
+}
+
+static void *serve(void *arg)
+{
+    struct connection *c = arg;
+    FILE *in;
+    int fd;
+
+    for (;;) {
+        fd = accept(c->server->listener, NULL, NULL);
+        if (fd < 0 && errno == EINVAL) /* shut down */
+            return NULL;
+        if (fd < 0)
+            continue;
+        in = fdopen(fd, "r");
+        must(in != NULL, "fdopen");
+
+        set_fd(c, fd);
+        talk(c, in);
+        set_fd(c, -1); /* before it is closed: the number may at once be something else's */
+        fclose(in);
+    }
+}
+
+static void start(struct server *server, struct connection *c)
+{
+    *c = (struct connection){.server = server, .guarded.fd = -1};
+    pthread_mutex_init(&c->mutex, NULL);
+    must(relock_cancel_new(&c->cancel) == RELOCK_OK, "relock_cancel_new");
+    errno = pthread_create(&c->thread, NULL, serve, c);
+    must(errno == 0, "pthread_create");
+}
+
+/*
+ * No handler takes a lock any more that it does not have. One that is at work nests, writes and
+ * releases as ever; one that waits is told RELOCK_E_CLOSED or RELOCK_CANCELLED, and passes it on.
+ */
+static void drain(struct server *server, struct connection *connections)
+{
+    alarm(DRAIN_S); /* for clients that do not read their answers */
+    relock_client_shutdown(server->client);
+    shutdown(server->listener, SHUT_RDWR);
+
+    for (int i = 0; i < N_CONNECTIONS; i++) {
+        struct connection *c = &connections[i];
+
+        relock_cancel_fire(c->cancel);
+        pthread_mutex_lock(&c->mutex);
+        c->guarded.drain = true;
+        if (c->guarded.fd >= 0)
+            shutdown(c->guarded.fd, SHUT_RD);
+        pthread_mutex_unlock(&c->mutex);
+    }
+    for (int i = 0; i < N_CONNECTIONS; i++) {
+        pthread_join(connections[i].thread, NULL);
+        relock_cancel_free(connections[i].cancel);
+    }
+}
+
+static int open_file(const char *path)
+{
+    FILE *file;
+
+    if (path != NULL)
+        return open(path, O_RDWR | O_CREAT, 0600);
+    file = tmpfile();
+    return file != NULL ? fileno(file) : -1;
+}
+
+static int listen_at(uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    socklen_t size = sizeof(address);
+    int fd, yes = 1;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    must(fd >= 0, "socket");
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    must(bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 16) == 0, "listen");
+    must(getsockname(fd, (struct sockaddr *)&address, &size) == 0, "getsockname");
+    printf("at 127.0.0.1:%d\n", ntohs(address.sin_port));
+    return fd;
+}
+
+static int make_locks(struct server *server, const char *url)
+{
+    const struct relock_options options = {.url = url, .client_name = "bank"};
+    char name[32];
+    int r;
+
+    r = relock_client_new(&options, &server->client);
+    for (int i = 0; i < N_ACCOUNTS && r == RELOCK_OK; i++) {
+        snprintf(name, sizeof(name), "bank:account:%d", i);
+        r = relock_lock_new(server->client, name, &server->accounts[i]);
+    }
+    return r;
+}
+
+static void run(struct server *server, const sigset_t *until)
+{
+    struct connection connections[N_CONNECTIONS];
+    int signo;
+
+    for (int i = 0; i < N_CONNECTIONS; i++)
+        start(server, &connections[i]);
+
+    /* relock_client_shutdown() is not for signal handlers: so this thread waits for the signal. */
+    sigwait(until, &signo);
+    drain(server, connections);
+    printf("drained\n");
+}
+
+int main(int argc, char **argv)
+{
+    struct server server = {0};
+    sigset_t signals;
+    int r;
+
+    setlinebuf(stdout);
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL); /* before there are threads, which inherit it */
+
+    server.file = open_file(argc > 3 ? argv[3] : NULL);
+    must(server.file >= 0, "open the file");
+    server.listener = listen_at(argc > 2 ? (uint16_t)atoi(argv[2]) : 7070);
+
+    r = make_locks(&server, argc > 1 ? argv[1] : NULL);
+    if (r == RELOCK_OK)
+        run(&server, &signals);
+    else
+        fprintf(stderr, "server: %s\n", relock_strerror(r));
+
+    for (int i = 0; i < N_ACCOUNTS; i++)
+        relock_lock_free(server.accounts[i]);
+    relock_client_free(server.client);
+    close(server.listener);
+    close(server.file);
+    return r == RELOCK_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
