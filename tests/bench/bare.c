@@ -1,0 +1,178 @@
+#include "bare.h"
+
+#include "measure.h"
+#include "scripts.h" /* generated */
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the library sends unless told otherwise. */
+#define LEASE_MS "30000"
+#define CLIENT_ID "00000000-0000-4000-8000-000000000000"
+#define MESSAGE_FREE "0"
+#define DEFAULT_PORT 6379
+
+#define UNIX_SCHEME "unix://"
+#define TCP_SCHEME "redis://"
+
+#define XX(name, sha1, body) static const char sha1_##name[] __attribute__((unused)) = sha1;
+RELOCK_SCRIPT_MAP(XX)
+#undef XX
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+static redisContext *connect_tcp(const char *address)
+{
+    char host[256] = "", more = '\0';
+    int port = DEFAULT_PORT;
+    int n = sscanf(address, "%255[^:/@]:%d%c", host, &port, &more);
+
+    if (n < 1 || n > 2 || strcspn(address, "/@") < strlen(address))
+        die("only redis://host[:port] and unix://path can be measured");
+    return redisConnect(host, port);
+}
+
+static redisContext *connect_to(const char *url)
+{
+    if (strncmp(url, UNIX_SCHEME, strlen(UNIX_SCHEME)) == 0)
+        return redisConnectUnix(url + strlen(UNIX_SCHEME));
+    if (strncmp(url, TCP_SCHEME, strlen(TCP_SCHEME)) == 0)
+        return connect_tcp(url + strlen(TCP_SCHEME));
+    die("only redis://host[:port] and unix://path can be measured");
+}
+
+/* Returns the reply, which is none of an error. */
+static redisReply *must_reply(redisContext *redis, void *reply)
+{
+    redisReply *checked = reply;
+
+    if (!checked)
+        die("bare connection: %s", redis->errstr);
+    if (checked->type == REDIS_REPLY_ERROR)
+        die("bare connection: %s", checked->str);
+    return checked;
+}
+
+static void load(redisContext *redis, const char *sha1, const char *body)
+{
+    redisReply *reply = must_reply(redis, redisCommand(redis, "SCRIPT LOAD %s", body));
+
+    if (reply->type != REDIS_REPLY_STRING || strcmp(reply->str, sha1) != 0)
+        die("the server knows a script by another hash");
+    freeReplyObject(reply);
+}
+
+redisContext *bare_connect(const char *url)
+{
+    redisContext *redis = connect_to(url);
+
+    if (!redis || redis->err)
+        die("%s: %s", url, redis ? redis->errstr : "out of memory");
+#define XX(name, sha1, body) load(redis, sha1, body);
+    RELOCK_SCRIPT_MAP(XX)
+#undef XX
+    return redis;
+}
+
+redisContext *bare_close(redisContext *redis)
+{
+    if (redis)
+        redisFree(redis);
+    return NULL;
+}
+
+/* ---- a lock -------------------------------------------------------------------------------- */
+
+static void measure_args(const char *const *args, size_t *lens, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        lens[i] = strlen(args[i]);
+}
+
+void bare_lock_init(struct bare_lock *lock, const char *name, unsigned holder)
+{
+    const char *take[] = {"EVALSHA", sha1_lock, "1", lock->name, LEASE_MS, lock->field, "1"};
+    const char *give[] = {"EVALSHA",   sha1_unlock, "1",           lock->name,
+                          lock->field, "0",         lock->channel, MESSAGE_FREE};
+
+    snprintf(lock->name, sizeof(lock->name), "%s", name);
+    snprintf(lock->field, sizeof(lock->field), CLIENT_ID ":%u000000001", holder);
+    snprintf(lock->channel, sizeof(lock->channel), "redisson_lock__channel:{%s}", lock->name);
+    memcpy(lock->take, take, sizeof(take));
+    memcpy(lock->give, give, sizeof(give));
+    measure_args(lock->take, lock->take_len, BARE_TAKE_ARGS);
+    measure_args(lock->give, lock->give_len, BARE_GIVE_ARGS);
+}
+
+bool bare_take(redisContext *redis, const struct bare_lock *lock)
+{
+    redisReply *reply =
+        redisCommandArgv(redis, BARE_TAKE_ARGS, (const char **)lock->take, lock->take_len);
+    bool taken = must_reply(redis, reply)->type == REDIS_REPLY_NIL;
+
+    freeReplyObject(reply);
+    return taken;
+}
+
+void bare_give(redisContext *redis, const struct bare_lock *lock)
+{
+    redisReply *reply =
+        redisCommandArgv(redis, BARE_GIVE_ARGS, (const char **)lock->give, lock->give_len);
+
+    if (must_reply(redis, reply)->type != REDIS_REPLY_INTEGER || reply->integer != 1)
+        die("%s was not held", lock->name);
+    freeReplyObject(reply);
+}
+
+/* ---- other questions ----------------------------------------------------------------------- */
+
+void bare_subscribe(redisContext *redis, const struct bare_lock *lock)
+{
+    freeReplyObject(must_reply(redis, redisCommand(redis, "SUBSCRIBE %s", lock->channel)));
+}
+
+void bare_await_message(redisContext *redis)
+{
+    void *reply = NULL;
+
+    if (redisGetReply(redis, &reply) != REDIS_OK)
+        die("bare subscriber: %s", redis->errstr);
+    freeReplyObject(must_reply(redis, reply));
+}
+
+bool bare_exists(redisContext *redis, const char *key)
+{
+    redisReply *reply = must_reply(redis, redisCommand(redis, "EXISTS %s", key));
+    bool exists = reply->integer != 0;
+
+    freeReplyObject(reply);
+    return exists;
+}
+
+/* The text behind `key` in the answer to INFO, up to the end of its line. */
+static bool find_info(const char *info, const char *key, char *text, size_t size)
+{
+    const char *at = strstr(info, key);
+
+    if (!at)
+        return false;
+    at += strlen(key);
+    snprintf(text, size, "%.*s", (int)strcspn(at, "\r\n"), at);
+    return true;
+}
+
+void bare_server_version(redisContext *redis, char *version, size_t size)
+{
+    redisReply *reply = must_reply(redis, redisCommand(redis, "INFO server"));
+    char number[32] = "of unknown version";
+    const char *product = "redis";
+
+    if (find_info(reply->str, "valkey_version:", number, sizeof(number)))
+        product = "valkey";
+    else
+        (void)find_info(reply->str, "redis_version:", number, sizeof(number));
+    snprintf(version, size, "%s %s", product, number);
+    freeReplyObject(reply);
+}

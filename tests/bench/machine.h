@@ -1,0 +1,22 @@
+/*
+ * Machine - what the figures were measured on
+ *
+ * Threads: one.
+ */
+#ifndef RELOCK_BENCH_MACHINE_H
+#define RELOCK_BENCH_MACHINE_H
+
+struct machine {
+    char cpu[96];
+    unsigned n_cores;
+    double load; /* of the last minute, before the bench adds its own */
+    char kernel[96];
+    char server[64];
+    char hiredis[16];
+    const char *build;
+};
+
+/* `url` as for bare_connect(). */
+void machine_look(struct machine *machine, const char *url);
+
+#endif

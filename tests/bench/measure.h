@@ -1,0 +1,58 @@
+/*
+ * Measure - times taken, and what is said of them
+ *
+ * Samples are single times, of which a round keeps a percentile or two. A series is one number per
+ * round. Running out of memory ends the program.
+ *
+ * Threads: one at a time for each object.
+ */
+#ifndef RELOCK_BENCH_MEASURE_H
+#define RELOCK_BENCH_MEASURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROUNDS_MAX 100
+
+/* Nanoseconds on the monotonic clock, the same one in every process. */
+uint64_t now_ns(void);
+uint64_t seconds_to_ns(double seconds);
+void sleep_ns(uint64_t ns);
+
+/* Zeroed: none. */
+struct samples {
+    uint64_t *ns;
+    size_t n;
+    size_t size;
+};
+
+void samples_add(struct samples *samples, uint64_t ns);
+void samples_clear(struct samples *samples);
+void samples_free(struct samples *samples);
+
+/* In microseconds; sorts. There must be samples. */
+double samples_percentile_us(struct samples *samples, double percent);
+
+/* Zeroed: none. */
+struct series {
+    double at[ROUNDS_MAX];
+    unsigned n;
+};
+
+/* What the table shows of a series. */
+struct summary {
+    double median;
+    double min;
+    double max;
+};
+
+void series_add(struct series *series, double value);
+struct summary series_summary(const struct series *series);
+
+/* Round by round: what ran side by side is divided by each other. */
+struct series series_ratio(const struct series *ours, const struct series *bare);
+
+/* Says why and ends the program with failure. From any thread. */
+void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,125 @@
+#include "bare.h"
+#include "crowd.h"
+#include "fair.h"
+#include "rows.h"
+
+#define N_THREADS 8
+
+/* What each lock guards: if two were ever inside at once, some passage would go uncounted. */
+struct guarded {
+    struct relock_lock *lock;
+    struct fair_mutex fair;
+    uint64_t passages;
+};
+
+struct fair_thread {
+    struct guarded *guarded;
+    struct fair_waiter waiter;
+};
+
+/* Where the acquisitions came from. */
+struct origins {
+    uint64_t passed_on;
+    uint64_t taken;
+};
+
+static void pass_ours(void *arg)
+{
+    struct guarded *guarded = arg;
+
+    ours_take(guarded->lock);
+    guarded->passages++;
+    ours_give(guarded->lock);
+}
+
+static void pass_fair(void *arg)
+{
+    struct fair_thread *thread = arg;
+
+    fair_mutex_lock(&thread->guarded->fair, &thread->waiter);
+    thread->guarded->passages++;
+    fair_mutex_unlock(&thread->guarded->fair);
+}
+
+static double checked(struct crowd_count count, struct guarded *guarded, const char *what)
+{
+    if (count.steps != guarded->passages)
+        die("%s: %llu passages, of which the lock saw %llu", what, (unsigned long long)count.steps,
+            (unsigned long long)guarded->passages);
+    guarded->passages = 0;
+    return count.per_second;
+}
+
+static double run_ours(struct guarded *guarded, unsigned n_threads, double seconds)
+{
+    return checked(crowd_run(n_threads, pass_ours, guarded, 0, seconds), guarded, "relock");
+}
+
+/* Counts apart what the crowd got without Redis, and what with. */
+static double run_ours_counted(struct guarded *guarded, struct relock_client *client,
+                               double seconds, struct origins *origins)
+{
+    struct relock_stats before = ours_stats(client);
+    double per_second = run_ours(guarded, N_THREADS, seconds);
+    struct relock_stats after = ours_stats(client);
+
+    origins->passed_on += after.passed_on - before.passed_on;
+    origins->taken += after.acquired - before.acquired;
+    return per_second;
+}
+
+static double run_fair(struct guarded *guarded, double seconds)
+{
+    struct fair_thread threads[N_THREADS];
+    struct crowd_count count;
+
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        threads[i].guarded = guarded;
+        fair_waiter_init(&threads[i].waiter);
+    }
+    count = crowd_run(N_THREADS, pass_fair, threads, sizeof(threads[0]), seconds);
+    for (unsigned i = 0; i < N_THREADS; i++)
+        fair_waiter_deinit(&threads[i].waiter);
+    return checked(count, guarded, "fair mutex");
+}
+
+void row_one_lock(const struct plan *plan, struct report *report)
+{
+    static struct guarded guarded;
+    struct origins origins = {0};
+    struct result *alone =
+        report_add(report, "one_lock_alone", "acquisitions/s", HIGHER_IS_BETTER, 8);
+    struct result *fair =
+        report_add(report, "one_lock_fair", "acquisitions/s", HIGHER_IS_BETTER, 0.6);
+    struct relock_client *client = ours_client(plan->url);
+    struct redisContext *redis = bare_connect(plan->url);
+    char name[NAME_MAX_LEN];
+
+    snprintf(alone->title, sizeof(alone->title), "%d threads on one lock", N_THREADS);
+    result_add_line(alone, "relock", "relock, 8 threads");
+    result_add_line(alone, "alone", "relock, 1 thread");
+    snprintf(fair->title, sizeof(fair->title), "%d threads on one lock, against no Redis at all",
+             N_THREADS);
+    result_add_line(fair, "relock", "relock, 8 threads");
+    result_add_line(fair, "fair", "bare first-come mutex, 8 threads");
+
+    row_name(name, "one", 0);
+    guarded.lock = ours_lock(client, name);
+    fair_mutex_init(&guarded.fair);
+    for (unsigned round = 0; round < plan->rounds; round++) {
+        double ours = run_ours_counted(&guarded, client, plan->seconds, &origins);
+
+        series_add(&alone->lines[0].series, ours);
+        series_add(&fair->lines[0].series, ours);
+        series_add(&alone->lines[1].series, run_ours(&guarded, 1, plan->seconds));
+        series_add(&fair->lines[1].series, run_fair(&guarded, plan->seconds));
+    }
+    snprintf(alone->note, sizeof(alone->note), "passed on without Redis: %.2f %% of them",
+             100 * (double)origins.passed_on / (double)(origins.passed_on + origins.taken));
+
+    fair_mutex_deinit(&guarded.fair);
+    relock_lock_free(guarded.lock);
+    relock_client_free(client);
+    must_be_gone(redis, name);
+    bare_close(redis);
+}

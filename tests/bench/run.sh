@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Measures the library against hiredis alone: relock-bench on a private Redis or Valkey, which
+# listens on a unix socket in a temporary folder and is stopped at the end. Nothing is pinned.
+#
+#     ./tests/bench/run.sh [--rounds N] [--seconds S] [--json]
+#
+# Builds into build-bench/, optimised, unless RELOCK_BENCH names a relock-bench. The server is that
+# of RELOCK_TEST_SERVER, else redis-server or valkey-server. Ends with 77 when there is none.
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+
+bench=${RELOCK_BENCH:-}
+scratch=
+server=
+running=
+
+main()
+{
+    local program
+
+    program=$(server_program) || {
+        echo "there is no redis-server or valkey-server" >&2
+        exit 77
+    }
+    [[ -n $bench ]] || build
+
+    trap stop EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock-bench.XXXXXX")
+    start_server "$program"
+    # In the background and waited for: so a signal to this script is answered at once.
+    "$bench" "unix://$scratch/server.sock" "$@" </dev/null &
+    running=$!
+    wait "$running"
+    running=
+}
+
+server_program()
+{
+    if [[ -n ${RELOCK_TEST_SERVER:-} ]]; then
+        echo "$RELOCK_TEST_SERVER"
+    else
+        command -v redis-server || command -v valkey-server
+    fi
+}
+
+build()
+{
+    local folder=$top/build-bench
+
+    {
+        [[ -f $folder/build.ninja ]] ||
+            meson setup "$folder" "$top" -Dbuildtype=release -Dexamples=false
+        meson compile -C "$folder" relock-bench
+    } >&2
+    bench=$folder/tests/bench/relock-bench
+}
+
+start_server()
+{
+    local i
+
+    "$1" --port 0 --unixsocket "$scratch/server.sock" --save '' --appendonly no --daemonize no \
+        --dir "$scratch" --logfile "$scratch/server.log" </dev/null >/dev/null &
+    server=$!
+    for ((i = 0; i < 100; i++)); do
+        [[ ! -S $scratch/server.sock ]] || return 0
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "$1 does not come up:" >&2
+    cat "$scratch/server.log" >&2
+    exit 1
+}
+
+end()
+{
+    [[ -n $1 ]] || return 0
+    kill "$1" 2>/dev/null || true
+    wait "$1" || true
+}
+
+stop()
+{
+    local result=$?
+
+    trap '' HUP INT TERM
+    end "$running"
+    end "$server"
+    [[ -z $scratch ]] || rm -rf "$scratch"
+    exit "$result"
+}
+
+main "$@"

@@ -1,0 +1,279 @@
+/* A server that is away: for less than a lease, for longer, and for those who wait. */
+#include "faults.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define N_HOLDS 20
+#define N_WAITERS 20
+
+/* ---- holds --------------------------------------------------------------------------------- */
+
+struct held {
+    struct relock_lock *lock;
+    struct actor *owner;
+    atomic_int told;
+    atomic_bool was_certain; /* when it was told */
+};
+
+static void on_lost(const struct relock_lost *what, void *arg)
+{
+    struct held *held = arg;
+    struct relock_grant grant;
+
+    held->told++;
+    if (relock_check(held->lock, what->owner, &grant) != RELOCK_LOST || grant.valid_ms > 0)
+        held->was_certain = true;
+}
+
+static void hold(struct faults *t, struct relock_client *client, struct held held[N_HOLDS])
+{
+    for (int i = 0; i < N_HOLDS; i++) {
+        struct relock_how how = {.on_lost = on_lost, .arg = &held[i]};
+        char name[16];
+
+        snprintf(name, sizeof(name), "orders:%d", i);
+        held[i].lock = fixture_lock(t->f, client, name);
+        held[i].owner = actor_start();
+        assert_result(actor_acquire(held[i].owner, held[i].lock, &how), RELOCK_OK);
+    }
+}
+
+static bool all_are_told(void *arg)
+{
+    struct held *held = arg;
+
+    for (int i = 0; i < N_HOLDS; i++)
+        if (held[i].told == 0)
+            return false;
+    return true;
+}
+
+/* Each exactly once, and it knew by then; the release says it again, and that is the end of it. */
+static void was_told_once(struct faults *t, struct held held[N_HOLDS])
+{
+    for (int i = 0; i < N_HOLDS; i++) {
+        assert_result(actor_unlock(held[i].owner, held[i].lock), RELOCK_LOST);
+        assert_result(actor_unlock(held[i].owner, held[i].lock), RELOCK_NOT_OWNER);
+        assert_int_equal(held[i].told, 1);
+        assert_false(held[i].was_certain);
+    }
+    assert_int_equal(losses_count(t->f->losses), 0); /* which are the client's */
+}
+
+static void a_server_that_stops_for_two_seconds_loses_no_hold(void **state)
+{
+    static const uint64_t leases_ms[] = {30000, 4000};
+    struct faults *t = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct relock_client *client =
+            faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(leases_ms[i]),
+                                                      .command_timeout_ms = slow_ms(SOON_MS)});
+        struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+        struct actor *nested = actor_start();
+
+        assert_result(actor_lock(nested, lock), RELOCK_OK);
+        let_pass(500);
+        server_pause(t->f->server);
+        actor_begin_lock(nested, lock);
+        nothing_is_lost_for(t, client, 2000); /* with the shorter lease a renewal is due */
+        assert_true(actor_is_busy(nested));
+        server_resume(t->f->server);
+
+        assert_result(actor_result(nested), RELOCK_OK);
+        assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+        if (leases_ms[i] < 30000)
+            assert_true(wait_for_renewals(client, 0, 2));
+        assert_result(actor_unlock(nested, lock), RELOCK_OK);
+        assert_result(actor_unlock(nested, lock), RELOCK_OK);
+        assert_int_equal(stats_of(client).lost, 0);
+        assert_int_equal(losses_count(t->f->losses), 0);
+    }
+}
+
+/* The network is away, the server is not: what the holders know is compared with what it has. */
+static void a_hold_is_uncertain_before_the_server_gives_it_away(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(900),
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct held held[N_HOLDS] = {0};
+    int n_gone = 0;
+
+    hold(t, client, held);
+    proxy_refuse(t->proxy, true);
+    proxy_stall(t->proxy, "");
+    while (n_gone < N_HOLDS) {
+        for (int i = n_gone = 0; i < N_HOLDS; i++) {
+            struct relock_grant grant;
+
+            if (probe_pttl(t->f->probe, relock_lock_name(held[i].lock)) != -2)
+                continue;
+            n_gone++;
+            assert_result(actor_check(held[i].owner, held[i].lock), RELOCK_LOST);
+            grant = actor_grant(held[i].owner);
+            assert_int_equal(grant.valid_ms, 0);
+            assert_int_equal(grant.hold_count, 1);
+        }
+    }
+    assert_true(wait_until(all_are_told, held, SOON_MS));
+    proxy_cut(t->proxy, "");
+    proxy_refuse(t->proxy, false);
+    was_told_once(t, held);
+}
+
+static void a_server_that_stops_for_longer_than_the_lease_is_told_to_each_holder_once(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(900)});
+    struct held held[N_HOLDS] = {0};
+
+    hold(t, client, held);
+    server_pause(t->f->server);
+    assert_true(wait_until(all_are_told, held, SOON_MS));
+    let_pass(slow_ms(900)); /* for those who would be told again */
+    server_resume(t->f->server);
+    was_told_once(t, held);
+    assert_int_equal(stats_of(client).lost, N_HOLDS);
+}
+
+/* Nobody has the lock any more, and the old owner does not know: the new one is in the right. */
+static void a_server_that_comes_back_empty_is_told_to_holders_and_lets_waiters_in(void **state)
+{
+    struct faults *t = *state;
+    uint64_t lease_ms = slow_ms(3000);
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
+    struct relock_client *others = faults_client(
+        t, &(struct relock_options){.recheck_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS});
+    struct relock_lock *theirs = fixture_lock(t->f, others, "orders:0");
+    struct actor *waiting = actor_start();
+    struct held held[N_HOLDS] = {0};
+    uint64_t back_ms;
+
+    hold(t, client, held);
+    actor_begin_lock(waiting, theirs);
+    assert_true(proxy_counts(t->proxy, "lock 1 orders:0", 3));
+    server_restart(t->f->server);
+    back_ms = now_ms();
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_true(wait_until(all_are_told, held, SOON_MS));
+    assert_true(now_ms() - back_ms <= lease_ms / 3 + slow_ms(1000));
+
+    was_told_once(t, held);
+    assert_result(actor_check(waiting, theirs), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders:0"), 1);
+    assert_result(actor_unlock(waiting, theirs), RELOCK_OK);
+}
+
+/* ---- waits --------------------------------------------------------------------------------- */
+
+/* Those who wait hear of it together, about as late as one command. */
+static void all_waits_end(struct actor *waiting[N_WAITERS])
+{
+    uint64_t began_ms = now_ms();
+
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_result(actor_result(waiting[i]), RELOCK_E_CONN);
+    assert_true(now_ms() - began_ms <= 3 * slow_ms(SHORT_MS) + slow_ms(1000));
+}
+
+static void begin_to_wait(struct faults *t, struct relock_client *client,
+                          struct actor *waiting[N_WAITERS])
+{
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    for (int i = 0; i < N_WAITERS; i++) {
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], lock);
+    }
+    assert_true(wait_for_waiters(client, N_WAITERS));
+    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
+}
+
+static void waits_end_together_when_an_asking_head_finds_nobody(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.recheck_ms = slow_ms(SHORT_MS),
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct actor *waiting[N_WAITERS];
+
+    begin_to_wait(t, client, waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    all_waits_end(waiting);
+    proxy_refuse(t->proxy, false);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+/* Nothing gives the head a reason to ask, but that Redis is away for as long as a wait may miss it.
+ */
+static void waits_end_together_when_the_server_is_gone(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct actor *waiting[N_WAITERS];
+
+    begin_to_wait(t, client, waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    all_waits_end(waiting);
+    proxy_refuse(t->proxy, false);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+static void waits_end_together_when_the_server_stands_still(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.recheck_ms = slow_ms(SHORT_MS),
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct actor *waiting[N_WAITERS];
+
+    begin_to_wait(t, client, waiting);
+    server_pause(t->f->server);
+    all_waits_end(waiting);
+    server_resume(t->f->server);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+static void a_timed_wait_is_over_in_time_though_the_server_is_away(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = faults_client(
+        t, &(struct relock_options){.recheck_ms = 100, .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+    int r;
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    server_pause(t->f->server);
+    r = actor_timedlock(waiting, lock, (int64_t)slow_ms(SHORT_MS));
+    assert_true(r == RELOCK_TIMEOUT || r == RELOCK_E_CONN);
+    assert_true(actor_took_ms(waiting) <= 2 * slow_ms(SHORT_MS) + slow_ms(1000));
+    server_resume(t->f->server);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_server_that_stops_for_two_seconds_loses_no_hold),
+        FAULT_TEST(a_hold_is_uncertain_before_the_server_gives_it_away),
+        FAULT_TEST(a_server_that_stops_for_longer_than_the_lease_is_told_to_each_holder_once),
+        FAULT_TEST(a_server_that_comes_back_empty_is_told_to_holders_and_lets_waiters_in),
+        FAULT_TEST(waits_end_together_when_an_asking_head_finds_nobody),
+        FAULT_TEST(waits_end_together_when_the_server_is_gone),
+        FAULT_TEST(waits_end_together_when_the_server_stands_still),
+        FAULT_TEST(a_timed_wait_is_over_in_time_though_the_server_is_away),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}

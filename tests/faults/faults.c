@@ -1,0 +1,133 @@
+#include "faults.h"
+
+#include "scripts.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *sha1, *body;
+} scripts[] = {
+#define SCRIPT(name, sha1, body) {#name, sha1, body},
+    RELOCK_SCRIPT_MAP(SCRIPT)
+#undef SCRIPT
+};
+
+#define N_SCRIPTS (sizeof(scripts) / sizeof(*scripts))
+
+struct relock_client *faults_client(struct faults *t, const struct relock_options *options)
+{
+    struct relock_options all = options ? *options : (struct relock_options){0};
+
+    all.url = proxy_url(t->proxy);
+    return fixture_client(t->f, &all);
+}
+
+void faults_worker(struct faults *t, const char *rights)
+{
+    assert_int_equal(
+        probe_int(t->f->probe, "ACL SETUSER " WORKER " reset on resetchannels >" PASSWORD), 0);
+    for (char word[64]; sscanf(rights, "%63s", word) == 1;) {
+        assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " %s", word), 0);
+        rights += strspn(rights, " ") + strlen(word);
+    }
+}
+
+void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_t ms)
+{
+    uint64_t holds = stats_of(client).holds;
+
+    for (uint64_t until_ms = now_ms() + ms; now_ms() < until_ms; let_pass(10)) {
+        assert_int_equal(stats_of(client).holds, holds);
+        assert_int_equal(losses_count(t->f->losses), 0);
+    }
+}
+
+struct expected {
+    struct relock_client *client;
+    uint64_t renewed, reconnects;
+};
+
+static bool has_come(void *arg)
+{
+    struct expected *expected = arg;
+    struct relock_stats stats = stats_of(expected->client);
+
+    return stats.renewed >= expected->renewed && stats.reconnects >= expected->reconnects;
+}
+
+bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
+{
+    return wait_until(has_come, &(struct expected){client, since + n, 0}, 3 * SOON_MS);
+}
+
+bool wait_for_reconnects(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_come, &(struct expected){client, 0, n}, SOON_MS);
+}
+
+int faults_start_with(void **state, const struct server_options *options, bool tcp)
+{
+    struct faults *t = calloc(1, sizeof(*t));
+    void *fixture;
+    char path[108];
+
+    if (!t || fixture_start_with(&fixture, options) != 0)
+        return -1;
+    t->f = fixture;
+    snprintf(path, sizeof(path), "%.80s/proxy", t->f->server->dir);
+    t->proxy = proxy_start(t->f->server->socket, tcp ? NULL : path);
+    for (size_t i = 0; i < N_SCRIPTS; i++)
+        proxy_name_script(t->proxy, scripts[i].name, scripts[i].sha1);
+    *state = t;
+    return 0;
+}
+
+int faults_start(void **state)
+{
+    return faults_start_with(state, NULL, false);
+}
+
+int faults_start_tcp(void **state)
+{
+    return faults_start_with(state, NULL, true);
+}
+
+int faults_stop(void **state)
+{
+    struct faults *t = *state;
+    void *fixture = t->f;
+
+    proxy_stop(t->proxy);
+    free(t);
+    return fixture_stop(&fixture);
+}
+
+int faults_begin(void **state)
+{
+    struct faults *t = *state;
+    void *fixture = t->f;
+
+    if (t->f->server->pid == 0)
+        server_restart(t->f->server);
+    for (size_t i = 0; i < N_SCRIPTS; i++)
+        probe_text(t->f->probe, "SCRIPT LOAD %s", scripts[i].body);
+    return fixture_begin(&fixture);
+}
+
+/* Whatever a test that failed has left broken is mended first. */
+int faults_end(void **state)
+{
+    struct faults *t = *state;
+    void *fixture = t->f;
+
+    if (t->f->server->pid != 0)
+        server_resume(t->f->server);
+    else
+        server_restart(t->f->server);
+    probe_int(t->f->probe, "ACL DELUSER " WORKER);
+    proxy_reset(t->proxy);
+    return fixture_end(&fixture);
+}

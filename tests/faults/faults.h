@@ -1,0 +1,70 @@
+/*
+ * Faults - what every fault test has: a fixture whose clients go through a proxy
+ *
+ * As support/fixture.h, on whose terms all tests here run: nothing may be left after one. The
+ * scripts are loaded before each test and known to the proxy by their names, so that a test can
+ * say "unlock 1 orders * 0". The probe and the peers reach the server directly.
+ *
+ *     static void a_waiter_wakes_all_the_same(void **state)
+ *     {
+ *         struct faults *t = *state;
+ *         struct relock_client *client = faults_client(t, NULL);
+ *         struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+ *         struct proxy_rule *late = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE");
+ *
+ * A program whose clients should come over TCP has faults_start_tcp() as its group setup.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_FAULTS_H
+#define RELOCK_TEST_FAULTS_H
+
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+#include "support/proxy.h"
+
+/* A lease and a recheck that no test lives to see the end of. What then happens all the same was
+ * not waited for by time. */
+#define LONG_MS 3600000
+
+/* The `command_timeout_ms` where a test waits for its end; as such it is to be slow_ms(). */
+#define SHORT_MS 800
+
+#define CHANNEL "redisson_lock__channel:{orders}"
+#define WORKER "worker"   /* the user of faults_worker() */
+#define PASSWORD "secret" /* and its password */
+
+struct faults {
+    struct fixture *f;
+    struct proxy *proxy;
+};
+
+/* As fixture_client(), through the proxy. */
+struct relock_client *faults_client(struct faults *t, const struct relock_options *options);
+
+/* Makes the user WORKER with these rights, as ACL SETUSER has them: "~* &* +@all". */
+void faults_worker(struct faults *t, const char *rights);
+
+/* Where a test is about time that passes: `ms`, during which no hold of the client is lost. */
+void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_t ms);
+
+/* Waits until at least that many renewals were granted since, or connections made again. */
+bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n);
+bool wait_for_reconnects(struct relock_client *client, uint64_t n);
+
+/* For the group setup: options of the server; whether clients come over TCP. */
+int faults_start_with(void **state, const struct server_options *options, bool tcp);
+int faults_start(void **state);
+int faults_start_tcp(void **state);
+int faults_stop(void **state);
+
+/* Around each test. */
+int faults_begin(void **state);
+int faults_end(void **state);
+
+#define FAULT_TEST(function) cmocka_unit_test_setup_teardown(function, faults_begin, faults_end)
+#define FAULT_TESTS_RUN(tests) cmocka_run_group_tests(tests, faults_start, faults_stop)
+#define FAULT_TESTS_RUN_TCP(tests) cmocka_run_group_tests(tests, faults_start_tcp, faults_stop)
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * Connections over TCP on which nothing comes any more, and no end either: the other side vanished
+ * without a word, or something on the way forgot about us. New connections work.
+ */
+#include "faults.h"
+
+#define RECHECK_MS 600
+#define PING_MS (2 * RECHECK_MS) /* of quiet: then comes a ping */
+
+/* How long it may take after the time that is promised. */
+#define LATE_MS 1500
+
+/* A waiter whose subscriber becomes half-open. */
+static void subscriber_is_noticed(struct faults *t, uint64_t command_timeout_ms)
+{
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.recheck_ms = slow_ms(RECHECK_MS),
+                                                  .command_timeout_ms = command_timeout_ms});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+    uint64_t took_ms;
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    proxy_stall(t->proxy, "SUBSCRIBE");
+    took_ms = now_ms();
+    assert_true(wait_for_reconnects(client, 1));
+    took_ms = now_ms() - took_ms;
+
+    proxy_reset(t->proxy);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    if (took_ms > slow_ms(2 * PING_MS + LATE_MS))
+        fail_msg("noticed after %llu ms", (unsigned long long)took_ms);
+}
+
+static void a_half_open_subscriber_is_noticed_by_the_ping(void **state)
+{
+    subscriber_is_noticed(*state, slow_ms(SHORT_MS));
+}
+
+static void a_half_open_subscriber_is_noticed_as_soon_when_commands_may_take_longer(void **state)
+{
+    subscriber_is_noticed(*state, slow_ms(3 * PING_MS));
+}
+
+/* A message that was published into nothing: asking again is what is left. */
+static void a_release_that_a_half_open_subscriber_did_not_hear_is_found_by_recheck(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.recheck_ms = slow_ms(RECHECK_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+    uint64_t freed_ms;
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    proxy_stall(t->proxy, "SUBSCRIBE");
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    freed_ms = now_ms();
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_true(now_ms() - freed_ms <= slow_ms(RECHECK_MS + LATE_MS));
+    assert_true(stats_of(client).rechecks > 0);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static void a_half_open_lane_is_noticed_within_the_command_timeout(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.connections = 1,
+                                                  .watchdog_timeout_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *owner = actor_start();
+
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    proxy_stall(t->proxy, "lock");
+    assert_result(actor_lock(owner, lock), RELOCK_E_CONN);
+    assert_true(actor_took_ms(owner) <= slow_ms(SHORT_MS + LATE_MS));
+    assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a new one, at once */
+    assert_true(actor_took_ms(owner) < slow_ms(SHORT_MS));
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+
+    proxy_flow(t->proxy); /* what was under way does not run: it was killed */
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+    assert_int_equal(proxy_count(t->proxy, "lock 1 orders * * 2"), 2);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+static void an_idle_lane_that_became_half_open_costs_one_call(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *owner = actor_start();
+
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    proxy_stall(t->proxy, "");
+    assert_result(actor_trylock(owner, lock), RELOCK_E_CONN);
+    assert_true(actor_took_ms(owner) <= slow_ms(SHORT_MS + LATE_MS));
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+    assert_result(actor_trylock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+static void half_open_renewals_are_noticed_before_the_lease_ends(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(1800)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        uint64_t renewed = stats_of(client).renewed;
+
+        assert_true(wait_for_renewals(client, renewed, 1));
+        proxy_stall(t->proxy, "renew");
+        nothing_is_lost_for(t, client, slow_ms(1800));
+        assert_true(stats_of(client).renewed > renewed + 1);
+    }
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_half_open_subscriber_is_noticed_by_the_ping),
+        FAULT_TEST(a_half_open_subscriber_is_noticed_as_soon_when_commands_may_take_longer),
+        FAULT_TEST(a_release_that_a_half_open_subscriber_did_not_hear_is_found_by_recheck),
+        FAULT_TEST(a_half_open_lane_is_noticed_within_the_command_timeout),
+        FAULT_TEST(an_idle_lane_that_became_half_open_costs_one_call),
+        FAULT_TEST(half_open_renewals_are_noticed_before_the_lease_ends),
+    };
+
+    return FAULT_TESTS_RUN_TCP(tests);
+}

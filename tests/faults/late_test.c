@@ -1,0 +1,287 @@
+/*
+ * Old commands that reach the server late: kept back on the way until their caller has long given
+ * them up and gone on. They change nothing that is newer than they are.
+ *
+ *     late_fault_test          CLIENT KILL sees to it that they do not run at all
+ *     late_fault_test no-kill  they do run: what then still holds
+ */
+#include "faults.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool can_kill = true;
+
+static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_ms)
+{
+    faults_worker(t, can_kill ? "~* &* +@all" : "~* &* +@all -client +client|info");
+    return faults_client(t, &(struct relock_options){.user = WORKER,
+                                                     .password = PASSWORD,
+                                                     .watchdog_timeout_ms = lease_ms,
+                                                     .recheck_ms = LONG_MS,
+                                                     .command_timeout_ms = slow_ms(SHORT_MS)});
+}
+
+static struct relock_lock *lock_of(struct faults *t)
+{
+    return fixture_lock(t->f, client_with_lease(t, LONG_MS), "orders");
+}
+
+/* Lets the command go, and waits until it has run, or cannot any more. */
+static void runs_late(struct proxy_rule *rule)
+{
+    if (can_kill) {
+        assert_int_equal(proxy_fate(rule), PROXY_ENDED);
+        proxy_let_go(rule);
+        assert_int_equal(proxy_fate(rule), PROXY_ENDED);
+    } else {
+        proxy_let_go(rule);
+        assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
+    }
+}
+
+/* What Redis has of the lock, to be compared with what it has later. */
+static const char *state_of(struct faults *t)
+{
+    static char text[256];
+    const char *field = probe_only_field(t->f->probe, "orders");
+    int n = snprintf(text, sizeof(text), "%s", field);
+
+    snprintf(text + n, sizeof(text) - (size_t)n, " %lld", probe_only_value(t->f->probe, "orders"));
+    return text;
+}
+
+static void a_late_acquire_holds_for_nobody(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with_lease(t, LONG_MS);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+    struct relock_how how = {.lease_ms = slow_ms(1500)};
+    long long last;
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_E_CONN);
+    assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
+    assert_int_equal(stats_of(client).holds, 0);
+    runs_late(rule);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+    if (can_kill)
+        assert_int_equal(probe_n_keys(t->f->probe), 0);
+
+    /* Else nobody has it until its lease ends, which nothing makes longer. */
+    for (last = (long long)how.lease_ms; last >= 0;) {
+        long long pttl = probe_pttl(t->f->probe, "orders");
+
+        assert_true(pttl <= last);
+        last = pttl;
+    }
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_late_acquire_takes_nothing_from_the_next_holder(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+
+    assert_result(relock_lock(lock), RELOCK_E_CONN);
+    assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    runs_late(rule);
+    assert_string_equal(state_of(t), PEER " 1");
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+/* The same thread takes it again: that is another hold. */
+static void a_late_acquire_is_not_the_next_hold_of_its_owner(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+    char before[256];
+
+    assert_result(relock_lock(lock), RELOCK_E_CONN);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    snprintf(before, sizeof(before), "%s", state_of(t));
+    runs_late(rule);
+    assert_string_equal(state_of(t), before);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+static void a_late_nested_acquire_creates_no_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders * * 2");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_E_CONN);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    runs_late(rule);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+/* Where it runs, the next command of the hold sets the count again. */
+static void a_late_partial_unlock_is_mended_and_frees_nothing(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 1");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_E_CONN);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    runs_late(rule);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), can_kill ? 3 : 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+static void a_late_unlock_frees_no_newer_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 0");
+    char before[256];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_E_CONN);
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    snprintf(before, sizeof(before), "%s", state_of(t));
+    runs_late(rule);
+    assert_string_equal(state_of(t), before);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_late_unlock_frees_no_hold_of_another(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 0");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_E_CONN);
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    runs_late(rule);
+    assert_string_equal(state_of(t), PEER " 1");
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+static void a_late_extension_prolongs_no_newer_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "extend 1 orders");
+    struct relock_how how = {.lease_ms = LONG_MS / 2};
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, 3 * (uint64_t)LONG_MS), RELOCK_E_CONN);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    runs_late(rule);
+    assert_true(probe_pttl(t->f->probe, "orders") <= LONG_MS / 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Nobody kills for a renewal: it runs, and finds another number. */
+static void a_late_renewal_prolongs_no_newer_hold(void **state)
+{
+    struct faults *t = *state;
+    uint64_t lease_ms = slow_ms(1800);
+    struct relock_client *client = client_with_lease(t, lease_ms);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "renew 1 orders");
+    struct relock_how how = {.lease_ms = lease_ms / 2};
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    assert_true(wait_for_renewals(client, 0, 1)); /* over another connection */
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    proxy_let_go(rule);
+    assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
+    assert_true(probe_pttl(t->f->probe, "orders") <= (long long)how.lease_ms);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(losses_count(t->f->losses), 0);
+}
+
+/* A forced unlock names the hold that its caller saw. */
+static void a_late_forced_unlock_frees_no_newer_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "force_unlock 1 orders");
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    assert_result(relock_force_unlock(lock), RELOCK_E_CONN);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    proxy_let_go(rule);
+    assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static int extend_by_five_seconds(void *lock)
+{
+    return relock_extend(lock, 0, slow_ms(5000));
+}
+
+/* What is certain counts from the question, not from the answer, however late that is. */
+static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t);
+    struct relock_how how = {.lease_ms = slow_ms(5000)};
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders");
+    struct actor *owner = actor_start();
+
+    actor_begin_acquire(owner, lock, &how);
+    assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
+    let_pass(SHORT_MS / 2);
+    proxy_let_go(rule);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_true(actor_grant(owner).valid_ms <= how.lease_ms - SHORT_MS / 2);
+
+    rule = proxy_next(t->proxy, PROXY_HOLD_REPLY, "extend 1 orders");
+    actor_begin(owner, extend_by_five_seconds, lock);
+    assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
+    let_pass(SHORT_MS / 2);
+    proxy_let_go(rule);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_result(actor_check(owner, lock), RELOCK_OK);
+    assert_true(actor_grant(owner).valid_ms <= how.lease_ms - SHORT_MS / 2);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_late_acquire_holds_for_nobody),
+        FAULT_TEST(a_late_acquire_takes_nothing_from_the_next_holder),
+        FAULT_TEST(a_late_acquire_is_not_the_next_hold_of_its_owner),
+        FAULT_TEST(a_late_nested_acquire_creates_no_hold),
+        FAULT_TEST(a_late_partial_unlock_is_mended_and_frees_nothing),
+        FAULT_TEST(a_late_unlock_frees_no_newer_hold),
+        FAULT_TEST(a_late_unlock_frees_no_hold_of_another),
+        FAULT_TEST(a_late_extension_prolongs_no_newer_hold),
+        FAULT_TEST(a_late_renewal_prolongs_no_newer_hold),
+        FAULT_TEST(a_late_forced_unlock_frees_no_newer_hold),
+        FAULT_TEST(a_late_answer_makes_no_hold_certain_for_longer),
+    };
+
+    can_kill = argc < 2 || strcmp(argv[1], "no-kill") != 0;
+    return FAULT_TESTS_RUN(tests);
+}

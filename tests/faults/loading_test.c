@@ -1,0 +1,109 @@
+/* A server that was killed and comes back with its data, which takes it a while to read. */
+#include "faults.h"
+
+#define N_KEYS 40
+#define KEY_BYTES 524288
+
+/* 50 ms for each key; meanwhile commands are answered, with LOADING, after every 2 MiB. */
+static int start_slow_reader(void **state)
+{
+    return faults_start_with(
+        state,
+        &(struct server_options){.args = {"--key-load-delay", "50000", "--rdbcompression", "no"}},
+        false);
+}
+
+static void save_much(struct faults *t)
+{
+    assert_int_equal(probe_int(t->f->probe, "EVAL %s 0 %d %d",
+                               "for i = 1, ARGV[1] do "
+                               "redis.call('set', 'fill:' .. i, string.rep('x', ARGV[2])) "
+                               "end return 0",
+                               N_KEYS, KEY_BYTES),
+                     0);
+    assert_int_equal(probe_int(t->f->probe, "SAVE"), 0);
+}
+
+static void save_nothing(struct faults *t)
+{
+    for (int i = 1; i <= N_KEYS; i++)
+        assert_int_equal(probe_int(t->f->probe, "DEL fill:%d", i), 1);
+    assert_int_equal(probe_int(t->f->probe, "SAVE"), 0);
+}
+
+static void holds_and_waits_outlive_a_server_that_reads_its_data(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(12000),
+                                                  .connect_timeout_ms = slow_ms(3000),
+                                                  .command_timeout_ms = slow_ms(20000),
+                                                  .recheck_ms = slow_ms(500)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_lock *contended = fixture_lock(t->f, client, "invoices");
+    struct actor *owner = actor_start();
+    struct actor *waiting = actor_start();
+
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    assert_true(peer_lock(t->f->probe, "invoices", PEER, LONG_MS));
+    actor_begin_lock(waiting, contended);
+    assert_true(wait_for_waiters(client, 1));
+    save_much(t);
+    server_kill(t->f->server);
+    actor_begin_lock(owner, lock);
+    server_restart(t->f->server); /* returns when all is read */
+
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_true(proxy_count(t->proxy, "-LOADING") > 0);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+    assert_true(actor_is_busy(waiting));
+    assert_true(peer_unlock(t->f->probe, "invoices", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, contended), RELOCK_OK);
+
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 1));
+    assert_int_equal(losses_count(t->f->losses), 0);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    save_nothing(t);
+}
+
+/* Until it is neither away nor there. */
+static int try_until_refused(void *lock)
+{
+    int r = RELOCK_E_CONN;
+
+    for (uint64_t until_ms = deadline_in(SOON_MS); r == RELOCK_E_CONN && now_ms() < until_ms;)
+        r = relock_trylock(lock);
+    return r;
+}
+
+static void a_server_that_reads_for_longer_than_a_command_may_take_refuses(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.connect_timeout_ms = slow_ms(3000),
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *owner = actor_start();
+
+    save_much(t);
+    server_kill(t->f->server);
+    actor_begin(owner, try_until_refused, lock);
+    server_restart(t->f->server);
+    assert_result(actor_result(owner), RELOCK_E_SERVER);
+    assert_true(log_count(t->f->log, "LOADING") > 0);
+    assert_result(actor_trylock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    save_nothing(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(holds_and_waits_outlive_a_server_that_reads_its_data),
+        FAULT_TEST(a_server_that_reads_for_longer_than_a_command_may_take_refuses),
+    };
+
+    return cmocka_run_group_tests(tests, start_slow_reader, faults_stop);
+}

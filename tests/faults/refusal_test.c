@@ -1,0 +1,350 @@
+/*
+ * What a real server refuses, and how that ends: what can pass with time is asked again until the
+ * command timeout is over, then it is RELOCK_E_SERVER, as is the rest at once; the server's own
+ * words are in the log. Lacking rights: rights_test.c.
+ */
+#include "faults.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#define LEASE_MS 1500
+
+/* A handle whose commands may take so long. */
+static struct relock_lock *lock_of(struct faults *t, uint64_t command_timeout_ms)
+{
+    return fixture_lock(
+        t->f,
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                  .command_timeout_ms = command_timeout_ms}),
+        "orders");
+}
+
+static void set_config(struct faults *t, const char *name, const char *value)
+{
+    assert_int_equal(probe_int(t->f->probe, "CONFIG SET %s %s", name, value), 0);
+}
+
+/* ---- what can pass ------------------------------------------------------------------------- */
+
+static struct actor *looping; /* in a script that never ends */
+
+static int run_for_ever(void *server)
+{
+    redisContext *redis = redisConnectUnix(((struct server *)server)->socket);
+    redisReply *reply = redisCommand(redis, "EVAL %s 0", "while true do end");
+
+    freeReplyObject(reply);
+    redisFree(redis);
+    return 0;
+}
+
+static bool is_busy(void *server)
+{
+    redisContext *redis = redisConnectUnix(((struct server *)server)->socket);
+    redisReply *reply = redisCommand(redis, "PING");
+    bool yes = reply && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "BUSY", 4) == 0;
+
+    freeReplyObject(reply);
+    redisFree(redis);
+    return yes;
+}
+
+static void be_busy(struct faults *t)
+{
+    set_config(t, "lua-time-limit", "10");
+    looping = actor_start();
+    actor_begin(looping, run_for_ever, t->f->server);
+    assert_true(wait_until(is_busy, t->f->server, SOON_MS));
+}
+
+static void be_busy_no_more(struct faults *t)
+{
+    assert_int_equal(probe_int(t->f->probe, "SCRIPT KILL"), 0);
+    assert_int_equal(actor_result(looping), 0); /* only then is it over */
+    looping = NULL;
+}
+
+static void be_replica(struct faults *t)
+{
+    assert_int_equal(probe_int(t->f->probe, "REPLICAOF 127.0.0.1 1"), 0);
+}
+
+static void be_master(struct faults *t)
+{
+    assert_int_equal(probe_int(t->f->probe, "REPLICAOF NO ONE"), 0);
+}
+
+struct trouble {
+    const char *code;
+    void (*begin)(struct faults *t);
+    void (*end)(struct faults *t);
+};
+
+static const struct trouble busy = {"-BUSY", be_busy, be_busy_no_more};
+static const struct trouble readonly = {"-READONLY", be_replica, be_master};
+
+static void lock_waits_for_it_to_pass(struct faults *t, const struct trouble *trouble)
+{
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
+    struct actor *owner = actor_start();
+
+    trouble->begin(t);
+    actor_begin_lock(owner, lock);
+    assert_true(proxy_counts(t->proxy, trouble->code, 3));
+    assert_true(actor_is_busy(owner));
+    trouble->end(t);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+static void lock_is_refused_if_it_stays(struct faults *t, const struct trouble *trouble)
+{
+    struct relock_lock *lock = lock_of(t, slow_ms(SHORT_MS));
+    struct actor *owner = actor_start();
+
+    trouble->begin(t);
+    assert_result(actor_lock(owner, lock), RELOCK_E_SERVER);
+    assert_true(actor_took_ms(owner) <= slow_ms(SHORT_MS + 1500));
+    assert_true(log_count(t->f->log, trouble->code + 1) > 0);
+    assert_result(actor_unlock(owner, lock), RELOCK_NOT_OWNER);
+    trouble->end(t);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+/* The level is given up, and Redis is told when it can be. */
+static void unlock_is_made_up_for(struct faults *t, const struct trouble *trouble)
+{
+    struct relock_lock *lock = lock_of(t, slow_ms(SHORT_MS));
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    trouble->begin(t);
+    assert_result(relock_unlock(lock), RELOCK_E_SERVER);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+    trouble->end(t);
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+    assert_true(log_count(t->f->log, trouble->code + 1) > 0);
+}
+
+static void hold_survives_it(struct faults *t, const struct trouble *trouble)
+{
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    trouble->begin(t);
+    assert_true(proxy_counts(t->proxy, trouble->code, 1)); /* a renewal, refused */
+    trouble->end(t);
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 2));
+    assert_true(stats_of(client).renewal_failures > 0);
+    assert_int_equal(losses_count(t->f->losses), 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_busy_server_is_waited_for(void **state)
+{
+    lock_waits_for_it_to_pass(*state, &busy);
+}
+
+static void a_server_that_stays_busy_refuses(void **state)
+{
+    lock_is_refused_if_it_stays(*state, &busy);
+}
+
+static void an_unlock_that_a_busy_server_refused_is_made_up_for(void **state)
+{
+    unlock_is_made_up_for(*state, &busy);
+}
+
+static void a_hold_survives_a_busy_server(void **state)
+{
+    hold_survives_it(*state, &busy);
+}
+
+/* Releases one of two levels, by a command that is kept back and given up: it sets the count to 1,
+ * should it run late. */
+static struct proxy_rule *release_in_vain(struct faults *t, struct actor *owner,
+                                          struct relock_lock *lock)
+{
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 1");
+
+    assert_result(actor_unlock(owner, lock), RELOCK_E_CONN);
+    return rule;
+}
+
+/* The owner has two levels again; the old command does not run any more. */
+static void is_in_time_no_more(struct faults *t, struct actor *owner, struct relock_lock *lock,
+                               struct proxy_rule *late)
+{
+    proxy_let_go(late);
+    assert_int_equal(proxy_fate(late), PROXY_ENDED);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+static void what_a_busy_server_refused_to_kill_is_killed_after(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, 2 * slow_ms(SHORT_MS));
+    struct actor *owner = actor_start();
+    struct proxy_rule *late;
+
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    late = release_in_vain(t, owner, lock);
+    be_busy(t);
+    actor_begin_lock(owner, lock);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 2));
+    be_busy_no_more(t);
+    assert_result(actor_result(owner), RELOCK_OK);
+    is_in_time_no_more(t, owner, lock, late);
+}
+
+/* It must know what the server calls it. */
+static void a_connection_that_a_busy_server_took_can_be_killed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, 2 * slow_ms(SHORT_MS));
+    struct actor *owner = actor_start();
+    struct proxy_rule *late;
+
+    be_busy(t);
+    proxy_cut(t->proxy, "");
+    actor_begin_lock(owner, lock);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 3));
+    be_busy_no_more(t);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    late = release_in_vain(t, owner, lock);
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    is_in_time_no_more(t, owner, lock, late);
+}
+
+static void a_replica_that_becomes_master_is_waited_for(void **state)
+{
+    lock_waits_for_it_to_pass(*state, &readonly);
+}
+
+static void a_replica_that_stays_one_refuses(void **state)
+{
+    lock_is_refused_if_it_stays(*state, &readonly);
+}
+
+static void an_unlock_that_a_replica_refused_is_made_up_for(void **state)
+{
+    unlock_is_made_up_for(*state, &readonly);
+}
+
+static void a_hold_survives_a_master_that_is_a_replica_for_a_while(void **state)
+{
+    hold_survives_it(*state, &readonly);
+}
+
+static void a_replica_without_its_master_is_waited_for(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
+    struct actor *owner = actor_start();
+
+    set_config(t, "replica-serve-stale-data", "no");
+    be_replica(t);
+    actor_begin_lock(owner, lock);
+    assert_true(proxy_counts(t->proxy, "-MASTERDOWN", 3));
+    assert_true(actor_is_busy(owner));
+    be_master(t);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+static void a_paused_server_is_waited_for(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
+    struct actor *owner = actor_start();
+
+    assert_int_equal(probe_int(t->f->probe, "CLIENT PAUSE 300"), 0);
+    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    assert_true(actor_took_ms(owner) >= 200);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+/* ---- what does not ------------------------------------------------------------------------- */
+
+static void a_server_out_of_memory_refuses_new_holds_only(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_lock *other = fixture_lock(t->f, client, "invoices");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    set_config(t, "maxmemory", "1");
+    assert_result(relock_lock(other), RELOCK_E_SERVER);
+    assert_true(log_count(t->f->log, "OOM") > 0);
+    assert_result(relock_unlock(other), RELOCK_NOT_OWNER);
+
+    assert_result(relock_lock(lock), RELOCK_E_SERVER); /* and is held once, as before */
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 3));
+    assert_true(relock_valid_ms(lock) > 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+static void a_key_of_another_type_is_refused_and_left_alone(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, 0);
+
+    assert_int_equal(probe_int(t->f->probe, "SET orders precious"), 0);
+    assert_result(relock_lock(lock), RELOCK_E_SERVER);
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_true(log_count(t->f->log, "WRONGTYPE") > 0);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_string_equal(probe_text(t->f->probe, "GET orders"), "precious");
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Also when the test has failed. */
+static int end_refusals(void **state)
+{
+    struct faults *t = *state;
+
+    if (looping)
+        be_busy_no_more(t);
+    be_master(t);
+    set_config(t, "maxmemory", "0");
+    set_config(t, "replica-serve-stale-data", "yes");
+    set_config(t, "lua-time-limit", "5000");
+    return faults_end(state);
+}
+
+#define REFUSAL_TEST(function) cmocka_unit_test_setup_teardown(function, faults_begin, end_refusals)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REFUSAL_TEST(a_busy_server_is_waited_for),
+        REFUSAL_TEST(a_server_that_stays_busy_refuses),
+        REFUSAL_TEST(an_unlock_that_a_busy_server_refused_is_made_up_for),
+        REFUSAL_TEST(a_hold_survives_a_busy_server),
+        REFUSAL_TEST(what_a_busy_server_refused_to_kill_is_killed_after),
+        REFUSAL_TEST(a_connection_that_a_busy_server_took_can_be_killed),
+        REFUSAL_TEST(a_replica_that_becomes_master_is_waited_for),
+        REFUSAL_TEST(a_replica_that_stays_one_refuses),
+        REFUSAL_TEST(an_unlock_that_a_replica_refused_is_made_up_for),
+        REFUSAL_TEST(a_hold_survives_a_master_that_is_a_replica_for_a_while),
+        REFUSAL_TEST(a_replica_without_its_master_is_waited_for),
+        REFUSAL_TEST(a_paused_server_is_waited_for),
+        REFUSAL_TEST(a_server_out_of_memory_refuses_new_holds_only),
+        REFUSAL_TEST(a_key_of_another_type_is_refused_and_left_alone),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}

@@ -1,0 +1,152 @@
+/*
+ * A user who may not do all that the library does: what locking needs is RELOCK_E_AUTH, and without
+ * the rest it works, and the log warns.
+ */
+#include "faults.h"
+
+#define LEASE_MS 1500
+
+static struct relock_client *worker_client(struct faults *t, const char *rights)
+{
+    faults_worker(t, rights);
+    return faults_client(t, &(struct relock_options){.user = WORKER,
+                                                     .password = PASSWORD,
+                                                     .watchdog_timeout_ms = slow_ms(LEASE_MS)});
+}
+
+static void a_key_that_the_user_has_no_right_to_is_told(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = worker_client(t, "~invoices &* +@all");
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_lock *other = fixture_lock(t->f, client, "invoices");
+    bool locked;
+
+    assert_result(relock_lock(lock), RELOCK_E_AUTH);
+    assert_result(relock_trylock(lock), RELOCK_E_AUTH);
+    assert_result(relock_is_locked(lock, &locked), RELOCK_E_AUTH);
+    assert_result(relock_force_unlock(lock), RELOCK_E_AUTH);
+    assert_true(log_count(t->f->log, "NOPERM") > 0);
+    assert_int_equal(log_count(t->f->log, PASSWORD), 0);
+    assert_result(relock_lock(other), RELOCK_OK);
+    assert_result(relock_unlock(other), RELOCK_OK);
+}
+
+static void is_told_to_lack_rights(struct faults *t, const char *rights)
+{
+    struct relock_client *client = worker_client(t, rights);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_result(relock_trylock(lock), RELOCK_E_AUTH);
+    probe_int(t->f->probe, "DEL orders"); /* what a script did before it was refused stays */
+}
+
+static void a_command_that_the_user_has_no_right_to_is_told(void **state)
+{
+    is_told_to_lack_rights(*state, "~* &* +@all -evalsha");
+}
+
+static void a_command_in_a_script_that_the_user_has_no_right_to_is_told(void **state)
+{
+    is_told_to_lack_rights(*state, "~* &* +@all -hexists");
+    is_told_to_lack_rights(*state, "~* &* +@all -hset");
+}
+
+static void rights_that_come_back_before_the_lease_ends_lose_no_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = worker_client(t, "~* &* +@all");
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " resetkeys"), 0);
+    assert_true(log_wait(t->f->log, "NOPERM", SOON_MS));
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " ~*"), 0);
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 2));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(losses_count(t->f->losses), 0);
+}
+
+static void who_may_not_subscribe_waits_by_asking(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock;
+    struct relock_client *client;
+    struct actor *waiting = actor_start();
+
+    faults_worker(t, "~* +@all");
+    client = faults_client(
+        t,
+        &(struct relock_options){.user = WORKER, .password = PASSWORD, .recheck_ms = slow_ms(200)});
+    lock = fixture_lock(t->f, client, "orders");
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(log_wait(t->f->log, "not subscribed", SOON_MS));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_true(stats_of(client).rechecks > 0);
+    assert_int_equal(stats_of(client).wakes, 0);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static void who_may_not_publish_unlocks_and_the_log_warns(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, worker_client(t, "~* +@all"), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    log_clear(t->f->log);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+    assert_int_equal(log_count(t->f->log, "may this user publish?"), 1);
+    assert_int_equal(log_count_grave(t->f->log, RELOCK_LOG_WARNING), 1);
+}
+
+/* Nobody announces it, and who waits in this process knows that. */
+static void an_unlock_that_is_not_announced_lets_the_next_in(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct actor *first = actor_start();
+    struct actor *second = actor_start();
+
+    faults_worker(t, "~* &* +@all -publish");
+    client = faults_client(t, &(struct relock_options){.user = WORKER,
+                                                       .password = PASSWORD,
+                                                       .watchdog_timeout_ms = LONG_MS,
+                                                       .recheck_ms = LONG_MS,
+                                                       .handoff_ms = 1});
+    lock = fixture_lock(t->f, client, "orders");
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(first, lock);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin_lock(second, lock);
+    assert_true(wait_for_waiters(client, 2));
+    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(actor_result(first), RELOCK_OK);
+    let_pass(50); /* so that the hold is not passed on */
+    assert_result(actor_unlock(first, lock), RELOCK_OK);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_int_equal(stats_of(client).passed_on, 0);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    assert_result(actor_unlock(second, lock), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_key_that_the_user_has_no_right_to_is_told),
+        FAULT_TEST(a_command_that_the_user_has_no_right_to_is_told),
+        FAULT_TEST(a_command_in_a_script_that_the_user_has_no_right_to_is_told),
+        FAULT_TEST(rights_that_come_back_before_the_lease_ends_lose_no_hold),
+        FAULT_TEST(who_may_not_subscribe_waits_by_asking),
+        FAULT_TEST(who_may_not_publish_unlocks_and_the_log_warns),
+        FAULT_TEST(an_unlock_that_is_not_announced_lets_the_next_in),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}

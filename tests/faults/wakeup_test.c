@@ -1,0 +1,273 @@
+/*
+ * Releases at awkward moments. Nothing here ends by time: leases and rechecks are longer than any
+ * test, so whoever gets in was woken.
+ */
+#include "faults.h"
+
+/* The holds of which are not passed on after the first few milliseconds. */
+static struct relock_client *patient_client(struct faults *t)
+{
+    return faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                     .watchdog_timeout_ms = LONG_MS,
+                                                     .handoff_ms = 1});
+}
+
+/* Got in, by news alone. */
+static void is_in_by_news(struct relock_client *client, struct actor *waiting,
+                          struct relock_lock *lock)
+{
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static void a_release_before_the_subscription_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE " CHANNEL);
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(proxy_met(subscribe, 1));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* nobody hears it */
+    assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 1);
+    assert_true(actor_is_busy(waiting));
+
+    proxy_let_go(subscribe);
+    is_in_by_news(client, waiting, lock);
+    assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 2);
+}
+
+static void a_release_before_the_subscription_is_acknowledged_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD_REPLY, "SUBSCRIBE " CHANNEL);
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_int_equal(proxy_fate(subscribe), PROXY_ANSWERED);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* the message is behind the reply */
+
+    proxy_let_go(subscribe);
+    is_in_by_news(client, waiting, lock);
+}
+
+/* Each of the tries that are refused: the message comes while its answer is under way. */
+static void a_release_during_a_try_that_is_refused_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *second;
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    proxy_next(t->proxy, PROXY_PASS, "lock 1 orders");
+    second = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders");
+    actor_begin_lock(waiting, lock);
+    assert_int_equal(proxy_fate(second), PROXY_ANSWERED);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+
+    proxy_let_go(second);
+    is_in_by_news(client, waiting, lock);
+    assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 3);
+}
+
+static void a_message_that_comes_while_the_subscriber_is_away_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 0));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    let_pass(100);
+    assert_true(actor_is_busy(waiting));
+
+    proxy_refuse(t->proxy, false);
+    is_in_by_news(client, waiting, lock);
+}
+
+/* One owner of this process holds, the next waits and is subscribed. */
+static void hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
+                          struct actor **holding, struct actor **waiting)
+{
+    *holding = actor_start();
+    *waiting = actor_start();
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(*holding, lock);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin_lock(*waiting, lock);
+    assert_true(wait_for_waiters(client, 2));
+    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(actor_result(*holding), RELOCK_OK);
+    let_pass(50); /* so that the hold is not passed on */
+}
+
+/* The owner before us, in this process, counts on the announcement that it made. */
+static void an_announcement_of_our_own_that_is_lost_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *holding, *waiting;
+
+    hold_and_wait(t, client, lock, &holding, &waiting);
+    proxy_stall(t->proxy, "SUBSCRIBE");
+    assert_result(actor_unlock(holding, lock), RELOCK_OK);
+    let_pass(100);
+    assert_true(actor_is_busy(waiting)); /* else it did not count on it */
+    proxy_cut(t->proxy, "SUBSCRIBE");
+    is_in_by_news(client, waiting, lock);
+    assert_int_equal(stats_of(client).passed_on, 0);
+}
+
+/* Between the first line and the second it has become known to all. */
+static bool has_failed_again(void *log)
+{
+    return log_count(log, "connecting again") >= 2;
+}
+
+/* Then there is no announcement to count on. */
+static void a_local_release_while_the_subscriber_is_away_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *holding, *waiting;
+
+    hold_and_wait(t, client, lock, &holding, &waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "SUBSCRIBE");
+    assert_true(wait_until(has_failed_again, t->f->log, SOON_MS));
+    assert_result(actor_unlock(holding, lock), RELOCK_OK);
+    is_in_by_news(client, waiting, lock);
+    assert_int_equal(stats_of(client).passed_on, 0);
+}
+
+/* It was given up when nobody had waited for a while, and somebody waits again. */
+static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *subscribe, *unsubscribe;
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    assert_result(relock_timedlock(lock, 50), RELOCK_TIMEOUT);
+    unsubscribe = proxy_next(t->proxy, PROXY_HOLD, "UNSUBSCRIBE " CHANNEL);
+    subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE " CHANNEL);
+    assert_true(proxy_met(unsubscribe, 1));
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    proxy_let_go(unsubscribe);
+    assert_true(proxy_met(subscribe, 1));
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 0));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    proxy_let_go(subscribe);
+    is_in_by_news(client, waiting, lock);
+}
+
+static void a_subscription_that_is_not_answered_is_made_again(void **state)
+{
+    static const enum proxy_deed losses[] = {PROXY_LOSE, PROXY_SWALLOW, PROXY_CUT,
+                                             PROXY_CUT_UNANSWERED};
+    struct faults *t = *state;
+
+    for (size_t i = 0; i < sizeof(losses) / sizeof(*losses); i++) {
+        struct relock_client *client =
+            faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                      .command_timeout_ms = slow_ms(SHORT_MS)});
+        struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+        struct proxy_rule *rule = proxy_next(t->proxy, losses[i], "SUBSCRIBE " CHANNEL);
+        struct actor *waiting = actor_start();
+
+        assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+        actor_begin_lock(waiting, lock);
+        assert_true(proxy_met(rule, 1));
+        assert_true(wait_for_reconnects(client, 1));
+        assert_true(peer_unlock(t->f->probe, "orders", PEER));
+        is_in_by_news(client, waiting, lock);
+        fixture_free_client(t->f, client);
+    }
+}
+
+/* The try that fails has used up the news: who came during it must not wait for more. */
+static void who_comes_during_a_try_that_fails_asks_for_itself(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                  .watchdog_timeout_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *lost = proxy_next(t->proxy, PROXY_LOSE, "lock 1 orders");
+    struct actor *first = actor_start();
+    struct actor *second = actor_start();
+
+    actor_begin_lock(first, lock);
+    assert_true(proxy_met(lost, 1));
+    let_pass(5); /* its clock counts milliseconds */
+    actor_begin_lock(second, lock);
+    assert_true(wait_for_waiters(client, 2));
+    assert_result(actor_result(first), RELOCK_E_CONN);
+    is_in_by_news(client, second, lock);
+}
+
+/* Bytes that come one by one are the same messages. */
+static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    proxy_by_byte(t->proxy, true);
+    proxy_cut(t->proxy, ""); /* logging in too */
+    for (int i = 0; i < 3; i++) {
+        assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+        actor_begin_lock(waiting, lock);
+        assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+        assert_true(peer_unlock(t->f->probe, "orders", PEER));
+        is_in_by_news(client, waiting, lock);
+    }
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_release_before_the_subscription_is_not_missed),
+        FAULT_TEST(a_release_before_the_subscription_is_acknowledged_is_not_missed),
+        FAULT_TEST(a_release_during_a_try_that_is_refused_is_not_missed),
+        FAULT_TEST(a_message_that_comes_while_the_subscriber_is_away_is_not_missed),
+        FAULT_TEST(an_announcement_of_our_own_that_is_lost_is_not_missed),
+        FAULT_TEST(a_local_release_while_the_subscriber_is_away_is_not_missed),
+        FAULT_TEST(a_release_while_the_subscription_is_made_anew_is_not_missed),
+        FAULT_TEST(a_subscription_that_is_not_answered_is_made_again),
+        FAULT_TEST(who_comes_during_a_try_that_fails_asks_for_itself),
+        FAULT_TEST(a_waiter_wakes_on_messages_that_come_in_pieces),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}

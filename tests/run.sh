@@ -1,0 +1,251 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds every variant of the library and runs the tests in each.
+#
+#     ./tests/run.sh                  all steps
+#     ./tests/run.sh --quick          the gcc build and its tests
+#     ./tests/run.sh asan format      these steps
+#
+# Builds and logs are below build-tests/. The last line counts: each test of each variant, and each
+# other step as one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/packages.sh
+
+# The tests wait more than they compute. So while those of one variant run, the next is built in
+# the background, at low priority, and after the last one come the checks.
+variants='gcc clang asan tsan static valgrind'
+checks='format tidy shellcheck install consumer'
+
+out='build-tests'
+llvm=14 # whose clang-format and clang-tidy count: other versions find other faults
+background=
+
+main()
+{
+    local steps=" $* " step
+
+    [[ $# -gt 0 ]] || steps=" $variants $checks "
+    [[ $* != --quick ]] || steps=' gcc '
+    for step in $steps; do
+        if [[ " $variants $checks " != *" $step "* ]]; then
+            echo "$0: no step $step; there are: $variants $checks" >&2
+            exit 2
+        fi
+    done
+
+    relock_packages build redis tests lint
+    mkdir -p "$out/logs"
+    rm -f "$out"/*.built "$out"/*.failed
+    : >"$out/results"
+    trap stop_background EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+
+    set -m # a process group of its own, to be stopped as one
+    build_and_check "$steps" </dev/null &
+    background=$!
+    set +m
+    for step in $variants; do
+        [[ $steps != *" $step "* ]] || test_variant "$step"
+    done
+    wait "$background"
+    background=
+    summary
+}
+
+build_and_check()
+{
+    local step
+
+    renice -n 15 "$BASHPID" >/dev/null || true
+    for step in $variants; do
+        if [[ $1 == *" $step "* ]]; then
+            if build "$step" >"$out/logs/$step-build.log" 2>&1; then
+                touch "$out/$step.built"
+            else
+                touch "$out/$step.failed"
+            fi
+        fi
+    done
+    for step in $checks; do
+        [[ $1 != *" $step "* ]] || check "$step"
+    done
+}
+
+stop_background()
+{
+    trap '' INT TERM
+    [[ -z $background ]] || kill -- "-$background" 2>/dev/null || true
+}
+
+# ---- variants -----------------------------------------------------------------------------------
+
+build()
+{
+    case $1 in
+    gcc | valgrind) build_with gcc gcc ;;
+    clang) build_with clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
+    asan) build_with gcc asan -Db_sanitize=address,undefined ;;
+    tsan) build_with gcc tsan -Db_sanitize=thread ;;
+    static) build_with gcc static -Ddefault_library=static ;;
+    esac
+}
+
+build_with()
+{
+    local folder=$out/$2
+
+    if [[ ! -f $folder/build.ninja ]]; then
+        CC=$1 meson setup "$folder" -Dwerror=true --prefix="$PWD/$folder-installed" --libdir=lib \
+            "${@:3}" || return
+    fi
+    meson compile -C "$folder"
+}
+
+test_variant()
+{
+    # A sanitizer of some age does not know mappings as random as today's kernels make them.
+    local still=()
+
+    until [[ -e $out/$1.built || -e $out/$1.failed ]] || ! kill -0 "$background" 2>/dev/null; do
+        sleep 0.2
+    done
+    if [[ ! -e $out/$1.built ]]; then
+        report failed "$1" "$out/logs/$1-build.log"
+        return
+    fi
+
+    ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
+    case $1 in
+    gcc | clang) run_tests "$1" "$1" ;;
+    static) run_tests static static --suite unit ;;
+    asan)
+        export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
+        export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+        run_tests asan asan --no-suite tree --timeout-multiplier 3 "${still[@]}"
+        ;;
+    tsan)
+        # After fork() the child still counts the threads that it does not have.
+        export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
+        run_tests tsan tsan --no-suite tree --timeout-multiplier 5 "${still[@]}"
+        ;;
+    valgrind)
+        run_tests valgrind gcc --suite unit --suite server --suite faults --no-suite tree \
+            --no-suite heavy --timeout-multiplier 10 --wrapper "valgrind --quiet --error-exitcode=99
+            --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
+            --num-callers=30 --suppressions='$PWD/tests/valgrind.supp' --trace-children=no"
+        ;;
+    esac
+}
+
+# name, folder, arguments of meson test
+run_tests()
+{
+    local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok
+
+    rm -f "$json"*.json # behind the name Meson puts that of the wrapper
+    meson test -C "$out/$2" --no-rebuild --num-processes 4 --print-errorlogs --logbase "$1" \
+        "${@:3}" >"$log" 2>&1 || result=failed
+    report "$result" "$1" "$log" "$began" "$json"*.json
+}
+
+# ---- checks -------------------------------------------------------------------------------------
+
+check()
+{
+    local log=$out/logs/$1.log began=$SECONDS result=0
+
+    "check_$1" >"$log" 2>&1 & # as a command of its own `set -e` holds in it
+    wait $! || result=$?
+    case $result in
+    0) report ok "$1" "$log" "$began" ;;
+    77) report skipped "$1" "$log" ;;
+    *) report failed "$1" "$log" "$began" ;;
+    esac
+}
+
+# Skips the check unless there is this command.
+needs()
+{
+    command -v "$1" >/dev/null || { echo "there is no $1" && exit 77; }
+}
+
+sources()
+{
+    find "$@" -name '*.[ch]' -print0
+}
+
+check_format()
+{
+    needs clang-format-$llvm
+    sources lib include tests examples tools | xargs -0 clang-format-$llvm --dry-run -Werror
+}
+
+check_tidy()
+{
+    needs clang-tidy-$llvm
+    build gcc
+    sources lib | xargs -0 -n 1 -P "$(nproc)" clang-tidy-$llvm --quiet -p "$out/gcc"
+}
+
+check_shellcheck()
+{
+    needs shellcheck
+    shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh .ci/run
+}
+
+check_install()
+{
+    local variant
+
+    for variant in gcc static; do
+        build "$variant"
+        rm -rf "$out/$variant-installed"
+        meson install -C "$out/$variant" --no-rebuild
+    done
+    tests/consumer/installed.sh "$PWD/$out/gcc-installed"
+    tests/consumer/installed.sh "$PWD/$out/static-installed" --static
+}
+
+check_consumer()
+{
+    tests/consumer/run.py
+}
+
+# ---- report -------------------------------------------------------------------------------------
+
+# ok, failed or skipped; name; log; when it began; where Meson wrote a line for each test
+report()
+{
+    local passed=0 failed=0 skipped=0 took=$((SECONDS - ${4:-$SECONDS}))
+
+    if [[ -s ${5:-} ]]; then
+        passed=$(grep -cE '"result": "(OK|EXPECTEDFAIL)"' "$5" || true)
+        skipped=$(grep -c '"result": "SKIP"' "$5" || true)
+        failed=$(($(wc -l <"$5") - passed - skipped))
+    fi
+    case $1 in
+    ok) [[ $passed -gt 0 || $skipped -gt 0 ]] || passed=1 ;;
+    failed) [[ $failed -gt 0 ]] || failed=1 ;;
+    skipped) skipped=1 ;;
+    esac
+    echo "$passed $failed $skipped" >>"$out/results"
+
+    case $1 in
+    ok) echo "ok       $2  $took s, $passed passed, $skipped skipped" ;;
+    failed) printf 'FAILED   %s  %d s, %d passed, %d failed, log: %s\n%s\n' \
+        "$2" "$took" "$passed" "$failed" "$3" "$(tail -n 40 "$3" | sed 's/^/    /')" ;;
+    skipped) echo "skipped  $2: $(tail -n 1 "$3")" ;;
+    esac
+}
+
+summary()
+{
+    awk '{ passed += $1; failed += $2; skipped += $3 }
+        END {
+            printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+            exit failed > 0 || passed == 0
+        }' "$out/results"
+}
+
+main "$@"

@@ -1,0 +1,302 @@
+/* How a client gets to its server: urls, users, passwords, databases, and servers that are not
+ * there. */
+#include "support/actor.h"
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SLACK_MS 1000
+
+static int connect_to(struct fixture *f, struct relock_options *options)
+{
+    struct relock_options all = fixture_options(f, options);
+    struct relock_client *client = NULL;
+    int r = relock_client_new(&all, &client);
+
+    if (r == RELOCK_OK)
+        relock_client_free(client);
+    else
+        assert_null(client);
+    return r;
+}
+
+static int connect_url(struct fixture *f, const char *url)
+{
+    return connect_to(f, &(struct relock_options){.url = url});
+}
+
+static void a_url_that_cannot_be_is_invalid_and_the_log_says_so(void **state)
+{
+    static const char *const urls[] = {
+        "",
+        "127.0.0.1",
+        "http://127.0.0.1:6379",
+        "redis:/127.0.0.1",
+        "redis://",
+        "redis://:6379",
+        "redis://127.0.0.1:port",
+        "redis://127.0.0.1:0",
+        "redis://127.0.0.1:65536",
+        "redis://127.0.0.1:6379/database",
+        "redis://127.0.0.1:6379/-1",
+        "redis://127.0.0.1:6379/99999999999999999999",
+        "redis://[::1",
+        "redis://user%4:password@127.0.0.1",
+        "redis://user%zz:password@127.0.0.1",
+        "unix://",
+        "unix:///path?db=",
+        "unix:///path?db=x",
+        "unix:///path?database=1",
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(urls) / sizeof(*urls); i++) {
+        log_clear(f->log);
+        print_message("%s\n", urls[i]);
+        assert_result(connect_url(f, urls[i]), RELOCK_E_INVALID);
+        assert_true(log_count_grave(f->log, RELOCK_LOG_ERROR) > 0);
+    }
+}
+
+static void a_socket_path_that_is_too_long_is_invalid(void **state)
+{
+    struct fixture *f = *state;
+    char url[256] = "unix:///";
+
+    memset(url + 8, 'x', 200);
+    assert_result(connect_url(f, url), RELOCK_E_INVALID);
+}
+
+static void options_that_cannot_be_are_invalid_and_the_log_says_so(void **state)
+{
+    struct relock_options bad[] = {
+        {.client_name = "with blank"},
+        {.client_name = "with\nline"},
+        {.flags = 2},
+        {.flags = 0x80000000u},
+        {.watchdog_timeout_ms = UINT64_MAX},
+        {.connections = 1u << 31},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        log_clear(f->log);
+        assert_result(connect_to(f, &bad[i]), RELOCK_E_INVALID);
+        assert_true(log_count_grave(f->log, RELOCK_LOG_ERROR) > 0);
+    }
+}
+
+static void a_server_is_reached_by_address_name_and_socket(void **state)
+{
+    struct fixture *f = *state;
+    char url[128];
+
+    assert_result(connect_url(f, f->server->unix_url), RELOCK_OK);
+    assert_result(connect_url(f, f->server->tcp_url), RELOCK_OK);
+    snprintf(url, sizeof(url), "redis://localhost:%d", f->server->port);
+    assert_result(connect_url(f, url), RELOCK_OK);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d/", f->server->port);
+    assert_result(connect_url(f, url), RELOCK_OK);
+}
+
+static void nothing_there_is_conn(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_result(connect_url(f, "unix:///nonexistent/socket"), RELOCK_E_CONN);
+    assert_result(connect_url(f, "redis://127.0.0.1:1"), RELOCK_E_CONN);
+    assert_result(connect_url(f, "redis://no-such-host.invalid"), RELOCK_E_CONN);
+    assert_true(log_count_grave(f->log, RELOCK_LOG_ERROR) > 0);
+}
+
+static void a_server_that_does_not_answer_is_conn_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.connect_timeout_ms = 200, .command_timeout_ms = 300};
+    uint64_t began_ms;
+
+    server_pause(f->server);
+    began_ms = now_ms();
+    assert_result(connect_to(f, &options), RELOCK_E_CONN);
+    assert_true(now_ms() - began_ms <= 500 + slow_ms(SLACK_MS));
+    server_resume(f->server);
+}
+
+struct attempt {
+    struct relock_lock *lock;
+};
+
+static bool is_held(void *arg)
+{
+    return relock_trylock(((struct attempt *)arg)->lock) == RELOCK_OK;
+}
+
+static void a_lazy_client_is_made_while_its_server_is_away(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.flags = RELOCK_LAZY, .command_timeout_ms = 300};
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    server_kill(f->server);
+    client = fixture_client(f, &options);
+    lock = fixture_lock(f, client, "orders");
+    assert_result(relock_trylock(lock), RELOCK_E_CONN);
+    assert_result(relock_lock(lock), RELOCK_E_CONN);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+
+    server_restart(f->server);
+    assert_true(wait_until(is_held, &(struct attempt){lock}, SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_lazy_client_with_a_bad_url_is_still_invalid(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_result(connect_to(f, &(struct relock_options){.url = "http://x", .flags = RELOCK_LAZY}),
+                  RELOCK_E_INVALID);
+}
+
+static void a_database_is_selected(void **state)
+{
+    struct fixture *f = *state;
+    char url[160];
+
+    for (int way = 0; way < 2; way++) {
+        struct relock_lock *lock;
+
+        if (way == 0)
+            snprintf(url, sizeof(url), "%s/3", f->server->tcp_url);
+        else
+            snprintf(url, sizeof(url), "%s?db=3", f->server->unix_url);
+        lock = fixture_lock(f, fixture_client(f, &(struct relock_options){.url = url}), "orders");
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_int_equal(probe_n_keys(f->probe), 0);
+        probe_int(f->probe, "SELECT 3");
+        assert_int_equal(probe_only_value(f->probe, "orders"), 1);
+        probe_int(f->probe, "SELECT 0");
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+}
+
+static void a_database_that_is_not_there_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char url[160];
+
+    snprintf(url, sizeof(url), "%s/9999", f->server->tcp_url);
+    assert_result(connect_url(f, url), RELOCK_E_SERVER);
+    assert_true(log_wait(f->log, "out of range", SOON_MS));
+}
+
+struct naming {
+    struct probe *probe;
+    char name[128];
+};
+
+/* The probe is one more. */
+static bool are_all_named(void *arg)
+{
+    struct naming *naming = arg;
+    long long n = probe_n_clients(naming->probe, naming->name);
+
+    return n >= 1 && n == probe_n_clients(naming->probe, "") - 1;
+}
+
+static void connections_bear_the_name_of_the_client(void **state)
+{
+    struct fixture *f = *state;
+    struct naming naming = {.probe = f->probe};
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "billing"});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    snprintf(naming.name, sizeof(naming.name), " name=billing:%s ", relock_client_id(client));
+    assert_true(wait_until(are_all_named, &naming, SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static int lock_often(void *arg)
+{
+    for (int i = 0; i < 50; i++) {
+        int r = relock_lock(arg);
+
+        if (r == RELOCK_OK)
+            r = relock_unlock(arg);
+        if (r != RELOCK_OK)
+            return r;
+    }
+    return RELOCK_OK;
+}
+
+/* Two for the commands, one each for what the client does by itself: it renews and it listens. */
+static void many_threads_share_a_few_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &(struct relock_options){.connections = 2});
+    struct actor *actors[16];
+    char name[16];
+
+    for (int i = 0; i < 16; i++) {
+        snprintf(name, sizeof(name), "lock %d", i);
+        actors[i] = actor_start();
+        actor_begin(actors[i], lock_often, fixture_lock(f, client, name));
+    }
+    for (int i = 0; i < 16; i++) {
+        assert_true(probe_n_clients(f->probe, "") <= 2 + 2 + 1);
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+    }
+}
+
+static void tls_needs_a_build_with_tls(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_result(connect_url(f, "rediss://127.0.0.1:6379"), RELOCK_E_UNSUPPORTED);
+    assert_result(connect_to(f, &(struct relock_options){.tls_ca_file = "/nonexistent"}),
+                  RELOCK_E_UNSUPPORTED);
+    assert_true(log_count_grave(f->log, RELOCK_LOG_ERROR) > 0);
+}
+
+static void strings_of_the_options_are_copied(void **state)
+{
+    struct fixture *f = *state;
+    char url[160], name[] = "billing";
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    snprintf(url, sizeof(url), "%s", f->server->unix_url);
+    client = fixture_client(f, &(struct relock_options){.url = url, .client_name = name});
+    memset(url, 'x', strlen(url));
+    memset(name, 'x', strlen(name));
+    probe_int(f->probe, "CLIENT KILL TYPE normal");
+    lock = fixture_lock(f, client, "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(probe_n_clients(f->probe, " name=billing:") >= 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_url_that_cannot_be_is_invalid_and_the_log_says_so),
+        SERVER_TEST(a_socket_path_that_is_too_long_is_invalid),
+        SERVER_TEST(options_that_cannot_be_are_invalid_and_the_log_says_so),
+        SERVER_TEST(a_server_is_reached_by_address_name_and_socket),
+        SERVER_TEST(nothing_there_is_conn),
+        SERVER_TEST(a_server_that_does_not_answer_is_conn_in_time),
+        SERVER_TEST(a_lazy_client_is_made_while_its_server_is_away),
+        SERVER_TEST(a_lazy_client_with_a_bad_url_is_still_invalid),
+        SERVER_TEST(a_database_is_selected),
+        SERVER_TEST(a_database_that_is_not_there_is_refused),
+        SERVER_TEST(connections_bear_the_name_of_the_client),
+        SERVER_TEST(many_threads_share_a_few_connections),
+        SERVER_TEST(tls_needs_a_build_with_tls),
+        SERVER_TEST(strings_of_the_options_are_copied),
+    };
+
+    return cmocka_run_group_tests(tests, fixture_start_tcp, fixture_stop);
+}

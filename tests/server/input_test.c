@@ -1,0 +1,269 @@
+/* What cannot be: names, arguments, keys of another kind. Each has its result, and nothing is half
+ * done. */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NAME 4096
+#define TEN_YEARS_MS (10ull * 366 * 24 * 3600 * 1000)
+
+static char *long_name(size_t len)
+{
+    char *name = malloc(len + 1);
+
+    if (!name)
+        abort();
+    memset(name, 'n', len);
+    name[len] = '\0';
+    return name;
+}
+
+static void a_name_is_1_to_4096_bytes(void **state)
+{
+    static const size_t too_long[] = {MAX_NAME + 1, 65536};
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *untouched = (void *)&too_long, *lock = untouched;
+    char *name = long_name(MAX_NAME);
+
+    assert_result(relock_lock_new(client, "", &lock), RELOCK_E_INVALID);
+    assert_ptr_equal(lock, untouched);
+    for (size_t i = 0; i < 2; i++) {
+        char *longer = long_name(too_long[i]);
+
+        assert_result(relock_lock_new(client, longer, &lock), RELOCK_E_INVALID);
+        assert_ptr_equal(lock, untouched);
+        free(longer);
+    }
+
+    lock = fixture_lock(f, client, name);
+    assert_string_equal(relock_lock_name(lock), name);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "EXISTS %s", name), 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    free(name);
+}
+
+static void a_name_is_any_bytes(void **state)
+{
+    static const char *const names[] = {"a",
+                                        " ",
+                                        "\"quoted\"\r\n",
+                                        "$5\r\n*1\r\n",
+                                        "100%s%n",
+                                        "\x01\x7f\xff\xc0\x80",
+                                        "r\u00e9serv\u00e9",
+                                        "{}",
+                                        "}{"};
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct relock_lock *lock = fixture_lock(f, client, names[i]);
+        struct actor *waiting = actor_start();
+
+        assert_string_equal(relock_lock_name(lock), names[i]);
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_int_equal(probe_int(f->probe, "EXISTS %s", names[i]), 1);
+        actor_begin_lock(waiting, lock);
+        assert_true(wait_for_waiters(client, 1));
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    }
+}
+
+static void a_name_is_copied(void **state)
+{
+    struct fixture *f = *state;
+    char name[] = "orders";
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), name);
+
+    name[0] = 'X';
+    assert_string_equal(relock_lock_name(lock), "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void null_handles_are_invalid(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders"), *made;
+    struct relock_grant grant = {.hold_count = 7};
+    struct relock_stats stats;
+
+    assert_result(relock_lock(NULL), RELOCK_E_INVALID);
+    assert_result(relock_trylock(NULL), RELOCK_E_INVALID);
+    assert_result(relock_timedlock(NULL, 10), RELOCK_E_INVALID);
+    assert_result(relock_acquire(NULL, NULL, &grant), RELOCK_E_INVALID);
+    assert_int_equal(grant.hold_count, 0);
+    assert_result(relock_unlock(NULL), RELOCK_E_INVALID);
+    assert_result(relock_release(NULL, 1), RELOCK_E_INVALID);
+    assert_result(relock_extend(NULL, 0, 1000), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock(NULL), RELOCK_E_INVALID);
+    assert_result(relock_check(NULL, 0, &grant), RELOCK_E_INVALID);
+    assert_int_equal(relock_valid_ms(NULL), 0);
+    assert_false(relock_is_mine(NULL));
+    assert_result(relock_who_holds(NULL, NULL), RELOCK_E_INVALID);
+    assert_result(relock_who_holds(lock, NULL), RELOCK_E_INVALID);
+    assert_result(relock_is_locked(lock, NULL), RELOCK_E_INVALID);
+    assert_result(relock_hold_count(lock, NULL), RELOCK_E_INVALID);
+    assert_result(relock_ttl_ms(lock, NULL), RELOCK_E_INVALID);
+    assert_result(relock_lock_new(NULL, "orders", &made), RELOCK_E_INVALID);
+    assert_result(relock_lock_new(client, NULL, &made), RELOCK_E_INVALID);
+    assert_result(relock_lock_new(client, "orders", NULL), RELOCK_E_INVALID);
+    assert_result(relock_client_new(NULL, NULL), RELOCK_E_INVALID);
+    assert_result(relock_client_stats(NULL, &stats, sizeof(stats)), RELOCK_E_INVALID);
+    assert_result(relock_client_stats(client, NULL, sizeof(stats)), RELOCK_E_INVALID);
+    relock_client_shutdown(NULL);
+    relock_cancel_fire(NULL);
+}
+
+static void what_is_reserved_stays_zero(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_grant grant = {.hold_count = 7};
+
+    for (size_t i = 0; i < sizeof(((struct relock_how *)0)->reserved) / sizeof(uint64_t); i++) {
+        struct relock_how how = {.wait_ms = 10};
+
+        how.reserved[i] = 1;
+        assert_result(relock_acquire(lock, &how, &grant), RELOCK_E_INVALID);
+        assert_int_equal(grant.hold_count, 0);
+    }
+    for (size_t i = 0; i < sizeof(((struct relock_options *)0)->reserved) / sizeof(uint64_t); i++) {
+        struct relock_options options = fixture_options(f, NULL);
+        struct relock_client *client;
+
+        options.reserved[i] = 1;
+        assert_result(relock_client_new(&options, &client), RELOCK_E_INVALID);
+    }
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+static void a_lease_beyond_ten_years_is_invalid(void **state)
+{
+    static const uint64_t leases[] = {TEN_YEARS_MS, UINT64_MAX / 2, UINT64_MAX};
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_grant grant = {.hold_count = 7};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct relock_how how = {.lease_ms = leases[i]};
+
+        assert_result(relock_acquire(lock, &how, &grant), RELOCK_E_INVALID);
+        assert_int_equal(grant.hold_count, 0);
+    }
+    assert_int_equal(probe_n_keys(f->probe), 0);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, 0), RELOCK_E_INVALID);
+    for (size_t i = 0; i < 3; i++)
+        assert_result(relock_extend(lock, 0, leases[i]), RELOCK_E_INVALID);
+    assert_true(probe_pttl(f->probe, "orders") <= 30000);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_lease_of_years_is_a_lease(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_how how = {.lease_ms = TEN_YEARS_MS / 2};
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > (long long)(TEN_YEARS_MS / 3));
+    assert_true(relock_valid_ms(lock) > TEN_YEARS_MS / 3);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Over before the answer is there: whoever was told that he holds would hold nothing. */
+static void a_lease_too_short_to_be_certain_is_not_held(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_how how = {.lease_ms = 1};
+    struct relock_grant grant = {.hold_count = 7};
+
+    assert_result(relock_acquire(lock, &how, &grant), RELOCK_E_CONN);
+    assert_int_equal(grant.hold_count, 0);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_key_of_another_type_is_refused_and_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_holder holder;
+
+    probe_int(f->probe, "SET orders text");
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_true(log_wait(f->log, "WRONGTYPE", SOON_MS));
+    assert_result(relock_lock(lock), RELOCK_E_SERVER);
+    assert_result(relock_timedlock(lock, 1000), RELOCK_E_SERVER);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_E_SERVER);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_string_equal(probe_text(f->probe, "GET orders"), "text");
+    assert_int_equal(stats_of(client).holds, 0);
+    assert_int_equal(stats_of(client).waiters, 0);
+
+    probe_int(f->probe, "DEL orders");
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void names_are_escaped_in_the_log(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock =
+        fixture_lock(f, fixture_client(f, NULL), "evil\r\nERROR all is lost\x1b[2J");
+
+    probe_int(f->probe, "SET %s text", "evil\r\nERROR all is lost\x1b[2J");
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_true(log_wait(f->log, "evil", SOON_MS));
+    assert_int_equal(log_count(f->log, "\n"), 0);
+    assert_int_equal(log_count(f->log, "\r"), 0);
+    assert_int_equal(log_count(f->log, "\x1b"), 0);
+    probe_int(f->probe, "DEL %s", "evil\r\nERROR all is lost\x1b[2J");
+}
+
+static void every_result_has_a_text(void **state)
+{
+    (void)state;
+#define CHECK_TEXT(name, value, text) assert_string_equal(relock_strerror(RELOCK_##name), text);
+    RELOCK_STATUS_MAP(CHECK_TEXT)
+#undef CHECK_TEXT
+    assert_non_null(relock_strerror(1));
+    assert_non_null(relock_strerror(-9999));
+    assert_non_null(relock_strerror(INT32_MIN));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_name_is_1_to_4096_bytes),
+        SERVER_TEST(a_name_is_any_bytes),
+        SERVER_TEST(a_name_is_copied),
+        SERVER_TEST(null_handles_are_invalid),
+        SERVER_TEST(what_is_reserved_stays_zero),
+        SERVER_TEST(a_lease_beyond_ten_years_is_invalid),
+        SERVER_TEST(a_lease_of_years_is_a_lease),
+        SERVER_TEST(a_lease_too_short_to_be_certain_is_not_held),
+        SERVER_TEST(a_key_of_another_type_is_refused_and_left_alone),
+        SERVER_TEST(names_are_escaped_in_the_log),
+        SERVER_TEST(every_result_has_a_text),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,243 @@
+/* Fixed leases, how leases nest, and relock_extend. */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#define SHORT_MS 600
+#define LONG_MS 20000
+#define LONG_LEAST_MS 12000 /* what is still there of it on a slow machine */
+
+static int take(struct relock_lock *lock, uint64_t lease_ms)
+{
+    return relock_acquire(lock, &(struct relock_how){.lease_ms = lease_ms}, NULL);
+}
+
+static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    uint64_t before_ms = now_ms();
+    long long pttl, last = SHORT_MS;
+
+    assert_result(take(lock, SHORT_MS), RELOCK_OK);
+    while ((pttl = probe_pttl(f->probe, "orders")) > 0) {
+        assert_true(pttl <= last);
+        last = pttl;
+        let_pass(2);
+    }
+    assert_true(now_ms() - before_ms >= SHORT_MS);
+    assert_true(now_ms() - before_ms <= SHORT_MS + slow_ms(1000));
+    assert_int_equal(stats_of(client).renewed, 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+}
+
+static void the_end_of_a_fixed_lease_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, SHORT_MS), RELOCK_OK);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_EXPIRED);
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
+    assert_result(relock_trylock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_int_equal(losses_count(f->losses), 1);
+}
+
+static void a_fixed_lease_can_be_released_before_its_end(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, LONG_MS), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
+    assert_true(probe_pttl(f->probe, "orders") <= LONG_MS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(losses_count(f->losses), 0);
+}
+
+/* Certainty ends before the lease does in Redis. */
+static void a_grant_is_certain_for_less_than_the_lease(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = LONG_MS}, &grant),
+                  RELOCK_OK);
+    assert_true(grant.valid_ms > LONG_LEAST_MS);
+    assert_true(grant.valid_ms < LONG_MS);
+    for (int i = 0; i < 100; i++) {
+        long long pttl = probe_pttl(f->probe, "orders");
+
+        assert_true((long long)relock_valid_ms(lock) < pttl);
+    }
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_nested_lease_does_not_shorten_the_outer_one(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, LONG_MS), RELOCK_OK);
+    assert_result(take(lock, SHORT_MS), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
+    assert_true(relock_valid_ms(lock) > LONG_LEAST_MS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
+    assert_true(relock_valid_ms(lock) > LONG_LEAST_MS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_nested_lease_may_lengthen_the_outer_one(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, slow_ms(5000)), RELOCK_OK);
+    assert_result(take(lock, slow_ms(60000)), RELOCK_OK);
+    assert_true(relock_valid_ms(lock) > slow_ms(30000));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > (long long)slow_ms(30000));
+    assert_true(relock_valid_ms(lock) > slow_ms(30000));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_renewed_hold_goes_on_under_a_short_nested_lease(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(take(lock, slow_ms(50)), RELOCK_OK);
+    let_pass(slow_ms(2 * SHORT_MS));
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    let_pass(slow_ms(2 * SHORT_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void once_a_level_asked_to_be_renewed_the_hold_is_until_its_last_level(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_result(take(lock, slow_ms(SHORT_MS)), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    let_pass(slow_ms(3 * SHORT_MS));
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void extend_lengthens_a_fixed_lease(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, slow_ms(SHORT_MS)), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, slow_ms(LONG_MS)), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > (long long)slow_ms(LONG_LEAST_MS));
+    assert_true(relock_valid_ms(lock) > slow_ms(LONG_LEAST_MS));
+    let_pass(slow_ms(2 * SHORT_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void extend_never_shortens(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, LONG_MS), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, 1), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
+    assert_true(relock_valid_ms(lock) > LONG_LEAST_MS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void extend_on_a_renewed_hold_survives_its_renewals(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, slow_ms(LONG_MS)), RELOCK_OK);
+    let_pass(slow_ms(2 * SHORT_MS)); /* six renewals of a third each */
+    assert_true(probe_pttl(f->probe, "orders") > (long long)slow_ms(LONG_LEAST_MS));
+    assert_true(relock_valid_ms(lock) > slow_ms(LONG_LEAST_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_renewed_hold_that_was_extended_goes_on_after_that(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, slow_ms(2 * SHORT_MS)), RELOCK_OK);
+    let_pass(slow_ms(5 * SHORT_MS));
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void extend_by_who_does_not_hold_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_NOT_OWNER);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+
+    assert_true(peer_lock(f->probe, "orders", PEER, SHORT_MS));
+    assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_NOT_OWNER);
+    assert_true(probe_pttl(f->probe, "orders") <= SHORT_MS);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
+static void extend_after_the_end_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, 50), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_LOST);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_fixed_lease_is_not_renewed_and_ends_on_time),
+        SERVER_TEST(the_end_of_a_fixed_lease_is_told),
+        SERVER_TEST(a_fixed_lease_can_be_released_before_its_end),
+        SERVER_TEST(a_grant_is_certain_for_less_than_the_lease),
+        SERVER_TEST(a_nested_lease_does_not_shorten_the_outer_one),
+        SERVER_TEST(a_nested_lease_may_lengthen_the_outer_one),
+        SERVER_TEST(a_renewed_hold_goes_on_under_a_short_nested_lease),
+        SERVER_TEST(once_a_level_asked_to_be_renewed_the_hold_is_until_its_last_level),
+        SERVER_TEST(extend_lengthens_a_fixed_lease),
+        SERVER_TEST(extend_never_shortens),
+        SERVER_TEST(extend_on_a_renewed_hold_survives_its_renewals),
+        SERVER_TEST(a_renewed_hold_that_was_extended_goes_on_after_that),
+        SERVER_TEST(extend_by_who_does_not_hold_changes_nothing),
+        SERVER_TEST(extend_after_the_end_is_lost),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

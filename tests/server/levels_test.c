@@ -1,0 +1,195 @@
+/*
+ * Every level is answered by one release, whatever happened meanwhile: after a loss the owner hears
+ * of it from all that it does with the lock, until it has given up each of its levels.
+ */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+static void lock_levels(struct relock_lock *lock, int n)
+{
+    for (int level = 0; level < n; level++)
+        assert_result(relock_lock(lock), RELOCK_OK);
+}
+
+static void nesting_in_a_hold_that_is_gone_is_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    lock_levels(lock, 2);
+    probe_int(f->probe, "DEL orders");
+
+    assert_result(relock_lock(lock), RELOCK_LOST);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+/* A helper deep inside that tries again must not get a new hold while its callers believe in
+ * theirs. */
+static void a_helper_that_tries_again_still_gets_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    lock_levels(lock, 2);
+    probe_int(f->probe, "DEL orders");
+
+    for (int i = 0; i < 3; i++) {
+        assert_result(relock_lock(lock), RELOCK_LOST);
+        assert_result(relock_trylock(lock), RELOCK_LOST);
+        assert_result(relock_timedlock(lock, 100), RELOCK_LOST);
+        assert_result(relock_acquire(lock, NULL, NULL), RELOCK_LOST);
+    }
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_trylock(lock), RELOCK_LOST);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+static void all_that_the_owner_does_says_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_grant grant;
+
+    lock_levels(lock, 3);
+    probe_int(f->probe, "DEL orders");
+    assert_result(relock_extend(lock, 0, 60000), RELOCK_LOST);
+
+    assert_result(relock_extend(lock, 0, 60000), RELOCK_LOST);
+    assert_result(relock_check(lock, 0, &grant), RELOCK_LOST);
+    assert_int_equal(grant.hold_count, 3);
+    assert_int_equal(grant.valid_ms, 0);
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_false(relock_is_mine(lock));
+
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_check(lock, 0, &grant), RELOCK_LOST);
+    assert_int_equal(grant.hold_count, 2);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+static void after_the_last_level_the_lock_can_be_taken_anew(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_grant grant;
+
+    lock_levels(lock, 2);
+    probe_int(f->probe, "DEL orders");
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, 1);
+    assert_int_equal(probe_only_value(f->probe, "orders"), 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void lost_adds_no_level(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    lock_levels(lock, 1);
+    probe_int(f->probe, "DEL orders");
+    assert_result(relock_lock(lock), RELOCK_LOST);
+    assert_result(relock_lock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+}
+
+static void levels_of_a_lost_hold_do_not_touch_the_next_holder(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    lock_levels(lock, 2);
+    assert_true(peer_usurp(f->probe, "orders", PEER, PEER_LEASE_MS));
+
+    assert_result(relock_lock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_string_equal(probe_only_field(f->probe, "orders"), PEER);
+    assert_int_equal(probe_only_value(f->probe, "orders"), 1);
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void another_owner_may_take_what_this_one_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct actor *other = actor_start();
+
+    lock_levels(lock, 1);
+    probe_int(f->probe, "DEL orders");
+    assert_result(relock_trylock(lock), RELOCK_LOST);
+
+    assert_result(actor_timedlock(other, lock, SOON_MS), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(actor_check(other, lock), RELOCK_OK);
+    assert_int_equal(probe_only_value(f->probe, "orders"), 1);
+    assert_result(actor_unlock(other, lock), RELOCK_OK);
+}
+
+static void an_owner_that_is_named_loses_by_the_same_rules(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    probe_int(f->probe, "DEL orders");
+
+    assert_result(relock_acquire(lock, &how, &grant), RELOCK_LOST);
+    assert_int_equal(grant.hold_count, 0);
+    assert_int_equal(grant.owner, 0);
+    assert_result(relock_check(lock, how.owner, NULL), RELOCK_LOST);
+    assert_result(relock_release(lock, how.owner), RELOCK_LOST);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+/* Redis stands still: a level is given up all the same, and freed there once it can be told. */
+static void a_level_is_given_up_even_when_redis_cannot_be_told(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.command_timeout_ms = slow_ms(300)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    lock_levels(lock, 2);
+    server_pause(f->server);
+    assert_result(relock_unlock(lock), RELOCK_E_CONN);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_E_CONN);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    server_resume(f->server);
+
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(nesting_in_a_hold_that_is_gone_is_lost_at_once),
+        SERVER_TEST(a_helper_that_tries_again_still_gets_lost),
+        SERVER_TEST(all_that_the_owner_does_says_lost),
+        SERVER_TEST(after_the_last_level_the_lock_can_be_taken_anew),
+        SERVER_TEST(lost_adds_no_level),
+        SERVER_TEST(levels_of_a_lost_hold_do_not_touch_the_next_holder),
+        SERVER_TEST(another_owner_may_take_what_this_one_lost),
+        SERVER_TEST(an_owner_that_is_named_loses_by_the_same_rules),
+        SERVER_TEST(a_level_is_given_up_even_when_redis_cannot_be_told),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,238 @@
+/* A hold is passed on inside the process without asking Redis, and other processes get their turns.
+ */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/fixture.h"
+#include "support/listener.h"
+#include "support/peer.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N_THREADS 8
+#define N_ROUNDS 300
+#define LONG_MS 60000 /* hand-off budget */
+#define NEVER_MS 600000
+
+static int rounds(void)
+{
+    return N_ROUNDS / (int)slow_ms(1) > 50 ? N_ROUNDS / (int)slow_ms(1) : 50;
+}
+
+static int lock_many_times(void *arg)
+{
+    int n = rounds();
+
+    for (int i = 0; i < n; i++) {
+        int r = relock_lock(arg);
+
+        if (r == RELOCK_OK)
+            r = relock_unlock(arg);
+        if (r != RELOCK_OK)
+            return r;
+    }
+    return RELOCK_OK;
+}
+
+static void redis_sees_far_fewer_commands_than_acquisitions(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *actors[N_THREADS];
+    long long before = probe_script_calls(f->probe), calls;
+    struct relock_stats stats;
+
+    for (int i = 0; i < N_THREADS; i++) {
+        actors[i] = actor_start();
+        actor_begin(actors[i], lock_many_times, lock);
+    }
+    for (int i = 0; i < N_THREADS; i++)
+        assert_result(actor_result_within(actors[i], 6 * (uint64_t)SOON_MS), RELOCK_OK);
+
+    calls = probe_script_calls(f->probe) - before;
+    stats = stats_of(client);
+    print_message("%d acquisitions: %lld script calls, %d passed on\n", N_THREADS * rounds(), calls,
+                  (int)stats.passed_on);
+    assert_int_equal(stats.acquired + stats.passed_on, N_THREADS * rounds());
+    assert_true(stats.passed_on > 0);
+    assert_true(calls < N_THREADS * rounds());
+}
+
+/* Takes the lock, has others wait for it in turn, and looks at the field while it goes through all.
+ */
+static void a_hold_is_passed_on_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct listener *listener = listener_open(f->server->socket, "redisson_lock__channel:{orders}");
+    struct actor *waiting[3];
+    char field[128];
+    long long calls;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    snprintf(field, sizeof(field), "%s", probe_only_field(f->probe, "orders"));
+    for (int i = 0; i < 3; i++) {
+        waiting[i] = actor_start();
+        actor_begin_acquire(waiting[i], lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER});
+        assert_true(wait_for_waiters(client, (uint64_t)i + 1));
+    }
+
+    calls = probe_script_calls(f->probe);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+        assert_int_equal(probe_script_calls(f->probe), calls);
+        assert_int_equal(actor_grant(waiting[i]).hold_count, 1);
+        assert_true(actor_grant(waiting[i]).valid_ms > 0);
+        assert_result(actor_check(waiting[i], lock), RELOCK_OK);
+        assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+        assert_string_equal(probe_only_field(f->probe, "orders"), field);
+        assert_int_equal(probe_only_value(f->probe, "orders"), 1);
+        assert_true(listener_hears_nothing(listener, 5));
+        assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
+    }
+    assert_true(listener_hears(listener, "0", SOON_MS));
+    assert_int_equal(stats_of(client).passed_on, 3);
+    assert_int_equal(stats_of(client).acquired, 1);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    listener_close(listener);
+}
+
+static void the_next_hold_of_the_giver_has_another_field(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *other = actor_start();
+    char field[128];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    snprintf(field, sizeof(field), "%s", probe_only_field(f->probe, "orders"));
+    actor_begin_lock(other, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_string_equal(probe_only_field(f->probe, "orders"), field);
+    assert_result(actor_unlock(other, lock), RELOCK_OK);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_string_not_equal(probe_only_field(f->probe, "orders"), field);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_hold_that_was_passed_on_is_renewed_for_its_new_owner(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(
+        f, &(struct relock_options){.handoff_ms = LONG_MS, .watchdog_timeout_ms = slow_ms(600)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct losses *losses = losses_new();
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .on_lost = losses_write, .arg = losses};
+    struct actor *other = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_acquire(other, lock, &how);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_int_equal(stats_of(client).passed_on, 1);
+
+    let_pass(slow_ms(1500));
+    assert_result(actor_check(other, lock), RELOCK_OK);
+    probe_int(f->probe, "DEL orders"); /* and its loss is told to its new owner */
+    assert_true(losses_wait(losses, 1, SOON_MS));
+    assert_true(losses_get(losses, 0).owner == actor_grant(other).owner);
+    assert_result(actor_unlock(other, lock), RELOCK_LOST);
+    assert_int_equal(losses_count(f->losses), 0);
+    losses_free(losses);
+}
+
+static void a_fixed_lease_is_not_passed_on(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS, .recheck_ms = NEVER_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_how fixed = {.wait_ms = RELOCK_FOREVER, .lease_ms = 60000};
+    struct actor *other = actor_start();
+
+    /* It has one, and */
+    assert_result(relock_acquire(lock, &fixed, NULL), RELOCK_OK);
+    actor_begin_lock(other, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_result(actor_unlock(other, lock), RELOCK_OK);
+
+    /* who waits asks for one. */
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_acquire(other, lock, &fixed);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_result(actor_unlock(other, lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).passed_on, 0);
+}
+
+struct turns {
+    struct relock_lock *lock;
+    atomic_bool over;
+};
+
+static int lock_until_over(void *arg)
+{
+    struct turns *turns = arg;
+
+    while (!atomic_load(&turns->over)) {
+        int r = relock_lock(turns->lock);
+
+        if (r == RELOCK_OK)
+            r = relock_unlock(turns->lock);
+        if (r != RELOCK_OK)
+            return r;
+    }
+    return RELOCK_OK;
+}
+
+/* The peer waits as another process does, while eight threads here never leave the lock free. */
+static void another_client_gets_its_turns(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *busy = fixture_client(f, NULL);
+    struct relock_client *peer = fixture_client(f, NULL);
+    struct turns turns = {.lock = fixture_lock(f, busy, "orders")};
+    struct relock_lock *theirs = fixture_lock(f, peer, "orders");
+    struct actor *actors[N_THREADS];
+
+    for (int i = 0; i < N_THREADS; i++) {
+        actors[i] = actor_start();
+        actor_begin(actors[i], lock_until_over, &turns);
+    }
+    for (int i = 0; i < 10; i++) {
+        assert_result(relock_timedlock(theirs, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
+        assert_result(relock_unlock(theirs), RELOCK_OK);
+    }
+    atomic_store(&turns.over, true);
+    for (int i = 0; i < N_THREADS; i++)
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+    assert_true(stats_of(busy).passed_on > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(redis_sees_far_fewer_commands_than_acquisitions),
+        SERVER_TEST(a_hold_is_passed_on_as_it_is),
+        SERVER_TEST(the_next_hold_of_the_giver_has_another_field),
+        SERVER_TEST(a_hold_that_was_passed_on_is_renewed_for_its_new_owner),
+        SERVER_TEST(a_fixed_lease_is_not_passed_on),
+        SERVER_TEST(another_client_gets_its_turns),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

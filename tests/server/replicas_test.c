@@ -1,0 +1,107 @@
+/* A client that asks for replicas holds only what they have acknowledged. */
+#include "support/fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define REPLICA_MS 200
+
+static struct server *start_replica(struct fixture *f)
+{
+    struct server_options options = {.args = {"--replicaof", "127.0.0.1", NULL}};
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", f->server->port);
+    options.args[2] = port;
+    return server_start(&options);
+}
+
+static bool is_in_sync(void *arg)
+{
+    return strstr(probe_text(arg, "INFO replication"), "state=online") != NULL;
+}
+
+static struct relock_client *careful_client(struct fixture *f, uint64_t timeout_ms)
+{
+    return fixture_client(
+        f, &(struct relock_options){.min_replicas = 1, .replica_timeout_ms = timeout_ms});
+}
+
+static void a_hold_says_how_many_replicas_acknowledged(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica(f);
+    struct relock_lock *lock = fixture_lock(f, careful_client(f, slow_ms(5000)), "orders");
+    struct relock_grant grant;
+
+    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_int_equal(grant.acked_replicas, 1);
+    assert_result(relock_check(lock, 0, &grant), RELOCK_OK);
+    assert_int_equal(grant.acked_replicas, 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    server_stop(replica);
+}
+
+static void without_a_replica_nothing_is_held(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = careful_client(f, REPLICA_MS);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_grant grant = {.hold_count = 7};
+
+    for (int i = 0; i < 3; i++) {
+        struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+
+        assert_result(relock_acquire(lock, &how, &grant), RELOCK_E_REPLICAS);
+        assert_int_equal(grant.hold_count, 0);
+    }
+    assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_int_equal(stats_of(client).holds, 0);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
+static void a_replica_that_hangs_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica(f);
+    struct relock_lock *lock = fixture_lock(f, careful_client(f, REPLICA_MS), "orders");
+
+    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
+    server_pause(replica);
+    assert_result(relock_lock(lock), RELOCK_E_REPLICAS);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    server_stop(replica);
+}
+
+static void who_asks_for_none_does_not_wait_for_any(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_int_equal(grant.acked_replicas, 0);
+    assert_int_equal(probe_calls(f->probe, "wait"), 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* A replica is to be served at once. */
+static int start_master(void **state)
+{
+    return fixture_start_with(
+        state, &(struct server_options){.tcp = true, .args = {"--repl-diskless-sync-delay", "0"}});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(who_asks_for_none_does_not_wait_for_any),
+        SERVER_TEST(a_hold_says_how_many_replicas_acknowledged),
+        SERVER_TEST(without_a_replica_nothing_is_held),
+        SERVER_TEST(a_replica_that_hangs_does_not_count),
+    };
+
+    return cmocka_run_group_tests(tests, start_master, fixture_stop);
+}

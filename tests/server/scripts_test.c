@@ -1,0 +1,155 @@
+/* The Lua files are what Redis runs, by their SHA-1, and it may forget them at any time. */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void forget_scripts(struct fixture *f)
+{
+    assert_int_equal(probe_int(f->probe, "SCRIPT FLUSH"), 0);
+}
+
+static void every_call_goes_on_when_redis_forgot_its_scripts(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_holder holder;
+    unsigned count;
+
+    for (int round = 0; round < 2; round++) {
+        forget_scripts(f);
+        assert_result(relock_lock(lock), RELOCK_OK);
+        forget_scripts(f);
+        assert_result(relock_lock(lock), RELOCK_OK);
+        forget_scripts(f);
+        assert_result(relock_extend(lock, 0, 60000), RELOCK_OK);
+        forget_scripts(f);
+        assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+        assert_int_equal(holder.hold_count, 2);
+        forget_scripts(f);
+        assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+        assert_int_equal(count, 2);
+        forget_scripts(f);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        forget_scripts(f);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    }
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    forget_scripts(f);
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+}
+
+static void renewals_go_on_when_redis_forgot_its_scripts(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t lease_ms = slow_ms(600);
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (uint64_t until_ms = now_ms() + 3 * lease_ms; now_ms() < until_ms;
+         let_pass(lease_ms / 20)) {
+        forget_scripts(f);
+        assert_true(probe_pttl(f->probe, "orders") > 0);
+    }
+    assert_int_equal(losses_count(f->losses), 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void waits_go_on_when_redis_forgot_its_scripts(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.recheck_ms = 600000});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    forget_scripts(f);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+/* Sent by hash: the text goes over the wire once. */
+static void scripts_are_sent_by_their_hash(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    long long evals = probe_calls(f->probe, "eval"), loads;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    loads = probe_calls(f->probe, "script|load") + probe_calls(f->probe, "script");
+    for (int i = 0; i < 10; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+    assert_int_equal(probe_calls(f->probe, "eval"), evals);
+    assert_int_equal(probe_calls(f->probe, "script|load") + probe_calls(f->probe, "script"), loads);
+}
+
+/* The hash of a file in the source tree, as Redis reckons it. */
+static void hash_of(struct fixture *f, const char *name, char hash[41])
+{
+    char path[512], text[8192];
+    size_t n;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s.lua", SCRIPTS_DIR, name);
+    file = fopen(path, "rb");
+    assert_non_null(file);
+    n = fread(text, 1, sizeof(text), file);
+    assert_true(n > 0 && n < sizeof(text));
+    fclose(file);
+    snprintf(hash, 41, "%s",
+             probe_text(f->probe, "EVAL %s 0 %b", "return redis.sha1hex(ARGV[1])", text, n));
+}
+
+static void redis_knows_each_script_by_the_hash_of_its_file(void **state)
+{
+    static const char *const names[] = {"lock",  "extend", "inspect",
+                                        "renew", "unlock", "force_unlock"};
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(300)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_holder holder;
+    char hash[41];
+
+    forget_scripts(f);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, 1000), RELOCK_OK);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    let_pass(slow_ms(400)); /* a renewal */
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        hash_of(f, names[i], hash);
+        print_message("%s %s\n", hash, names[i]);
+        assert_int_equal(probe_int(f->probe, "SCRIPT EXISTS %s", hash), 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(every_call_goes_on_when_redis_forgot_its_scripts),
+        SERVER_TEST(renewals_go_on_when_redis_forgot_its_scripts),
+        SERVER_TEST(waits_go_on_when_redis_forgot_its_scripts),
+        SERVER_TEST(scripts_are_sent_by_their_hash),
+        SERVER_TEST(redis_knows_each_script_by_the_hash_of_its_file),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

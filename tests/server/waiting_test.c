@@ -1,0 +1,248 @@
+/*
+ * Who waits sleeps until the release is announced. Where a test is about the announcement, the
+ * client rechecks so rarely that nothing else can have woken it.
+ */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#include <stdlib.h>
+
+#define NEVER_MS 600000 /* recheck */
+#define N_PASSES 1000
+
+static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
+
+static void a_waiter_wakes_on_the_announcement(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *ours = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *theirs = fixture_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_lock(ours), RELOCK_OK);
+    actor_begin_lock(waiting, theirs);
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    assert_true(wait_for_waiters(client, 1));
+
+    assert_result(relock_unlock(ours), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    assert_int_equal(stats_of(client).acquired, 1);
+    assert_int_equal(stats_of(client).contended, 1);
+    assert_result(actor_unlock(waiting, theirs), RELOCK_OK);
+}
+
+static void a_process_is_served_in_the_order_of_arrival(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting[5];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (int i = 0; i < 5; i++) {
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], lock);
+        assert_true(wait_for_waiters(client, (uint64_t)i + 1));
+    }
+
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+        assert_int_equal(stats_of(client).waiters, 4 - i);
+        assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
+    }
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+static int lock_and_unlock(void *lock)
+{
+    int r = relock_lock(lock);
+
+    return r == RELOCK_OK ? relock_unlock(lock) : r;
+}
+
+static void many_waiters_are_one_subscription(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting[16];
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    for (int i = 0; i < 16; i++) {
+        waiting[i] = actor_start();
+        actor_begin(waiting[i], lock_and_unlock, lock);
+    }
+    assert_true(wait_for_waiters(client, 16));
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    for (int i = 0; i < 16; i++)
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+}
+
+static bool has_no_subscription(void *arg)
+{
+    return probe_n_channels(arg) == 0;
+}
+
+static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(200)), RELOCK_TIMEOUT);
+    assert_true(wait_until(has_no_subscription, f->probe, SOON_MS));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+/* The holder died: its lease ends, nobody announces it. */
+static void a_lease_that_ends_wakes_who_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_true(peer_lock(f->probe, "orders", PEER, 700));
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
+    assert_int_equal(stats_of(client).wakes, 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* The key was deleted by hand, long before its lease ended. */
+static void a_waiter_asks_again_every_recheck_ms(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &(struct relock_options){.recheck_ms = 300});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    probe_int(f->probe, "DEL orders");
+
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static void a_holder_without_a_lease_is_waited_for_too(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    probe_int(f->probe, "HSET orders %s 1", PEER);
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+/* A message that frees nothing: another came first. */
+static void a_waiter_that_is_woken_in_vain_waits_on(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    for (int i = 0; i < 20; i++)
+        probe_int(f->probe, "PUBLISH redisson_lock__channel:{orders} 0");
+    let_pass(50);
+    assert_true(actor_is_busy(waiting));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+/* Takes every second turn, and stays long enough for the other to come and wait. */
+static void take_turns(struct relock_lock *lock, struct probe *probe, long long which)
+{
+    for (long long turn = which; turn < N_PASSES; turn += 2) {
+        uint64_t deadline_ms = deadline_in(SOON_MS);
+
+        while (probe_int(probe, "GET turn") != turn)
+            child_must(now_ms() < deadline_ms);
+        child_must(relock_lock(lock) == RELOCK_OK);
+        probe_int(probe, "INCR turn");
+        for (int i = 0; i < 10; i++)
+            probe_int(probe, "DBSIZE");
+        child_must(relock_unlock(lock) == RELOCK_OK);
+    }
+}
+
+static int pass_to_and_fro(struct child *parent, void *arg)
+{
+    struct fixture *f = arg;
+    struct relock_options options = {.url = f->server->unix_url, .recheck_ms = NEVER_MS};
+    struct probe *probe = probe_open(f->server->socket);
+    struct relock_client *client;
+    struct relock_lock *lock;
+    int64_t which;
+
+    child_must(child_receive(parent, &which));
+    child_must(relock_client_new(&options, &client) == RELOCK_OK);
+    child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
+
+    take_turns(lock, probe, which);
+
+    child_must(child_send(parent, (int64_t)stats_of(client).rechecks));
+    child_must(child_send(parent, (int64_t)stats_of(client).waits));
+    relock_client_free(client);
+    relock_lock_free(lock);
+    probe_close(probe);
+    return EXIT_SUCCESS;
+}
+
+static void a_lock_passes_between_two_processes_by_messages_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct child *children[2];
+    int64_t rechecks, waits, all_waits = 0;
+
+    probe_int(f->probe, "SET turn 0");
+    for (int i = 0; i < 2; i++)
+        children[i] = child_start(pass_to_and_fro, f);
+    for (int i = 0; i < 2; i++)
+        assert_true(child_send(children[i], i));
+    for (int i = 0; i < 2; i++) {
+        assert_true(child_receive_within(children[i], &rechecks, 6 * (uint64_t)SOON_MS));
+        assert_true(child_receive(children[i], &waits));
+        assert_int_equal(child_wait(children[i], SOON_MS), EXIT_SUCCESS);
+        assert_int_equal(rechecks, 0);
+        all_waits += waits;
+    }
+    assert_int_equal(probe_int(f->probe, "GET turn"), N_PASSES);
+    assert_true(all_waits > N_PASSES / 10); /* they did meet */
+    probe_int(f->probe, "DEL turn");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_waiter_wakes_on_the_announcement),
+        SERVER_TEST(a_process_is_served_in_the_order_of_arrival),
+        SERVER_TEST(many_waiters_are_one_subscription),
+        SERVER_TEST(the_subscription_goes_when_nobody_has_waited_for_a_while),
+        SERVER_TEST(a_lease_that_ends_wakes_who_waits),
+        SERVER_TEST(a_waiter_asks_again_every_recheck_ms),
+        SERVER_TEST(a_holder_without_a_lease_is_waited_for_too),
+        SERVER_TEST(a_waiter_that_is_woken_in_vain_waits_on),
+        SERVER_TEST(a_lock_passes_between_two_processes_by_messages_alone),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

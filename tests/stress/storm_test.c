@@ -1,0 +1,277 @@
+/*
+ * Threads that wait, give up, are cancelled, nest, extend and release on a few names, in any order
+ * and for a while. No two of them are ever inside one lock, and afterwards nothing is left of it
+ * all.
+ */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/fixture.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N_NAMES 4
+#define N_THREADS 12
+#define N_PROCESSES 2
+#define LEASE_MS 600
+#define DEFAULT_SECONDS 3
+
+/* In one process. */
+struct storm {
+    struct relock_client *client;
+    struct relock_lock *locks[N_NAMES];
+    _Atomic(uint64_t) inside[N_NAMES]; /* the owner that is, 0 if none */
+    const char *socket;
+    uint64_t until_ms;
+};
+
+struct sailor {
+    struct storm *storm;
+    struct probe *probe;
+    unsigned seed;
+    uint64_t owner; /* 0: the thread */
+    const char *wrong;
+    uint64_t n_held;
+};
+
+static uint64_t storm_ms(void)
+{
+    const char *seconds = getenv("RELOCK_STRESS_SECONDS");
+
+    return 1000 * (seconds ? strtoull(seconds, NULL, 10) : DEFAULT_SECONDS);
+}
+
+static unsigned dice(struct sailor *sailor, unsigned sides)
+{
+    return (unsigned)rand_r(&sailor->seed) % sides;
+}
+
+/* Inside a lock: nobody else of this process, and in Redis nobody else of any. */
+static void look_around(struct sailor *sailor, unsigned which, uint64_t me)
+{
+    struct storm *storm = sailor->storm;
+    uint64_t nobody = 0;
+    char key[32];
+
+    if (!atomic_compare_exchange_strong(&storm->inside[which], &nobody, me)) {
+        sailor->wrong = "two owners of this process are inside";
+        return;
+    }
+    snprintf(key, sizeof(key), "inside:%u", which);
+    if (probe_int(sailor->probe, "INCR %s", key) != 1)
+        sailor->wrong = "two processes are inside";
+    if (dice(sailor, 50) == 0)
+        let_pass(dice(sailor, 20));
+    if (probe_int(sailor->probe, "DECR %s", key) != 0)
+        sailor->wrong = "another process came in";
+    atomic_store(&storm->inside[which], 0);
+}
+
+static void expect_ok(struct sailor *sailor, int r, const char *what)
+{
+    if (r != RELOCK_OK && !sailor->wrong)
+        sailor->wrong = what;
+}
+
+static void be_inside(struct sailor *sailor, unsigned which, uint64_t me)
+{
+    struct relock_lock *lock = sailor->storm->locks[which];
+    struct relock_how deeper = {.owner = sailor->owner};
+    bool nests = dice(sailor, 4) == 0;
+
+    sailor->n_held++;
+    if (nests)
+        expect_ok(sailor, relock_acquire(lock, &deeper, NULL), "nesting failed");
+    look_around(sailor, which, me);
+    if (dice(sailor, 10) == 0)
+        expect_ok(sailor, relock_extend(lock, sailor->owner, slow_ms(LEASE_MS)), "extend failed");
+    if (nests)
+        expect_ok(sailor, relock_release(lock, sailor->owner), "inner release failed");
+    expect_ok(sailor, relock_check(lock, sailor->owner, NULL), "not held any more");
+    expect_ok(sailor, relock_release(lock, sailor->owner), "release failed");
+}
+
+/* What is left of a wait that was cancelled by another thread. */
+static int cancel_soon(void *arg)
+{
+    let_pass(1);
+    relock_cancel_fire(arg);
+    return 0;
+}
+
+static void come_once(struct sailor *sailor)
+{
+    unsigned which = dice(sailor, N_NAMES);
+    struct relock_lock *lock = sailor->storm->locks[which];
+    struct relock_how how = {.owner = sailor->owner};
+    struct relock_grant grant;
+    int r;
+
+    switch (dice(sailor, 5)) {
+    case 0: /* one try */
+        break;
+    case 1:
+        how.wait_ms = 1 + (int64_t)dice(sailor, 5);
+        break;
+    case 2:
+        how.wait_ms = (int64_t)dice(sailor, 100);
+        break;
+    default:
+        how.wait_ms = RELOCK_FOREVER;
+        break;
+    }
+    if (dice(sailor, 8) == 0)
+        how.lease_ms = slow_ms(60000);
+
+    r = relock_acquire(lock, &how, &grant);
+    if (r == RELOCK_OK)
+        be_inside(sailor, which, grant.owner);
+    else if (r != RELOCK_BUSY && r != RELOCK_TIMEOUT)
+        sailor->wrong = relock_strerror(r);
+}
+
+static void come_and_be_cancelled(struct sailor *sailor, struct actor *canceller)
+{
+    unsigned which = dice(sailor, N_NAMES);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = sailor->owner};
+    struct relock_grant grant;
+    int r;
+
+    if (relock_cancel_new(&how.cancel) != RELOCK_OK)
+        return;
+    actor_begin(canceller, cancel_soon, how.cancel);
+    r = relock_acquire(sailor->storm->locks[which], &how, &grant);
+    if (r == RELOCK_OK)
+        be_inside(sailor, which, grant.owner);
+    else if (r != RELOCK_CANCELLED)
+        sailor->wrong = relock_strerror(r);
+    actor_result(canceller);
+    relock_cancel_free(how.cancel);
+}
+
+struct crew {
+    struct sailor sailor;
+    struct actor *actor, *canceller;
+};
+
+static int sail(void *arg)
+{
+    struct crew *crew = arg;
+    struct sailor *sailor = &crew->sailor;
+
+    sailor->probe = probe_open(sailor->storm->socket);
+    while (now_ms() < sailor->storm->until_ms && !sailor->wrong) {
+        if (crew->canceller && dice(sailor, 3) == 0)
+            come_and_be_cancelled(sailor, crew->canceller);
+        else
+            come_once(sailor);
+    }
+    probe_close(sailor->probe);
+    return 0;
+}
+
+/* Says whether all went well. */
+static bool raise_storm(struct storm *storm, unsigned seed)
+{
+    struct crew crews[N_THREADS];
+    bool well = true;
+    uint64_t n_held = 0;
+
+    storm->until_ms = now_ms() + storm_ms();
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        crews[i] = (struct crew){.sailor = {.storm = storm, .seed = seed + i}};
+        if (i % 3 == 0)
+            crews[i].sailor.owner = relock_owner_new();
+        if (i % 4 == 0)
+            crews[i].canceller = actor_start();
+        crews[i].actor = actor_start();
+        actor_begin(crews[i].actor, sail, &crews[i]);
+    }
+    for (unsigned i = 0; i < N_THREADS; i++) {
+        if (actor_result_within(crews[i].actor, storm_ms() + 3 * (uint64_t)SOON_MS) == ACTOR_BUSY)
+            crews[i].sailor.wrong = "it does not come back";
+        if (crews[i].sailor.wrong) {
+            fprintf(stderr, "seed %u, thread %u: %s\n", seed, i, crews[i].sailor.wrong);
+            well = false;
+        }
+        n_held += crews[i].sailor.n_held;
+    }
+    printf("seed %u: held %llu times, passed on %llu times, %llu rechecks\n", seed,
+           (unsigned long long)n_held, (unsigned long long)stats_of(storm->client).passed_on,
+           (unsigned long long)stats_of(storm->client).rechecks);
+    return well;
+}
+
+static int storm_in_process(struct child *parent, void *arg)
+{
+    struct fixture *f = arg;
+    struct relock_options options = {.url = f->server->unix_url,
+                                     .watchdog_timeout_ms = slow_ms(LEASE_MS)};
+    struct storm storm = {.socket = f->server->socket};
+    struct relock_stats stats;
+    char name[32];
+    int64_t seed;
+
+    child_must(child_receive(parent, &seed));
+    child_must(relock_client_new(&options, &storm.client) == RELOCK_OK);
+    for (int i = 0; i < N_NAMES; i++) {
+        snprintf(name, sizeof(name), "lock %d", i);
+        child_must(relock_lock_new(storm.client, name, &storm.locks[i]) == RELOCK_OK);
+    }
+
+    child_must(raise_storm(&storm, (unsigned)seed));
+
+    stats = stats_of(storm.client);
+    child_must(stats.holds == 0);
+    child_must(stats.waiters == 0);
+    child_must(stats.lost == 0);
+    child_must(child_send(parent, 1));
+    child_must(child_await(parent));
+    child_must(stats_of(storm.client).renewed == stats.renewed);
+    relock_client_free(storm.client);
+    for (int i = 0; i < N_NAMES; i++)
+        relock_lock_free(storm.locks[i]);
+    return EXIT_SUCCESS;
+}
+
+static void nobody_meets_anybody_and_nothing_is_left(void **state)
+{
+    struct fixture *f = *state;
+    struct child *children[N_PROCESSES];
+    struct relock_lock *lock;
+    char name[32];
+
+    for (int i = 0; i < N_PROCESSES; i++)
+        children[i] = child_start(storm_in_process, f);
+    for (int i = 0; i < N_PROCESSES; i++)
+        assert_true(child_send(children[i], (int64_t)(now_ms() % 1000000) + 1000 * i));
+    for (int i = 0; i < N_PROCESSES; i++)
+        assert_true(
+            child_receive_within(children[i], &(int64_t){0}, storm_ms() + 6 * (uint64_t)SOON_MS));
+
+    for (int i = 0; i < N_NAMES; i++) {
+        snprintf(name, sizeof(name), "lock %d", i);
+        assert_int_equal(probe_int(f->probe, "EXISTS %s", name), 0);
+        probe_int(f->probe, "DEL inside:%d", i);
+    }
+    let_pass(slow_ms(2 * LEASE_MS)); /* nothing renews */
+    assert_int_equal(probe_n_keys(f->probe), 0);
+
+    lock = fixture_lock(f, fixture_client(f, NULL), "lock 0");
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (int i = 0; i < N_PROCESSES; i++) {
+        assert_true(child_send(children[i], 1));
+        assert_int_equal(child_wait(children[i], SOON_MS), EXIT_SUCCESS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(nobody_meets_anybody_and_nothing_is_left),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,254 @@
+#include "support/actor.h"
+
+#include "support/wait.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct actor {
+    struct actor *next; /* of all; main thread */
+    pthread_t thread;
+
+    /* Of the step under way; written before it begins. */
+    actor_step_fn *step;
+    void *arg;
+    struct relock_lock *lock;
+    struct relock_how how;
+    struct relock_grant grant;
+    int64_t wait_ms;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct {
+        bool busy, ending;
+        int result;
+        uint64_t took_ms;
+    } guarded; /* by mutex */
+};
+
+static struct actor *actors;
+
+static void *run(void *arg)
+{
+    struct actor *actor = arg;
+
+    pthread_mutex_lock(&actor->mutex);
+    for (;;) {
+        uint64_t began_ms;
+        int result;
+
+        while (!actor->guarded.busy && !actor->guarded.ending)
+            pthread_cond_wait(&actor->changed, &actor->mutex);
+        if (!actor->guarded.busy)
+            break;
+
+        pthread_mutex_unlock(&actor->mutex);
+        began_ms = now_ms();
+        result = actor->step(actor->arg);
+        pthread_mutex_lock(&actor->mutex);
+
+        actor->guarded.took_ms = now_ms() - began_ms;
+        actor->guarded.result = result;
+        actor->guarded.busy = false;
+        pthread_cond_broadcast(&actor->changed);
+    }
+    pthread_mutex_unlock(&actor->mutex);
+    return NULL;
+}
+
+struct actor *actor_start(void)
+{
+    struct actor *actor = calloc(1, sizeof(*actor));
+    pthread_condattr_t monotonic;
+
+    if (!actor)
+        abort();
+    pthread_mutex_init(&actor->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&actor->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (pthread_create(&actor->thread, NULL, run, actor) != 0)
+        abort();
+
+    actor->next = actors;
+    actors = actor;
+    return actor;
+}
+
+void actor_begin(struct actor *actor, actor_step_fn *step, void *arg)
+{
+    pthread_mutex_lock(&actor->mutex);
+    if (actor->guarded.busy)
+        abort(); /* the test is wrong: one step at a time */
+    actor->step = step;
+    actor->arg = arg;
+    actor->guarded.busy = true;
+    pthread_cond_broadcast(&actor->changed);
+    pthread_mutex_unlock(&actor->mutex);
+}
+
+int actor_result_within(struct actor *actor, uint64_t within_ms)
+{
+    uint64_t deadline_ms = deadline_in(within_ms);
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ms / 1000),
+                                .tv_nsec = (long)(deadline_ms % 1000) * 1000000};
+    int r = 0, result;
+
+    pthread_mutex_lock(&actor->mutex);
+    while (actor->guarded.busy && r == 0)
+        r = pthread_cond_timedwait(&actor->changed, &actor->mutex, &deadline);
+    result = actor->guarded.busy ? ACTOR_BUSY : actor->guarded.result;
+    pthread_mutex_unlock(&actor->mutex);
+    return result;
+}
+
+int actor_result(struct actor *actor)
+{
+    return actor_result_within(actor, SOON_MS);
+}
+
+bool actor_is_busy(struct actor *actor)
+{
+    bool busy;
+
+    pthread_mutex_lock(&actor->mutex);
+    busy = actor->guarded.busy;
+    pthread_mutex_unlock(&actor->mutex);
+    return busy;
+}
+
+uint64_t actor_took_ms(struct actor *actor)
+{
+    uint64_t took_ms;
+
+    pthread_mutex_lock(&actor->mutex);
+    took_ms = actor->guarded.took_ms;
+    pthread_mutex_unlock(&actor->mutex);
+    return took_ms;
+}
+
+void actor_end(struct actor *actor)
+{
+    struct actor **link = &actors;
+
+    pthread_mutex_lock(&actor->mutex);
+    actor->guarded.ending = true;
+    pthread_cond_broadcast(&actor->changed);
+    pthread_mutex_unlock(&actor->mutex);
+    pthread_join(actor->thread, NULL);
+
+    while (*link != actor)
+        link = &(*link)->next;
+    *link = actor->next;
+    pthread_cond_destroy(&actor->changed);
+    pthread_mutex_destroy(&actor->mutex);
+    free(actor);
+}
+
+void actor_end_all(void)
+{
+    while (actors)
+        actor_end(actors);
+}
+
+static int step_acquire(void *arg)
+{
+    struct actor *actor = arg;
+
+    return relock_acquire(actor->lock, &actor->how, &actor->grant);
+}
+
+static int step_lock(void *arg)
+{
+    return relock_lock(((struct actor *)arg)->lock);
+}
+
+static int step_trylock(void *arg)
+{
+    return relock_trylock(((struct actor *)arg)->lock);
+}
+
+static int step_timedlock(void *arg)
+{
+    struct actor *actor = arg;
+
+    return relock_timedlock(actor->lock, actor->wait_ms);
+}
+
+static int step_unlock(void *arg)
+{
+    return relock_unlock(((struct actor *)arg)->lock);
+}
+
+static int step_check(void *arg)
+{
+    struct actor *actor = arg;
+
+    return relock_check(actor->lock, 0, &actor->grant);
+}
+
+void actor_begin_lock(struct actor *actor, struct relock_lock *lock)
+{
+    actor->lock = lock;
+    actor_begin(actor, step_lock, actor);
+}
+
+void actor_begin_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_ms)
+{
+    actor->lock = lock;
+    actor->wait_ms = wait_ms;
+    actor_begin(actor, step_timedlock, actor);
+}
+
+void actor_begin_acquire(struct actor *actor, struct relock_lock *lock,
+                         const struct relock_how *how)
+{
+    actor->lock = lock;
+    actor->how = *how;
+    actor_begin(actor, step_acquire, actor);
+}
+
+static int do_step(struct actor *actor, struct relock_lock *lock, actor_step_fn *step)
+{
+    actor->lock = lock;
+    actor_begin(actor, step, actor);
+    return actor_result(actor);
+}
+
+int actor_lock(struct actor *actor, struct relock_lock *lock)
+{
+    return do_step(actor, lock, step_lock);
+}
+
+int actor_trylock(struct actor *actor, struct relock_lock *lock)
+{
+    return do_step(actor, lock, step_trylock);
+}
+
+int actor_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_ms)
+{
+    actor_begin_timedlock(actor, lock, wait_ms);
+    return actor_result(actor);
+}
+
+int actor_acquire(struct actor *actor, struct relock_lock *lock, const struct relock_how *how)
+{
+    actor_begin_acquire(actor, lock, how);
+    return actor_result(actor);
+}
+
+int actor_unlock(struct actor *actor, struct relock_lock *lock)
+{
+    return do_step(actor, lock, step_unlock);
+}
+
+int actor_check(struct actor *actor, struct relock_lock *lock)
+{
+    return do_step(actor, lock, step_check);
+}
+
+struct relock_grant actor_grant(struct actor *actor)
+{
+    return actor->grant;
+}

@@ -1,0 +1,247 @@
+#include "support/fixture.h"
+
+#include "support/actor.h"
+#include "support/child.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static pid_t main_process; /* cmocka's frames are there */
+
+static void on_log(int level, const char *text, void *arg)
+{
+    struct fixture *f = arg;
+
+    log_write(level, text, f->log);
+}
+
+static void on_lost(const struct relock_lost *what, void *arg)
+{
+    struct fixture *f = arg;
+
+    losses_write(what, f->losses);
+}
+
+struct relock_options fixture_options(struct fixture *f, const struct relock_options *options)
+{
+    struct relock_options all = options ? *options : (struct relock_options){0};
+
+    if (!all.url)
+        all.url = f->server->unix_url;
+    if (!all.arg && !all.on_log && !all.on_lost) {
+        all.on_log = on_log;
+        all.on_lost = on_lost;
+        all.arg = f;
+        if (all.log_level == 0)
+            all.log_level = RELOCK_LOG_DEBUG;
+    }
+    return all;
+}
+
+struct relock_client *fixture_client(struct fixture *f, const struct relock_options *options)
+{
+    struct relock_options all = fixture_options(f, options);
+    size_t i = 0;
+
+    while (i < FIXTURE_MAX_CLIENTS && f->clients[i])
+        i++;
+    assert_true(i < FIXTURE_MAX_CLIENTS);
+    assert_result(relock_client_new(&all, &f->clients[i]), RELOCK_OK);
+    return f->clients[i];
+}
+
+struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client, const char *name)
+{
+    size_t i = 0;
+
+    while (i < FIXTURE_MAX_LOCKS && f->locks[i])
+        i++;
+    assert_true(i < FIXTURE_MAX_LOCKS);
+    assert_result(relock_lock_new(client, name, &f->locks[i]), RELOCK_OK);
+    return f->locks[i];
+}
+
+void fixture_free_client(struct fixture *f, struct relock_client *client)
+{
+    for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++) {
+        if (f->clients[i] == client)
+            f->clients[i] = NULL;
+    }
+    assert_null(relock_client_free(client));
+}
+
+void fixture_free_lock(struct fixture *f, struct relock_lock *lock)
+{
+    for (size_t i = 0; i < FIXTURE_MAX_LOCKS; i++) {
+        if (f->locks[i] == lock)
+            f->locks[i] = NULL;
+    }
+    assert_null(relock_lock_free(lock));
+}
+
+struct relock_stats stats_of(struct relock_client *client)
+{
+    struct relock_stats stats;
+
+    assert_result(relock_client_stats(client, &stats, sizeof(stats)), RELOCK_OK);
+    return stats;
+}
+
+struct expected {
+    struct relock_client *client;
+    uint64_t n;
+};
+
+static bool has_waiters(void *arg)
+{
+    struct expected *expected = arg;
+    struct relock_stats stats;
+
+    return relock_client_stats(expected->client, &stats, sizeof(stats)) == RELOCK_OK &&
+           stats.waiters == expected->n;
+}
+
+bool wait_for_waiters(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_waiters, &(struct expected){client, n}, SOON_MS);
+}
+
+void check_result(int got, int wanted, const char *call, const char *file, int line)
+{
+    if (got == wanted)
+        return;
+
+    if (getpid() != main_process)
+        child_check(false, call, file, line);
+    print_error("%s: %d (%s), not %d (%s)\n", call, got, relock_strerror(got), wanted,
+                relock_strerror(wanted));
+    _fail(file, line);
+}
+
+static void *do_nothing(void *arg)
+{
+    return arg;
+}
+
+/* ThreadSanitizer starts a thread of its own beside the first one: it must not count as a leak. */
+static void start_first_thread(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+
+int fixture_start_with(void **state, const struct server_options *options)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    if (!f)
+        return -1;
+    main_process = getpid();
+    start_first_thread();
+    f->server = server_start(options);
+    if (!f->server) {
+        print_error("no redis-server and no valkey-server: skipped\n");
+        exit(SERVER_EXIT_SKIP);
+    }
+    f->probe = probe_open(f->server->socket);
+    *state = f;
+    return 0;
+}
+
+int fixture_start(void **state)
+{
+    return fixture_start_with(state, NULL);
+}
+
+int fixture_start_tcp(void **state)
+{
+    return fixture_start_with(state, &(struct server_options){.tcp = true});
+}
+
+int fixture_stop(void **state)
+{
+    struct fixture *f = *state;
+
+    probe_close(f->probe);
+    server_stop(f->server);
+    free(f);
+    return 0;
+}
+
+int fixture_begin(void **state)
+{
+    struct fixture *f = *state;
+
+    probe_int(f->probe, "FLUSHALL");
+    f->log = log_new();
+    f->losses = losses_new();
+    f->before = leaks_now();
+    return 0;
+}
+
+static bool has_no_keys(void *arg)
+{
+    return probe_n_keys(arg) == 0;
+}
+
+static bool has_no_channels(void *arg)
+{
+    return probe_n_channels(arg) == 0;
+}
+
+static bool has_no_other_clients(void *arg)
+{
+    return probe_n_clients(arg, "") == 1;
+}
+
+static bool holds_nothing(struct relock_client *client)
+{
+    struct relock_stats stats = stats_of(client);
+
+    return stats.holds == 0 && stats.waiters == 0;
+}
+
+/* Everything is taken down before anything is asserted: the next test must not suffer. */
+int fixture_end(void **state)
+{
+    struct fixture *f = *state;
+    bool no_holds = true;
+    bool no_keys, no_keys_later, no_channels, no_clients, no_leaks;
+
+    if (f->server->pid == 0)
+        server_restart(f->server);
+    server_resume(f->server);
+    no_keys = wait_until(has_no_keys, f->probe, SOON_MS);
+    for (size_t i = 0; i < FIXTURE_MAX_CLIENTS && no_holds; i++)
+        no_holds = !f->clients[i] || holds_nothing(f->clients[i]);
+
+    for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++) {
+        if (f->clients[i])
+            relock_client_shutdown(f->clients[i]);
+    }
+    actor_end_all();
+    child_end_all();
+    for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++)
+        f->clients[i] = relock_client_free(f->clients[i]);
+    for (size_t i = 0; i < FIXTURE_MAX_LOCKS; i++)
+        f->locks[i] = relock_lock_free(f->locks[i]);
+
+    no_channels = wait_until(has_no_channels, f->probe, SOON_MS);
+    no_clients = wait_until(has_no_other_clients, f->probe, SOON_MS);
+    no_keys_later = probe_n_keys(f->probe) == 0;
+    no_leaks = leaks_none_since(&f->before);
+    f->losses = losses_free(f->losses);
+    f->log = log_free(f->log);
+
+    assert_true(no_keys);
+    assert_true(no_holds);
+    assert_true(no_channels);
+    assert_true(no_clients);
+    assert_true(no_keys_later);
+    assert_true(no_leaks);
+    return 0;
+}

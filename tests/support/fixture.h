@@ -1,0 +1,103 @@
+/*
+ * Fixture - what every test against a server has
+ *
+ * A test program has one private server. Each test gets it empty, makes its clients and locks here,
+ * and must leave nothing: after it, no key and no subscription is left in Redis, no connection, no
+ * descriptor and no thread, or the test fails.
+ *
+ *     static void a_lock_is_free_again_after_unlock(void **state)
+ *     {
+ *         struct fixture *f = *state;
+ *         struct relock_client *client = fixture_client(f, NULL);
+ *         struct relock_lock *lock = fixture_lock(f, client, "orders");
+ *
+ *         assert_result(relock_lock(lock), RELOCK_OK);
+ *         ...
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         const struct CMUnitTest tests[] = {
+ *             SERVER_TEST(a_lock_is_free_again_after_unlock),
+ *         };
+ *         return SERVER_TESTS_RUN(tests);
+ *     }
+ *
+ * A program that needs another server than the plain one calls fixture_start_with() in a group
+ * setup of its own.
+ *
+ * Threads: the main one. cmocka's assertions jump, so other threads record and the main one
+ * asserts: support/actor.h; so do other processes: support/child.h.
+ */
+#ifndef RELOCK_TEST_FIXTURE_H
+#define RELOCK_TEST_FIXTURE_H
+
+#include "support/leaks.h"
+#include "support/log.h"
+#include "support/losses.h"
+#include "support/probe.h"
+#include "support/server.h"
+#include "support/wait.h"
+
+#include <relock.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define FIXTURE_MAX_CLIENTS 8
+#define FIXTURE_MAX_LOCKS 64
+
+struct fixture {
+    struct server *server;
+    struct probe *probe;
+    struct log *log;       /* of this test's clients */
+    struct losses *losses; /* what their own on_lost was told */
+
+    struct relock_client *clients[FIXTURE_MAX_CLIENTS];
+    struct relock_lock *locks[FIXTURE_MAX_LOCKS];
+    struct leaks before;
+};
+
+/* A client of this test, freed at its end. Options that are not set: the server's unix socket, the
+ * log and the losses of the fixture; who sets on_lost or on_log must set arg and both that it
+ * wants. */
+struct relock_client *fixture_client(struct fixture *f, const struct relock_options *options);
+
+/* The options that fixture_client() would use, for a child process or a client made by hand. */
+struct relock_options fixture_options(struct fixture *f, const struct relock_options *options);
+
+/* A handle of this test, freed at its end. */
+struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client, const char *name);
+
+/* Frees before the end of the test. */
+void fixture_free_client(struct fixture *f, struct relock_client *client);
+void fixture_free_lock(struct fixture *f, struct relock_lock *lock);
+
+struct relock_stats stats_of(struct relock_client *client);
+
+/* Waits until that many calls of the client wait. */
+bool wait_for_waiters(struct relock_client *client, uint64_t n);
+
+/* Like assert_int_equal() for results, which it names. */
+#define assert_result(got, wanted) check_result((got), (wanted), #got, __FILE__, __LINE__)
+
+void check_result(int got, int wanted, const char *call, const char *file, int line);
+
+/* For the group setup. */
+int fixture_start_with(void **state, const struct server_options *options);
+int fixture_start(void **state);
+int fixture_start_tcp(void **state);
+int fixture_stop(void **state);
+
+/* Around each test. */
+int fixture_begin(void **state);
+int fixture_end(void **state);
+
+#define SERVER_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, fixture_end)
+#define SERVER_TESTS_RUN(tests) cmocka_run_group_tests(tests, fixture_start, fixture_stop)
+
+#endif

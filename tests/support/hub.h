@@ -1,0 +1,52 @@
+/*
+ * Hub - the connections of a proxy, and the thread that moves what is on them
+ *
+ * The thread sleeps until a socket is ready or somebody has it look. While it moves bytes it holds
+ * the mutex, so whoever holds that sees the connections stand still.
+ *
+ * Threads: as said at each.
+ */
+#ifndef RELOCK_TEST_HUB_H
+#define RELOCK_TEST_HUB_H
+
+#include "support/relay.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+struct hub {
+    /* constant once started */
+    char server[108]; /* a unix socket */
+    char path[108];   /* where it listens, "" with TCP */
+    char url[128];    /* the same */
+    uint16_t port;    /* 0 with a unix socket */
+    int wake;
+    const struct relay_ops *ops; /* called with the mutex held */
+    void *arg;
+    pthread_t thread;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct {
+        bool refuse, by_byte, stopping;
+        uint64_t asked, done; /* turns of the thread: wanted, and made */
+        int listener;         /* -1 while connections are refused; the thread's */
+        struct relay *relays;
+        unsigned n_relays; /* so far */
+    } guarded;             /* by mutex */
+};
+
+/* Listens at `path`, NULL: on a free port of the loopback. */
+void hub_start(struct hub *hub, const char *server, const char *path, const struct relay_ops *ops,
+               void *arg);
+
+/* Ends the thread and all connections. */
+void hub_stop(struct hub *hub);
+
+/* Has the thread look at what was changed, and waits until it has. With the mutex held. */
+void hub_look(struct hub *hub);
+
+/* Waits until the answer, asked for with the mutex held, is yes; false if it is not in time. */
+bool hub_wait(struct hub *hub, bool (*predicate)(const void *arg), const void *arg);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * Leaks - what this process has open
+ *
+ * Threads: any, but others must not open or start anything meanwhile.
+ */
+#ifndef RELOCK_TEST_LEAKS_H
+#define RELOCK_TEST_LEAKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct leaks {
+    size_t n_fds;
+    size_t n_threads;
+};
+
+struct leaks leaks_now(void);
+
+/* Waits until no more is open than was `before`; a thread that was joined may take a moment to
+ * leave the kernel's list. Otherwise says on stderr what there is too much of. */
+bool leaks_none_since(const struct leaks *before);
+
+#endif

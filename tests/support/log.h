@@ -1,0 +1,34 @@
+/*
+ * Log - what a client under test logged
+ *
+ * Threads: any.
+ */
+#ifndef RELOCK_TEST_LOG_H
+#define RELOCK_TEST_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct log;
+
+struct log *log_new(void);
+struct log *log_free(struct log *log);
+
+/* A relock_log_fn; `arg` is the log. */
+void log_write(int level, const char *text, void *arg);
+
+void log_clear(struct log *log);
+
+/* Number of lines that contain `text`; of all lines with "". */
+size_t log_count(struct log *log, const char *text);
+
+/* Number of lines at least as grave as `level`. */
+size_t log_count_grave(struct log *log, int level);
+
+/* Waits until some line contains `text`. If none comes, says on stderr what is there. */
+bool log_wait(struct log *log, const char *text, uint64_t within_ms);
+
+void log_print(struct log *log);
+
+#endif

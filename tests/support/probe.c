@@ -1,0 +1,274 @@
+#include "support/probe.h"
+
+#include "support/wait.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLY_S 60
+
+struct probe {
+    redisContext *redis; /* NULL while not connected */
+    char path[108];
+    char text[PROBE_TEXT_MAX];
+};
+
+struct probe *probe_open(const char *path)
+{
+    struct probe *probe = calloc(1, sizeof(*probe));
+
+    if (!probe)
+        abort();
+    snprintf(probe->path, sizeof(probe->path), "%s", path);
+    return probe;
+}
+
+struct probe *probe_close(struct probe *probe)
+{
+    if (!probe)
+        return NULL;
+
+    redisFree(probe->redis);
+    free(probe);
+    return NULL;
+}
+
+static bool connect_probe(struct probe *probe)
+{
+    struct timeval limit = {.tv_sec = REPLY_S};
+
+    redisFree(probe->redis);
+    probe->redis = redisConnectUnixWithTimeout(probe->path, limit);
+    return probe->redis && probe->redis->err == 0 &&
+           redisSetTimeout(probe->redis, limit) == REDIS_OK;
+}
+
+/* hiredis raises SIGPIPE. Ignoring it for the whole program would hide that the library does too.
+ */
+static void block_sigpipe(sigset_t *before)
+{
+    sigset_t sigpipe;
+
+    sigemptyset(&sigpipe);
+    sigaddset(&sigpipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &sigpipe, before);
+}
+
+static void restore_sigpipe(const sigset_t *before)
+{
+    sigset_t sigpipe;
+
+    sigemptyset(&sigpipe);
+    sigaddset(&sigpipe, SIGPIPE);
+    sigtimedwait(&sigpipe, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static redisReply *ask(struct probe *probe, const char *format, va_list ap)
+{
+    redisReply *reply = NULL;
+    sigset_t before;
+
+    block_sigpipe(&before);
+    for (int tries = 0; tries < 2 && !reply; tries++) {
+        va_list again;
+
+        if ((!probe->redis || probe->redis->err != 0) && !connect_probe(probe))
+            continue;
+        va_copy(again, ap);
+        reply = redisvCommand(probe->redis, format, again);
+        va_end(again);
+    }
+    restore_sigpipe(&before);
+
+    if (!reply)
+        fprintf(stderr, "probe: %s: no reply\n", format);
+    else if (reply->type == REDIS_REPLY_ERROR)
+        fprintf(stderr, "probe: %s: %s\n", format, reply->str);
+    return reply;
+}
+
+static long long as_int(const redisReply *reply)
+{
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        return PROBE_REFUSED;
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return reply->integer;
+    if (reply->type == REDIS_REPLY_NIL)
+        return -1;
+    if (reply->type == REDIS_REPLY_ARRAY)
+        return reply->elements == 1 ? as_int(reply->element[0]) : PROBE_REFUSED;
+    return strtoll(reply->str, NULL, 10);
+}
+
+static redisReply *askf(struct probe *probe, const char *format, ...)
+{
+    redisReply *reply;
+    va_list ap;
+
+    va_start(ap, format);
+    reply = ask(probe, format, ap);
+    va_end(ap);
+    return reply;
+}
+
+long long probe_int(struct probe *probe, const char *format, ...)
+{
+    redisReply *reply;
+    long long n;
+    va_list ap;
+
+    va_start(ap, format);
+    reply = ask(probe, format, ap);
+    va_end(ap);
+    n = as_int(reply);
+    freeReplyObject(reply);
+    return n;
+}
+
+const char *probe_text(struct probe *probe, const char *format, ...)
+{
+    redisReply *reply;
+    va_list ap;
+
+    va_start(ap, format);
+    reply = ask(probe, format, ap);
+    va_end(ap);
+
+    probe->text[0] = '\0';
+    if (!reply)
+        snprintf(probe->text, sizeof(probe->text), "-no reply");
+    else if (reply->type == REDIS_REPLY_INTEGER)
+        snprintf(probe->text, sizeof(probe->text), "%lld", reply->integer);
+    else if (reply->str)
+        snprintf(probe->text, sizeof(probe->text), "%s%s",
+                 reply->type == REDIS_REPLY_ERROR ? "-" : "", reply->str);
+    freeReplyObject(reply);
+    return probe->text;
+}
+
+long long probe_pttl(struct probe *probe, const char *key)
+{
+    return probe_int(probe, "PTTL %s", key);
+}
+
+long long probe_n_keys(struct probe *probe)
+{
+    return probe_int(probe, "DBSIZE");
+}
+
+const char *probe_only_field(struct probe *probe, const char *key)
+{
+    redisReply *reply = askf(probe, "HGETALL %s", key);
+
+    probe->text[0] = '\0';
+    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+        snprintf(probe->text, sizeof(probe->text), "%s", reply->element[0]->str);
+    freeReplyObject(reply);
+    return probe->text;
+}
+
+long long probe_only_value(struct probe *probe, const char *key)
+{
+    redisReply *reply = askf(probe, "HGETALL %s", key);
+    long long n = -1;
+
+    if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
+        n = as_int(reply->element[1]);
+    freeReplyObject(reply);
+    return n;
+}
+
+static long long info_number(struct probe *probe, const char *section, const char *before)
+{
+    redisReply *reply = askf(probe, "INFO %s", section);
+    const char *found = reply && reply->str ? strstr(reply->str, before) : NULL;
+    long long n = found ? strtoll(found + strlen(before), NULL, 10) : 0;
+
+    freeReplyObject(reply);
+    return n;
+}
+
+long long probe_calls(struct probe *probe, const char *command)
+{
+    char before[128];
+
+    snprintf(before, sizeof(before), "cmdstat_%s:calls=", command);
+    return info_number(probe, "commandstats", before);
+}
+
+long long probe_script_calls(struct probe *probe)
+{
+    return probe_calls(probe, "evalsha") + probe_calls(probe, "eval");
+}
+
+long long probe_commands(struct probe *probe)
+{
+    return info_number(probe, "stats", "total_commands_processed:");
+}
+
+long long probe_subscribers(struct probe *probe, const char *channel)
+{
+    redisReply *reply = askf(probe, "PUBSUB NUMSUB %s", channel);
+    long long n = reply && reply->elements == 2 ? as_int(reply->element[1]) : PROBE_REFUSED;
+
+    freeReplyObject(reply);
+    return n;
+}
+
+long long probe_n_channels(struct probe *probe)
+{
+    redisReply *reply = askf(probe, "PUBSUB CHANNELS");
+    long long n = reply ? (long long)reply->elements : PROBE_REFUSED;
+
+    freeReplyObject(reply);
+    return n;
+}
+
+long long probe_n_clients(struct probe *probe, const char *text)
+{
+    redisReply *reply = askf(probe, "CLIENT LIST");
+    long long n = 0;
+    char none[1] = "";
+    char *rest = reply && reply->str ? reply->str : none;
+
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        n += strstr(line, text) != NULL;
+    freeReplyObject(reply);
+    return n;
+}
+
+struct expected {
+    struct probe *probe;
+    const char *name;
+    long long n;
+};
+
+static bool has_subscribers(void *arg)
+{
+    struct expected *expected = arg;
+
+    return probe_subscribers(expected->probe, expected->name) == expected->n;
+}
+
+bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n)
+{
+    return wait_until(has_subscribers, &(struct expected){probe, channel, n}, SOON_MS);
+}
+
+static bool has_no_key(void *arg)
+{
+    struct expected *expected = arg;
+
+    return probe_int(expected->probe, "EXISTS %s", expected->name) == 0;
+}
+
+bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms)
+{
+    return wait_until(has_no_key, &(struct expected){probe, key, 0}, within_ms);
+}

@@ -1,0 +1,60 @@
+/*
+ * Probe - a plain connection beside the library
+ *
+ * Looks at what the library wrote, and plays the part of others, with hiredis alone. Connects again
+ * by itself when its connection is gone. What Redis refuses is said on stderr and comes back as
+ * PROBE_REFUSED or as text with a leading '-', so that the assertion on the result fails.
+ *
+ * Threads: one at a time.
+ */
+#ifndef RELOCK_TEST_PROBE_H
+#define RELOCK_TEST_PROBE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROBE_REFUSED LLONG_MIN /* an error, or no reply at all */
+#define PROBE_TEXT_MAX 8192
+
+struct probe;
+
+/* To the unix socket at `path`. */
+struct probe *probe_open(const char *path);
+struct probe *probe_close(struct probe *probe);
+
+/* A command in the format of hiredis: %s for an argument, %b for bytes and their size. */
+
+/* Integer replies, texts that are numbers, and arrays of just one of them. Nil is -1, OK is 0. */
+long long probe_int(struct probe *probe, const char *format, ...);
+
+/* Texts as they are and integers in decimal; nil is "". Valid until the next call. */
+const char *probe_text(struct probe *probe, const char *format, ...);
+
+long long probe_pttl(struct probe *probe, const char *key);
+long long probe_n_keys(struct probe *probe);
+
+/* A hash with one field: the field ("" if there is no such hash, or it has more) and its value. */
+const char *probe_only_field(struct probe *probe, const char *key);
+long long probe_only_value(struct probe *probe, const char *key);
+
+/* Calls so far of a command, as `INFO commandstats` counts them, and of all scripts. */
+long long probe_calls(struct probe *probe, const char *command);
+long long probe_script_calls(struct probe *probe);
+
+/* All commands so far that came over a connection, not from a script. */
+long long probe_commands(struct probe *probe);
+
+long long probe_subscribers(struct probe *probe, const char *channel);
+
+/* Channels with subscribers. */
+long long probe_n_channels(struct probe *probe);
+
+/* Lines of CLIENT LIST that contain `text`; all connections, this one too, with "". */
+long long probe_n_clients(struct probe *probe, const char *text);
+
+bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n);
+bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * Relay - one connection through a proxy
+ *
+ * Two sockets, and between them what was read from one and not yet written to the other. Whoever
+ * owns the relay is asked about each command, answers with a deed and a tag, and is told by the tag
+ * what came of it.
+ *
+ * Threads: one at a time. Nothing blocks.
+ */
+#ifndef RELOCK_TEST_RELAY_H
+#define RELOCK_TEST_RELAY_H
+
+#include "support/proxy.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum relay_side { RELAY_CLIENT, RELAY_SERVER };
+
+struct relay_ops {
+    /* A command came. The tag is NULL or written. */
+    enum proxy_deed (*command)(void *arg, unsigned number, const char *frame, size_t size,
+                               void **tag);
+    /* A reply to it. */
+    void (*reply)(void *arg, unsigned number, void *tag, const char *frame, size_t size);
+    void (*ended)(void *arg, void *tag); /* the server will not run it */
+};
+
+struct relay_bytes {
+    char *data;
+    size_t n, size;
+};
+
+struct relay_unanswered;
+
+struct relay {
+    struct relay *next; /* the owner's, like the stalled and cut */
+    unsigned number;
+    bool stalled;
+    bool cut;
+
+    const struct relay_ops *ops;
+    void *arg;
+    int fd[2];
+    struct relay_bytes in[2];  /* read from that side, and not looked at */
+    struct relay_bytes out[2]; /* to be written to that side */
+    bool ended[2];             /* that side has hung up */
+    bool lost[2];              /* what comes from that side does not get to the other */
+    bool is_held[2];           /* the first frame that was read from that side stays there */
+    void *held[2];             /* its tag */
+    bool last_answer;          /* when what is to be written is written, it is over */
+    struct relay_unanswered *first, **end; /* commands that went to the server, in order */
+};
+
+/* Takes the sockets. */
+struct relay *relay_new(int client, int server, unsigned number, const struct relay_ops *ops,
+                        void *arg);
+struct relay *relay_free(struct relay *relay);
+
+/* Reads, looks and writes, as far as that goes. False: it is over. */
+bool relay_step(struct relay *relay, bool by_byte);
+
+/* The events to wait for on a side. */
+short relay_events(const struct relay *relay, enum relay_side side, bool by_byte);
+
+/* Lets what is held under this tag go on. */
+void relay_let_go(struct relay *relay, const void *tag);
+
+/* Whoever the tags stand for goes, and does not want to be told any more. */
+void relay_forget_tags(struct relay *relay);
+
+/* Whether the trouble of a deed is still on this connection. */
+bool relay_is_troubled(const struct relay *relay);
+
+#endif

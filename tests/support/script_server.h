@@ -1,0 +1,65 @@
+/*
+ * Script server - plays a server, step by step
+ *
+ * For what a real one cannot be made to do at the right moment: to say nothing, to close in the
+ * middle of a reply, to answer byte by byte. It listens on a unix socket in a folder of its own. A
+ * test says beforehand what will come and what is to be answered; a thread plays these steps in
+ * their order, and the test goes on meanwhile:
+ *
+ *     script_accept(server);
+ *     script_expect(server, "CLIENT INFO");
+ *     script_answer(server, "-LOADING wait a moment\r\n");
+ *     script_close(server);
+ *     ...
+ *     assert_true(script_played(server));
+ *
+ * A step whose event does not come within SOON_MS, or another one, ends the play: what was wrong
+ * is said on stderr and all connections are closed, so that nobody waits for nothing.
+ *
+ * Threads: steps are added, awaited and ended by one.
+ */
+#ifndef RELOCK_TEST_SCRIPT_SERVER_H
+#define RELOCK_TEST_SCRIPT_SERVER_H
+
+#include <stdbool.h>
+
+struct script_server;
+
+struct script_server *script_server_start(void);
+
+/* Ends it at once, wherever it is, and frees. Takes NULL. False if steps were added that no
+ * script_played() has seen done. */
+bool script_server_end(struct script_server *server);
+
+/* unix://... */
+const char *script_server_url(const struct script_server *server);
+
+/* The next connection comes. They are numbered from 0; the steps that follow are about it. */
+void script_accept(struct script_server *server);
+
+/* The steps that follow are about that connection. */
+void script_turn_to(struct script_server *server, unsigned connection);
+
+/* The next command comes: these words, with blanks between them; `*` stands for any word. */
+void script_expect(struct script_server *server, const char *words);
+
+/* The other side closes, and sends no command before. */
+void script_expect_end(struct script_server *server);
+
+/* Bytes go out, in one piece, or each when the one before has been read. */
+void script_answer(struct script_server *server, const char *bytes);
+void script_answer_bytewise(struct script_server *server, const char *bytes);
+
+/* The same answer to whatever comes, until the other side closes. */
+void script_answer_all(struct script_server *server, const char *bytes);
+
+void script_close(struct script_server *server);
+
+/* A connection comes and logs in without user and name. The server calls it `id`, and its address
+ * /script:`id`. */
+void script_welcome(struct script_server *server, unsigned id);
+
+/* Waits until all steps have been played. False when one could not be. */
+bool script_played(struct script_server *server);
+
+#endif

@@ -1,0 +1,235 @@
+#include "support/server.h"
+
+#include "support/wait.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define START_MS 20000
+
+static void die(const char *what)
+{
+    fprintf(stderr, "server: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static bool find_in_path(const char *program, char *found, size_t size)
+{
+    const char *path = getenv("PATH");
+
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+
+        snprintf(found, size, "%.*s/%s", (int)n, path, program);
+        if (access(found, X_OK) == 0)
+            return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}
+
+static bool find_program(char *found, size_t size)
+{
+    const char *chosen = getenv("RELOCK_TEST_SERVER");
+
+    if (chosen) {
+        snprintf(found, size, "%s", chosen);
+        return true;
+    }
+    return find_in_path("redis-server", found, size) || find_in_path("valkey-server", found, size);
+}
+
+/* Free now; another program may be quicker to take it, then the server does not come up. */
+static int find_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        die("no free port");
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+/* Runs in the child, between fork and exec. */
+static void exec_program(const struct server *server, const char *program)
+{
+    char port[16], log[96];
+    const char *argv[24 + SERVER_MAX_ARGS];
+    size_t n = 0;
+
+    snprintf(port, sizeof(port), "%d", server->port);
+    snprintf(log, sizeof(log), "%s/log", server->dir);
+
+    const char *fixed[] = {program,
+                           "--port",
+                           port,
+                           "--bind",
+                           "127.0.0.1",
+                           "--unixsocket",
+                           server->socket,
+                           "--unixsocketperm",
+                           "700",
+                           "--save",
+                           "",
+                           "--appendonly",
+                           "no",
+                           "--dir",
+                           server->dir,
+                           "--logfile",
+                           log,
+                           "--daemonize",
+                           "no"};
+
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+        argv[n++] = fixed[i];
+    for (size_t i = 0; i < SERVER_MAX_ARGS && server->options.args[i]; i++)
+        argv[n++] = server->options.args[i];
+    argv[n] = NULL;
+
+    execv(program, (char *const *)argv);
+    _exit(127);
+}
+
+static void spawn(struct server *server)
+{
+    char program[4096];
+    pid_t parent = getpid();
+
+    if (!find_program(program, sizeof(program)))
+        die("no program");
+
+    unlink(server->socket);
+    server->pid = fork();
+    if (server->pid < 0)
+        die("cannot fork");
+    if (server->pid > 0)
+        return;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    exec_program(server, program);
+}
+
+/* Any reply but LOADING will do: a server with a password answers NOAUTH. */
+static bool answers(void *arg)
+{
+    struct server *server = arg;
+    struct timeval limit = {.tv_sec = 1};
+    redisContext *redis;
+    redisReply *reply = NULL;
+    bool yes;
+
+    if (waitpid(server->pid, NULL, WNOHANG) == server->pid)
+        die("it did not start (see its log)");
+
+    redis = redisConnectUnixWithTimeout(server->socket, limit);
+    if (redis && redis->err == 0)
+        reply = redisCommand(redis, "PING");
+    yes = reply && !(reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "LOADING", 7) == 0);
+    freeReplyObject(reply);
+    redisFree(redis);
+    return yes;
+}
+
+static void run(struct server *server)
+{
+    spawn(server);
+    if (!wait_until(answers, server, START_MS))
+        die("it does not answer");
+}
+
+struct server *server_start(const struct server_options *options)
+{
+    struct server *server;
+    char program[4096];
+    const char *tmp = getenv("TMPDIR");
+
+    if (!find_program(program, sizeof(program)))
+        return NULL;
+
+    server = calloc(1, sizeof(*server));
+    if (!server)
+        die("out of memory");
+    if (options)
+        server->options = *options;
+
+    /* The path of a unix socket ends at 107 bytes. */
+    if (!tmp || strlen(tmp) > 40)
+        tmp = "/tmp";
+    snprintf(server->dir, sizeof(server->dir), "%s/relock-XXXXXX", tmp);
+    if (!mkdtemp(server->dir))
+        die("no temporary folder");
+    snprintf(server->socket, sizeof(server->socket), "%s/socket", server->dir);
+    snprintf(server->unix_url, sizeof(server->unix_url), "unix://%s", server->socket);
+    if (server->options.tcp) {
+        server->port = find_port();
+        snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
+    }
+
+    run(server);
+    return server;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+struct server *server_stop(struct server *server)
+{
+    if (!server)
+        return NULL;
+
+    server_kill(server);
+    nftw(server->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    free(server);
+    return NULL;
+}
+
+void server_pause(struct server *server)
+{
+    int status;
+
+    kill(server->pid, SIGSTOP);
+    waitpid(server->pid, &status, WUNTRACED);
+}
+
+void server_resume(struct server *server)
+{
+    kill(server->pid, SIGCONT);
+}
+
+void server_kill(struct server *server)
+{
+    if (server->pid <= 0)
+        return;
+
+    kill(server->pid, SIGKILL);
+    waitpid(server->pid, NULL, 0);
+    server->pid = 0;
+}
+
+void server_restart(struct server *server)
+{
+    server_kill(server);
+    run(server);
+}

@@ -1,0 +1,53 @@
+/*
+ * Server - a private Redis or Valkey for one test program
+ *
+ * Lives in a temporary folder of its own, listens on a unix socket there and, when asked, on a free
+ * port of the loopback, and writes nothing to disk. It dies with the test program, however that
+ * ends.
+ *
+ * The program is that of RELOCK_TEST_SERVER, else redis-server or valkey-server from the PATH.
+ *
+ * Threads: the one that started it, which must live as long: the server dies with its thread.
+ */
+#ifndef RELOCK_TEST_SERVER_H
+#define RELOCK_TEST_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define SERVER_EXIT_SKIP 77 /* what a test program exits with when there is no server to be had */
+#define SERVER_MAX_ARGS 16
+
+struct server_options {
+    bool tcp;                          /* also on a port */
+    const char *args[SERVER_MAX_ARGS]; /* further arguments, up to the first NULL; not copied */
+};
+
+struct server {
+    char dir[64];      /* removed at the end */
+    char socket[80];   /* path */
+    char unix_url[96]; /* unix://... */
+    char tcp_url[64];  /* redis://127.0.0.1:port, or "" */
+    int port;          /* 0 without TCP */
+    pid_t pid;         /* 0 while it does not run */
+    struct server_options options;
+};
+
+/* Starts a server and waits until it answers. NULL if there is no program to start; ends the test
+ * program if it does not come up. */
+struct server *server_start(const struct server_options *options);
+
+/* Ends the server and removes its folder. Takes NULL, returns NULL. */
+struct server *server_stop(struct server *server);
+
+/* The server stands still, as on a machine that hangs: connections stay and nothing answers. */
+void server_pause(struct server *server);
+void server_resume(struct server *server);
+
+/* The server is gone and so are its connections and data. */
+void server_kill(struct server *server);
+
+/* Starts anew on the same addresses, empty; kills first if it still runs. */
+void server_restart(struct server *server);
+
+#endif

@@ -1,0 +1,386 @@
+/* Running a script before a deadline: what becomes of it when its connection breaks. */
+#include "redis/call.h"
+
+#include "redis/origin.h"
+#include "redis/reply.h"
+#include "talk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BRIEF_MS 100 /* enough to send a command over a connection that is there */
+
+static struct relock_call call;
+static struct relock_origin *debt; /* of the number that the calls are for */
+
+static int begin(void **state)
+{
+    debt = NULL;
+    call = (struct relock_call){
+        .script = &relock_script_unlock,
+        .key = {"orders", 6},
+        .args = {{"id:7", 4}, {"0", 1}},
+        .n_args = 2,
+        .debt = &debt,
+    };
+    return talk_begin(state);
+}
+
+static int end(void **state)
+{
+    relock_call_end(&call);
+    debt = relock_origin_unref(debt);
+    return talk_end(state);
+}
+
+static void script_expect_call(void)
+{
+    char words[128];
+
+    snprintf(words, sizeof(words), "EVALSHA %s 1 orders id:7 0", relock_script_unlock.sha1);
+    script_expect(script, words);
+}
+
+/* The server's end of connection 7 is killed before anything else comes. */
+static void script_expect_kill(const char *answer)
+{
+    script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
+    script_answer(script, answer);
+}
+
+static int run(void)
+{
+    return relock_call_run(&call, lanes, soon());
+}
+
+/* So that a brief deadline is enough to send the next call. */
+static void connect_as(unsigned id)
+{
+    script_welcome(script, id);
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    relock_call_end(&call);
+}
+
+static void the_answer_came(void)
+{
+    int64_t integer;
+
+    assert_true(relock_reply_integer(call.reply, &integer));
+    assert_int_equal(integer, 1);
+    assert_true(script_played(script));
+}
+
+static void is_owed_for_connection_7(void)
+{
+    static const char bytes[] = "*6\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n7\r\n"
+                                "$4\r\nADDR\r\n$9\r\n/script:7\r\n";
+    struct relock_buffer buffer = {0};
+
+    assert_non_null(debt);
+    relock_origin_kill(debt, &buffer);
+    assert_int_equal(buffer.len, strlen(bytes));
+    assert_memory_equal(buffer.data, bytes, buffer.len);
+    relock_buffer_deinit(&buffer);
+}
+
+/* ---- sent, and repeated --------------------------------------------------------------------- */
+
+static void a_call_without_an_answer_is_repeated_after_its_connection_was_killed(void **state)
+{
+    static const char *const beginnings[] = {"", ":", ":1\r", "*2\r\n:1\r\n$3\r\nab"};
+
+    (void)state;
+
+    for (size_t i = 0; i < 4; i++) {
+        call.unanswered = false;
+        script_welcome(script, 7);
+        script_expect_call();
+        script_answer(script, beginnings[i]);
+        script_close(script);
+        script_welcome(script, 8);
+        script_expect_kill(":1\r\n");
+        script_expect_call();
+        script_answer(script, ":1\r\n");
+        assert_int_equal(run(), RELOCK_OK);
+        the_answer_came();
+        assert_true(call.unanswered);
+        assert_null(debt);
+        relock_call_end(&call);
+        talk_as(&(struct relock_options){0});
+    }
+}
+
+static void nobody_to_kill_is_as_good_and_so_is_no_right_to(void **state)
+{
+    static const char *const answers[] = {
+        ":0\r\n",
+        "-ERR No such client\r\n",
+        "-NOPERM this user has no permissions to run the 'client|kill' command\r\n",
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < 3; i++) {
+        script_welcome(script, 7);
+        script_expect_call();
+        script_close(script);
+        script_welcome(script, 8);
+        script_expect_kill(answers[i]);
+        script_expect_call();
+        script_answer(script, ":1\r\n");
+        assert_int_equal(run(), RELOCK_OK);
+        the_answer_came();
+        assert_null(debt);
+        relock_call_end(&call);
+        talk_as(&(struct relock_options){0});
+    }
+}
+
+static void what_is_asked_under_no_number_is_repeated_without_killing(void **state)
+{
+    (void)state;
+
+    call.debt = NULL;
+    script_welcome(script, 7);
+    script_expect_call();
+    script_close(script);
+    script_welcome(script, 8);
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_true(call.unanswered);
+}
+
+static void who_is_unknown_to_the_server_cannot_be_killed(void **state)
+{
+    (void)state;
+
+    script_accept(script);
+    script_expect(script, "CLIENT INFO");
+    script_answer(script, "-ERR unknown subcommand\r\n");
+    script_expect_call();
+    script_close(script);
+    script_welcome(script, 8);
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_true(call.unanswered);
+    assert_null(debt);
+}
+
+static void each_connection_that_breaks_is_killed_before_the_next_attempt(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_close(script);
+    script_welcome(script, 8);
+    script_expect_kill(":1\r\n");
+    script_expect_call();
+    script_close(script);
+    script_welcome(script, 9);
+    script_expect(script, "CLIENT KILL ID 8 ADDR /script:8");
+    script_answer(script, ":1\r\n");
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_null(debt);
+}
+
+static void a_refusal_after_an_attempt_without_an_answer_leaves_that_open(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_close(script);
+    script_welcome(script, 8);
+    script_expect_kill(":1\r\n");
+    script_expect_call();
+    script_answer(script, "-OOM command not allowed\r\n");
+    assert_int_equal(run(), RELOCK_E_SERVER);
+    assert_true(call.unanswered);
+    assert_true(script_played(script));
+}
+
+/* A connection may break between a script and the answer of the replicas. */
+static void a_call_is_answered_when_its_replicas_are_too(void **state)
+{
+    (void)state;
+
+    call.min_replicas = 1;
+    call.replica_timeout_ms = 500;
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, "$-1\r\n");
+    script_expect(script, "WAIT 1 500");
+    script_close(script);
+    script_welcome(script, 8);
+    script_expect_kill(":1\r\n");
+    script_expect_call();
+    script_answer(script, "$-1\r\n");
+    script_expect(script, "WAIT 1 500");
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_true(relock_reply_is_nil(call.reply));
+    assert_true(script_played(script));
+    assert_true(call.unanswered);
+    assert_int_equal(call.acked_replicas, 1);
+}
+
+/* ---- sent, outcome unknown ------------------------------------------------------------------ */
+
+static void no_answer_until_the_deadline_is_an_outcome_unknown(void **state)
+{
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    connect_as(7);
+    script_expect_call();
+    script_expect_end(script);
+    deadline_ms = in_ms(slow_ms(BRIEF_MS));
+    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    assert_true(call.unanswered);
+    assert_null(call.reply);
+    assert_non_null(strstr(call.why, server.label));
+    is_owed_for_connection_7();
+    assert_true(script_played(script));
+}
+
+static void what_one_call_owes_the_next_one_pays_first(void **state)
+{
+    (void)state;
+
+    connect_as(7);
+    script_expect_call();
+    script_expect_end(script);
+    assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
+    is_owed_for_connection_7();
+    call.unanswered = false;
+
+    script_welcome(script, 8);
+    script_expect_kill(":1\r\n");
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_false(call.unanswered);
+    assert_null(debt);
+}
+
+static void a_debt_is_owed_until_the_server_has_answered_the_killing(void **state)
+{
+    (void)state;
+
+    debt = relock_origin_new(7, "/script:7", strlen("/script:7"));
+    script_welcome(script, 8);
+    script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
+    script_close(script);
+    script_welcome(script, 9);
+    script_expect_kill(":1\r\n");
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_false(call.unanswered); /* the script itself was sent once */
+    assert_null(debt);
+}
+
+static void a_debt_that_cannot_be_paid_keeps_the_call_from_being_sent(void **state)
+{
+    (void)state;
+
+    connect_as(8);
+    debt = relock_origin_new(7, "/script:7", strlen("/script:7"));
+    script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
+    script_expect_end(script);
+    assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
+    assert_false(call.unanswered);
+    is_owed_for_connection_7();
+    assert_true(script_played(script));
+}
+
+/* ---- never sent ----------------------------------------------------------------------------- */
+
+static void where_nobody_listens_nothing_is_sent(void **state)
+{
+    (void)state;
+
+    talk_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
+    assert_int_equal(relock_call_run(&call, lanes, in_ms(20)), RELOCK_E_CONN);
+    assert_false(call.unanswered);
+    assert_null(debt);
+    assert_non_null(strstr(call.why, "unix:///nonexistent/socket"));
+}
+
+static void while_all_connections_are_busy_nothing_is_sent(void **state)
+{
+    struct relock_lane *others[2];
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
+    deadline_ms = in_ms(20);
+    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    assert_false(call.unanswered);
+    assert_non_null(strstr(call.why, "busy"));
+    for (int i = 0; i < 2; i++)
+        relock_lanes_give(lanes, others[i]);
+}
+
+static void a_connection_that_ended_while_idle_is_made_again(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    script_close(script);
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    relock_call_end(&call);
+
+    script_welcome(script, 8);
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_false(call.unanswered);
+    assert_null(debt);
+    assert_int_equal(relock_lanes_reconnects(lanes), 1);
+}
+
+#define CALL_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CALL_TEST(a_call_without_an_answer_is_repeated_after_its_connection_was_killed),
+        CALL_TEST(nobody_to_kill_is_as_good_and_so_is_no_right_to),
+        CALL_TEST(what_is_asked_under_no_number_is_repeated_without_killing),
+        CALL_TEST(who_is_unknown_to_the_server_cannot_be_killed),
+        CALL_TEST(each_connection_that_breaks_is_killed_before_the_next_attempt),
+        CALL_TEST(a_refusal_after_an_attempt_without_an_answer_leaves_that_open),
+        CALL_TEST(a_call_is_answered_when_its_replicas_are_too),
+        CALL_TEST(no_answer_until_the_deadline_is_an_outcome_unknown),
+        CALL_TEST(what_one_call_owes_the_next_one_pays_first),
+        CALL_TEST(a_debt_is_owed_until_the_server_has_answered_the_killing),
+        CALL_TEST(a_debt_that_cannot_be_paid_keeps_the_call_from_being_sent),
+        CALL_TEST(where_nobody_listens_nothing_is_sent),
+        CALL_TEST(while_all_connections_are_busy_nothing_is_sent),
+        CALL_TEST(a_connection_that_ended_while_idle_is_made_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,446 @@
+/* Running a script before a deadline: what the server may answer. */
+#include "redis/call.h"
+
+#include "base/clock.h"
+#include "redis/reply.h"
+#include "talk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BRIEF_MS 100 /* enough to send a command over a connection that is there */
+
+static struct relock_call call;
+
+/* Takes `orders` for a minute. Nothing of the text that the call points to changes. */
+static void ask_for_lock(void)
+{
+    call = (struct relock_call){
+        .script = &relock_script_lock,
+        .key = {"orders", 6},
+        .args = {{"60000", 5}, {"id:7", 4}, {"1", 1}},
+        .n_args = 3,
+    };
+}
+
+static int begin(void **state)
+{
+    ask_for_lock();
+    return talk_begin(state);
+}
+
+static int end(void **state)
+{
+    relock_call_end(&call);
+    return talk_end(state);
+}
+
+/* The command that this call is. */
+static void script_expect_call(void)
+{
+    char words[128];
+
+    snprintf(words, sizeof(words), "EVALSHA %s 1 orders 60000 id:7 1", relock_script_lock.sha1);
+    script_expect(script, words);
+}
+
+static int run(void)
+{
+    return relock_call_run(&call, lanes, soon());
+}
+
+static bool answered(int64_t wanted)
+{
+    int64_t integer;
+
+    return call.reply && relock_reply_integer(call.reply, &integer) && integer == wanted;
+}
+
+/* So that a brief deadline is enough to send the next call. */
+static void connect_first(void)
+{
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    relock_call_end(&call);
+}
+
+/* ---- what goes out -------------------------------------------------------------------------- */
+
+static void a_call_is_an_evalsha_with_one_key(void **state)
+{
+    struct relock_buffer buffer = {0};
+    char bytes[256];
+
+    (void)state;
+
+    snprintf(bytes, sizeof(bytes),
+             "*7\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$6\r\norders\r\n"
+             "$5\r\n60000\r\n$4\r\nid:7\r\n$1\r\n1\r\n",
+             relock_script_lock.sha1);
+    relock_call_write(&call, &buffer);
+    assert_int_equal(buffer.len, strlen(bytes));
+    assert_memory_equal(buffer.data, bytes, buffer.len);
+
+    relock_buffer_clear(&buffer);
+    call.n_args = 0;
+    relock_call_write(&call, &buffer);
+    assert_memory_equal(buffer.data, "*4\r\n", 4);
+    relock_buffer_deinit(&buffer);
+}
+
+static void loading_a_script_sends_all_of_it(void **state)
+{
+    struct relock_buffer buffer = {0};
+    size_t len = strlen(relock_script_lock.body);
+    char head[64];
+
+    (void)state;
+
+    snprintf(head, sizeof(head), "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n", len);
+    relock_call_write_load(&relock_script_lock, &buffer);
+    assert_int_equal(buffer.len, strlen(head) + len + 2);
+    assert_memory_equal(buffer.data, head, strlen(head));
+    assert_memory_equal(buffer.data + strlen(head), relock_script_lock.body, len);
+    relock_buffer_deinit(&buffer);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void an_answer_goes_to_who_asked(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, ":29000\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_true(answered(29000));
+    assert_false(call.unanswered);
+    assert_true(script_played(script));
+}
+
+static void one_connection_serves_many_calls(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    for (int64_t i = 0; i < 5; i++) {
+        char reply[16];
+
+        script_expect_call();
+        snprintf(reply, sizeof(reply), ":%d\r\n", (int)i);
+        script_answer_bytewise(script, reply);
+        assert_int_equal(run(), RELOCK_OK);
+        assert_true(answered(i));
+        relock_call_end(&call);
+        assert_null(call.reply);
+    }
+    assert_true(script_played(script));
+}
+
+static void a_script_that_the_server_lacks_is_sent(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    script_expect(script, "SCRIPT LOAD *");
+    script_expect_call();
+    script_answer(script, "$2\r\nid\r\n$-1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_true(relock_reply_is_nil(call.reply));
+    assert_false(call.unanswered);
+    assert_true(script_played(script));
+}
+
+static void what_keeps_a_script_from_being_sent_is_told(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    script_expect(script, "SCRIPT LOAD *");
+    script_expect_call();
+    script_answer(script, "-NOPERM no right to load\r\n-NOSCRIPT No matching script.\r\n");
+    assert_int_equal(run(), RELOCK_E_AUTH);
+    assert_non_null(strstr(call.why, "NOPERM no right to load"));
+    assert_true(script_played(script));
+}
+
+/* If it were taken for a refusal, nobody would release what Redis has granted. */
+static void a_script_that_another_has_sent_meanwhile_is_as_good(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    script_expect(script, "SCRIPT LOAD *");
+    script_expect_call();
+    script_answer(script, "-NOPERM no right to load\r\n$-1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_true(relock_reply_is_nil(call.reply));
+    assert_true(script_played(script));
+}
+
+static void a_script_that_never_stays_is_not_sent_for_ever(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_answer_all(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    assert_int_equal(run(), RELOCK_E_SERVER);
+    assert_non_null(strstr(call.why, "NOSCRIPT"));
+    assert_false(call.unanswered);
+    talk_hang_up();
+    assert_true(script_played(script));
+}
+
+static void a_server_that_is_loading_is_asked_again(void **state)
+{
+    static const char *const passing[] = {
+        "-LOADING Redis is loading the dataset in memory\r\n",
+        "-BUSY Redis is busy running a script.\r\n",
+    };
+
+    (void)state;
+
+    script_welcome(script, 7);
+    for (size_t i = 0; i < 2; i++) {
+        script_expect_call();
+        script_answer(script, passing[i]);
+    }
+    script_expect_call();
+    script_answer(script, ":-2\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_true(answered(-2));
+    assert_false(call.unanswered); /* each was answered: none of them ran */
+    assert_true(script_played(script));
+}
+
+/* Where it was the master, another may be by now: so not on the same connection. */
+static void a_replica_is_left_for_a_new_connection(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, "-READONLY You can't write against a read only replica.\r\n");
+    script_expect_end(script);
+    script_welcome(script, 8);
+    script_expect_call();
+    script_answer(script, ":-2\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_true(answered(-2));
+    assert_false(call.unanswered);
+    assert_true(script_played(script));
+}
+
+static void a_server_that_is_loading_all_the_time_has_refused(void **state)
+{
+    (void)state;
+
+    connect_first();
+    script_answer_all(script, "-LOADING Redis is loading the dataset in memory\r\n");
+    assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_SERVER);
+    assert_non_null(strstr(call.why, "LOADING"));
+    assert_false(call.unanswered);
+    assert_null(call.reply);
+    talk_hang_up();
+    assert_true(script_played(script));
+}
+
+static void a_server_that_is_no_master_is_left_for_another_connection(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    script_expect_call();
+    script_answer(script, "-READONLY You can't write against a read only replica.\r\n");
+    script_expect_end(script);
+    script_welcome(script, 8);
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_false(call.unanswered);
+    assert_true(script_played(script));
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+static void a_refusal_is_final_and_says_why(void **state)
+{
+    static const struct {
+        const char *error;
+        int result;
+    } refusals[] = {
+        {"-NOPERM no permissions to run the 'evalsha' command\r\n", RELOCK_E_AUTH},
+        {"-NOAUTH Authentication required.\r\n", RELOCK_E_AUTH},
+        {"-ERR Error running script (call to f_9a1e): @user_script:3: @user_script: 3: "
+         "-NOPERM this user has no permissions to run the 'hset' command\r\n",
+         RELOCK_E_AUTH},
+        {"-WRONGTYPE Operation against a key\r\n", RELOCK_E_SERVER},
+        {"-OOM command not allowed\r\n", RELOCK_E_SERVER},
+    };
+
+    (void)state;
+
+    script_welcome(script, 7);
+    for (size_t i = 0; i < 5; i++) {
+        script_expect_call();
+        script_answer(script, refusals[i].error);
+        assert_int_equal(run(), refusals[i].result);
+        assert_null(call.reply);
+        assert_false(call.unanswered);
+        assert_non_null(strstr(call.why, server.label));
+        assert_memory_equal(strstr(call.why, ": ") + 2, refusals[i].error + 1, 10);
+    }
+    assert_true(script_played(script));
+}
+
+static void a_login_that_is_refused_is_final_too(void **state)
+{
+    (void)state;
+
+    talk_as(&(struct relock_options){.user = "u", .password = "hidden"});
+    script_accept(script);
+    script_expect(script, "AUTH u hidden");
+    script_answer(script, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    script_expect(script, "CLIENT INFO");
+    script_expect_end(script);
+    assert_int_equal(run(), RELOCK_E_AUTH);
+    assert_non_null(strstr(call.why, "WRONGPASS"));
+    assert_null(strstr(call.why, "hidden"));
+    assert_false(call.unanswered);
+    assert_true(script_played(script));
+}
+
+static void a_server_that_wants_no_login_for_now_is_tried_again(void **state)
+{
+    (void)state;
+
+    talk_as(&(struct relock_options){.password = "hidden"});
+    script_accept(script);
+    script_expect(script, "AUTH hidden");
+    script_answer(script, "-ERR max number of clients reached\r\n");
+    script_close(script);
+    script_accept(script);
+    script_expect(script, "AUTH hidden");
+    script_expect(script, "CLIENT INFO");
+    script_answer(script, "+OK\r\n$-1\r\n");
+    script_expect_call();
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_false(call.unanswered);
+    assert_true(script_played(script));
+}
+
+/* ---- replicas ------------------------------------------------------------------------------- */
+
+static void want_replicas(void)
+{
+    call.min_replicas = 2;
+    call.replica_timeout_ms = 500;
+}
+
+static void replicas_are_asked_for_once_it_is_granted(void **state)
+{
+    static const struct {
+        const char *reply;
+        unsigned acked;
+    } replies[] = {{":2\r\n", 2}, {":1\r\n", 1}, {":0\r\n", 0}, {"-NOPERM no right\r\n", 0}};
+
+    (void)state;
+
+    script_welcome(script, 7);
+    for (size_t i = 0; i < 4; i++) {
+        ask_for_lock();
+        want_replicas();
+        script_expect_call();
+        script_answer(script, "$-1\r\n");
+        script_expect(script, "WAIT 2 500");
+        script_answer(script, replies[i].reply);
+        assert_int_equal(run(), RELOCK_OK);
+        assert_true(relock_reply_is_nil(call.reply));
+        assert_int_equal(call.acked_replicas, replies[i].acked);
+        relock_call_end(&call);
+    }
+    assert_true(script_played(script));
+}
+
+/* WAIT after a command that changed nothing: all replicas have what came before it. */
+static void replicas_are_not_asked_for_what_was_refused(void **state)
+{
+    static const char *const refusals[] = {"-NOSCRIPT No matching script.\r\n",
+                                           "-LOADING Redis is loading\r\n"};
+
+    (void)state;
+
+    script_welcome(script, 7);
+    for (size_t i = 0; i < 2; i++) {
+        ask_for_lock();
+        want_replicas();
+        script_expect_call();
+        script_answer(script, refusals[i]);
+        if (i == 0) {
+            script_expect(script, "SCRIPT LOAD *");
+            script_answer(script, "$2\r\nid\r\n");
+        }
+        script_expect_call();
+        script_answer(script, ":250\r\n");
+        assert_int_equal(run(), RELOCK_OK);
+        assert_int_equal(call.acked_replicas, 0);
+        relock_call_end(&call);
+    }
+    assert_true(script_played(script));
+}
+
+static void replicas_have_the_time_of_the_call(void **state)
+{
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    connect_first();
+    want_replicas();
+    call.replica_timeout_ms = 30;
+    script_expect_call();
+    script_answer(script, "$-1\r\n");
+    script_expect(script, "WAIT 2 30");
+    script_expect_end(script);
+    deadline_ms = in_ms(slow_ms(BRIEF_MS));
+    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    assert_null(call.reply);
+    assert_true(call.unanswered);
+    assert_true(script_played(script));
+}
+
+#define CALL_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CALL_TEST(a_call_is_an_evalsha_with_one_key),
+        CALL_TEST(loading_a_script_sends_all_of_it),
+        CALL_TEST(an_answer_goes_to_who_asked),
+        CALL_TEST(one_connection_serves_many_calls),
+        CALL_TEST(a_script_that_the_server_lacks_is_sent),
+        CALL_TEST(a_script_that_never_stays_is_not_sent_for_ever),
+        CALL_TEST(a_server_that_is_loading_is_asked_again),
+        CALL_TEST(a_replica_is_left_for_a_new_connection),
+        CALL_TEST(a_server_that_is_loading_all_the_time_has_refused),
+        CALL_TEST(a_refusal_is_final_and_says_why),
+        CALL_TEST(a_login_that_is_refused_is_final_too),
+        CALL_TEST(a_server_that_wants_no_login_for_now_is_tried_again),
+        CALL_TEST(replicas_are_asked_for_once_it_is_granted),
+        CALL_TEST(replicas_are_not_asked_for_what_was_refused),
+        CALL_TEST(replicas_have_the_time_of_the_call),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

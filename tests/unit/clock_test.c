@@ -1,0 +1,106 @@
+/* Points in time and what is left until them. */
+#include "base/clock.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define LAST (RELOCK_NEVER - 1) /* the last point in time that comes */
+
+static void time_does_not_go_back(void **state)
+{
+    uint64_t before_ms = relock_clock_now_ms();
+
+    (void)state;
+
+    assert_true(before_ms > 0);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t now_ms = relock_clock_now_ms();
+
+        assert_true(now_ms >= before_ms);
+        before_ms = now_ms;
+    }
+}
+
+static void a_deadline_is_so_much_later(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_clock_after(0, 0), 0);
+    assert_int_equal(relock_clock_after(100, 0), 100);
+    assert_int_equal(relock_clock_after(100, 5), 105);
+    assert_int_equal(relock_clock_after(0, LAST), LAST);
+    assert_int_equal(relock_clock_after(LAST, 0), LAST);
+}
+
+static void a_deadline_beyond_all_time_never_comes(void **state)
+{
+    (void)state;
+
+    assert_true(relock_clock_after(1, LAST) == RELOCK_NEVER);
+    assert_true(relock_clock_after(LAST, 1) == RELOCK_NEVER);
+    assert_true(relock_clock_after(LAST, LAST) == RELOCK_NEVER);
+    assert_true(relock_clock_after(0, RELOCK_NEVER) == RELOCK_NEVER);
+    assert_true(relock_clock_after(100, RELOCK_NEVER) == RELOCK_NEVER);
+    assert_true(relock_clock_after(RELOCK_NEVER, 0) == RELOCK_NEVER);
+}
+
+static void nothing_is_left_once_the_deadline_has_come(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_clock_left(100, 105), 5);
+    assert_int_equal(relock_clock_left(104, 105), 1);
+    assert_int_equal(relock_clock_left(105, 105), 0);
+    assert_int_equal(relock_clock_left(106, 105), 0);
+    assert_int_equal(relock_clock_left(LAST, 0), 0);
+    assert_true(relock_clock_left(0, LAST) == LAST);
+}
+
+static void for_ever_is_left_of_what_never_comes(void **state)
+{
+    (void)state;
+
+    assert_true(relock_clock_left(0, RELOCK_NEVER) == RELOCK_NEVER);
+    assert_true(relock_clock_left(LAST, RELOCK_NEVER) == RELOCK_NEVER);
+}
+
+static void poll_waits_for_all_that_is_left(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_clock_poll_ms(100, 105), 5);
+    assert_int_equal(relock_clock_poll_ms(104, 105), 1);
+    assert_int_equal(relock_clock_poll_ms(105, 105), 0);
+    assert_int_equal(relock_clock_poll_ms(106, 105), 0);
+}
+
+static void poll_waits_as_long_as_it_can_say(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_clock_poll_ms(0, INT_MAX - 1), INT_MAX - 1);
+    assert_int_equal(relock_clock_poll_ms(0, INT_MAX), INT_MAX);
+    assert_int_equal(relock_clock_poll_ms(0, (uint64_t)INT_MAX + 1), INT_MAX);
+    assert_int_equal(relock_clock_poll_ms(0, (uint64_t)UINT_MAX + 1), INT_MAX);
+    assert_int_equal(relock_clock_poll_ms(0, LAST), INT_MAX);
+    assert_true(relock_clock_poll_ms(100, RELOCK_NEVER) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_does_not_go_back),
+        cmocka_unit_test(a_deadline_is_so_much_later),
+        cmocka_unit_test(a_deadline_beyond_all_time_never_comes),
+        cmocka_unit_test(nothing_is_left_once_the_deadline_has_come),
+        cmocka_unit_test(for_ever_is_left_of_what_never_comes),
+        cmocka_unit_test(poll_waits_for_all_that_is_left),
+        cmocka_unit_test(poll_waits_as_long_as_it_can_say),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

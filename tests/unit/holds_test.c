@@ -1,0 +1,405 @@
+/* How a hold begins, changes hands and ends. */
+#include "lock/holds.h"
+
+#include "base/clock.h"
+#include "redis/origin.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wthread-safety" /* there is one thread, and no mutex needed */
+#endif
+
+#define LEASE_MS 30000  /* that of the watchdog */
+#define RENEWAL_MS 9000 /* so often */
+
+/* A client without connections and I/O thread: nothing of what follows asks or wakes one. */
+static struct relock_client client;
+static struct relock_site *site;
+static struct relock_waiter waiters[3]; /* of owners 1, 2, 3; they let the watchdog renew */
+static struct relock_hold *hold;        /* taken by the first; the test has a reference */
+static uint64_t sent_ms;
+
+static void on_lost(const struct relock_lost *what, void *arg)
+{
+    (void)what;
+    (void)arg;
+}
+
+static bool is_woken(int i)
+{
+    return relock_gate_wait(&waiters[i].gate, 0);
+}
+
+/* The first waiter has got the lock, the others queue. */
+static int begin(void **state)
+{
+    (void)state;
+    memset(&client, 0, sizeof(client));
+    relock_mutex_init(&client.mutex);
+    relock_cond_init(&client.changed);
+    client.guarded.in_turn = true; /* there is no I/O thread to be woken */
+    client.options.watchdog_timeout_ms = LEASE_MS;
+    client.options.handoff_ms = 1000;
+
+    site = relock_client_site(&client, "orders", strlen("orders"));
+    assert_non_null(site);
+    for (unsigned i = 0; i < 3; i++) {
+        waiters[i] = (struct relock_waiter){
+            .owner = i + 1, .renewed = true, .on_lost = on_lost, .arg = &waiters[i]};
+        relock_gate_init(&waiters[i].gate);
+        relock_site_join(site, &waiters[i]);
+    }
+    hold = relock_holds_new(&client, site, 1);
+    assert_non_null(hold);
+    hold->lease_ms = LEASE_MS;
+    sent_ms = relock_clock_now_ms();
+    relock_holds_begin(&client, relock_holds_ref(hold), &waiters[0], sent_ms);
+    return 0;
+}
+
+/* Whatever became of the hold, the test's reference is the last one of all. */
+static int end(void **state)
+{
+    unsigned refs = hold->refs;
+
+    (void)state;
+    relock_holds_unref(&client, hold);
+    relock_client_unref_site(&client, site);
+    for (int i = 0; i < 3; i++)
+        relock_gate_deinit(&waiters[i].gate);
+    relock_cond_deinit(&client.changed);
+    relock_mutex_deinit(&client.mutex);
+    return refs == 1 && !client.guarded.sites && !client.guarded.holds ? 0 : -1;
+}
+
+/* Lets go of it, as the last release does that Redis has confirmed. */
+static void finish(void)
+{
+    relock_holds_leave(&client, hold);
+    relock_site_vacate(site, false, sent_ms);
+    relock_holds_end(&client, hold);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------ */
+
+static void a_hold_is_what_its_waiter_asked_for(void **state)
+{
+    (void)state;
+
+    assert_int_equal(hold->state, RELOCK_HOLD_HELD);
+    assert_int_equal(hold->owner, 1);
+    assert_int_equal(hold->count, 1);
+    assert_true(hold->renewed);
+    assert_ptr_equal(hold->on_lost, on_lost);
+    assert_ptr_equal(hold->arg, &waiters[0]);
+    assert_true(hold->cap_ms == RELOCK_NEVER);
+    assert_ptr_equal(site->holder, hold);
+    assert_ptr_equal(site->queue, &waiters[1]);
+    assert_ptr_equal(relock_site_find(site, 1), hold);
+    assert_int_equal(client.guarded.stats.acquired, 1);
+    assert_int_equal(client.guarded.stats.holds, 1);
+    finish();
+    assert_int_equal(client.guarded.stats.holds, 0);
+}
+
+static void a_hold_is_certain_from_when_it_was_asked_for(void **state)
+{
+    (void)state;
+
+    assert_int_equal(hold->valid_until_ms, sent_ms + LEASE_MS - 302);
+    assert_int_equal(hold->renew_at_ms, sent_ms + RENEWAL_MS);
+    assert_true(hold->timer.set);
+    assert_int_equal(hold->timer.due_ms, hold->renew_at_ms);
+    finish();
+    assert_false(hold->timer.set);
+}
+
+static void each_hold_has_a_number_of_its_own(void **state)
+{
+    struct relock_hold *other = relock_holds_new(&client, site, 1);
+
+    (void)state;
+
+    assert_non_null(other);
+    assert_true(other->number != hold->number);
+    assert_int_equal(other->state, RELOCK_HOLD_ASKED);
+    relock_holds_end(&client, other);
+    finish();
+}
+
+static void a_lease_is_lengthened_and_never_shortened(void **state)
+{
+    uint64_t valid_until_ms = hold->valid_until_ms;
+
+    (void)state;
+
+    relock_holds_prolong(&client, hold, sent_ms, 1000);
+    assert_int_equal(hold->valid_until_ms, valid_until_ms);
+    relock_holds_prolong(&client, hold, sent_ms + 500, LEASE_MS);
+    assert_int_equal(hold->valid_until_ms, valid_until_ms + 500);
+    relock_holds_prolong(&client, hold, sent_ms, 60000);
+    assert_int_equal(hold->valid_until_ms, sent_ms + 60000 - 602);
+
+    hold->renewed = false;
+    relock_holds_prolong(&client, hold, sent_ms, 60000);
+    assert_int_equal(hold->timer.due_ms, hold->valid_until_ms);
+    finish();
+}
+
+static void what_was_asked_for_counts_granted_or_not(void **state)
+{
+    (void)state;
+
+    relock_holds_work(hold, 60000);
+    assert_true(hold->busy);
+    assert_int_equal(hold->lease_ms, 60000);
+    relock_holds_rest(&client, hold);
+    assert_false(hold->busy);
+    relock_holds_work(hold, 1000);
+    assert_int_equal(hold->lease_ms, 60000);
+    relock_holds_rest(&client, hold);
+    for (int i = 0; i < 2; i++)
+        relock_holds_unref(&client, hold); /* of the commands */
+    finish();
+}
+
+/* ---- passing on ----------------------------------------------------------------------------- */
+
+static void a_hold_is_passed_on_number_and_all(void **state)
+{
+    uint64_t number = hold->number;
+    uint64_t valid_until_ms = hold->valid_until_ms;
+
+    (void)state;
+
+    (void)is_woken(1);
+    hold->count = 0;
+    client.options.max_hold_ms = 5000;
+    assert_true(relock_holds_pass_on(&client, hold, site->taken_ms + 7));
+    assert_int_equal(hold->cap_ms, site->taken_ms + 5007);
+    assert_int_equal(waiters[1].end, RELOCK_WAITER_GRANTED);
+    assert_ptr_equal(waiters[1].hold, hold);
+    assert_true(is_woken(1));
+    assert_int_equal(hold->number, number);
+    assert_int_equal(hold->valid_until_ms, valid_until_ms);
+    assert_int_equal(hold->owner, 2);
+    assert_int_equal(hold->count, 1);
+    assert_ptr_equal(hold->arg, &waiters[1]);
+    assert_ptr_equal(site->holder, hold);
+    assert_ptr_equal(site->queue, &waiters[2]);
+    assert_null(relock_site_find(site, 1));
+    assert_ptr_equal(relock_site_find(site, 2), hold);
+    assert_int_equal(client.guarded.stats.passed_on, 1);
+    assert_int_equal(client.guarded.stats.holds, 1);
+    relock_holds_unref(&client, hold); /* the heir's */
+    finish();
+}
+
+static void who_has_stopped_waiting_is_passed_over(void **state)
+{
+    (void)state;
+
+    waiters[1].end = RELOCK_WAITER_UNREACHED;
+    assert_true(relock_holds_pass_on(&client, hold, sent_ms));
+    assert_ptr_equal(waiters[2].hold, hold);
+    assert_ptr_equal(site->queue, &waiters[1]);
+    relock_holds_unref(&client, hold);
+    finish();
+}
+
+static bool is_passed_on(uint64_t now_ms)
+{
+    bool passed_on = relock_holds_pass_on(&client, hold, now_ms);
+
+    if (!passed_on) {
+        assert_int_equal(hold->owner, 1);
+        assert_ptr_equal(site->holder, hold);
+        assert_int_equal(waiters[1].end, RELOCK_WAITER_WAITS);
+        assert_int_equal(client.guarded.stats.passed_on, 0);
+    }
+    return passed_on;
+}
+
+static void a_hold_that_may_not_be_passed_on_stays_as_it_is(void **state)
+{
+    uint64_t taken_ms = site->taken_ms;
+
+    (void)state;
+
+    /* The process has had it for long enough: others have their turn. */
+    assert_false(is_passed_on(taken_ms + client.options.handoff_ms));
+    /* It is not certain, or not for long enough. */
+    hold->state = RELOCK_HOLD_SUSPECT;
+    assert_false(is_passed_on(taken_ms));
+    hold->state = RELOCK_HOLD_HELD;
+    client.options.handoff_ms = RELOCK_NEVER;
+    assert_false(is_passed_on(hold->valid_until_ms - RENEWAL_MS + 1));
+    /* Nobody renews it, or not any more. */
+    hold->renewed = false;
+    assert_false(is_passed_on(taken_ms));
+    hold->renewed = true;
+    hold->cap_ms = taken_ms;
+    assert_false(is_passed_on(taken_ms));
+    hold->cap_ms = RELOCK_NEVER;
+    /* Something that was sent under its number may still run. */
+    hold->debt = relock_origin_new(7, "a", 1);
+    assert_false(is_passed_on(taken_ms));
+    hold->debt = relock_origin_unref(hold->debt);
+    /* It could last longer than one that the heir takes itself. */
+    hold->lease_ms = LEASE_MS + 1;
+    assert_false(is_passed_on(taken_ms));
+    hold->lease_ms = LEASE_MS;
+    /* Nothing new begins. */
+    client.guarded.shut_down = true;
+    assert_false(is_passed_on(taken_ms));
+    client.guarded.shut_down = false;
+    /* The one whose turn it is wants a lease of its own; it is not passed over for that. */
+    waiters[1].renewed = false;
+    assert_false(is_passed_on(taken_ms));
+    waiters[1].renewed = true;
+
+    assert_true(is_passed_on(hold->valid_until_ms - RENEWAL_MS));
+    relock_holds_unref(&client, hold);
+    /* Nobody waits. */
+    relock_site_leave(site, &waiters[2]);
+    assert_false(relock_holds_pass_on(&client, hold, taken_ms));
+    finish();
+}
+
+/* ---- ending --------------------------------------------------------------------------------- */
+
+static void a_hold_that_is_lost_is_news_and_is_told(void **state)
+{
+    (void)state;
+
+    (void)is_woken(1);
+    relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
+    assert_int_equal(hold->state, RELOCK_HOLD_LOST);
+    assert_int_equal(hold->lost_reason, RELOCK_LOST_GONE);
+    assert_false(hold->timer.set);
+    assert_null(site->holder);
+    assert_true(is_woken(1));
+    assert_true(relock_site_may_ask(site, &waiters[1]));
+    assert_ptr_equal(client.guarded.losses, hold);
+    assert_true(hold->to_be_told);
+    assert_int_equal(client.guarded.stats.lost, 1);
+    assert_int_equal(client.guarded.stats.holds, 0);
+    assert_ptr_equal(relock_site_find(site, 1), hold); /* its levels are still to be released */
+    relock_holds_end_lost(&client, hold, sent_ms);
+}
+
+static void who_loses_a_hold_leaves_the_next_holder_alone(void **state)
+{
+    struct relock_hold next = {.owner = 2};
+
+    (void)state;
+
+    site->holder = &next;
+    relock_holds_lose(&client, hold, RELOCK_LOST_EXPIRED, sent_ms);
+    assert_ptr_equal(site->holder, &next);
+    site->holder = NULL;
+    hold->lost_reason = RELOCK_LOST_TAKEN;
+    relock_holds_end_lost(&client, hold, sent_ms);
+}
+
+static void a_hold_is_lost_when_its_time_has_run_out_and_not_before(void **state)
+{
+    (void)state;
+
+    relock_holds_check_time(&client, hold, hold->valid_until_ms - 1);
+    assert_int_equal(hold->state, RELOCK_HOLD_HELD);
+    hold->cap_ms = hold->valid_until_ms;
+    relock_holds_check_time(&client, hold, hold->valid_until_ms);
+    assert_int_equal(hold->state, RELOCK_HOLD_LOST);
+    assert_int_equal(hold->lost_reason, RELOCK_LOST_CAPPED);
+    relock_holds_check_time(&client, hold, hold->valid_until_ms);
+    assert_int_equal(client.guarded.stats.lost, 1);
+    hold->lost_reason = RELOCK_LOST_GONE;
+    relock_holds_end_lost(&client, hold, sent_ms);
+}
+
+static void a_loss_whose_levels_are_released_is_not_told_any_more(void **state)
+{
+    (void)state;
+
+    relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
+    relock_holds_end_lost(&client, hold, sent_ms);
+    assert_null(client.guarded.losses);
+    assert_int_equal(hold->state, RELOCK_HOLD_ENDED);
+    assert_null(relock_site_find(site, 1));
+}
+
+/* Gone or taken is what Redis said; the other losses are our own opinion. */
+static void a_loss_that_redis_may_not_know_of_is_settled(void **state)
+{
+    (void)state;
+
+    relock_holds_lose(&client, hold, RELOCK_LOST_EXPIRED, sent_ms);
+    hold->count = 2;
+    relock_holds_end_lost(&client, hold, sent_ms + 7);
+    assert_int_equal(hold->state, RELOCK_HOLD_SETTLING);
+    assert_int_equal(hold->count, 0);
+    assert_int_equal(client.guarded.n_settling, 1);
+    assert_int_equal(hold->timer.due_ms, sent_ms + 7);
+    assert_int_equal(hold->valid_until_ms, sent_ms + 7 + LEASE_MS);
+    relock_holds_end(&client, hold);
+    assert_false(hold->timer.set);
+}
+
+static void a_hold_that_leaves_is_renewed_no_more_and_stays_in_the_way(void **state)
+{
+    (void)state;
+
+    relock_holds_leave(&client, hold);
+    assert_int_equal(hold->state, RELOCK_HOLD_LEAVING);
+    assert_false(hold->timer.set);
+    assert_ptr_equal(site->holder, hold); /* until Redis has been told */
+    assert_null(relock_site_find(site, 1));
+    assert_int_equal(client.guarded.stats.holds, 0);
+    relock_site_vacate(site, false, sent_ms);
+    relock_holds_end(&client, hold);
+}
+
+static void what_settles_waits_for_the_command_under_way(void **state)
+{
+    (void)state;
+
+    hold->busy = true;
+    relock_holds_lose(&client, hold, RELOCK_LOST_EXPIRED, sent_ms);
+    relock_holds_end_lost(&client, hold, relock_clock_after(sent_ms, 100));
+    relock_holds_rest(&client, hold);
+    assert_false(hold->busy);
+    assert_int_equal(hold->timer.due_ms, 0); /* now it can go on */
+    relock_holds_end(&client, hold);
+}
+
+#define HOLDS_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HOLDS_TEST(a_hold_is_what_its_waiter_asked_for),
+        HOLDS_TEST(a_hold_is_certain_from_when_it_was_asked_for),
+        HOLDS_TEST(each_hold_has_a_number_of_its_own),
+        HOLDS_TEST(a_lease_is_lengthened_and_never_shortened),
+        HOLDS_TEST(what_was_asked_for_counts_granted_or_not),
+        HOLDS_TEST(a_hold_is_passed_on_number_and_all),
+        HOLDS_TEST(who_has_stopped_waiting_is_passed_over),
+        HOLDS_TEST(a_hold_that_may_not_be_passed_on_stays_as_it_is),
+        HOLDS_TEST(a_hold_that_is_lost_is_news_and_is_told),
+        HOLDS_TEST(who_loses_a_hold_leaves_the_next_holder_alone),
+        HOLDS_TEST(a_hold_is_lost_when_its_time_has_run_out_and_not_before),
+        HOLDS_TEST(a_loss_whose_levels_are_released_is_not_told_any_more),
+        HOLDS_TEST(a_loss_that_redis_may_not_know_of_is_settled),
+        HOLDS_TEST(a_hold_that_leaves_is_renewed_no_more_and_stays_in_the_way),
+        HOLDS_TEST(what_settles_waits_for_the_command_under_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* What a lock and its holds are called in Redis. */
+#include "lock/keys.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define ID "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10"
+#define LAST_SERIAL (RELOCK_SERIALS - 2) /* before they begin anew */
+
+static void a_name_has_one_to_4096_bytes(void **state)
+{
+    char name[RELOCK_NAME_MAX + 2];
+    size_t len;
+
+    (void)state;
+
+    memset(name, 'x', sizeof(name));
+    name[RELOCK_NAME_MAX + 1] = '\0';
+    assert_false(relock_keys_name(name, &len));
+    name[RELOCK_NAME_MAX] = '\0';
+    assert_true(relock_keys_name(name, &len));
+    assert_int_equal(len, 4096);
+    assert_true(relock_keys_name("x", &len));
+    assert_int_equal(len, 1);
+    assert_true(relock_keys_name(" \n\xff", &len));
+    assert_int_equal(len, 3);
+    assert_false(relock_keys_name("", &len));
+    assert_false(relock_keys_name(NULL, &len));
+}
+
+static void a_name_that_does_not_end_is_read_only_so_far(void **state)
+{
+    /* A byte beyond would be found by AddressSanitizer and valgrind. */
+    char *name = malloc(RELOCK_NAME_MAX + 1);
+    size_t len;
+
+    (void)state;
+
+    assert_non_null(name);
+    memset(name, 'x', RELOCK_NAME_MAX + 1);
+    assert_false(relock_keys_name(name, &len));
+    free(name);
+}
+
+static void a_field_is_the_client_and_the_number_of_the_hold(void **state)
+{
+    char field[RELOCK_FIELD_MAX];
+
+    (void)state;
+
+    assert_int_equal(relock_keys_field(field, ID, 7000000012), 36 + 1 + 10);
+    assert_string_equal(field, ID ":7000000012");
+    assert_int_equal(relock_keys_field(field, ID, UINT64_MAX), 36 + 1 + 20);
+    assert_string_equal(field, ID ":18446744073709551615");
+}
+
+static void a_channel_has_the_name_in_braces_unless_it_has_some_itself(void **state)
+{
+    static const struct {
+        const char *name, *channel;
+    } cases[] = {
+        {"orders:42", "redisson_lock__channel:{orders:42}"},
+        {"{orders}:42", "redisson_lock__channel:{orders}:42"},
+        {"orders{42", "redisson_lock__channel:orders{42"},
+        {"orders}42", "redisson_lock__channel:{orders}42}"},
+        {"{", "redisson_lock__channel:{"},
+        {"%s %d", "redisson_lock__channel:{%s %d}"},
+        {"\xc3\xa9\n", "redisson_lock__channel:{\xc3\xa9\n}"},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char channel[RELOCK_CHANNEL_MAX];
+        size_t len = relock_keys_channel(channel, cases[i].name, strlen(cases[i].name));
+
+        assert_string_equal(channel, cases[i].channel);
+        assert_int_equal(len, strlen(cases[i].channel));
+    }
+}
+
+static void the_channel_of_the_longest_name_is_whole(void **state)
+{
+    char name[RELOCK_NAME_MAX + 1];
+    char *channel = malloc(RELOCK_CHANNEL_MAX);
+    const size_t before = strlen("redisson_lock__channel:{");
+
+    (void)state;
+
+    assert_non_null(channel);
+    memset(name, 'x', sizeof(name));
+    assert_int_equal(relock_keys_channel(channel, name, RELOCK_NAME_MAX),
+                     before + RELOCK_NAME_MAX + 1);
+    assert_int_equal(strlen(channel), before + RELOCK_NAME_MAX + 1);
+    assert_int_equal(channel[before + RELOCK_NAME_MAX], '}');
+    free(channel);
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+static void a_number_shows_its_owner_and_its_serial(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_keys_number(7, 11), 7000000012);
+    assert_int_equal(relock_keys_number(1, 0), 1000000001);
+    assert_int_equal(relock_keys_number(RELOCK_SERIALS, 0), RELOCK_SERIALS * RELOCK_SERIALS + 1);
+}
+
+static void serials_begin_anew_before_they_reach_the_owner(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL), 7999999999);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL + 1), 7000000001);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL + 2), 7000000002);
+}
+
+static void each_number_is_one_that_redisson_can_read(void **state)
+{
+    static const uint64_t owners[] = {
+        0,
+        1,
+        RELOCK_SERIALS - 1,
+        RELOCK_SERIALS,
+        RELOCK_OWNERS - 1,
+        RELOCK_OWNERS,
+        RELOCK_OWNERS + 1,
+        (uint64_t)INT64_MAX,
+        UINT64_MAX,
+    };
+    static const uint64_t serials[] = {0, 1, LAST_SERIAL, LAST_SERIAL + 1, UINT64_MAX};
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(owners); i++)
+        for (size_t at = 0; at < COUNT(serials); at++) {
+            uint64_t number = relock_keys_number(owners[i], serials[at]);
+
+            assert_true(number > 0);
+            assert_true(number < (uint64_t)INT64_MAX);
+            assert_true(number / RELOCK_SERIALS == owners[i] % RELOCK_OWNERS);
+            assert_true(number % RELOCK_SERIALS != 0);
+        }
+}
+
+static void holds_of_different_serials_have_different_numbers(void **state)
+{
+    static const uint64_t owners[] = {1, 2, RELOCK_SERIALS, RELOCK_OWNERS + 1, UINT64_MAX};
+    uint64_t numbers[COUNT(owners)];
+
+    (void)state;
+
+    for (uint64_t first = 0; first < 3 * RELOCK_SERIALS; first += RELOCK_SERIALS / 7)
+        for (size_t i = 0; i < COUNT(owners); i++) {
+            numbers[i] = relock_keys_number(owners[i], first + i);
+            for (size_t before = 0; before < i; before++)
+                assert_true(numbers[before] != numbers[i]);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_has_one_to_4096_bytes),
+        cmocka_unit_test(a_name_that_does_not_end_is_read_only_so_far),
+        cmocka_unit_test(a_field_is_the_client_and_the_number_of_the_hold),
+        cmocka_unit_test(a_channel_has_the_name_in_braces_unless_it_has_some_itself),
+        cmocka_unit_test(the_channel_of_the_longest_name_is_whole),
+        cmocka_unit_test(a_number_shows_its_owner_and_its_serial),
+        cmocka_unit_test(serials_begin_anew_before_they_reach_the_owner),
+        cmocka_unit_test(each_number_is_one_that_redisson_can_read),
+        cmocka_unit_test(holds_of_different_serials_have_different_numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

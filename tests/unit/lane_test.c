@@ -1,0 +1,377 @@
+/* Command connections, driven by the thread that needs them. */
+#include "talk.h"
+
+#include "base/clock.h"
+#include "redis/reply.h"
+#include "support/actor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct relock_lane *lane; /* taken */
+
+/* Takes a lane and connects it; the server calls it 7. */
+static void connect_lane(void)
+{
+    script_welcome(script, 7);
+    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+}
+
+static int ping(void)
+{
+    relock_command_begin(&lane->wire.out, 1);
+    relock_command_word(&lane->wire.out, "PING");
+    return relock_lane_send(lane, soon());
+}
+
+static int receives(const char *text)
+{
+    struct redisReply *reply = NULL;
+    int r = relock_lane_receive(lane, soon(), &reply);
+
+    if (r == RELOCK_OK) {
+        assert_true(relock_reply_is(reply, text));
+        relock_reply_free(reply);
+    }
+    return r;
+}
+
+/* ---- connecting ----------------------------------------------------------------------------- */
+
+static void a_lane_connects_when_it_is_needed_and_once(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
+    assert_int_equal(lane->wire.fd, -1);
+    relock_lanes_give(lanes, lane);
+
+    connect_lane();
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+    assert_true(script_played(script));
+    assert_int_equal(relock_lanes_reconnects(lanes), 0);
+}
+
+static void a_lane_logs_in_as_the_options_say(void **state)
+{
+    struct relock_options options = {.user = "u", .password = "hidden", .client_name = "shop"};
+    char url[128];
+
+    (void)state;
+
+    snprintf(url, sizeof(url), "%s?db=3", script_server_url(script));
+    options.url = url;
+    talk_as(&options);
+    script_accept(script);
+    script_expect(script, "AUTH u hidden");
+    script_expect(script, "CLIENT SETNAME shop:id");
+    script_expect(script, "SELECT 3");
+    script_expect(script, "CLIENT INFO"); /* all in one piece: nothing was answered yet */
+    script_answer(script, "+OK\r\n+OK\r\n+OK\r\n-ERR unknown subcommand\r\n");
+    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+    assert_null(lane->origin);
+    assert_true(script_played(script));
+}
+
+static void a_lane_knows_what_the_server_calls_it_while_connected(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    assert_non_null(lane->origin);
+    relock_lane_close(lane);
+    assert_null(lane->origin);
+    script_expect_end(script);
+    assert_true(script_played(script));
+}
+
+static void a_login_that_is_refused_closes_the_lane(void **state)
+{
+    (void)state;
+
+    talk_as(&(struct relock_options){.password = "hidden"});
+    script_accept(script);
+    script_expect(script, "AUTH hidden");
+    script_expect(script, "CLIENT INFO");
+    script_answer(script, "-WRONGPASS no\r\n-NOAUTH no\r\n");
+    script_expect_end(script);
+    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_E_AUTH);
+    assert_true(script_played(script));
+    assert_int_equal(lane->wire.fd, -1);
+    assert_non_null(strstr(lane->wire.why, "WRONGPASS no"));
+    assert_non_null(strstr(lane->wire.why, server.label));
+    assert_null(strstr(lane->wire.why, "hidden"));
+}
+
+static void a_server_that_accepts_and_is_silent_is_given_up_in_time(void **state)
+{
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    talk_as(&(struct relock_options){.connect_timeout_ms = 100});
+    script_accept(script);
+    script_expect(script, "CLIENT INFO");
+    script_expect_end(script);
+    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
+    deadline_ms = in_ms(100);
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    assert_true(script_played(script));
+}
+
+static void where_nobody_listens_is_no_connection(void **state)
+{
+    (void)state;
+
+    talk_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
+    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_E_CONN);
+    assert_non_null(strstr(lane->wire.why, "unix:///nonexistent/socket: "));
+    assert_false(lane->touched);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+static void a_reply_may_come_byte_by_byte(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    script_expect(script, "PING");
+    script_answer_bytewise(script, "$7\r\nhel\r\nlo\r\n");
+    script_answer(script, "+next\r\n");
+    assert_int_equal(ping(), RELOCK_OK);
+    assert_int_equal(receives("hel\r\nlo"), RELOCK_OK);
+    assert_int_equal(receives("next"), RELOCK_OK);
+    assert_true(script_played(script));
+}
+
+static void a_connection_closed_in_the_middle_of_a_reply_is_a_failure(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    script_expect(script, "PING");
+    script_answer(script, "$5\r\nhel");
+    script_close(script);
+    assert_int_equal(ping(), RELOCK_OK);
+    assert_int_equal(receives("hello"), RELOCK_E_CONN);
+    assert_true(lane->touched);
+    assert_int_equal(lane->wire.fd, -1);
+    assert_non_null(strstr(lane->wire.why, server.label));
+    assert_true(script_played(script));
+}
+
+static void no_answer_is_a_failure_at_the_deadline_and_not_before(void **state)
+{
+    static const char *const halves[] = {"", "$5\r\nhel"};
+
+    (void)state;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct redisReply *reply;
+        uint64_t deadline_ms;
+
+        connect_lane();
+        script_expect(script, "PING");
+        script_answer(script, halves[i]);
+        script_expect_end(script);
+        assert_int_equal(ping(), RELOCK_OK);
+        deadline_ms = in_ms(30);
+        assert_int_equal(relock_lane_receive(lane, deadline_ms, &reply), RELOCK_E_CONN);
+        assert_true(has_just_passed(deadline_ms));
+        assert_true(script_played(script)); /* the lane has closed the connection */
+        relock_lanes_give(lanes, lane);
+    }
+}
+
+static void a_late_answer_is_not_taken_for_the_next_one(void **state)
+{
+    struct redisReply *reply;
+
+    (void)state;
+
+    connect_lane();
+    script_expect(script, "PING");
+    assert_int_equal(ping(), RELOCK_OK);
+    assert_int_equal(relock_lane_receive(lane, in_ms(5), &reply), RELOCK_E_CONN);
+    script_answer(script, "+late\r\n");
+
+    script_welcome(script, 8);
+    script_expect(script, "PING");
+    script_answer(script, "+PONG\r\n");
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+    assert_int_equal(relock_lanes_reconnects(lanes), 1);
+    assert_int_equal(ping(), RELOCK_OK);
+    assert_int_equal(receives("PONG"), RELOCK_OK);
+    assert_true(script_played(script));
+}
+
+/* ---- what was sent -------------------------------------------------------------------------- */
+
+static void after_the_deadline_nothing_is_sent(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    script_expect_end(script);
+    relock_command_begin(&lane->wire.out, 1);
+    relock_command_word(&lane->wire.out, "PING");
+    assert_int_equal(relock_lane_send(lane, relock_clock_now_ms()), RELOCK_E_CONN);
+    assert_false(lane->touched);
+    assert_true(script_played(script));
+}
+
+static void a_command_that_went_out_in_part_has_been_sent(void **state)
+{
+    static char large[8 << 20];
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    connect_lane();
+    assert_true(script_played(script)); /* and it reads no more */
+    relock_command_arg(&lane->wire.out, large, sizeof(large));
+    deadline_ms = in_ms(30);
+    assert_int_equal(relock_lane_send(lane, deadline_ms), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    assert_true(lane->touched);
+    assert_int_equal(lane->wire.fd, -1);
+}
+
+/* ---- idle lanes ----------------------------------------------------------------------------- */
+
+static void the_end_of_an_idle_connection_is_noticed_before_it_is_used(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    script_close(script);
+    assert_true(script_played(script));
+    relock_lanes_give(lanes, lane);
+    lane->used_ms = 0; /* long ago */
+
+    connect_lane();
+    assert_int_equal(relock_lanes_reconnects(lanes), 1);
+    script_expect(script, "PING");
+    script_answer(script, "+PONG\r\n");
+    assert_int_equal(ping(), RELOCK_OK);
+    assert_int_equal(receives("PONG"), RELOCK_OK);
+    assert_true(script_played(script));
+}
+
+static void an_idle_connection_that_says_something_unasked_is_not_trusted(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    script_answer(script, "+late\r\n");
+    assert_true(script_played(script));
+    lane->used_ms = 0;
+
+    script_welcome(script, 8);
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+    script_turn_to(script, 0);
+    script_expect_end(script);
+    assert_true(script_played(script));
+}
+
+static void an_idle_connection_that_is_quiet_is_kept(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    lane->used_ms = 0;
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+    assert_int_equal(relock_lanes_reconnects(lanes), 0);
+    assert_true(script_played(script));
+}
+
+/* ---- taking and giving ---------------------------------------------------------------------- */
+
+static void the_lane_given_last_is_taken_first(void **state)
+{
+    struct relock_lane *first, *second;
+
+    (void)state;
+
+    assert_int_equal(relock_lanes_take(lanes, 0, &first), RELOCK_OK);
+    assert_int_equal(relock_lanes_take(lanes, 0, &second), RELOCK_OK);
+    assert_ptr_not_equal(first, second);
+    relock_lanes_give(lanes, second);
+    relock_lanes_give(lanes, first);
+    assert_int_equal(relock_lanes_take(lanes, 0, &lane), RELOCK_OK);
+    assert_ptr_equal(lane, first);
+}
+
+static void when_all_are_busy_a_lane_is_waited_for_until_the_deadline(void **state)
+{
+    struct relock_lane *others[2];
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
+    deadline_ms = in_ms(30);
+    assert_int_equal(relock_lanes_take(lanes, deadline_ms, &lane), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+}
+
+static int take_and_give(void *arg)
+{
+    struct relock_lane *mine;
+    int r = relock_lanes_take(lanes, RELOCK_NEVER, &mine);
+
+    (void)arg;
+    if (r == RELOCK_OK)
+        relock_lanes_give(lanes, mine);
+    return r;
+}
+
+static void a_lane_given_back_goes_to_who_waits(void **state)
+{
+    struct actor *actors[] = {actor_start(), actor_start(), actor_start()};
+    struct relock_lane *others[2];
+
+    (void)state;
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
+    for (int i = 0; i < 3; i++)
+        actor_begin(actors[i], take_and_give, NULL);
+    relock_lanes_give(lanes, others[0]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(actor_result(actors[i]), RELOCK_OK);
+    actor_end_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TALK_TEST(a_lane_connects_when_it_is_needed_and_once),
+        TALK_TEST(a_lane_logs_in_as_the_options_say),
+        TALK_TEST(a_lane_knows_what_the_server_calls_it_while_connected),
+        TALK_TEST(a_login_that_is_refused_closes_the_lane),
+        TALK_TEST(a_server_that_accepts_and_is_silent_is_given_up_in_time),
+        TALK_TEST(where_nobody_listens_is_no_connection),
+        TALK_TEST(a_reply_may_come_byte_by_byte),
+        TALK_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
+        TALK_TEST(no_answer_is_a_failure_at_the_deadline_and_not_before),
+        TALK_TEST(a_late_answer_is_not_taken_for_the_next_one),
+        TALK_TEST(after_the_deadline_nothing_is_sent),
+        TALK_TEST(a_command_that_went_out_in_part_has_been_sent),
+        TALK_TEST(the_end_of_an_idle_connection_is_noticed_before_it_is_used),
+        TALK_TEST(an_idle_connection_that_says_something_unasked_is_not_trusted),
+        TALK_TEST(an_idle_connection_that_is_quiet_is_kept),
+        TALK_TEST(the_lane_given_last_is_taken_first),
+        TALK_TEST(when_all_are_busy_a_lane_is_waited_for_until_the_deadline),
+        TALK_TEST(a_lane_given_back_goes_to_who_waits),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

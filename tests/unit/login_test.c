@@ -1,0 +1,305 @@
+/* The first words on a connection, and what the server says to them. */
+#include "redis/login.h"
+
+#include "base/status.h"
+#include "redis/command.h"
+#include "redis/origin.h"
+#include "redis/reply.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define INFO "id=7 addr=127.0.0.1:40312 laddr=127.0.0.1:6379 fd=8 name= db=0\n"
+
+static char user[] = "u", password[] = "hidden", name[] = "shop:id", label[] = "h:6379";
+
+/* Server with all that a login can have; each test takes away what it does not want. */
+static struct relock_server server;
+static struct relock_login login;
+
+static int begin(void **state)
+{
+    (void)state;
+    server = (struct relock_server){
+        .url = {.user = user, .password = password, .db = 3},
+        .name = name,
+        .label = label,
+    };
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    relock_login_end(&login);
+    return 0;
+}
+
+static void begins_with(const char *bytes)
+{
+    struct relock_buffer buffer = {0};
+
+    relock_login_begin(&login, &server, &buffer);
+    assert_int_equal(buffer.len, strlen(bytes));
+    assert_memory_equal(buffer.data, bytes, buffer.len);
+    relock_buffer_deinit(&buffer);
+}
+
+static void begins(void)
+{
+    struct relock_buffer buffer = {0};
+
+    relock_login_begin(&login, &server, &buffer);
+    relock_buffer_deinit(&buffer);
+}
+
+/* Takes a reply, as it would have come over the wire. */
+static int take(const char *bytes)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    int r;
+
+    assert_non_null(reader);
+    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    r = relock_login_take(&login, reply);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    return r;
+}
+
+static int take_info(const char *info)
+{
+    char bytes[256];
+
+    snprintf(bytes, sizeof(bytes), "$%zu\r\n%s\r\n", strlen(info), info);
+    return take(bytes);
+}
+
+/* ---- what is said --------------------------------------------------------------------------- */
+
+#define ASKS_INFO "*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n"
+
+static void all_that_is_wanted_is_said_in_one_piece(void **state)
+{
+    (void)state;
+
+    begins_with("*3\r\n$4\r\nAUTH\r\n$1\r\nu\r\n$6\r\nhidden\r\n"
+                "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nshop:id\r\n"
+                "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n" ASKS_INFO);
+}
+
+static void what_is_not_wanted_is_not_said(void **state)
+{
+    (void)state;
+
+    server.url.user = NULL;
+    server.name = NULL;
+    server.url.db = 0;
+    begins_with("*2\r\n$4\r\nAUTH\r\n$6\r\nhidden\r\n" ASKS_INFO);
+    server.url.password = NULL;
+    begins_with(ASKS_INFO);
+    server.name = name;
+    begins_with("*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nshop:id\r\n" ASKS_INFO);
+}
+
+/* ---- what is answered ----------------------------------------------------------------------- */
+
+static void a_login_is_over_with_its_last_reply(void **state)
+{
+    (void)state;
+
+    begins();
+    assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take_info(INFO), RELOCK_OK);
+    assert_non_null(login.origin);
+
+    relock_login_end(&login);
+    server.url.password = NULL;
+    server.name = NULL;
+    server.url.db = 0;
+    begins();
+    assert_int_equal(take_info(INFO), RELOCK_OK);
+    assert_non_null(login.origin);
+}
+
+static void the_origin_is_what_the_server_calls_the_connection(void **state)
+{
+    static const char bytes[] = "*6\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n7\r\n"
+                                "$4\r\nADDR\r\n$15\r\n127.0.0.1:40312\r\n";
+    struct relock_buffer buffer = {0};
+
+    (void)state;
+
+    server = (struct relock_server){.label = label};
+    begins();
+    assert_int_equal(take_info(INFO), RELOCK_OK);
+    relock_origin_kill(login.origin, &buffer);
+    assert_int_equal(buffer.len, strlen(bytes));
+    assert_memory_equal(buffer.data, bytes, buffer.len);
+    relock_buffer_deinit(&buffer);
+}
+
+static void an_address_may_end_the_info(void **state)
+{
+    static const char kills[] = "$10\r\n[::1]:4031\r\n";
+    struct relock_buffer buffer = {0};
+
+    (void)state;
+
+    server = (struct relock_server){.label = label};
+    begins();
+    assert_int_equal(take_info("id=18446744073709551615 addr=[::1]:4031\n"), RELOCK_OK);
+    relock_origin_kill(login.origin, &buffer);
+    assert_true(buffer.len > strlen(kills));
+    assert_memory_equal(buffer.data + buffer.len - strlen(kills), kills, strlen(kills));
+    relock_buffer_deinit(&buffer);
+}
+
+static void a_server_that_does_not_say_who_we_are_is_as_good(void **state)
+{
+    static const char *const replies[] = {
+        "-ERR Unknown subcommand or wrong number of arguments for 'INFO'\r\n",
+        "-NOPERM this user has no permissions to run the 'client|info' command\r\n",
+        "$4\r\nid=7\r\n",
+        "$9\r\nname= a=b\r\n",
+        ":7\r\n",
+        "$-1\r\n",
+        "$0\r\n\r\n",
+    };
+
+    (void)state;
+
+    server = (struct relock_server){.label = label};
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        begins();
+        assert_int_equal(take(replies[i]), RELOCK_OK);
+        assert_null(login.origin);
+    }
+}
+
+static void a_connection_without_its_name_is_as_good(void **state)
+{
+    (void)state;
+
+    begins();
+    assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("-NOPERM no permissions to run 'client|setname'\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take_info(INFO), RELOCK_OK);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+static const struct refusal {
+    int n_ok; /* replies before it */
+    const char *error;
+    int result;
+} refusals[] = {
+    {0, "WRONGPASS invalid username-password pair or user is disabled.", RELOCK_E_AUTH},
+    {0, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {1, "ERR Client names cannot contain spaces", RELOCK_E_SERVER},
+    {1, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {1, "NOAUTH Authentication required.", RELOCK_E_AUTH},
+    {1, "ERR max number of clients reached", RELOCK_E_CONN},
+    {2, "ERR DB index is out of range", RELOCK_E_SERVER},
+    {2, "NOPERM this user has no permissions to run the 'select' command", RELOCK_E_AUTH},
+    {2, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {2, "MASTERDOWN Link with MASTER is down", RELOCK_E_CONN},
+    {3, "NOAUTH Authentication required.", RELOCK_E_AUTH},
+    {3, "ERR max number of clients reached", RELOCK_E_CONN},
+};
+
+/* Of what is said to AUTH only the code: a server that does not know it repeats the password. */
+static const char *says(const struct refusal *refusal)
+{
+    return refusal->n_ok == 0 && strncmp(refusal->error, "ERR", 3) == 0 ? "AUTH: ERR"
+                                                                        : refusal->error;
+}
+
+static void a_refusal_ends_the_login_and_says_why(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        char bytes[128];
+
+        begins();
+        for (int n = 0; n < refusals[i].n_ok; n++)
+            assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+        snprintf(bytes, sizeof(bytes), "-%s\r\n", refusals[i].error);
+        assert_int_equal(take(bytes), refusals[i].result);
+        assert_non_null(strstr(login.why, says(&refusals[i])));
+        assert_non_null(strstr(login.why, label));
+        assert_null(strstr(login.why, "hidden"));
+        assert_null(login.origin);
+    }
+}
+
+static void a_server_that_repeats_the_password_is_not_quoted(void **state)
+{
+    static const struct {
+        const char *reply;
+        int result;
+    } replies[] = {
+        {"-ERR unknown command 'AUTH', with args beginning with: 'u' 'hidden'\r\n", RELOCK_E_AUTH},
+        {"-ERR invalid password\r\n", RELOCK_E_AUTH},
+        {"-ERR max number of clients reached\r\n", RELOCK_E_CONN},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        begins();
+        assert_int_equal(take(replies[i].reply), replies[i].result);
+        assert_string_equal(login.why, "h:6379: AUTH: ERR");
+    }
+}
+
+static void a_long_refusal_is_cut(void **state)
+{
+    char bytes[4096];
+
+    (void)state;
+
+    memset(bytes, 'x', sizeof(bytes));
+    bytes[0] = '-';
+    memcpy(bytes + sizeof(bytes) - 3, "\r\n", 3);
+    begins();
+    assert_int_equal(take(bytes), RELOCK_E_AUTH);
+    assert_true(strlen(login.why) < RELOCK_WHY_MAX);
+    assert_memory_equal(login.why, "h:6379: AUTH: xxx", 17);
+}
+
+#define LOGIN_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LOGIN_TEST(all_that_is_wanted_is_said_in_one_piece),
+        LOGIN_TEST(what_is_not_wanted_is_not_said),
+        LOGIN_TEST(a_login_is_over_with_its_last_reply),
+        LOGIN_TEST(the_origin_is_what_the_server_calls_the_connection),
+        LOGIN_TEST(an_address_may_end_the_info),
+        LOGIN_TEST(a_server_that_does_not_say_who_we_are_is_as_good),
+        LOGIN_TEST(a_connection_without_its_name_is_as_good),
+        LOGIN_TEST(a_refusal_ends_the_login_and_says_why),
+        LOGIN_TEST(a_server_that_repeats_the_password_is_not_quoted),
+        LOGIN_TEST(a_long_refusal_is_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

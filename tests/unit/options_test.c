@@ -1,0 +1,239 @@
+/* Defaults, and what cannot be. */
+#include "lock/options.h"
+
+#include "support/log.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define TEN_YEARS RELOCK_TEN_YEARS_MS
+
+static struct log *lines;
+static struct relock_log sink;
+
+static int make_log(void **state)
+{
+    (void)state;
+    lines = log_new();
+    sink = (struct relock_log){.level = RELOCK_LOG_INFO, .sink = log_write, .arg = lines};
+    return 0;
+}
+
+static int drop_log(void **state)
+{
+    (void)state;
+    lines = log_free(lines);
+    return 0;
+}
+
+static void assert_are_defaults(const struct relock_options *options)
+{
+    assert_string_equal(options->url, "redis://127.0.0.1:6379");
+    assert_null(options->user);
+    assert_null(options->password);
+    assert_null(options->client_name);
+    assert_int_equal(options->watchdog_timeout_ms, 30000);
+    assert_int_equal(options->connect_timeout_ms, 1000);
+    assert_int_equal(options->command_timeout_ms, 3000);
+    assert_int_equal(options->recheck_ms, 5000);
+    assert_int_equal(options->handoff_ms, 10);
+    assert_int_equal(options->replica_timeout_ms, 1000);
+    assert_int_equal(options->max_hold_ms, 0);
+    assert_int_equal(options->connections, 4);
+    assert_int_equal(options->min_replicas, 0);
+    assert_int_equal(options->flags, 0);
+    assert_int_equal(options->log_level, RELOCK_LOG_INFO);
+    assert_null(options->on_lost);
+    assert_null(options->on_log);
+}
+
+static void zero_and_null_mean_the_defaults(void **state)
+{
+    static const struct relock_options zero;
+    struct relock_options options;
+
+    (void)state;
+
+    assert_int_equal(relock_options_read(&options, NULL, &sink), RELOCK_OK);
+    assert_are_defaults(&options);
+    assert_int_equal(relock_options_read(&options, &zero, &sink), RELOCK_OK);
+    assert_are_defaults(&options);
+    assert_int_equal(log_count(lines, ""), 0);
+}
+
+static void on_lost(const struct relock_lost *what, void *arg)
+{
+    (void)what;
+    (void)arg;
+}
+
+static void what_is_given_stays_as_it_is(void **state)
+{
+    struct relock_options given = {
+        .url = "unix:///s",
+        .user = "u",
+        .password = "pw",
+        .client_name = "shop",
+        .watchdog_timeout_ms = 30,
+        .connect_timeout_ms = 1,
+        .command_timeout_ms = 2,
+        .recheck_ms = 3,
+        .handoff_ms = 4,
+        .replica_timeout_ms = 5,
+        .max_hold_ms = TEN_YEARS,
+        .connections = 1024,
+        .min_replicas = 7,
+        .flags = RELOCK_LAZY,
+        .log_level = RELOCK_LOG_DEBUG,
+        .on_lost = on_lost,
+        .on_log = log_write,
+        .arg = &given,
+    };
+    struct relock_options options;
+
+    (void)state;
+
+    assert_int_equal(relock_options_read(&options, &given, &sink), RELOCK_OK);
+    assert_memory_equal(&options, &given, sizeof(options));
+}
+
+/* Each differs from what may be in one thing, which the log names. */
+static const struct {
+    struct relock_options options;
+    const char *named;
+    int result;
+} refused[] = {
+    {{.reserved = {1}}, "reserved", RELOCK_E_INVALID},
+    {{.reserved = {0, 0, 0, 0, 0, 0, 0, 1}}, "reserved", RELOCK_E_INVALID},
+    {{.flags = RELOCK_LAZY << 1}, "flags", RELOCK_E_INVALID},
+    {{.flags = UINT_MAX}, "flags", RELOCK_E_INVALID},
+    {{.log_level = RELOCK_LOG_DEBUG + 1}, "log_level", RELOCK_E_INVALID},
+    {{.log_level = RELOCK_LOG_ERROR - 1}, "log_level", RELOCK_E_INVALID},
+    {{.log_level = 1}, "log_level", RELOCK_E_INVALID},
+    {{.log_level = -1}, "log_level", RELOCK_E_INVALID},
+    {{.watchdog_timeout_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
+    {{.connect_timeout_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
+    {{.command_timeout_ms = UINT64_MAX}, "time", RELOCK_E_INVALID},
+    {{.recheck_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
+    {{.handoff_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
+    {{.replica_timeout_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
+    {{.max_hold_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
+    {{.watchdog_timeout_ms = 29}, "watchdog_timeout_ms", RELOCK_E_INVALID},
+    {{.watchdog_timeout_ms = 1}, "watchdog_timeout_ms", RELOCK_E_INVALID},
+    {{.connections = 1025}, "connections", RELOCK_E_INVALID},
+    {{.client_name = ""}, "client_name", RELOCK_E_INVALID},
+    {{.client_name = "a b"}, "client_name", RELOCK_E_INVALID},
+    {{.client_name = "a\n"}, "client_name", RELOCK_E_INVALID},
+    {{.client_name = "caf\xc3\xa9"}, "client_name", RELOCK_E_INVALID},
+    {{.client_name = "\x7f"}, "client_name", RELOCK_E_INVALID},
+    {{.tls_ca_file = "f"}, "TLS", RELOCK_E_UNSUPPORTED},
+    {{.tls_cert_file = "f"}, "TLS", RELOCK_E_UNSUPPORTED},
+    {{.tls_key_file = "f"}, "TLS", RELOCK_E_UNSUPPORTED},
+    {{.tls_server_name = "h"}, "TLS", RELOCK_E_UNSUPPORTED},
+};
+
+static void what_cannot_be_is_refused_and_the_log_says_which(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        struct relock_options options;
+
+        log_clear(lines);
+        assert_int_equal(relock_options_read(&options, &refused[i].options, &sink),
+                         refused[i].result);
+        assert_int_equal(log_count(lines, ""), 1);
+        assert_int_equal(log_count_grave(lines, RELOCK_LOG_ERROR), 1);
+        assert_int_equal(log_count(lines, refused[i].named), 1);
+    }
+}
+
+static void all_that_is_plain_may_stand_in_a_name(void **state)
+{
+    struct relock_options options;
+
+    (void)state;
+
+    assert_int_equal(relock_options_read(
+                         &options, &(struct relock_options){.client_name = "!shop:42/{a}~"}, &sink),
+                     RELOCK_OK);
+}
+
+/* As relock_client_new() does it: the log first, for it is to say what is wrong with the rest. */
+static void a_refusal_is_logged_where_the_program_wants_its_log(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        struct relock_options given = refused[i].options;
+        struct relock_options options;
+        struct relock_log own;
+
+        given.on_log = log_write;
+        given.arg = lines;
+        log_clear(lines);
+        relock_options_log(&given, &own);
+        assert_int_equal(relock_options_read(&options, &given, &own), refused[i].result);
+        if (log_count(lines, refused[i].named) != 1)
+            fail_msg("%s, %d: no line", refused[i].named, refused[i].options.log_level);
+    }
+}
+
+static void the_log_is_as_detailed_as_the_program_wants_it(void **state)
+{
+    struct relock_options given = {
+        .log_level = RELOCK_LOG_WARNING, .on_log = log_write, .arg = &sink};
+    struct relock_log own;
+
+    (void)state;
+
+    relock_options_log(&given, &own);
+    assert_int_equal(own.level, RELOCK_LOG_WARNING);
+    assert_ptr_equal(own.sink, log_write);
+    assert_ptr_equal(own.arg, &sink);
+    given.log_level = 0;
+    relock_options_log(&given, &own);
+    assert_int_equal(own.level, RELOCK_LOG_INFO);
+    relock_options_log(NULL, &own);
+    assert_int_equal(own.level, RELOCK_LOG_INFO);
+    assert_null(own.sink);
+}
+
+static void what_is_reserved_must_be_zero_to_the_last(void **state)
+{
+    uint64_t reserved[4] = {0};
+
+    (void)state;
+
+    assert_true(relock_options_unused(reserved, 4));
+    for (int i = 0; i < 4; i++) {
+        reserved[i] = UINT64_C(1) << 63;
+        assert_false(relock_options_unused(reserved, 4));
+        reserved[i] = 0;
+    }
+    reserved[3] = 1;
+    assert_true(relock_options_unused(reserved, 3));
+}
+
+#define OPTIONS_TEST(function) cmocka_unit_test_setup_teardown(function, make_log, drop_log)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OPTIONS_TEST(zero_and_null_mean_the_defaults),
+        OPTIONS_TEST(what_is_given_stays_as_it_is),
+        OPTIONS_TEST(what_cannot_be_is_refused_and_the_log_says_which),
+        OPTIONS_TEST(all_that_is_plain_may_stand_in_a_name),
+        OPTIONS_TEST(a_refusal_is_logged_where_the_program_wants_its_log),
+        OPTIONS_TEST(the_log_is_as_detailed_as_the_program_wants_it),
+        OPTIONS_TEST(what_is_reserved_must_be_zero_to_the_last),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* The scripts as calls about one lock: what each is given, in which order. */
+#include "lock/request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ID "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10"
+#define NAME "orders:42"
+#define CHANNEL "redisson_lock__channel:{orders:42}"
+#define NUMBER 7000000012
+#define FIELD ID ":7000000012"
+
+static struct relock_client client = {.id = ID};
+static struct relock_site *site;
+static struct relock_request request;
+
+static int begin(void **state)
+{
+    (void)state;
+    site = calloc(1, sizeof(*site) + sizeof(NAME));
+    assert_non_null(site);
+    site->client = &client;
+    site->name_len = strlen(NAME);
+    strcpy(site->name, NAME);
+    memset(&request, 0xff, sizeof(request));
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(site);
+    return 0;
+}
+
+static void asks(const struct relock_script *script, size_t n_args, const char *const *args)
+{
+    const struct relock_call *call = &request.call;
+
+    assert_ptr_equal(call->script, script);
+    assert_int_equal(call->key.len, strlen(NAME));
+    assert_memory_equal(call->key.data, NAME, strlen(NAME));
+    assert_int_equal(call->n_args, n_args);
+    for (size_t i = 0; i < n_args; i++) {
+        assert_int_equal(call->args[i].len, strlen(args[i]));
+        assert_memory_equal(call->args[i].data, args[i], strlen(args[i]));
+    }
+
+    /* What the caller may add is not there yet. */
+    assert_null(call->debt);
+    assert_null(call->reply);
+    assert_int_equal(call->min_replicas, 0);
+    assert_int_equal(call->acked_replicas, 0);
+    assert_false(call->unanswered);
+}
+
+#define assert_asks(script, n, ...) asks(&relock_script_##script, n, (const char *[]){__VA_ARGS__})
+
+static void locking_gives_the_lease_the_field_and_the_count(void **state)
+{
+    (void)state;
+
+    relock_request_lock(&request, site, NUMBER, 1, 30000);
+    assert_asks(lock, 3, "30000", FIELD, "1");
+    relock_request_lock(&request, site, UINT64_MAX, 4294967295, UINT64_MAX);
+    assert_asks(lock, 3, "18446744073709551615", ID ":18446744073709551615", "4294967295");
+}
+
+static void unlocking_gives_the_field_the_count_and_the_announcement(void **state)
+{
+    (void)state;
+
+    relock_request_unlock(&request, site, NUMBER, 0);
+    assert_asks(unlock, 4, FIELD, "0", CHANNEL, "0");
+    relock_request_unlock(&request, site, NUMBER, 2);
+    assert_asks(unlock, 4, FIELD, "2", CHANNEL, "0");
+}
+
+static void renewing_gives_the_lease_and_the_field(void **state)
+{
+    (void)state;
+
+    relock_request_renew(&request, site, NUMBER, 30000);
+    assert_asks(renew, 2, "30000", FIELD);
+}
+
+static void extending_gives_the_lease_the_field_and_the_count(void **state)
+{
+    (void)state;
+
+    relock_request_extend(&request, site, NUMBER, 2, 30000);
+    assert_asks(extend, 3, "30000", FIELD, "2");
+}
+
+static void inspecting_gives_the_field_of_the_caller_if_it_has_one(void **state)
+{
+    (void)state;
+
+    relock_request_inspect(&request, site, NUMBER);
+    assert_asks(inspect, 1, FIELD);
+    relock_request_inspect(&request, site, 0);
+    assert_asks(inspect, 1, "");
+}
+
+static void forcing_gives_the_field_of_the_holder_as_it_is(void **state)
+{
+    (void)state;
+
+    relock_request_force_unlock(&request, site, "other:1234", strlen("other:1"));
+    assert_asks(force_unlock, 3, "other:1", CHANNEL, "0");
+}
+
+static void a_request_has_room_for_the_longest_name(void **state)
+{
+    struct relock_site *longest = calloc(1, sizeof(*longest) + RELOCK_NAME_MAX + 1);
+    const struct relock_text *channel = &request.call.args[2];
+
+    (void)state;
+
+    assert_non_null(longest);
+    longest->client = &client;
+    longest->name_len = RELOCK_NAME_MAX;
+    memset(longest->name, 'x', RELOCK_NAME_MAX);
+    relock_request_unlock(&request, longest, UINT64_MAX, 0);
+    assert_int_equal(request.call.key.len, RELOCK_NAME_MAX);
+    assert_int_equal(channel->len, strlen("redisson_lock__channel:{}") + RELOCK_NAME_MAX);
+    assert_int_equal(channel->data[channel->len - 1], '}');
+    free(longest);
+}
+
+#define REQUEST_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REQUEST_TEST(locking_gives_the_lease_the_field_and_the_count),
+        REQUEST_TEST(unlocking_gives_the_field_the_count_and_the_announcement),
+        REQUEST_TEST(renewing_gives_the_lease_and_the_field),
+        REQUEST_TEST(extending_gives_the_lease_the_field_and_the_count),
+        REQUEST_TEST(inspecting_gives_the_field_of_the_caller_if_it_has_one),
+        REQUEST_TEST(forcing_gives_the_field_of_the_holder_as_it_is),
+        REQUEST_TEST(a_request_has_room_for_the_longest_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* The scripts that the library carries. What is in them, scripts_test.py compares. */
+#include "redis/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct {
+    const struct relock_script *script;
+    const char *name;
+} scripts[] = {
+    {&relock_script_extend, "extend"},   {&relock_script_force_unlock, "force_unlock"},
+    {&relock_script_inspect, "inspect"}, {&relock_script_lock, "lock"},
+    {&relock_script_renew, "renew"},     {&relock_script_unlock, "unlock"},
+};
+
+#define N_SCRIPTS (sizeof(scripts) / sizeof(*scripts))
+
+static void each_script_has_its_name_its_hash_and_its_body(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < N_SCRIPTS; i++) {
+        const struct relock_script *script = scripts[i].script;
+
+        assert_string_equal(script->name, scripts[i].name);
+        assert_int_equal(strlen(script->sha1), 40);
+        assert_int_equal(strspn(script->sha1, "0123456789abcdef"), 40);
+        assert_memory_equal(script->body, "--[[\n", 5);
+        assert_non_null(strstr(script->body, "redis.call("));
+    }
+}
+
+static void no_two_scripts_are_the_same(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < N_SCRIPTS; i++)
+        for (size_t other = 0; other < i; other++) {
+            assert_string_not_equal(scripts[i].script->sha1, scripts[other].script->sha1);
+            assert_string_not_equal(scripts[i].script->body, scripts[other].script->body);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_script_has_its_name_its_hash_and_its_body),
+        cmocka_unit_test(no_two_scripts_are_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

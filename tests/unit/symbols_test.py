@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""The public functions are the same everywhere that they are listed.
+
+usage: symbols_test.py NM MAP HEADER API_TEST [LIBRARY...]
+
+The map exports what the header declares, and the api test names each. A shared library exports
+exactly these; in a static one, which cannot hide the others, every global name is relock_*.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def differences(expected, found, where):
+    return [f"{where}: {name} is missing" for name in sorted(expected - found)] + [
+        f"{where}: {name} is too much" for name in sorted(found - expected)
+    ]
+
+
+def defined(nm, library):
+    """Global names that the library defines, without their version."""
+    dynamic = [] if library.endswith(".a") else ["--dynamic"]
+    lines = subprocess.run(
+        [nm, *dynamic, "--extern-only", "--defined-only", "--format=posix", library],
+        check=True, capture_output=True, text=True,
+    ).stdout.splitlines()
+    rows = [line.split() for line in lines]
+    # A is the version node itself; a line of one word names a member of the archive.
+    return {row[0].partition("@")[0] for row in rows if len(row) > 1 and row[1] != "A"}
+
+
+def main(nm, map_path, header_path, api_path, *libraries):
+    map_text, header, api = (
+        pathlib.Path(path).read_text() for path in (map_path, header_path, api_path)
+    )
+    declared = set(re.findall(r"^RELOCK_API [^;(]*?\b(relock_\w+)\(", header, re.M))
+    wrong = differences(declared, set(re.findall(r"^\s+(relock_\w+);", map_text, re.M)), "map")
+    wrong += differences(declared, set(re.findall(r"\bNAMED\((relock_\w+)\)", api)), "api test")
+
+    for library in libraries:
+        name, found = pathlib.Path(library).name, defined(nm, library)
+        if library.endswith(".a"):
+            found = {symbol for symbol in found if not symbol.startswith("relock_")} | (
+                found & declared
+            )
+        wrong += differences(declared, found, name)
+
+    print("\n".join(wrong))
+    return bool(wrong)
+
+
+sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,73 @@
+#include "talk.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "support/leaks.h"
+
+#define NOT_FOR_LONG_MS 1000
+
+struct script_server *script;
+struct relock_server server;
+struct relock_lanes *lanes;
+
+static const struct relock_log no_log = {.level = 0};
+static struct leaks before;
+
+int talk_begin(void **state)
+{
+    (void)state;
+    before = leaks_now();
+    script = script_server_start();
+    talk_as(&(struct relock_options){0});
+    return 0;
+}
+
+int talk_end(void **state)
+{
+    bool played;
+
+    (void)state;
+    talk_hang_up();
+    relock_server_deinit(&server);
+    played = script_server_end(script);
+    return played && leaks_none_since(&before) ? 0 : -1;
+}
+
+void talk_as(const struct relock_options *options)
+{
+    struct relock_options all = *options;
+
+    if (!all.url)
+        all.url = script_server_url(script);
+    if (all.connect_timeout_ms == 0)
+        all.connect_timeout_ms = slow_ms(SOON_MS);
+    if (all.command_timeout_ms == 0)
+        all.command_timeout_ms = slow_ms(SOON_MS);
+
+    talk_hang_up();
+    relock_server_deinit(&server);
+    assert_int_equal(relock_server_init(&server, &all, "id", &no_log), RELOCK_OK);
+    assert_int_equal(relock_lanes_new(&server, 2, &lanes), RELOCK_OK);
+}
+
+void talk_hang_up(void)
+{
+    lanes = relock_lanes_free(lanes);
+}
+
+uint64_t in_ms(uint64_t ms)
+{
+    return relock_clock_after(relock_clock_now_ms(), ms);
+}
+
+uint64_t soon(void)
+{
+    return in_ms(slow_ms(SOON_MS));
+}
+
+bool has_just_passed(uint64_t deadline_ms)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+
+    return now_ms >= deadline_ms && now_ms < deadline_ms + slow_ms(NOT_FOR_LONG_MS);
+}

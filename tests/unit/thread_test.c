@@ -1,0 +1,188 @@
+/* Threads, conditions and the holding back of pthread_cancel. */
+#include "base/thread.h"
+
+#include "base/clock.h"
+#include "support/wait.h"
+
+#include <relock.h>
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+struct seen {
+    sigset_t blocked;
+};
+
+static void *look(void *arg)
+{
+    struct seen *seen = arg;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &seen->blocked);
+    return NULL;
+}
+
+static void no_signal_of_the_program_comes_to_a_started_thread(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGCHLD, SIGPIPE};
+    struct seen seen;
+    sigset_t before;
+    sigset_t after;
+    pthread_t thread;
+
+    (void)state;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    assert_int_equal(relock_thread_start(&thread, "relock:test", look, &seen), RELOCK_OK);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+        assert_int_equal(sigismember(&seen.blocked, signals[i]), 1);
+        assert_int_equal(sigismember(&after, signals[i]), sigismember(&before, signals[i]));
+    }
+}
+
+/* ---- conditions ----------------------------------------------------------------------------- */
+
+#define N_WAITERS 8
+
+static struct relock_mutex mutex;
+static struct relock_cond cond;
+static int n_waiting, n_in_time; /* by mutex */
+static bool over;                /* by mutex */
+
+static int init_condition(void **state)
+{
+    (void)state;
+    relock_mutex_init(&mutex);
+    relock_cond_init(&cond);
+    n_waiting = n_in_time = 0;
+    over = false;
+    return 0;
+}
+
+static int deinit_condition(void **state)
+{
+    (void)state;
+    relock_cond_deinit(&cond);
+    relock_mutex_deinit(&mutex);
+    return 0;
+}
+
+static void a_condition_is_waited_for_until_the_deadline_and_not_less(void **state)
+{
+    uint64_t deadline_ms = relock_clock_after(relock_clock_now_ms(), 20);
+
+    (void)state;
+
+    relock_mutex_lock(&mutex);
+    while (relock_cond_wait_until(&cond, &mutex, deadline_ms))
+        ;
+    relock_mutex_unlock(&mutex);
+    assert_true(relock_clock_now_ms() >= deadline_ms);
+}
+
+static void a_deadline_that_has_passed_is_not_waited_for(void **state)
+{
+    (void)state;
+
+    relock_mutex_lock(&mutex);
+    assert_false(relock_cond_wait_until(&cond, &mutex, 0));
+    assert_false(relock_cond_wait_until(&cond, &mutex, relock_clock_now_ms()));
+    relock_mutex_unlock(&mutex);
+}
+
+static void *wait_till_over(void *arg)
+{
+    bool in_time = true;
+
+    relock_mutex_lock(&mutex);
+    n_waiting++;
+    relock_cond_broadcast(&cond);
+    while (!over && in_time)
+        in_time = relock_cond_wait_until(&cond, &mutex, *(const uint64_t *)arg);
+    n_in_time += over;
+    relock_mutex_unlock(&mutex);
+    return NULL;
+}
+
+static void a_broadcast_wakes_all_whatever_their_deadlines(void **state)
+{
+    uint64_t soon_ms = relock_clock_after(relock_clock_now_ms(), slow_ms(SOON_MS));
+    uint64_t deadlines[] = {RELOCK_NEVER, RELOCK_NEVER - 1, soon_ms};
+    pthread_t threads[N_WAITERS];
+
+    (void)state;
+
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_till_over, &deadlines[i % 3]), 0);
+    relock_mutex_lock(&mutex);
+    while (n_waiting < N_WAITERS)
+        (void)relock_cond_wait_until(&cond, &mutex, RELOCK_NEVER);
+    over = true;
+    relock_cond_broadcast(&cond);
+    relock_mutex_unlock(&mutex);
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(n_in_time, N_WAITERS);
+}
+
+/* ---- cancellation --------------------------------------------------------------------------- */
+
+static int cancel_state(void)
+{
+    int now;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &now);
+    pthread_setcancelstate(now, NULL);
+    return now;
+}
+
+static void cancelling_waits_for_the_outermost_call(void **state)
+{
+    int outer, inner;
+
+    (void)state;
+
+    assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+    outer = relock_thread_hold_cancel();
+    assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
+    inner = relock_thread_hold_cancel();
+    relock_thread_allow_cancel(inner);
+    assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
+    relock_thread_allow_cancel(outer);
+    assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
+}
+
+static void a_program_that_allows_no_cancelling_is_left_so(void **state)
+{
+    int before;
+
+    (void)state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    relock_thread_allow_cancel(relock_thread_hold_cancel());
+    assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
+    pthread_setcancelstate(before, NULL);
+}
+
+#define CONDITION_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, init_condition, deinit_condition)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_signal_of_the_program_comes_to_a_started_thread),
+        CONDITION_TEST(a_condition_is_waited_for_until_the_deadline_and_not_less),
+        CONDITION_TEST(a_deadline_that_has_passed_is_not_waited_for),
+        CONDITION_TEST(a_broadcast_wakes_all_whatever_their_deadlines),
+        cmocka_unit_test(cancelling_waits_for_the_outermost_call),
+        cmocka_unit_test(a_program_that_allows_no_cancelling_is_left_so),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

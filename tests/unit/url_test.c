@@ -1,0 +1,280 @@
+/* What a url says, and which are none. */
+#include "redis/server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define MAX_PATH (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+
+static const struct {
+    const char *text;
+    const char *host, *path, *user, *password;
+    unsigned port, db;
+} good[] = {
+    {"redis://h", .host = "h", .port = 6379},
+    {"redis://h/", .host = "h", .port = 6379},
+    {"redis://127.0.0.1:7000", .host = "127.0.0.1", .port = 7000},
+    {"redis://redis.example.com:1/0", .host = "redis.example.com", .port = 1},
+    {"redis://h:65535/15", .host = "h", .port = 65535, .db = 15},
+    {"redis://h:06379/007", .host = "h", .port = 6379, .db = 7},
+    {"redis://h/999999999", .host = "h", .port = 6379, .db = 999999999},
+    {"redis://[::1]", .host = "::1", .port = 6379},
+    {"redis://[fe80::1]:7000/3", .host = "fe80::1", .port = 7000, .db = 3},
+    {"redis://:pw@h", .host = "h", .port = 6379, .password = "pw"},
+    {"redis://u:pw@h:1/2", .host = "h", .port = 1, .user = "u", .password = "pw", .db = 2},
+    {"redis://u:pw@[::1]:1", .host = "::1", .port = 1, .user = "u", .password = "pw"},
+    {"redis://u%3a:%40%3A%2f%25%3f%23%20@h", .host = "h", .port = 6379,
+     .user = "u:", .password = "@:/%?# "},
+    {"redis://u:%c3%A9%01%7f@h", .host = "h", .port = 6379, .user = "u",
+     .password = "\xc3\xa9\x01\x7f"},
+    {"redis://u:p@s:s@h", .host = "h", .port = 6379, .user = "u", .password = "p@s:s"},
+    {"unix:///s", .path = "/s"},
+    {"unix:///run/redis/redis.sock", .path = "/run/redis/redis.sock"},
+    {"unix:///a%20b%25%3f", .path = "/a b%?"},
+    {"unix:///s?db=0", .path = "/s"},
+    {"unix:///s?db=12", .path = "/s", .db = 12},
+};
+
+static void assert_text(const char *got, const char *wanted)
+{
+    if (wanted)
+        assert_string_equal(got, wanted);
+    else
+        assert_null(got);
+}
+
+static void what_a_url_says_is_read(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct relock_url url;
+        const char *why;
+
+        assert_int_equal(relock_url_parse(&url, good[i].text, &why), RELOCK_OK);
+        assert_text(url.host, good[i].host);
+        assert_text(url.path, good[i].path);
+        assert_text(url.user, good[i].user);
+        assert_text(url.password, good[i].password);
+        assert_int_equal(url.port, good[i].port);
+        assert_int_equal(url.db, good[i].db);
+        relock_url_deinit(&url);
+        assert_null(url.host);
+    }
+}
+
+static const char *const invalid[] = {
+    /* schemes */
+    "",
+    "h",
+    "localhost:6379",
+    "//h",
+    "redis:",
+    "redis:/h",
+    "redis:h",
+    "http://h",
+    "redis",
+    " redis://h",
+    "unix:/tmp/s",
+    /* hosts */
+    "redis://",
+    "redis:///0",
+    "redis://:6379",
+    "redis://?db=1",
+    "redis://[]",
+    "redis://[]:1",
+    "redis://[::1",
+    "redis://[::1/0",
+    "redis://[::1]x",
+    "redis://::1",
+    "redis://u:pw@",
+    "redis://u:pw@/0",
+    "redis://u:pw@:6379",
+    /* ports */
+    "redis://h:",
+    "redis://h:/0",
+    "redis://h:0",
+    "redis://h:000",
+    "redis://h:65536",
+    "redis://h:99999999999999999999999",
+    "redis://h:-1",
+    "redis://h:+1",
+    "redis://h: 1",
+    "redis://h:1x",
+    "redis://h:x",
+    "redis://h:1:2",
+    "redis://[::1]:",
+    "redis://[::1]:0",
+    "redis://[::1]:65536",
+    "redis://[::1]:x",
+    /* databases */
+    "redis://h/x",
+    "redis://h/-1",
+    "redis://h/1/",
+    "redis://h/1x",
+    "redis://h/ 1",
+    "redis://h//",
+    "redis://h/1000000000",
+    "redis://h/99999999999999999999999",
+    "redis://h?db=1",
+    "redis://h/1?db=2",
+    "redis://h#1",
+    /* users and passwords */
+    "redis://u@h",
+    "redis://@h",
+    "redis://u:%@h",
+    "redis://u:%4@h",
+    "redis://u:%4g@h",
+    "redis://u:%zz@h",
+    "redis://u:a%@h",
+    "redis://u:%00@h",
+    "redis://u:a%00b@h",
+    "redis://%00:pw@h",
+    /* unix sockets */
+    "unix://",
+    "unix:///",
+    "unix://s",
+    "unix://tmp/s",
+    "unix://?db=1",
+    "unix:///?db=1",
+    "unix:///s?",
+    "unix:///s?db",
+    "unix:///s?db=",
+    "unix:///s?db=x",
+    "unix:///s?db=-1",
+    "unix:///s?db=1&x=y",
+    "unix:///s?x=1",
+    "unix:///s?DB=1",
+    "unix:///s%00",
+    "unix:///s%2",
+};
+
+static const char *const unsupported[] = {
+    "rediss://h",
+    "rediss://secret:secret@h:6379/0",
+    "redis+sentinel://secret-host:26379/mymaster",
+    "redis+cluster://secret-host:7000",
+};
+
+static void is_refused(const char *text, int wanted)
+{
+    struct relock_url url;
+    const char *why = NULL;
+
+    if (relock_url_parse(&url, text, &why) != wanted)
+        fail_msg("%s is not refused as it should be", text);
+    assert_non_null(why);
+    assert_string_not_equal(why, "");
+    /* Nothing is left to be freed. */
+    assert_null(url.host);
+    assert_null(url.path);
+    assert_null(url.user);
+    assert_null(url.password);
+}
+
+static void what_is_no_url_is_refused_with_a_reason(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(invalid); i++)
+        is_refused(invalid[i], RELOCK_E_INVALID);
+}
+
+static void the_schemes_to_come_are_unsupported(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(unsupported); i++)
+        is_refused(unsupported[i], RELOCK_E_UNSUPPORTED);
+}
+
+static void a_path_is_as_long_as_a_socket_may_have_it(void **state)
+{
+    struct relock_url url;
+    const char *why;
+    char text[256];
+
+    (void)state;
+
+    snprintf(text, sizeof(text), "unix:///%0*d?db=1", (int)MAX_PATH - 1, 7);
+    assert_int_equal(relock_url_parse(&url, text, &why), RELOCK_OK);
+    assert_int_equal(strlen(url.path), MAX_PATH);
+    relock_url_deinit(&url);
+
+    snprintf(text, sizeof(text), "unix:///%0*d?db=1", (int)MAX_PATH, 7);
+    is_refused(text, RELOCK_E_INVALID);
+
+    /* It is the length of the path that counts, not how it is written. */
+    snprintf(text, sizeof(text), "unix:///%%41%0*d", (int)MAX_PATH - 2, 7);
+    assert_int_equal(relock_url_parse(&url, text, &why), RELOCK_OK);
+    relock_url_deinit(&url);
+}
+
+/* Whether some part of the url, longer than a word of the grammar, stands in the reason. */
+static bool repeats(const char *why, const char *text)
+{
+    char part[5];
+
+    for (; strlen(text) >= sizeof(part) - 1; text++) {
+        memcpy(part, text, sizeof(part) - 1);
+        part[sizeof(part) - 1] = '\0';
+        if (strstr(why, part))
+            return true;
+    }
+    return false;
+}
+
+static void a_reason_holds_no_part_of_the_url(void **state)
+{
+    /* With a password in each, for that is what must not be in a log. */
+    static const char *const urls[] = {
+        "hidden",
+        "redi://hidden:hidden@hidden",
+        "redis://hidden@",
+        "redis://hidden:hidden@",
+        "redis://hidden:hid%zzden@h",
+        "redis://hidden:hid%00den@h",
+        "redis://hidden:hid/den@h",
+        "redis://hidden:hidden@hidden:hidden",
+        "redis://hidden:hidden@hidden:1/hidden",
+        "redis://hidden:hidden@hidden:1?hidden",
+        "redis://hidden:hidden@[hidden]hidden",
+        "unix://hidden:hidden@hidden",
+        "unix:///hidden?hidden",
+        "unix:///hidden?db=hidden",
+        "unix:///hid%zzden",
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(urls); i++) {
+        struct relock_url url;
+        const char *why = "";
+        const char *rest = strstr(urls[i], "//");
+
+        assert_int_equal(relock_url_parse(&url, urls[i], &why), RELOCK_E_INVALID);
+        assert_false(repeats(why, rest ? rest + 2 : urls[i]));
+        assert_string_not_equal(why, "");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_url_says_is_read),
+        cmocka_unit_test(what_is_no_url_is_refused_with_a_reason),
+        cmocka_unit_test(the_schemes_to_come_are_unsupported),
+        cmocka_unit_test(a_path_is_as_long_as_a_socket_may_have_it),
+        cmocka_unit_test(a_reason_holds_no_part_of_the_url),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
