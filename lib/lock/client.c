@@ -8,6 +8,7 @@
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/subscription.h"
+#include "redis/call.h"
 #include "redis/lane.h"
 #include "redis/loop.h"
 
@@ -144,6 +145,8 @@ static int connect_once(struct relock_client *client)
     if (r < 0)
         return r;
     r = relock_lane_connect(lane, deadline_ms);
+    if (r == RELOCK_OK)
+        r = relock_call_load_all(lane, deadline_ms);
     /* A lazy client minds nothing that time may mend; a wrong password is not that. */
     if (r == RELOCK_E_CONN && (client->options.flags & RELOCK_LAZY)) {
         relock_log_write(&client->log, RELOCK_LOG_INFO, "%s; going on without", lane->wire.why);

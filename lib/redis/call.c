@@ -35,6 +35,22 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
     relock_command_word(buffer, script->body);
 }
 
+int relock_call_load_all(struct relock_lane *lane, uint64_t deadline_ms)
+{
+    int r;
+
+    for (size_t i = 0; relock_scripts[i]; i++)
+        relock_call_write_load(relock_scripts[i], &lane->wire.out);
+    r = relock_lane_send(lane, deadline_ms);
+    for (size_t i = 0; relock_scripts[i] && r == RELOCK_OK; i++) {
+        struct redisReply *reply = NULL;
+
+        r = relock_lane_receive(lane, deadline_ms, &reply);
+        relock_reply_free(reply);
+    }
+    return r;
+}
+
 void relock_call_end(struct relock_call *call)
 {
     call->reply = relock_reply_free(call->reply);
@@ -84,6 +100,13 @@ static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t
     return RELOCK_OK;
 }
 
+static bool is_missing_script(const struct redisReply *reply)
+{
+    const char *error = relock_reply_error(reply);
+
+    return error && relock_refusal_of(error) == RELOCK_REFUSED_SCRIPT;
+}
+
 static int read_reply(struct relock_call *call, struct relock_lane *lane, bool load,
                       uint64_t deadline_ms)
 {
@@ -95,7 +118,7 @@ static int read_reply(struct relock_call *call, struct relock_lane *lane, bool l
     if (r == RELOCK_OK)
         r = relock_lane_receive(lane, deadline_ms, &call->reply);
     /* Why the script could not be loaded says more than that it is not there. */
-    if (r == RELOCK_OK && loaded && relock_reply_error(loaded)) {
+    if (r == RELOCK_OK && load && is_missing_script(call->reply) && relock_reply_error(loaded)) {
         relock_reply_free(call->reply);
         call->reply = loaded;
         return r;

@@ -27,6 +27,7 @@
 
 #define RELOCK_CALL_ARGS 4
 
+struct relock_lane;
 struct relock_lanes;
 struct relock_origin;
 struct redisReply;
@@ -54,5 +55,11 @@ void relock_call_end(struct relock_call *call);
 /* Appends EVALSHA for the call; SCRIPT LOAD for its script. */
 void relock_call_write(const struct relock_call *call, struct relock_buffer *buffer);
 void relock_call_write_load(const struct relock_script *script, struct relock_buffer *buffer);
+
+/*
+ * Loads all scripts, so that no first call has to be sent twice. A server that does not let us is
+ * asked when a script is needed. Returns RELOCK_OK, or why the lane has failed.
+ */
+int relock_call_load_all(struct relock_lane *lane, uint64_t deadline_ms);
 
 #endif

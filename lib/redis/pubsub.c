@@ -100,13 +100,11 @@ static void on_reply(void *arg, const struct redisReply *reply)
         on_error(pubsub, error);
     } else if (kind && relock_reply_is(kind, "message")) {
         tell(pubsub, name, RELOCK_CHANNEL_MESSAGE);
-    } else if (kind && relock_reply_is(kind, "subscribe")) {
-        relock_conn_answered(&pubsub->conn);
-        tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED);
-    } else if (kind && relock_reply_is(kind, "unsubscribe")) {
-        relock_conn_answered(&pubsub->conn);
     } else {
-        relock_conn_answered(&pubsub->conn); /* a ping's; in what form depends on the channels */
+        /* To SUBSCRIBE, UNSUBSCRIBE or PING, which is answered in one form or another. */
+        relock_conn_answered(&pubsub->conn);
+        if (kind && relock_reply_is(kind, "subscribe"))
+            tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED);
     }
 }
 

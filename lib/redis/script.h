@@ -15,4 +15,7 @@ extern const struct relock_script relock_script_lock;
 extern const struct relock_script relock_script_renew;
 extern const struct relock_script relock_script_unlock;
 
+/* All of them, ended by NULL. */
+extern const struct relock_script *const relock_scripts[];
+
 #endif

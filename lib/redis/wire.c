@@ -12,7 +12,7 @@
 #define READ_BYTES 16384
 
 /* Of what no command of ours has an answer as long as, or as many-membered as, that. */
-#define MAX_REPLY_BYTES (1024 * 1024)
+#define MAX_REPLY_BYTES ((size_t)1 << 20)
 #define MAX_REPLY_ELEMENTS 1024
 
 void relock_wire_init(struct relock_wire *wire)
