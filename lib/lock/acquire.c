@@ -5,47 +5,28 @@
  * and as its head, and on news, asks Redis. The mutex is given up for each command and each sleep;
  * whatever is decided is decided with it held, on what is there then.
  */
+#include "lock/acquire.h"
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/holds.h"
-#include "lock/lock.h"
 #include "lock/options.h"
 #include "lock/owner.h"
 #include "lock/request.h"
 #include "lock/subscription.h"
-#include "redis/origin.h"
 #include "redis/reply.h"
 
 #include <assert.h>
 #include <stdio.h>
 
-/* The holder's lease ends in less than Redis can say: no reason to ask in a loop. */
-#define SHORTEST_WAIT_MS 1
-
-/* One call to relock_acquire. */
-struct acquire {
-    struct relock_lock *lock;
-    struct relock_client *client; /* of the lock, like the site */
-    struct relock_site *site;
-    struct relock_waiter waiter;
-    const struct relock_how *how;
-    uint64_t lease_ms;    /* to ask for */
-    uint64_t deadline_ms; /* of the waiting */
-    bool has_asked;
-    bool has_slept;           /* as the head */
-    bool contended;           /* it did not get the lock at once */
-    struct relock_hold *hold; /* what it got, a reference */
-    char why[RELOCK_WHY_MAX]; /* what the log is told of a failure */
-};
-
-static void keep_why(struct acquire *acquire, const char *why)
+void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
 {
     (void)snprintf(acquire->why, sizeof(acquire->why), "%s", why);
 }
 
 /* ---- nesting ------------------------------------------------------------------------------- */
 
-static int take_nested_answer(struct acquire *acquire, struct relock_hold *hold,
+static int take_nested_answer(struct relock_acquire *acquire, struct relock_hold *hold,
                               const struct relock_request *request, uint64_t sent_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -61,7 +42,7 @@ static int take_nested_answer(struct acquire *acquire, struct relock_hold *hold,
         return RELOCK_OK;
     }
     if (!relock_request_answer(request, &ttl_ms)) {
-        keep_why(acquire, "an answer that is none");
+        relock_acquire_keep_why(acquire, "an answer that is none");
         return RELOCK_E_SERVER;
     }
     relock_holds_lose(acquire->client, hold, ttl_ms == -2 ? RELOCK_LOST_GONE : RELOCK_LOST_TAKEN,
@@ -69,7 +50,7 @@ static int take_nested_answer(struct acquire *acquire, struct relock_hold *hold,
     return RELOCK_LOST;
 }
 
-static int nest(struct acquire *acquire, struct relock_hold *hold)
+static int nest(struct relock_acquire *acquire, struct relock_hold *hold)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_request request;
@@ -92,7 +73,7 @@ static int nest(struct acquire *acquire, struct relock_hold *hold)
     if (r == RELOCK_OK)
         r = take_nested_answer(acquire, hold, &request, sent_ms);
     else
-        keep_why(acquire, request.call.why);
+        relock_acquire_keep_why(acquire, request.call.why);
     if (r == RELOCK_OK)
         acquire->hold = relock_holds_ref(hold);
     relock_call_end(&request.call);
@@ -100,144 +81,14 @@ static int nest(struct acquire *acquire, struct relock_hold *hold)
     return r;
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
-
-/* Granted, and of no use: Redis is told at once, so that whoever tries again is not in its way. */
-static void give_back(struct acquire *acquire, struct relock_hold *hold, uint64_t deadline_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_request request;
-    int r;
-
-    relock_request_unlock(&request, acquire->site, hold->number, 0);
-    request.call.debt = &hold->debt;
-    relock_mutex_unlock(&acquire->client->mutex);
-    r = relock_request_run_until(&request, acquire->client, deadline_ms);
-    relock_call_end(&request.call);
-    relock_mutex_lock(&acquire->client->mutex);
-
-    if (r < 0)
-        relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
-    else
-        relock_holds_end(acquire->client, hold);
-    relock_site_add_news(acquire->site, false);
-}
-
-static int take_granted(struct acquire *acquire, struct relock_hold *hold,
-                        const struct relock_call *call, uint64_t sent_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    const struct relock_options *options = &acquire->client->options;
-    uint64_t deadline_ms = relock_clock_after(sent_ms, options->command_timeout_ms);
-
-    if (call->acked_replicas < options->min_replicas) {
-        give_back(acquire, hold, deadline_ms);
-        keep_why(acquire, *call->why ? call->why : "given back");
-        return RELOCK_E_REPLICAS;
-    }
-    if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms)) {
-        give_back(acquire, hold, deadline_ms);
-        keep_why(acquire, "granted when the lease was all but over, and given back");
-        return RELOCK_E_CONN;
-    }
-    hold->acked_replicas = call->acked_replicas;
-    relock_holds_begin(acquire->client, hold, &acquire->waiter, sent_ms);
-    acquire->hold = relock_holds_ref(hold);
-    return RELOCK_OK;
-}
-
-static int take_refused(struct acquire *acquire, struct relock_hold *hold,
-                        const struct relock_call *call, int64_t ttl_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_site *site = acquire->site;
-    uint64_t now_ms = relock_clock_now_ms();
-
-    if (ttl_ms >= 0)
-        site->lease_end_ms = relock_clock_after(now_ms, (uint64_t)ttl_ms + SHORTEST_WAIT_MS);
-    else
-        site->lease_end_ms = ttl_ms == -1 ? RELOCK_NEVER : now_ms + SHORTEST_WAIT_MS;
-
-    acquire->contended = true;
-    /* An attempt before this one went unanswered, and may yet be granted. */
-    if (call->unanswered)
-        relock_holds_settle(acquire->client, hold, now_ms);
-    else
-        relock_holds_end(acquire->client, hold);
-    return RELOCK_BUSY;
-}
-
-static int take_failure(struct acquire *acquire, struct relock_hold *hold,
-                        const struct relock_call *call, uint64_t sent_ms, int result)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    keep_why(acquire, call->why);
-    if (call->unanswered)
-        relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
-    else
-        relock_holds_end(acquire->client, hold);
-    /* This try has taken the news and learned nothing: the next head has the same reason. */
-    relock_site_add_news(acquire->site, false);
-    if (result == RELOCK_E_CONN)
-        relock_site_end_unreached(acquire->site, sent_ms);
-    return result;
-}
-
-static int take_answer(struct acquire *acquire, struct relock_hold *hold, struct relock_call *call,
-                       uint64_t sent_ms) RELOCK_REQUIRES(acquire->client->mutex)
-{
-    int64_t ttl_ms;
-
-    if (relock_reply_is_nil(call->reply))
-        return take_granted(acquire, hold, call, sent_ms);
-    if (relock_reply_integer(call->reply, &ttl_ms))
-        return take_refused(acquire, hold, call, ttl_ms);
-    (void)snprintf(call->why, sizeof(call->why), "an answer that is none");
-    return take_failure(acquire, hold, call, sent_ms, RELOCK_E_SERVER);
-}
-
-/* The head asks Redis. Returns RELOCK_BUSY when another owner has it. */
-static int ask(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_site *site = acquire->site;
-    struct relock_request request;
-    struct relock_hold *hold;
-    uint64_t sent_ms;
-    int r;
-
-    hold = relock_holds_new(acquire->client, site, acquire->waiter.owner);
-    if (!hold)
-        return RELOCK_E_NOMEM;
-    hold->lease_ms = acquire->lease_ms;
-    site->news = false;
-    acquire->has_asked = true;
-    relock_request_lock(&request, site, hold->number, 1, acquire->lease_ms);
-    request.call.debt = &hold->debt;
-    request.call.min_replicas = acquire->client->options.min_replicas;
-    request.call.replica_timeout_ms = acquire->client->options.replica_timeout_ms;
-
-    relock_mutex_unlock(&acquire->client->mutex);
-    sent_ms = relock_clock_now_ms();
-    r = relock_request_run(&request, acquire->client);
-    relock_mutex_lock(&acquire->client->mutex);
-
-    site->asked_ms = relock_clock_now_ms();
-    if (r == RELOCK_OK)
-        r = take_answer(acquire, hold, &request.call, sent_ms);
-    else
-        r = take_failure(acquire, hold, &request.call, sent_ms, r);
-    relock_call_end(&request.call);
-    return r;
-}
-
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-static bool is_one_try(const struct acquire *acquire)
+static bool is_one_try(const struct relock_acquire *acquire)
 {
     return acquire->how->wait_ms <= 0;
 }
 
-static int end_of_wait(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     switch (acquire->waiter.end) {
     case RELOCK_WAITER_GRANTED: /* beats a deadline or a cancel that comes at the same moment */
@@ -246,7 +97,7 @@ static int end_of_wait(struct acquire *acquire) RELOCK_REQUIRES(acquire->client-
     case RELOCK_WAITER_STARTS_ANEW:
         return RELOCK_AGAIN;
     case RELOCK_WAITER_UNREACHED:
-        keep_why(acquire, "it was away for as long as a wait may miss it");
+        relock_acquire_keep_why(acquire, "it was away for as long as a wait may miss it");
         return RELOCK_E_CONN;
     case RELOCK_WAITER_WAITS:
         break;
@@ -259,7 +110,7 @@ static int end_of_wait(struct acquire *acquire) RELOCK_REQUIRES(acquire->client-
 }
 
 /* Sleeps until there is something to look at, or the time has come for the head to ask again. */
-static void sleep_in_queue(struct acquire *acquire, uint64_t now_ms)
+static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_site *site = acquire->site;
@@ -290,7 +141,7 @@ static void sleep_in_queue(struct acquire *acquire, uint64_t now_ms)
         stats->wakes++;
 }
 
-static int wait_turn(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     for (;;) {
         uint64_t now_ms = relock_clock_now_ms();
@@ -307,7 +158,7 @@ static int wait_turn(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->m
             sleep_in_queue(acquire, now_ms);
             continue;
         }
-        r = ask(acquire);
+        r = relock_acquire_ask(acquire);
         if (r != RELOCK_BUSY || is_one_try(acquire))
             return r;
         relock_subscription_want(acquire->client, acquire->site);
@@ -317,7 +168,7 @@ static int wait_turn(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->m
 /* ---- the whole ----------------------------------------------------------------------------- */
 
 /* Leaves the queue without the lock. */
-static void leave_queue(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_site *site = acquire->site;
 
@@ -328,7 +179,7 @@ static void leave_queue(struct acquire *acquire) RELOCK_REQUIRES(acquire->client
     relock_subscription_idle(acquire->client, site);
 }
 
-static int take_first_level(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_site *site = acquire->site;
     int r;
@@ -355,7 +206,7 @@ static int take_first_level(struct acquire *acquire) RELOCK_REQUIRES(acquire->cl
     return r;
 }
 
-static int take(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     int r;
 
@@ -380,7 +231,8 @@ static int take(struct acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
     return r;
 }
 
-static void begin(struct acquire *acquire, struct relock_lock *lock, const struct relock_how *how)
+static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
+                  const struct relock_how *how)
 {
     const struct relock_options *options = &lock->client->options;
     uint64_t now_ms = relock_clock_now_ms();
@@ -411,7 +263,7 @@ static void begin(struct acquire *acquire, struct relock_lock *lock, const struc
     relock_cancel_watch(&acquire->waiter.cancel_wait, how->cancel, &acquire->waiter.gate);
 }
 
-static void end(struct acquire *acquire)
+static void end(struct relock_acquire *acquire)
 {
     relock_cancel_unwatch(&acquire->waiter.cancel_wait);
     relock_gate_deinit(&acquire->waiter.gate);
@@ -423,7 +275,7 @@ static bool is_answer(int result)
 }
 
 /* Says how it ended: to the caller what it holds, to the log what stood in the way. */
-static void report(struct acquire *acquire, int result, struct relock_grant *grant)
+static void report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
 
@@ -451,7 +303,7 @@ RELOCK_UNCHECKED int relock_acquire(struct relock_lock *lock, const struct reloc
     static const struct relock_how one_try;
     struct relock_grant none;
     struct relock_visit visit;
-    struct acquire acquire;
+    struct relock_acquire acquire;
     int r;
 
     if (!grant)

@@ -108,6 +108,15 @@ struct relock_site *relock_client_site(struct relock_client *client, const char 
 void relock_client_unref_site(struct relock_client *client, struct relock_site *site)
     RELOCK_REQUIRES(client->mutex);
 
+/* Ends the I/O thread and frees what a client has, as far as it was made; not the struct. */
+void relock_client_dispose(struct relock_client *client);
+
+/* No thread that ends looks at it any more, but for those that do already. */
+void relock_client_unlist(struct relock_client *client);
+
+/* The client after the `nth`, which cannot be freed until it is unpinned; NULL behind the last. */
+struct relock_client *relock_client_pin_next(uint64_t nth);
+
 /* In every client: lets go of what this owner holds, for its thread has ended. */
 void relock_client_end_owner(uint64_t owner);
 

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "lock/holds.h"
 #include "lock/request.h"
-#include "redis/origin.h"
 #include "redis/pipeline.h"
 
 static void finish(struct relock_client *client, struct relock_hold *hold)

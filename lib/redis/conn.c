@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/ident.h"
 #include "base/status.h"
-#include "redis/origin.h"
 #include "redis/reply.h"
 
 #include <stdio.h>

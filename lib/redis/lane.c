@@ -4,7 +4,6 @@
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "base/thread.h"
 #include "redis/dial.h"
 #include "redis/login.h"
 #include "redis/origin.h"

@@ -1,0 +1,37 @@
+/*
+ * Acquire - one call that takes a lock, while it lasts
+ *
+ * Threads: the one that makes the call, with the mutex of the client held.
+ */
+#ifndef RELOCK_ACQUIRE_H
+#define RELOCK_ACQUIRE_H
+
+#include "lock/lock.h"
+
+struct relock_acquire {
+    struct relock_lock *lock;
+    struct relock_client *client; /* of the lock, like the site */
+    struct relock_site *site;
+    struct relock_waiter waiter;
+    const struct relock_how *how;
+    uint64_t lease_ms;    /* to ask for */
+    uint64_t deadline_ms; /* of the waiting */
+    bool has_asked;
+    bool has_slept;           /* as the head */
+    bool contended;           /* it did not get the lock at once */
+    struct relock_hold *hold; /* what it got, a reference */
+    char why[RELOCK_WHY_MAX]; /* what the log is told of a failure */
+};
+
+/* For the log, when the call ends in a failure. */
+void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);
+
+/*
+ * The head of the queue asks Redis. The mutex is given up meanwhile.
+ *
+ * Returns RELOCK_OK with `acquire->hold`, RELOCK_BUSY when another owner has the lock, or the
+ * failures of asking: then nothing is held, and what Redis may have granted is settled.
+ */
+int relock_acquire_ask(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+#endif

@@ -1,0 +1,144 @@
+/*
+ * Asking Redis for a lock, and what comes of the answer.
+ *
+ * Each try has a number of its own. One that may have been granted without our knowing, or was of
+ * no use when it was, is given back or settled; whoever is head then has the same reason to ask.
+ */
+#include "base/clock.h"
+#include "lock/acquire.h"
+#include "lock/holds.h"
+#include "lock/request.h"
+#include "redis/reply.h"
+
+#include <stdio.h>
+
+/* The holder's lease ends in less than Redis can say: no reason to ask in a loop. */
+#define SHORTEST_WAIT_MS 1
+
+/* Granted, and of no use: Redis is told at once, so that whoever tries again is not in its way. */
+static void give_back(struct relock_acquire *acquire, struct relock_hold *hold,
+                      uint64_t deadline_ms) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_request request;
+    int r;
+
+    relock_request_unlock(&request, acquire->site, hold->number, 0);
+    request.call.debt = &hold->debt;
+    relock_mutex_unlock(&acquire->client->mutex);
+    r = relock_request_run_until(&request, acquire->client, deadline_ms);
+    relock_call_end(&request.call);
+    relock_mutex_lock(&acquire->client->mutex);
+
+    if (r < 0)
+        relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
+    else
+        relock_holds_end(acquire->client, hold);
+    relock_site_add_news(acquire->site, false);
+}
+
+static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold,
+                        const struct relock_call *call, uint64_t sent_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_options *options = &acquire->client->options;
+    uint64_t deadline_ms = relock_clock_after(sent_ms, options->command_timeout_ms);
+
+    if (call->acked_replicas < options->min_replicas) {
+        give_back(acquire, hold, deadline_ms);
+        relock_acquire_keep_why(acquire, *call->why ? call->why : "given back");
+        return RELOCK_E_REPLICAS;
+    }
+    if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms)) {
+        give_back(acquire, hold, deadline_ms);
+        relock_acquire_keep_why(acquire, "granted when the lease was all but over, and given back");
+        return RELOCK_E_CONN;
+    }
+    hold->acked_replicas = call->acked_replicas;
+    relock_holds_begin(acquire->client, hold, &acquire->waiter, sent_ms);
+    acquire->hold = relock_holds_ref(hold);
+    return RELOCK_OK;
+}
+
+static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold,
+                        const struct relock_call *call, int64_t ttl_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_site *site = acquire->site;
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (ttl_ms >= 0)
+        site->lease_end_ms = relock_clock_after(now_ms, (uint64_t)ttl_ms + SHORTEST_WAIT_MS);
+    else
+        site->lease_end_ms = ttl_ms == -1 ? RELOCK_NEVER : now_ms + SHORTEST_WAIT_MS;
+
+    acquire->contended = true;
+    /* An attempt before this one went unanswered, and may yet be granted. */
+    if (call->unanswered)
+        relock_holds_settle(acquire->client, hold, now_ms);
+    else
+        relock_holds_end(acquire->client, hold);
+    return RELOCK_BUSY;
+}
+
+static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold,
+                        const struct relock_call *call, uint64_t sent_ms, int result)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    relock_acquire_keep_why(acquire, call->why);
+    if (call->unanswered)
+        relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
+    else
+        relock_holds_end(acquire->client, hold);
+    /* This try has taken the news and learned nothing: the next head has the same reason. */
+    relock_site_add_news(acquire->site, false);
+    if (result == RELOCK_E_CONN)
+        relock_site_end_unreached(acquire->site, sent_ms);
+    return result;
+}
+
+static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
+                       struct relock_call *call, uint64_t sent_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    int64_t ttl_ms;
+
+    if (relock_reply_is_nil(call->reply))
+        return take_granted(acquire, hold, call, sent_ms);
+    if (relock_reply_integer(call->reply, &ttl_ms))
+        return take_refused(acquire, hold, call, ttl_ms);
+    (void)snprintf(call->why, sizeof(call->why), "an answer that is none");
+    return take_failure(acquire, hold, call, sent_ms, RELOCK_E_SERVER);
+}
+
+int relock_acquire_ask(struct relock_acquire *acquire)
+{
+    struct relock_site *site = acquire->site;
+    struct relock_request request;
+    struct relock_hold *hold;
+    uint64_t sent_ms;
+    int r;
+
+    hold = relock_holds_new(acquire->client, site, acquire->waiter.owner);
+    if (!hold)
+        return RELOCK_E_NOMEM;
+    hold->lease_ms = acquire->lease_ms;
+    site->news = false;
+    acquire->has_asked = true;
+    relock_request_lock(&request, site, hold->number, 1, acquire->lease_ms);
+    request.call.debt = &hold->debt;
+    request.call.min_replicas = acquire->client->options.min_replicas;
+    request.call.replica_timeout_ms = acquire->client->options.replica_timeout_ms;
+
+    relock_mutex_unlock(&acquire->client->mutex);
+    sent_ms = relock_clock_now_ms();
+    r = relock_request_run(&request, acquire->client);
+    relock_mutex_lock(&acquire->client->mutex);
+
+    site->asked_ms = relock_clock_now_ms();
+    if (r == RELOCK_OK)
+        r = take_answer(acquire, hold, &request.call, sent_ms);
+    else
+        r = take_failure(acquire, hold, &request.call, sent_ms, r);
+    relock_call_end(&request.call);
+    return r;
+}

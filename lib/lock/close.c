@@ -1,0 +1,194 @@
+/*
+ * How a client ends, and how a thread does that holds something.
+ */
+#include "base/callback.h"
+#include "base/clock.h"
+#include "base/fork.h"
+#include "lock/client.h"
+#include "lock/holds.h"
+#include "lock/io.h"
+#include "lock/losses.h"
+#include "lock/subscription.h"
+#include "redis/lane.h"
+
+#include <errno.h>
+
+/* ---- shutdown and free --------------------------------------------------------------------- */
+
+static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_site *site;
+
+    if (client->guarded.shut_down)
+        return;
+    client->guarded.shut_down = true;
+    for (site = client->guarded.sites; site; site = site->hh.next)
+        relock_site_rouse(site);
+}
+
+RELOCK_UNCHECKED void relock_client_shutdown(struct relock_client *client)
+{
+    struct relock_visit visit;
+
+    if (!client || relock_client_enter(client, false, &visit) < 0)
+        return;
+    shut_down(client);
+    relock_client_leave(client, &visit);
+}
+
+/* Gives all levels of a hold up for its owner. */
+static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    hold->count = 0;
+    if (hold->state == RELOCK_HOLD_LOST) {
+        relock_holds_end_lost(client, hold, now_ms);
+        return;
+    }
+    relock_holds_leave(client, hold);
+    relock_site_vacate(hold->site, false, now_ms);
+    relock_subscription_idle(client, hold->site);
+    relock_holds_settle(client, hold, now_ms);
+}
+
+static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t deadline_ms = relock_clock_after(now_ms, client->options.command_timeout_ms);
+    struct relock_hold *hold;
+    struct relock_hold *next;
+    bool in_time = true;
+
+    DL_FOREACH_SAFE2(client->guarded.holds, hold, next, client_next)
+    if (hold->count > 0)
+        let_go(client, hold, now_ms);
+    while (client->guarded.n_settling > 0 && in_time)
+        in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
+}
+
+/* After the I/O thread has ended: what it did not get to see through. */
+static void drop_rest(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_site *site;
+    struct relock_site *next;
+
+    while (client->guarded.losses) {
+        struct relock_hold *hold = client->guarded.losses;
+
+        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
+        relock_holds_unref(client, hold);
+    }
+    while (client->guarded.holds) {
+        relock_client_unset_timer(client, &client->guarded.holds->timer);
+        client->guarded.holds->refs = 1;
+        relock_holds_unref(client, client->guarded.holds);
+    }
+    HASH_ITER(hh, client->guarded.sites, site, next)
+    {
+        relock_client_unset_timer(client, &site->linger);
+        site->refs = site->n_handles + 1;
+        relock_client_unref_site(client, site);
+    }
+}
+
+static void abandon(struct relock_client *client)
+{
+    /* What the threads of the parent were changing at the fork stays as it is. */
+    relock_io_abandon(client);
+    relock_lanes_abandon(client->lanes);
+}
+
+struct relock_client *relock_client_free(struct relock_client *client)
+{
+    int saved_errno = errno;
+    int cancel_state;
+
+    if (!client)
+        return NULL;
+    if (client->generation != relock_fork_generation()) {
+        abandon(client);
+        return NULL;
+    }
+    if (relock_callback_is_inside()) {
+        relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                         "relock_client_free was called from a callback: not freed");
+        return NULL;
+    }
+    cancel_state = relock_thread_hold_cancel();
+    relock_client_unlist(client);
+    relock_mutex_lock(&client->mutex);
+    shut_down(client);
+    client->guarded.freed = true;
+    while (client->guarded.n_calls > 0 || atomic_load(&client->n_pins) > 0)
+        (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
+    release_all(client);
+    relock_mutex_unlock(&client->mutex);
+
+    relock_client_dispose(client);
+
+    relock_mutex_lock(&client->mutex);
+    drop_rest(client);
+    relock_client_unref(client);
+    relock_thread_allow_cancel(cancel_state);
+    errno = saved_errno;
+    return NULL;
+}
+
+/* ---- threads that end ---------------------------------------------------------------------- */
+
+static struct relock_hold *find_held(struct relock_client *client, uint64_t owner)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    if (hold->count > 0 && hold->owner == owner)
+        return hold;
+    return NULL;
+}
+
+static void end_owner(struct relock_client *client, uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    relock_mutex_lock(&client->mutex);
+    while ((hold = find_held(client, owner))) {
+        char name[RELOCK_LOG_NAME_MAX];
+
+        if (hold->busy) {
+            (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
+            continue;
+        }
+        (void)relock_log_name(hold->site->name, name);
+        (void)relock_holds_ref(hold);
+        let_go(client, hold, relock_clock_now_ms());
+        relock_losses_wait(client, hold); /* what its callback uses may end with the thread */
+        relock_holds_unref(client, hold);
+        relock_mutex_unlock(&client->mutex);
+        relock_log_write(&client->log, RELOCK_LOG_WARNING,
+                         "%s: owner %llu is a thread that ended while it held the lock: released",
+                         name, (unsigned long long)owner);
+        relock_mutex_lock(&client->mutex);
+    }
+    relock_mutex_unlock(&client->mutex);
+}
+
+static void unpin(struct relock_client *client)
+{
+    relock_mutex_lock(&client->mutex);
+    atomic_fetch_sub(&client->n_pins, 1);
+    relock_cond_broadcast(&client->changed);
+    relock_mutex_unlock(&client->mutex);
+}
+
+void relock_client_end_owner(uint64_t owner)
+{
+    struct relock_client *client;
+    uint64_t nth = 0;
+
+    while ((client = relock_client_pin_next(nth))) {
+        nth = client->nth;
+        end_owner(client, owner);
+        unpin(client);
+    }
+}
