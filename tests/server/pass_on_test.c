@@ -158,7 +158,7 @@ static void a_fixed_lease_is_not_passed_on(void **state)
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS, .recheck_ms = NEVER_MS});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    struct relock_how fixed = {.wait_ms = RELOCK_FOREVER, .lease_ms = 60000};
+    struct relock_how fixed = {.wait_ms = RELOCK_FOREVER, .lease_ms = 25000};
     struct actor *other = actor_start();
 
     /* It has one, and */

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BRIEF_MS 100 /* enough to send a command over a connection that is there */
-
 static struct relock_call call;
 static struct relock_origin *debt; /* of the number that the calls are for */
 
@@ -33,14 +31,6 @@ static int end(void **state)
     return talk_end(state);
 }
 
-static void script_expect_call(void)
-{
-    char words[128];
-
-    snprintf(words, sizeof(words), "EVALSHA %s 1 orders id:7 0", relock_script_unlock.sha1);
-    script_expect(script, words);
-}
-
 /* The server's end of connection 7 is killed before anything else comes. */
 static void script_expect_kill(const char *answer)
 {
@@ -51,16 +41,6 @@ static void script_expect_kill(const char *answer)
 static int run(void)
 {
     return relock_call_run(&call, lanes, soon());
-}
-
-/* So that a brief deadline is enough to send the next call. */
-static void connect_as(unsigned id)
-{
-    script_welcome(script, id);
-    script_expect_call();
-    script_answer(script, ":1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    relock_call_end(&call);
 }
 
 static void the_answer_came(void)
@@ -96,12 +76,12 @@ static void a_call_without_an_answer_is_repeated_after_its_connection_was_killed
     for (size_t i = 0; i < 4; i++) {
         call.unanswered = false;
         script_welcome(script, 7);
-        script_expect_call();
+        talk_expect(&call);
         script_answer(script, beginnings[i]);
         script_close(script);
         script_welcome(script, 8);
         script_expect_kill(":1\r\n");
-        script_expect_call();
+        talk_expect(&call);
         script_answer(script, ":1\r\n");
         assert_int_equal(run(), RELOCK_OK);
         the_answer_came();
@@ -124,11 +104,11 @@ static void nobody_to_kill_is_as_good_and_so_is_no_right_to(void **state)
 
     for (size_t i = 0; i < 3; i++) {
         script_welcome(script, 7);
-        script_expect_call();
+        talk_expect(&call);
         script_close(script);
         script_welcome(script, 8);
         script_expect_kill(answers[i]);
-        script_expect_call();
+        talk_expect(&call);
         script_answer(script, ":1\r\n");
         assert_int_equal(run(), RELOCK_OK);
         the_answer_came();
@@ -138,16 +118,31 @@ static void nobody_to_kill_is_as_good_and_so_is_no_right_to(void **state)
     }
 }
 
+static void a_server_that_kills_nobody_for_now_is_asked_again(void **state)
+{
+    (void)state;
+
+    debt = relock_origin_new(7, "/script:7", strlen("/script:7"));
+    script_welcome(script, 8);
+    script_expect_kill("-LOADING Redis is loading the dataset in memory\r\n");
+    script_expect_kill(":1\r\n");
+    talk_expect(&call);
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_null(debt);
+}
+
 static void what_is_asked_under_no_number_is_repeated_without_killing(void **state)
 {
     (void)state;
 
     call.debt = NULL;
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_close(script);
     script_welcome(script, 8);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
@@ -161,10 +156,10 @@ static void who_is_unknown_to_the_server_cannot_be_killed(void **state)
     script_accept(script);
     script_expect(script, "CLIENT INFO");
     script_answer(script, "-ERR unknown subcommand\r\n");
-    script_expect_call();
+    talk_expect(&call);
     script_close(script);
     script_welcome(script, 8);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
@@ -177,16 +172,16 @@ static void each_connection_that_breaks_is_killed_before_the_next_attempt(void *
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_close(script);
     script_welcome(script, 8);
     script_expect_kill(":1\r\n");
-    script_expect_call();
+    talk_expect(&call);
     script_close(script);
     script_welcome(script, 9);
     script_expect(script, "CLIENT KILL ID 8 ADDR /script:8");
     script_answer(script, ":1\r\n");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
@@ -198,40 +193,15 @@ static void a_refusal_after_an_attempt_without_an_answer_leaves_that_open(void *
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_close(script);
     script_welcome(script, 8);
     script_expect_kill(":1\r\n");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "-OOM command not allowed\r\n");
     assert_int_equal(run(), RELOCK_E_SERVER);
     assert_true(call.unanswered);
     assert_true(script_played(script));
-}
-
-/* A connection may break between a script and the answer of the replicas. */
-static void a_call_is_answered_when_its_replicas_are_too(void **state)
-{
-    (void)state;
-
-    call.min_replicas = 1;
-    call.replica_timeout_ms = 500;
-    script_welcome(script, 7);
-    script_expect_call();
-    script_answer(script, "$-1\r\n");
-    script_expect(script, "WAIT 1 500");
-    script_close(script);
-    script_welcome(script, 8);
-    script_expect_kill(":1\r\n");
-    script_expect_call();
-    script_answer(script, "$-1\r\n");
-    script_expect(script, "WAIT 1 500");
-    script_answer(script, ":1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    assert_true(relock_reply_is_nil(call.reply));
-    assert_true(script_played(script));
-    assert_true(call.unanswered);
-    assert_int_equal(call.acked_replicas, 1);
 }
 
 /* ---- sent, outcome unknown ------------------------------------------------------------------ */
@@ -242,8 +212,8 @@ static void no_answer_until_the_deadline_is_an_outcome_unknown(void **state)
 
     (void)state;
 
-    connect_as(7);
-    script_expect_call();
+    talk_connect(&call, 7);
+    talk_expect(&call);
     script_expect_end(script);
     deadline_ms = in_ms(slow_ms(BRIEF_MS));
     assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
@@ -259,8 +229,8 @@ static void what_one_call_owes_the_next_one_pays_first(void **state)
 {
     (void)state;
 
-    connect_as(7);
-    script_expect_call();
+    talk_connect(&call, 7);
+    talk_expect(&call);
     script_expect_end(script);
     assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
     is_owed_for_connection_7();
@@ -268,7 +238,7 @@ static void what_one_call_owes_the_next_one_pays_first(void **state)
 
     script_welcome(script, 8);
     script_expect_kill(":1\r\n");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
@@ -286,7 +256,7 @@ static void a_debt_is_owed_until_the_server_has_answered_the_killing(void **stat
     script_close(script);
     script_welcome(script, 9);
     script_expect_kill(":1\r\n");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
@@ -298,7 +268,7 @@ static void a_debt_that_cannot_be_paid_keeps_the_call_from_being_sent(void **sta
 {
     (void)state;
 
-    connect_as(8);
+    talk_connect(&call, 8);
     debt = relock_origin_new(7, "/script:7", strlen("/script:7"));
     script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
     script_expect_end(script);
@@ -344,7 +314,7 @@ static void a_connection_that_ended_while_idle_is_made_again(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     script_close(script);
     assert_int_equal(run(), RELOCK_OK);
@@ -352,7 +322,7 @@ static void a_connection_that_ended_while_idle_is_made_again(void **state)
     relock_call_end(&call);
 
     script_welcome(script, 8);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
@@ -368,11 +338,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CALL_TEST(a_call_without_an_answer_is_repeated_after_its_connection_was_killed),
         CALL_TEST(nobody_to_kill_is_as_good_and_so_is_no_right_to),
+        CALL_TEST(a_server_that_kills_nobody_for_now_is_asked_again),
         CALL_TEST(what_is_asked_under_no_number_is_repeated_without_killing),
         CALL_TEST(who_is_unknown_to_the_server_cannot_be_killed),
         CALL_TEST(each_connection_that_breaks_is_killed_before_the_next_attempt),
         CALL_TEST(a_refusal_after_an_attempt_without_an_answer_leaves_that_open),
-        CALL_TEST(a_call_is_answered_when_its_replicas_are_too),
         CALL_TEST(no_answer_until_the_deadline_is_an_outcome_unknown),
         CALL_TEST(what_one_call_owes_the_next_one_pays_first),
         CALL_TEST(a_debt_is_owed_until_the_server_has_answered_the_killing),

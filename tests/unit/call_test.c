@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BRIEF_MS 100 /* enough to send a command over a connection that is there */
-
 static struct relock_call call;
 
 /* Takes `orders` for a minute. Nothing of the text that the call points to changes. */
@@ -35,15 +33,6 @@ static int end(void **state)
     return talk_end(state);
 }
 
-/* The command that this call is. */
-static void script_expect_call(void)
-{
-    char words[128];
-
-    snprintf(words, sizeof(words), "EVALSHA %s 1 orders 60000 id:7 1", relock_script_lock.sha1);
-    script_expect(script, words);
-}
-
 static int run(void)
 {
     return relock_call_run(&call, lanes, soon());
@@ -54,16 +43,6 @@ static bool answered(int64_t wanted)
     int64_t integer;
 
     return call.reply && relock_reply_integer(call.reply, &integer) && integer == wanted;
-}
-
-/* So that a brief deadline is enough to send the next call. */
-static void connect_first(void)
-{
-    script_welcome(script, 7);
-    script_expect_call();
-    script_answer(script, ":1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    relock_call_end(&call);
 }
 
 /* ---- what goes out -------------------------------------------------------------------------- */
@@ -113,7 +92,7 @@ static void an_answer_goes_to_who_asked(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":29000\r\n");
     assert_int_equal(run(), RELOCK_OK);
     assert_true(answered(29000));
@@ -129,7 +108,7 @@ static void one_connection_serves_many_calls(void **state)
     for (int64_t i = 0; i < 5; i++) {
         char reply[16];
 
-        script_expect_call();
+        talk_expect(&call);
         snprintf(reply, sizeof(reply), ":%d\r\n", (int)i);
         script_answer_bytewise(script, reply);
         assert_int_equal(run(), RELOCK_OK);
@@ -145,10 +124,10 @@ static void a_script_that_the_server_lacks_is_sent(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "$2\r\nid\r\n$-1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     assert_true(relock_reply_is_nil(call.reply));
@@ -161,10 +140,10 @@ static void what_keeps_a_script_from_being_sent_is_told(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "-NOPERM no right to load\r\n-NOSCRIPT No matching script.\r\n");
     assert_int_equal(run(), RELOCK_E_AUTH);
     assert_non_null(strstr(call.why, "NOPERM no right to load"));
@@ -177,10 +156,10 @@ static void a_script_that_another_has_sent_meanwhile_is_as_good(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "-NOPERM no right to load\r\n$-1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     assert_true(relock_reply_is_nil(call.reply));
@@ -211,10 +190,10 @@ static void a_server_that_is_loading_is_asked_again(void **state)
 
     script_welcome(script, 7);
     for (size_t i = 0; i < 2; i++) {
-        script_expect_call();
+        talk_expect(&call);
         script_answer(script, passing[i]);
     }
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":-2\r\n");
     assert_int_equal(run(), RELOCK_OK);
     assert_true(answered(-2));
@@ -228,11 +207,11 @@ static void a_replica_is_left_for_a_new_connection(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, "-READONLY You can't write against a read only replica.\r\n");
     script_expect_end(script);
     script_welcome(script, 8);
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":-2\r\n");
     assert_int_equal(run(), RELOCK_OK);
     assert_true(answered(-2));
@@ -244,29 +223,13 @@ static void a_server_that_is_loading_all_the_time_has_refused(void **state)
 {
     (void)state;
 
-    connect_first();
+    talk_connect(&call, 7);
     script_answer_all(script, "-LOADING Redis is loading the dataset in memory\r\n");
     assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_SERVER);
     assert_non_null(strstr(call.why, "LOADING"));
     assert_false(call.unanswered);
     assert_null(call.reply);
     talk_hang_up();
-    assert_true(script_played(script));
-}
-
-static void a_server_that_is_no_master_is_left_for_another_connection(void **state)
-{
-    (void)state;
-
-    script_welcome(script, 7);
-    script_expect_call();
-    script_answer(script, "-READONLY You can't write against a read only replica.\r\n");
-    script_expect_end(script);
-    script_welcome(script, 8);
-    script_expect_call();
-    script_answer(script, ":1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    assert_false(call.unanswered);
     assert_true(script_played(script));
 }
 
@@ -291,7 +254,7 @@ static void a_refusal_is_final_and_says_why(void **state)
 
     script_welcome(script, 7);
     for (size_t i = 0; i < 5; i++) {
-        script_expect_call();
+        talk_expect(&call);
         script_answer(script, refusals[i].error);
         assert_int_equal(run(), refusals[i].result);
         assert_null(call.reply);
@@ -332,91 +295,10 @@ static void a_server_that_wants_no_login_for_now_is_tried_again(void **state)
     script_expect(script, "AUTH hidden");
     script_expect(script, "CLIENT INFO");
     script_answer(script, "+OK\r\n$-1\r\n");
-    script_expect_call();
+    talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     assert_false(call.unanswered);
-    assert_true(script_played(script));
-}
-
-/* ---- replicas ------------------------------------------------------------------------------- */
-
-static void want_replicas(void)
-{
-    call.min_replicas = 2;
-    call.replica_timeout_ms = 500;
-}
-
-static void replicas_are_asked_for_once_it_is_granted(void **state)
-{
-    static const struct {
-        const char *reply;
-        unsigned acked;
-    } replies[] = {{":2\r\n", 2}, {":1\r\n", 1}, {":0\r\n", 0}, {"-NOPERM no right\r\n", 0}};
-
-    (void)state;
-
-    script_welcome(script, 7);
-    for (size_t i = 0; i < 4; i++) {
-        ask_for_lock();
-        want_replicas();
-        script_expect_call();
-        script_answer(script, "$-1\r\n");
-        script_expect(script, "WAIT 2 500");
-        script_answer(script, replies[i].reply);
-        assert_int_equal(run(), RELOCK_OK);
-        assert_true(relock_reply_is_nil(call.reply));
-        assert_int_equal(call.acked_replicas, replies[i].acked);
-        relock_call_end(&call);
-    }
-    assert_true(script_played(script));
-}
-
-/* WAIT after a command that changed nothing: all replicas have what came before it. */
-static void replicas_are_not_asked_for_what_was_refused(void **state)
-{
-    static const char *const refusals[] = {"-NOSCRIPT No matching script.\r\n",
-                                           "-LOADING Redis is loading\r\n"};
-
-    (void)state;
-
-    script_welcome(script, 7);
-    for (size_t i = 0; i < 2; i++) {
-        ask_for_lock();
-        want_replicas();
-        script_expect_call();
-        script_answer(script, refusals[i]);
-        if (i == 0) {
-            script_expect(script, "SCRIPT LOAD *");
-            script_answer(script, "$2\r\nid\r\n");
-        }
-        script_expect_call();
-        script_answer(script, ":250\r\n");
-        assert_int_equal(run(), RELOCK_OK);
-        assert_int_equal(call.acked_replicas, 0);
-        relock_call_end(&call);
-    }
-    assert_true(script_played(script));
-}
-
-static void replicas_have_the_time_of_the_call(void **state)
-{
-    uint64_t deadline_ms;
-
-    (void)state;
-
-    connect_first();
-    want_replicas();
-    call.replica_timeout_ms = 30;
-    script_expect_call();
-    script_answer(script, "$-1\r\n");
-    script_expect(script, "WAIT 2 30");
-    script_expect_end(script);
-    deadline_ms = in_ms(slow_ms(BRIEF_MS));
-    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
-    assert_true(has_just_passed(deadline_ms));
-    assert_null(call.reply);
-    assert_true(call.unanswered);
     assert_true(script_played(script));
 }
 
@@ -430,6 +312,8 @@ int main(void)
         CALL_TEST(an_answer_goes_to_who_asked),
         CALL_TEST(one_connection_serves_many_calls),
         CALL_TEST(a_script_that_the_server_lacks_is_sent),
+        CALL_TEST(what_keeps_a_script_from_being_sent_is_told),
+        CALL_TEST(a_script_that_another_has_sent_meanwhile_is_as_good),
         CALL_TEST(a_script_that_never_stays_is_not_sent_for_ever),
         CALL_TEST(a_server_that_is_loading_is_asked_again),
         CALL_TEST(a_replica_is_left_for_a_new_connection),
@@ -437,9 +321,6 @@ int main(void)
         CALL_TEST(a_refusal_is_final_and_says_why),
         CALL_TEST(a_login_that_is_refused_is_final_too),
         CALL_TEST(a_server_that_wants_no_login_for_now_is_tried_again),
-        CALL_TEST(replicas_are_asked_for_once_it_is_granted),
-        CALL_TEST(replicas_are_not_asked_for_what_was_refused),
-        CALL_TEST(replicas_have_the_time_of_the_call),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,23 @@ static void a_buffer_grows_with_what_it_is_given(void **state)
     assert_int_equal(buffer.size, 0);
 }
 
+static void a_buffer_has_room_for_all_that_is_in_it(void **state)
+{
+    static const char bytes[1500];
+
+    (void)state;
+
+    for (size_t len = 0; len <= sizeof(bytes); len++) {
+        struct relock_buffer buffer = {0};
+
+        relock_command_arg(&buffer, bytes, len);
+        assert_true(buffer.len <= buffer.size);
+        relock_command_begin(&buffer, len);
+        assert_true(buffer.len <= buffer.size);
+        relock_buffer_deinit(&buffer);
+    }
+}
+
 static void a_small_buffer_keeps_its_memory_when_cleared(void **state)
 {
     struct relock_buffer buffer = {0};
@@ -189,6 +206,7 @@ int main(void)
         cmocka_unit_test(any_byte_may_stand_in_an_argument),
         cmocka_unit_test(numbers_are_decimal_texts),
         cmocka_unit_test(a_buffer_grows_with_what_it_is_given),
+        cmocka_unit_test(a_buffer_has_room_for_all_that_is_in_it),
         cmocka_unit_test(a_small_buffer_keeps_its_memory_when_cleared),
         cmocka_unit_test(a_large_buffer_gives_its_memory_back_when_cleared),
         cmocka_unit_test(after_a_failure_nothing_is_appended_until_it_is_cleared),

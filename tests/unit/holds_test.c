@@ -25,12 +25,6 @@ static struct relock_waiter waiters[3]; /* of owners 1, 2, 3; they let the watch
 static struct relock_hold *hold;        /* taken by the first; the test has a reference */
 static uint64_t sent_ms;
 
-static void on_lost(const struct relock_lost *what, void *arg)
-{
-    (void)what;
-    (void)arg;
-}
-
 static bool is_woken(int i)
 {
     return relock_gate_wait(&waiters[i].gate, 0);
@@ -50,8 +44,7 @@ static int begin(void **state)
     site = relock_client_site(&client, "orders", strlen("orders"));
     assert_non_null(site);
     for (unsigned i = 0; i < 3; i++) {
-        waiters[i] = (struct relock_waiter){
-            .owner = i + 1, .renewed = true, .on_lost = on_lost, .arg = &waiters[i]};
+        waiters[i] = (struct relock_waiter){.owner = i + 1, .renewed = true, .arg = &waiters[i]};
         relock_gate_init(&waiters[i].gate);
         relock_site_join(site, &waiters[i]);
     }
@@ -96,7 +89,6 @@ static void a_hold_is_what_its_waiter_asked_for(void **state)
     assert_int_equal(hold->owner, 1);
     assert_int_equal(hold->count, 1);
     assert_true(hold->renewed);
-    assert_ptr_equal(hold->on_lost, on_lost);
     assert_ptr_equal(hold->arg, &waiters[0]);
     assert_true(hold->cap_ms == RELOCK_NEVER);
     assert_ptr_equal(site->holder, hold);

@@ -3,10 +3,11 @@
 
 #include "base/clock.h"
 #include "redis/reply.h"
-#include "support/actor.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 
 static struct relock_lane *lane; /* taken */
 
@@ -211,6 +212,48 @@ static void a_late_answer_is_not_taken_for_the_next_one(void **state)
     assert_true(script_played(script));
 }
 
+static void an_answer_that_is_there_counts_however_late_it_is_looked_at(void **state)
+{
+    struct redisReply *reply = NULL;
+
+    (void)state;
+
+    connect_lane();
+    script_expect(script, "PING");
+    script_answer(script, "+PONG\r\n");
+    assert_int_equal(ping(), RELOCK_OK);
+    assert_true(script_played(script));
+    assert_int_equal(relock_lane_receive(lane, 0, &reply), RELOCK_OK);
+    relock_reply_free(reply);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+}
+
+static void signals_do_not_hold_a_deadline_up(void **state)
+{
+    const struct itimerval each_ms = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    struct redisReply *reply;
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    connect_lane();
+    script_expect(script, "PING");
+    assert_int_equal(ping(), RELOCK_OK);
+    sigaction(SIGALRM, &action, &before);
+    setitimer(ITIMER_REAL, &each_ms, NULL);
+    deadline_ms = in_ms(30);
+    assert_int_equal(relock_lane_receive(lane, deadline_ms, &reply), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    assert_true(script_played(script));
+}
+
 /* ---- what was sent -------------------------------------------------------------------------- */
 
 static void after_the_deadline_nothing_is_sent(void **state)
@@ -280,6 +323,21 @@ static void an_idle_connection_that_says_something_unasked_is_not_trusted(void *
     assert_true(script_played(script));
 }
 
+static void more_replies_than_commands_are_not_trusted_either(void **state)
+{
+    (void)state;
+
+    connect_lane();
+    script_expect(script, "PING");
+    script_answer(script, "+PONG\r\n+PONG\r\n");
+    assert_int_equal(ping(), RELOCK_OK);
+    assert_int_equal(receives("PONG"), RELOCK_OK);
+    script_expect_end(script);
+    script_welcome(script, 8);
+    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+    assert_true(script_played(script));
+}
+
 static void an_idle_connection_that_is_quiet_is_kept(void **state)
 {
     (void)state;
@@ -289,65 +347,6 @@ static void an_idle_connection_that_is_quiet_is_kept(void **state)
     assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
     assert_int_equal(relock_lanes_reconnects(lanes), 0);
     assert_true(script_played(script));
-}
-
-/* ---- taking and giving ---------------------------------------------------------------------- */
-
-static void the_lane_given_last_is_taken_first(void **state)
-{
-    struct relock_lane *first, *second;
-
-    (void)state;
-
-    assert_int_equal(relock_lanes_take(lanes, 0, &first), RELOCK_OK);
-    assert_int_equal(relock_lanes_take(lanes, 0, &second), RELOCK_OK);
-    assert_ptr_not_equal(first, second);
-    relock_lanes_give(lanes, second);
-    relock_lanes_give(lanes, first);
-    assert_int_equal(relock_lanes_take(lanes, 0, &lane), RELOCK_OK);
-    assert_ptr_equal(lane, first);
-}
-
-static void when_all_are_busy_a_lane_is_waited_for_until_the_deadline(void **state)
-{
-    struct relock_lane *others[2];
-    uint64_t deadline_ms;
-
-    (void)state;
-
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
-    deadline_ms = in_ms(30);
-    assert_int_equal(relock_lanes_take(lanes, deadline_ms, &lane), RELOCK_E_CONN);
-    assert_true(has_just_passed(deadline_ms));
-}
-
-static int take_and_give(void *arg)
-{
-    struct relock_lane *mine;
-    int r = relock_lanes_take(lanes, RELOCK_NEVER, &mine);
-
-    (void)arg;
-    if (r == RELOCK_OK)
-        relock_lanes_give(lanes, mine);
-    return r;
-}
-
-static void a_lane_given_back_goes_to_who_waits(void **state)
-{
-    struct actor *actors[] = {actor_start(), actor_start(), actor_start()};
-    struct relock_lane *others[2];
-
-    (void)state;
-
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
-    for (int i = 0; i < 3; i++)
-        actor_begin(actors[i], take_and_give, NULL);
-    relock_lanes_give(lanes, others[0]);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(actor_result(actors[i]), RELOCK_OK);
-    actor_end_all();
 }
 
 int main(void)
@@ -363,14 +362,14 @@ int main(void)
         TALK_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
         TALK_TEST(no_answer_is_a_failure_at_the_deadline_and_not_before),
         TALK_TEST(a_late_answer_is_not_taken_for_the_next_one),
+        TALK_TEST(an_answer_that_is_there_counts_however_late_it_is_looked_at),
+        TALK_TEST(signals_do_not_hold_a_deadline_up),
         TALK_TEST(after_the_deadline_nothing_is_sent),
         TALK_TEST(a_command_that_went_out_in_part_has_been_sent),
         TALK_TEST(the_end_of_an_idle_connection_is_noticed_before_it_is_used),
         TALK_TEST(an_idle_connection_that_says_something_unasked_is_not_trusted),
+        TALK_TEST(more_replies_than_commands_are_not_trusted_either),
         TALK_TEST(an_idle_connection_that_is_quiet_is_kept),
-        TALK_TEST(the_lane_given_last_is_taken_first),
-        TALK_TEST(when_all_are_busy_a_lane_is_waited_for_until_the_deadline),
-        TALK_TEST(a_lane_given_back_goes_to_who_waits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

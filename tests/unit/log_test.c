@@ -250,6 +250,23 @@ static void a_long_name_is_cut_between_its_letters(void **state)
     }
 }
 
+static void no_name_is_longer_than_its_room(void **state)
+{
+    char name[600];
+
+    (void)state;
+
+    /* Letters of one, two and four bytes, so that the room ends in the middle of each. */
+    for (size_t first = 0; first < 4; first++) {
+        memset(name, '\xff', sizeof(name));
+        memset(name, 'a', first);
+        name[sizeof(name) - 1] = '\0';
+        assert_true(is_cut(name_of(name) + first, "\\xff"));
+        memset(name + first, '\\', sizeof(name) - 1 - first);
+        assert_true(is_cut(name_of(name) + first, "\\\\"));
+    }
+}
+
 /* ---- the sink of the tests ------------------------------------------------------------------ */
 
 static void the_log_of_the_tests_keeps_what_it_is_told(void **state)
@@ -278,6 +295,7 @@ int main(void)
         cmocka_unit_test(without_a_sink_the_level_counts_too),
         cmocka_unit_test(a_name_is_written_in_printable_ascii),
         cmocka_unit_test(a_long_name_is_cut_between_its_letters),
+        cmocka_unit_test(no_name_is_longer_than_its_room),
         cmocka_unit_test(the_log_of_the_tests_keeps_what_it_is_told),
     };
 

@@ -117,6 +117,7 @@ static void a_text_is_compared_as_a_whole(void **state)
     assert_false(relock_reply_is(string, "O"));
     assert_false(relock_reply_is(string, "ok"));
     assert_false(relock_reply_is(string, ""));
+    assert_false(relock_reply_is(string, "OK!"));
     assert_false(relock_reply_is(longer, "OK"));
     relock_reply_free(status);
     relock_reply_free(string);

@@ -99,6 +99,8 @@ static void a_user_without_a_password_is_refused(void **state)
     assert_int_equal(init(&server, &options), RELOCK_E_INVALID);
     assert_int_equal(log_count_grave(lines, RELOCK_LOG_ERROR), 1);
     assert_int_equal(log_count(lines, "password"), 1);
+    assert_null(server.url.host);
+    assert_null(server.url.user);
     assert_int_equal(log_count(lines, "hidden"), 0);
 }
 

@@ -25,6 +25,18 @@ static void only_the_head_may_ask(void **state)
         assert_false(may_ask(i));
 }
 
+static void who_joins_behind_the_head_is_no_news(void **state)
+{
+    (void)state;
+
+    relock_site_join(&site, &waiters[0]);
+    ask(0);
+    (void)is_woken(0);
+    relock_site_join(&site, &waiters[1]);
+    nobody_is_woken();
+    assert_false(may_ask(0));
+}
+
 static void the_head_asks_once_for_each_news(void **state)
 {
     (void)state;
@@ -203,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SITE_TEST(the_first_to_join_may_ask),
         SITE_TEST(only_the_head_may_ask),
+        SITE_TEST(who_joins_behind_the_head_is_no_news),
         SITE_TEST(the_head_asks_once_for_each_news),
         SITE_TEST(news_wakes_the_head_alone),
         SITE_TEST(news_is_a_message_when_one_came_since_it_was_used),

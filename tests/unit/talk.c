@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "support/leaks.h"
 
+#include <stdio.h>
+
 #define NOT_FOR_LONG_MS 1000
 
 struct script_server *script;
@@ -53,6 +55,27 @@ void talk_as(const struct relock_options *options)
 void talk_hang_up(void)
 {
     lanes = relock_lanes_free(lanes);
+}
+
+void talk_expect(const struct relock_call *call)
+{
+    char words[512];
+    int n = snprintf(words, sizeof(words), "EVALSHA %s 1 %.*s", call->script->sha1,
+                     (int)call->key.len, call->key.data);
+
+    for (size_t i = 0; i < call->n_args; i++)
+        n += snprintf(words + n, sizeof(words) - (size_t)n, " %.*s", (int)call->args[i].len,
+                      call->args[i].data);
+    script_expect(script, words);
+}
+
+void talk_connect(struct relock_call *call, unsigned id)
+{
+    script_welcome(script, id);
+    talk_expect(call);
+    script_answer(script, ":1\r\n");
+    assert_int_equal(relock_call_run(call, lanes, soon()), RELOCK_OK);
+    relock_call_end(call);
 }
 
 uint64_t in_ms(uint64_t ms)

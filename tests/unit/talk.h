@@ -7,6 +7,7 @@
 #ifndef RELOCK_TEST_TALK_H
 #define RELOCK_TEST_TALK_H
 
+#include "redis/call.h"
 #include "redis/lane.h"
 #include "support/script_server.h"
 #include "support/wait.h"
@@ -30,6 +31,15 @@ void talk_as(const struct relock_options *options);
 
 /* Closes all connections; no lane may be taken. */
 void talk_hang_up(void);
+
+/* The server expects the command that a call is. */
+void talk_expect(const struct relock_call *call);
+
+/* Has the server answer it, on a connection that it calls `id`. Over that, BRIEF_MS are enough to
+ * send the next one. */
+void talk_connect(struct relock_call *call, unsigned id);
+
+#define BRIEF_MS 100
 
 /* A deadline of the library, so many milliseconds from now, and one that should not come. */
 uint64_t in_ms(uint64_t ms);

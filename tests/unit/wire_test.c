@@ -156,6 +156,41 @@ static void a_reply_may_be_larger_than_one_read(void **state)
     free(text);
 }
 
+static void a_reply_longer_than_any_that_is_asked_for_is_a_failure(void **state)
+{
+    static char text[2 << 20];
+    size_t sent = 0;
+    int r = RELOCK_OK;
+
+    (void)state;
+
+    memset(text, 'x', sizeof(text));
+    say("$2097152\r\n");
+    while (r >= 0) {
+        ssize_t n = send(peer, text, sizeof(text) - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        sent += n > 0 ? (size_t)n : 0;
+        assert_true(sent < sizeof(text));
+        takes_nothing();
+        r = relock_wire_fill(&wire);
+    }
+    assert_int_equal(r, RELOCK_E_CONN);
+    assert_non_null(strstr(wire.why, "longer"));
+}
+
+static void a_wire_is_quiet_while_nothing_is_left_to_take(void **state)
+{
+    (void)state;
+
+    assert_true(relock_wire_is_quiet(&wire));
+    say("+one\r\n+two\r\n");
+    assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+    takes("one");
+    assert_false(relock_wire_is_quiet(&wire));
+    takes("two");
+    assert_true(relock_wire_is_quiet(&wire));
+}
+
 static void nothing_to_read_is_no_failure(void **state)
 {
     (void)state;
@@ -331,6 +366,8 @@ int main(void)
         WIRE_TEST(replies_that_come_together_are_taken_one_by_one),
         WIRE_TEST(an_error_or_nil_is_a_reply_like_others),
         WIRE_TEST(a_reply_may_be_larger_than_one_read),
+        WIRE_TEST(a_reply_longer_than_any_that_is_asked_for_is_a_failure),
+        WIRE_TEST(a_wire_is_quiet_while_nothing_is_left_to_take),
         WIRE_TEST(nothing_to_read_is_no_failure),
         WIRE_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
         WIRE_TEST(what_is_no_resp_is_a_failure),

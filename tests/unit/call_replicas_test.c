@@ -1,0 +1,140 @@
+/* Running a script before a deadline: until replicas have what it wrote. */
+#include "talk.h"
+
+#include "redis/reply.h"
+
+static struct relock_call call;
+
+static void ask_for_lock(void)
+{
+    call = (struct relock_call){
+        .script = &relock_script_lock,
+        .key = {"orders", 6},
+        .args = {{"60000", 5}, {"id:7", 4}, {"1", 1}},
+        .n_args = 3,
+        .min_replicas = 2,
+        .replica_timeout_ms = 500,
+    };
+}
+
+static int begin(void **state)
+{
+    ask_for_lock();
+    return talk_begin(state);
+}
+
+static int end(void **state)
+{
+    relock_call_end(&call);
+    return talk_end(state);
+}
+
+static int run(void)
+{
+    return relock_call_run(&call, lanes, soon());
+}
+
+static void replicas_are_asked_for_once_it_is_granted(void **state)
+{
+    static const struct {
+        const char *reply;
+        unsigned acked;
+    } replies[] = {{":2\r\n", 2}, {":1\r\n", 1}, {":0\r\n", 0}, {"-NOPERM no right\r\n", 0}};
+
+    (void)state;
+
+    script_welcome(script, 7);
+    for (size_t i = 0; i < 4; i++) {
+        ask_for_lock();
+        talk_expect(&call);
+        script_answer(script, "$-1\r\n");
+        script_expect(script, "WAIT 2 500");
+        script_answer(script, replies[i].reply);
+        assert_int_equal(run(), RELOCK_OK);
+        assert_true(relock_reply_is_nil(call.reply));
+        assert_int_equal(call.acked_replicas, replies[i].acked);
+        relock_call_end(&call);
+    }
+    assert_true(script_played(script));
+}
+
+/* WAIT after a command that changed nothing: all replicas have what came before it. */
+static void replicas_are_not_asked_for_what_was_refused(void **state)
+{
+    static const char *const refusals[] = {"-NOSCRIPT No matching script.\r\n",
+                                           "-LOADING Redis is loading\r\n"};
+
+    (void)state;
+
+    script_welcome(script, 7);
+    for (size_t i = 0; i < 2; i++) {
+        ask_for_lock();
+        talk_expect(&call);
+        script_answer(script, refusals[i]);
+        if (i == 0) {
+            script_expect(script, "SCRIPT LOAD *");
+            script_answer(script, "$2\r\nid\r\n");
+        }
+        talk_expect(&call);
+        script_answer(script, ":250\r\n");
+        assert_int_equal(run(), RELOCK_OK);
+        assert_int_equal(call.acked_replicas, 0);
+        relock_call_end(&call);
+    }
+    assert_true(script_played(script));
+}
+
+static void replicas_count_for_the_attempt_that_was_granted_alone(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    talk_expect(&call);
+    script_answer(script, "$-1\r\n");
+    script_expect(script, "WAIT 2 500");
+    script_answer(script, ":2");
+    script_close(script);
+    script_welcome(script, 8);
+    talk_expect(&call);
+    script_answer(script, "$-1\r\n");
+    script_expect(script, "WAIT 2 500");
+    script_answer(script, ":0\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_int_equal(call.acked_replicas, 0);
+    assert_true(call.unanswered);
+    assert_true(script_played(script));
+}
+
+static void replicas_have_the_time_of_the_call(void **state)
+{
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    talk_connect(&call, 7);
+    call.replica_timeout_ms = 30;
+    talk_expect(&call);
+    script_answer(script, "$-1\r\n");
+    script_expect(script, "WAIT 2 30");
+    script_expect_end(script);
+    deadline_ms = in_ms(slow_ms(BRIEF_MS));
+    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    assert_null(call.reply);
+    assert_true(call.unanswered);
+    assert_true(script_played(script));
+}
+
+#define REPLICAS_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REPLICAS_TEST(replicas_are_asked_for_once_it_is_granted),
+        REPLICAS_TEST(replicas_are_not_asked_for_what_was_refused),
+        REPLICAS_TEST(replicas_count_for_the_attempt_that_was_granted_alone),
+        REPLICAS_TEST(replicas_have_the_time_of_the_call),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
