@@ -237,18 +237,27 @@ static bool pause_before_retry(uint32_t *pause_ms, uint64_t deadline_ms)
 int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms)
 {
     uint32_t pause_ms = 0; /* a connection that was idle and is gone: ask again at once */
+    char refused[RELOCK_WHY_MAX] = "";
     int r;
 
     do {
         struct relock_lane *lane;
 
         r = relock_lanes_take(lanes, deadline_ms, &lane);
-        if (r < 0)
-            return fail(call, r, "all connections were busy until the deadline");
+        if (r < 0) {
+            (void)fail(call, r, "all connections were busy until the deadline");
+            break;
+        }
         r = attempt(call, lane, deadline_ms);
         relock_lanes_give(lanes, lane);
-        if (r != RELOCK_AGAIN && r != RELOCK_E_CONN)
+        if (r == RELOCK_AGAIN)
+            (void)snprintf(refused, sizeof(refused), "%s", call->why);
+        else if (r != RELOCK_E_CONN)
             return r;
     } while (pause_before_retry(&pause_ms, deadline_ms));
+
+    /* That there was no time for a last try says less than what all the others were told. */
+    if (*refused && !call->unanswered)
+        return fail(call, RELOCK_E_SERVER, refused);
     return r == RELOCK_AGAIN ? RELOCK_E_SERVER : r;
 }

@@ -82,7 +82,7 @@ static void handle_signal(int signal)
 struct target {
     struct relock_lock *lock;
     _Atomic(pthread_t) thread;
-    atomic_bool begun;
+    atomic_bool begun, over;
     int64_t wait_ms;
 };
 
@@ -112,7 +112,7 @@ static void no_signal_ends_a_wait(void **state)
     }
     assert_result(actor_result(waiting), RELOCK_TIMEOUT);
     assert_true(actor_took_ms(waiting) >= 400);
-    assert_true(atomic_load(&n_signals) > 10);
+    assert_true(atomic_load(&n_signals) > 0);
     assert_true(peer_unlock(f->probe, "orders", PEER));
     signal(SIGUSR1, SIG_IGN); /* one may still be on its way */
 }
@@ -123,7 +123,7 @@ static int lock_and_unlock_often(void *arg)
 
     atomic_store(&target->thread, pthread_self());
     atomic_store(&target->begun, true);
-    for (int i = 0; i < 500; i++) {
+    while (!atomic_load(&target->over)) {
         int r = relock_lock(target->lock);
 
         if (r == RELOCK_OK)
@@ -143,12 +143,12 @@ static void no_signal_harms_a_command(void **state)
 
     handle_signal(SIGUSR1);
     actor_begin(other, lock_and_unlock_often, &target);
-    while (actor_is_busy(other)) {
+    while (actor_is_busy(other) && atomic_load(&n_signals) < 1000) {
         if (atomic_load(&target.begun))
             pthread_kill(atomic_load(&target.thread), SIGUSR1);
     }
+    atomic_store(&target.over, true);
     assert_result(actor_result(other), RELOCK_OK);
-    assert_true(atomic_load(&n_signals) > 0);
     assert_int_equal(stats_of(client).reconnects, 0);
     signal(SIGUSR1, SIG_IGN); /* one may still be on its way */
 }
