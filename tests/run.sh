@@ -122,15 +122,15 @@ test_variant()
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-        run_tests asan asan --no-suite tree --timeout-multiplier 3 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests asan asan --no-suite tree --timeout-multiplier 3 "${still[@]}"
         ;;
     tsan)
         # After fork() the child still counts the threads that it does not have.
         export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
-        run_tests tsan tsan --no-suite tree --timeout-multiplier 5 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests tsan tsan --no-suite tree --timeout-multiplier 5 "${still[@]}"
         ;;
     valgrind)
-        run_tests valgrind gcc --suite unit --suite server --suite faults --no-suite tree \
+        RELOCK_TEST_SLOW=2 run_tests valgrind gcc --suite unit --suite server --suite faults --no-suite tree \
             --no-suite heavy --timeout-multiplier 10 --wrapper "valgrind --quiet --error-exitcode=99
             --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
             --num-callers=30 --suppressions='$PWD/tests/valgrind.supp' --trace-children=no"

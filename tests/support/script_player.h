@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#define SCRIPT_MAX_CONNECTIONS 16
+#define SCRIPT_MAX_CONNECTIONS 64
 
 enum script_kind {
     SCRIPT_ACCEPT,

@@ -286,6 +286,23 @@ static void a_command_that_went_out_in_part_has_been_sent(void **state)
     assert_int_equal(lane->wire.fd, -1);
 }
 
+static void so_has_one_whose_connection_broke_in_the_middle(void **state)
+{
+    static char large[8 << 20];
+
+    (void)state;
+
+    connect_lane();
+    script_expect(script, "PING");
+    script_close(script);
+    relock_command_begin(&lane->wire.out, 1);
+    relock_command_word(&lane->wire.out, "PING");
+    relock_command_arg(&lane->wire.out, large, sizeof(large));
+    assert_int_equal(relock_lane_send(lane, soon()), RELOCK_E_CONN);
+    assert_true(lane->touched);
+    assert_true(script_played(script));
+}
+
 /* ---- idle lanes ----------------------------------------------------------------------------- */
 
 static void the_end_of_an_idle_connection_is_noticed_before_it_is_used(void **state)
@@ -366,6 +383,7 @@ int main(void)
         TALK_TEST(signals_do_not_hold_a_deadline_up),
         TALK_TEST(after_the_deadline_nothing_is_sent),
         TALK_TEST(a_command_that_went_out_in_part_has_been_sent),
+        TALK_TEST(so_has_one_whose_connection_broke_in_the_middle),
         TALK_TEST(the_end_of_an_idle_connection_is_noticed_before_it_is_used),
         TALK_TEST(an_idle_connection_that_says_something_unasked_is_not_trusted),
         TALK_TEST(more_replies_than_commands_are_not_trusted_either),

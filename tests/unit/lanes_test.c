@@ -61,11 +61,58 @@ static void a_lane_given_back_goes_to_who_waits(void **state)
 
     for (int i = 0; i < 2; i++)
         assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
-    for (int i = 0; i < 3; i++)
-        actor_begin(actors[i], take_and_give, NULL);
-    relock_lanes_give(lanes, others[0]);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(actor_result(actors[i]), RELOCK_OK);
+    for (uint64_t round = 0; round < 20; round++) {
+        for (int i = 0; i < 3; i++)
+            actor_begin(actors[i], take_and_give, NULL);
+        let_pass(round % 2); /* so that they wait at times, and come late at others */
+        relock_lanes_give(lanes, others[0]);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(actor_result(actors[i]), RELOCK_OK);
+        assert_int_equal(relock_lanes_take(lanes, soon(), &others[0]), RELOCK_OK);
+    }
+    actor_end_all();
+}
+
+static atomic_int n_served; /* in this round */
+
+/* Takes a lane, and says as the how many-th. */
+static int be_served(void *arg)
+{
+    struct relock_lane *mine;
+    int nth;
+
+    (void)arg;
+    if (relock_lanes_take(lanes, RELOCK_NEVER, &mine) != RELOCK_OK)
+        return RELOCK_LOST;
+    nth = atomic_fetch_add(&n_served, 1);
+    relock_lanes_give(lanes, mine);
+    return nth;
+}
+
+static void who_comes_first_is_served_first(void **state)
+{
+    struct actor *actors[] = {actor_start(), actor_start(), actor_start()};
+    struct relock_lane *others[2];
+    bool in_order = false;
+
+    (void)state;
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
+    /* One that is slow to come may be overtaken, but not again and again. */
+    for (int round = 0; round < 5 && !in_order; round++) {
+        atomic_store(&n_served, 0);
+        for (int i = 0; i < 3; i++) {
+            actor_begin(actors[i], be_served, NULL);
+            let_pass(5);
+        }
+        relock_lanes_give(lanes, others[0]);
+        in_order = true;
+        for (int i = 0; i < 3; i++)
+            in_order = actor_result(actors[i]) == i && in_order;
+        assert_int_equal(relock_lanes_take(lanes, soon(), &others[0]), RELOCK_OK);
+    }
+    assert_true(in_order);
     actor_end_all();
 }
 
@@ -128,6 +175,7 @@ int main(void)
         TALK_TEST(the_lane_given_last_is_taken_first),
         TALK_TEST(when_all_are_busy_a_lane_is_waited_for_until_the_deadline),
         TALK_TEST(a_lane_given_back_goes_to_who_waits),
+        TALK_TEST(who_comes_first_is_served_first),
         TALK_TEST(no_lane_is_ever_taken_twice_or_lost),
     };
 

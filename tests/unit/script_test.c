@@ -46,11 +46,25 @@ static void no_two_scripts_are_the_same(void **state)
         }
 }
 
+static void the_list_has_them_all(void **state)
+{
+    size_t n = 0;
+
+    (void)state;
+
+    while (relock_scripts[n])
+        n++;
+    assert_int_equal(n, N_SCRIPTS);
+    for (size_t i = 0; i < N_SCRIPTS; i++)
+        assert_ptr_equal(relock_scripts[i], scripts[i].script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_script_has_its_name_its_hash_and_its_body),
         cmocka_unit_test(no_two_scripts_are_the_same),
+        cmocka_unit_test(the_list_has_them_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
