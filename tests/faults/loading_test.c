@@ -1,10 +1,10 @@
 /* A server that was killed and comes back with its data, which takes it a while to read. */
 #include "faults.h"
 
-#define N_KEYS 40
+#define N_KEYS 80
 #define KEY_BYTES 524288
 
-/* 50 ms for each key; meanwhile commands are answered, with LOADING, after every 2 MiB. */
+/* 50 ms for each key, 4 s in all; commands are answered, with LOADING, after every 2 MiB. */
 static int start_slow_reader(void **state)
 {
     return faults_start_with(
@@ -83,7 +83,7 @@ static void a_server_that_reads_for_longer_than_a_command_may_take_refuses(void 
     struct faults *t = *state;
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.connect_timeout_ms = slow_ms(3000),
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                  .command_timeout_ms = 2 * slow_ms(SHORT_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *owner = actor_start();
 
