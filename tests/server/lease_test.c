@@ -21,12 +21,13 @@ static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
     long long pttl, last = SHORT_MS;
 
     assert_result(take(lock, SHORT_MS), RELOCK_OK);
-    while ((pttl = probe_pttl(f->probe, "orders")) > 0) {
+    while ((pttl = probe_pttl(f->probe, "orders")) >= 0) {
         assert_true(pttl <= last);
         last = pttl;
         let_pass(2);
     }
-    assert_true(now_ms() - before_ms >= SHORT_MS);
+    /* Two clocks are read here, each in whole milliseconds. */
+    assert_true(now_ms() - before_ms >= SHORT_MS - 2);
     assert_true(now_ms() - before_ms <= SHORT_MS + slow_ms(1000));
     assert_int_equal(stats_of(client).renewed, 0);
     assert_result(relock_unlock(lock), RELOCK_LOST);
