@@ -5,15 +5,73 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define READ_BYTES 16384
 
-/* Of what no command of ours has an answer as long as, or as many-membered as, that. */
+/* No command of ours has an answer as long as that, or an array of as many elements. */
 #define MAX_REPLY_BYTES ((size_t)1 << 20)
 #define MAX_REPLY_ELEMENTS 1024
+
+#if HIREDIS_MAJOR >= 1
+
+static bool limit_elements(struct relock_wire *wire)
+{
+    wire->reader->maxelements = MAX_REPLY_ELEMENTS;
+    return true;
+}
+
+static bool is_over_limit(const struct relock_wire *wire)
+{
+    (void)wire;
+    return false;
+}
+
+#else
+
+/*
+ * This reader believes any length: a dozen bytes have it make, and then look through, 16 GB. So it
+ * is given a function of ours for arrays, which asks theirs only for those that may be.
+ */
+struct relock_wire_limit {
+    redisReplyObjectFunctions ours;
+    redisReplyObjectFunctions *theirs;
+    bool is_over;
+};
+
+static void *create_array(const redisReadTask *task, int n_elements)
+{
+    struct relock_wire_limit *limit = task->privdata;
+
+    if (n_elements <= MAX_REPLY_ELEMENTS)
+        return limit->theirs->createArray(task, n_elements);
+    limit->is_over = true;
+    return NULL;
+}
+
+static bool limit_elements(struct relock_wire *wire)
+{
+    struct relock_wire_limit *limit = malloc(sizeof(*limit));
+
+    if (!limit)
+        return false;
+    *limit = (struct relock_wire_limit){.ours = *wire->reader->fn, .theirs = wire->reader->fn};
+    limit->ours.createArray = create_array;
+    wire->reader->fn = &limit->ours;
+    wire->reader->privdata = limit;
+    wire->limit = limit;
+    return true;
+}
+
+static bool is_over_limit(const struct relock_wire *wire)
+{
+    return wire->limit->is_over;
+}
+
+#endif
 
 void relock_wire_init(struct relock_wire *wire)
 {
@@ -26,17 +84,25 @@ void relock_wire_deinit(struct relock_wire *wire)
     relock_buffer_deinit(&wire->out);
 }
 
+static void free_reader(struct relock_wire *wire)
+{
+    if (wire->reader)
+        redisReaderFree(wire->reader);
+    wire->reader = NULL;
+    free(wire->limit);
+    wire->limit = NULL;
+}
+
 int relock_wire_open(struct relock_wire *wire, int fd)
 {
     wire->reader = redisReaderCreate();
-    if (!wire->reader) {
+    if (!wire->reader || !limit_elements(wire)) {
+        free_reader(wire);
         close(fd);
         return RELOCK_E_NOMEM;
     }
-#if HIREDIS_MAJOR >= 1
-    wire->reader->maxelements = MAX_REPLY_ELEMENTS;
-#endif
     wire->fd = fd;
+    wire->n_unfinished = 0;
     return RELOCK_OK;
 }
 
@@ -51,9 +117,7 @@ void relock_wire_close(struct relock_wire *wire)
         (void)shutdown(fd, SHUT_RDWR);
         close(fd);
     }
-    if (wire->reader)
-        redisReaderFree(wire->reader);
-    wire->reader = NULL;
+    free_reader(wire);
     relock_buffer_clear(&wire->out);
     wire->sent = 0;
 }
@@ -103,7 +167,8 @@ int relock_wire_fill(struct relock_wire *wire)
         return fail(wire, RELOCK_E_CONN, "the server closed the connection");
     if (redisReaderFeed(wire->reader, bytes, (size_t)n) != REDIS_OK)
         return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
-    if (wire->reader->len - wire->reader->pos > MAX_REPLY_BYTES)
+    wire->n_unfinished += (size_t)n;
+    if (wire->n_unfinished > MAX_REPLY_BYTES)
         return fail(wire, RELOCK_E_CONN, "a reply longer than any that was asked for");
     return RELOCK_OK;
 }
@@ -115,10 +180,16 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
     if (redisReaderGetReply(wire->reader, &taken) != REDIS_OK) {
         bool no_memory = wire->reader->err == REDIS_ERR_OOM;
 
+        if (is_over_limit(wire))
+            return fail(wire, RELOCK_E_CONN,
+                        "a reply of more elements than any that was asked for");
         return fail(wire, no_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN, wire->reader->errstr);
     }
     *reply = taken;
-    return taken ? RELOCK_OK : RELOCK_AGAIN;
+    if (!taken)
+        return RELOCK_AGAIN;
+    wire->n_unfinished = wire->reader->len - wire->reader->pos;
+    return RELOCK_OK;
 }
 
 bool relock_wire_is_quiet(const struct relock_wire *wire)

@@ -15,13 +15,16 @@
 
 struct redisReply;
 struct redisReader;
+struct relock_wire_limit;
 
 struct relock_wire {
     int fd; /* -1 when closed */
     struct redisReader *reader;
-    struct relock_buffer out; /* append here, then flush */
-    size_t sent;              /* of `out` */
-    char why[RELOCK_WHY_MAX]; /* the last failure */
+    struct relock_wire_limit *limit; /* how many elements the reader takes */
+    size_t n_unfinished;             /* bytes that have come since the last whole reply */
+    struct relock_buffer out;        /* append here, then flush */
+    size_t sent;                     /* of `out` */
+    char why[RELOCK_WHY_MAX];        /* the last failure */
 };
 
 void relock_wire_init(struct relock_wire *wire);
@@ -41,7 +44,7 @@ int relock_wire_flush(struct relock_wire *wire);
 int relock_wire_fill(struct relock_wire *wire);
 
 /* Returns RELOCK_OK with a reply; RELOCK_AGAIN when there is none yet; RELOCK_E_CONN when what came
- * is no RESP, RELOCK_E_NOMEM. */
+ * is no RESP, or more than any reply has, RELOCK_E_NOMEM. */
 int relock_wire_take(struct relock_wire *wire, struct redisReply **reply);
 
 /* Whether nothing has come that was not taken: what there is would answer the next command. */
