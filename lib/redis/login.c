@@ -99,6 +99,19 @@ static void take_info(struct relock_login *login, const struct redisReply *reply
     login->origin = relock_origin_new(id, address, strcspn(address, " \n"));
 }
 
+/* What of an error may be told: never the password, which the server has been sent. */
+static const char *tellable(const struct relock_login *login, const char *error)
+{
+    const char *password = login->server->url.password;
+
+    /* A server that does not know AUTH repeats its arguments, cut off where they are long. */
+    if (login->step == RELOCK_LOGIN_AUTH && strncmp(error, "ERR", 3) == 0)
+        return "ERR";
+    if (password && *password && strstr(error, password))
+        return "an error with the password in it";
+    return error;
+}
+
 static int refuse(struct relock_login *login, const char *error)
 {
     static const char *const what[] = {
@@ -108,12 +121,9 @@ static int refuse(struct relock_login *login, const char *error)
         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
     };
     enum relock_refusal refusal = relock_refusal_of(error);
-    /* A server that does not know AUTH repeats its arguments, the password among them. */
-    bool may_repeat = login->step == RELOCK_LOGIN_AUTH && strncmp(error, "ERR", 3) == 0;
-    int len = may_repeat ? 3 : (int)strlen(error);
 
-    (void)snprintf(login->why, sizeof(login->why), "%s: %s: %.*s", login->server->label,
-                   what[login->step], len, error);
+    (void)snprintf(login->why, sizeof(login->why), "%s: %s: %s", login->server->label,
+                   what[login->step], tellable(login, error));
     if (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
         strstr(error, "max number of clients"))
         return RELOCK_E_CONN;

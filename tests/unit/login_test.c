@@ -269,6 +269,29 @@ static void a_server_that_repeats_the_password_is_not_quoted(void **state)
     }
 }
 
+static void no_answer_to_the_login_brings_the_password_into_the_log(void **state)
+{
+    static const struct {
+        int n_ok; /* before it */
+        const char *error;
+        const char *why;
+    } answers[] = {
+        {0, "-WRONGPASS not hidden\r\n", "h:6379: AUTH: an error with the password in it"},
+        {1, "-hidden\r\n", "h:6379: CLIENT SETNAME: an error with the password in it"},
+        {2, "-ERR hidden no\r\n", "h:6379: SELECT: an error with the password in it"},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        begins();
+        for (int n = 0; n < answers[i].n_ok; n++)
+            assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+        assert_true(take(answers[i].error) < 0);
+        assert_string_equal(login.why, answers[i].why);
+    }
+}
+
 static void a_long_refusal_is_cut(void **state)
 {
     char bytes[4096];
@@ -298,6 +321,7 @@ int main(void)
         LOGIN_TEST(a_connection_without_its_name_is_as_good),
         LOGIN_TEST(a_refusal_ends_the_login_and_says_why),
         LOGIN_TEST(a_server_that_repeats_the_password_is_not_quoted),
+        LOGIN_TEST(no_answer_to_the_login_brings_the_password_into_the_log),
         LOGIN_TEST(a_long_refusal_is_cut),
     };
 
