@@ -14,7 +14,7 @@ source tools/packages.sh
 # The tests wait more than they compute. So while those of one variant run, the next is built in
 # the background, at low priority, and after the last one come the checks.
 variants='gcc clang asan tsan static valgrind'
-checks='format tidy shellcheck install consumer'
+checks='format tidy shellcheck install consumer fuzz'
 
 out='build-tests'
 llvm=14 # whose clang-format and clang-tidy count: other versions find other faults
@@ -210,6 +210,11 @@ check_install()
 check_consumer()
 {
     tests/consumer/run.py
+}
+
+check_fuzz()
+{
+    tests/fuzz/run.sh "$out/fuzz"
 }
 
 # ---- report -------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 #
 #     relock_packages build redis        groups of the table below
 #
-# A thing is there when its command or header is; if all is there, no network is used. What is
-# missing is installed with apt-get, by sudo when not root. Where that cannot be, the packages are
-# named and the script ends.
+# A thing is there when its command or header is, or when the compiler knows the sanitizer behind
+# the colon; if all is there, no network is used. What is missing is installed with apt-get, by sudo
+# when not root. Where that cannot be, the packages are named and the script ends.
 #
 # shellcheck shell=bash
 
@@ -24,6 +24,7 @@ redis  redis-server,valkey-server  redis-server valkey-server
 tests  cmocka.h                    libcmocka-dev
 tests  clang                       clang
 tests  valgrind                    valgrind
+tests  clang:fuzzer                ? libclang-rt-14-dev libclang-rt-dev
 lint   clang-format-14             ? clang-format-14
 lint   clang-tidy-14               ? clang-tidy-14
 lint   shellcheck                  ? shellcheck
@@ -73,6 +74,10 @@ relock_is_there()
         # cmocka.h needs these before it.
         printf '#include <%s>\n' setjmp.h stdarg.h stddef.h stdint.h "$1" |
             cc -E -x c - >/dev/null 2>&1
+        ;;
+    *:*)
+        echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+            "${1%:*}" "-fsanitize=${1#*:}" -x c - -o /dev/null 2>/dev/null
         ;;
     *)
         for name in ${1//,/ }; do

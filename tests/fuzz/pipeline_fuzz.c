@@ -1,0 +1,92 @@
+/*
+ * What a server may answer to the scripts that the I/O thread runs. In the scene q the program
+ * asks, in the scene k it has a connection killed.
+ */
+#include "redis/call.h"
+#include "redis/origin.h"
+#include "redis/pipeline.h"
+#include "redis/reply.h"
+#include "stage.h"
+
+#define LONG_ANSWERS STAGE_OWN
+
+static struct stage stage;
+static struct relock_pipeline *pipeline;
+static char questions[4096]; /* their addresses are their numbers */
+static size_t n_asked;
+static size_t n_answered;
+
+static const struct relock_call renew = {
+    .script = &relock_script_renew,
+    .key = {"orders", 6},
+    .args = {{"60000", 5}, {"id:7", 4}},
+    .n_args = 2,
+};
+
+static void on_answer(void *arg, int result, const struct redisReply *reply)
+{
+    FUZZ_CHECK((size_t)((char *)arg - questions) == n_answered); /* once each, in their order */
+    n_answered++;
+    FUZZ_CHECK(n_answered <= n_asked);
+    switch (result) {
+    case RELOCK_OK:
+        FUZZ_CHECK(reply && !relock_reply_error(reply));
+        break;
+    case RELOCK_E_CONN:
+        FUZZ_CHECK(!reply);
+        break;
+    default:
+        FUZZ_CHECK(reply && relock_reply_error(reply));
+        break;
+    }
+}
+
+static void on_up(void *arg)
+{
+    (void)arg;
+    FUZZ_CHECK(relock_pipeline_is_up(pipeline));
+    FUZZ_CHECK(n_answered == n_asked); /* what was under way before has been answered */
+}
+
+static void ask(void)
+{
+    if (n_asked == sizeof(questions))
+        return;
+    if (relock_pipeline_call(pipeline, &renew, on_answer, &questions[n_asked]) == RELOCK_OK)
+        n_asked++;
+    else
+        FUZZ_CHECK(!relock_pipeline_is_up(pipeline) && n_answered == n_asked);
+}
+
+static void kill_one(void)
+{
+    struct relock_origin *origin = relock_origin_new(7, "/there:0", 8);
+
+    FUZZ_CHECK(origin);
+    (void)relock_pipeline_kill(pipeline, origin);
+    relock_origin_unref(origin);
+}
+
+static void act(char letter)
+{
+    if (letter == 'q')
+        ask();
+    else if (letter == 'k')
+        kill_one();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    stage_begin(&stage, data, size);
+    n_asked = 0;
+    n_answered = 0;
+    FUZZ_CHECK(
+        relock_pipeline_new(stage.loop, &stage.server,
+                            (uint64_t)STAGE_TIMEOUT_MS * (stage.choice & LONG_ANSWERS ? 10 : 1),
+                            on_up, NULL, &pipeline) == RELOCK_OK);
+    relock_pipeline_open(pipeline);
+    stage_perform(&stage, act);
+    pipeline = relock_pipeline_free(pipeline);
+    stage_end(&stage);
+    return 0;
+}

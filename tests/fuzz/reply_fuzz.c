@@ -1,0 +1,138 @@
+/*
+ * What a server may say on a command connection: to the login, to SCRIPT LOAD, EVALSHA, CLIENT KILL
+ * and WAIT. The first byte of an input chooses what is asked for, the rest is the play.
+ */
+#include "fuzz.h"
+#include "hostile.h"
+
+#include "base/clock.h"
+#include "redis/call.h"
+#include "redis/lane.h"
+#include "redis/origin.h"
+#include "redis/reply.h"
+
+#include <string.h>
+
+#define TIMEOUT_MS 300
+
+/* What has come by then is read, for one answer: longer a flood does not last. */
+#define LATE_MS 100
+
+enum choice {
+    LOGS_IN = 1,
+    LOADS_ALL = 2,
+    HAS_DEBT = 4,
+    WANTS_REPLICAS = 8,
+    BYTE_BY_BYTE = 16,
+    IDLES = 32,
+};
+
+static struct fuzz_play play;
+static struct relock_lanes *lanes;
+
+static void load_all(void)
+{
+    uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
+    struct relock_lane *lane;
+
+    FUZZ_CHECK(relock_lanes_take(lanes, deadline_ms, &lane) == RELOCK_OK);
+    if (relock_lane_connect(lane, deadline_ms) == RELOCK_OK)
+        (void)relock_call_load_all(lane, deadline_ms);
+    relock_lanes_give(lanes, lane);
+}
+
+/* As the locks look at answers. */
+static void read_answer(const struct redisReply *reply)
+{
+    const char *text = NULL;
+    int64_t integer = 0;
+    size_t len = 0;
+
+    FUZZ_CHECK(reply && !relock_reply_error(reply));
+    for (size_t i = 0; i < 6; i++) {
+        const struct redisReply *at = relock_reply_at(reply, i);
+
+        (void)relock_reply_integer(at, &integer);
+        if (relock_reply_text(at, &text, &len))
+            FUZZ_CHECK(strlen(text) <= len);
+    }
+    if (relock_reply_text(reply, &text, &len))
+        FUZZ_CHECK(text[len] == '\0');
+    FUZZ_CHECK(!relock_reply_is_nil(reply) || !relock_reply_integer(reply, &integer));
+}
+
+static void run(struct relock_call *call)
+{
+    uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
+    int r = relock_call_run(call, lanes, deadline_ms);
+
+    FUZZ_CHECK(relock_clock_now_ms() <= deadline_ms + LATE_MS);
+    FUZZ_CHECK(strnlen(call->why, sizeof(call->why)) < sizeof(call->why));
+    fuzz_check_text(&play, call->why);
+    if (r == RELOCK_OK) {
+        read_answer(call->reply);
+        FUZZ_CHECK(call->acked_replicas == 0 || relock_reply_is_nil(call->reply));
+    } else {
+        FUZZ_CHECK(r == RELOCK_E_CONN || r == RELOCK_E_SERVER || r == RELOCK_E_AUTH ||
+                   r == RELOCK_E_NOMEM);
+        FUZZ_CHECK(!call->reply && *call->why);
+        /* Sent and not answered: there is an end at the server that has to be killed. */
+        FUZZ_CHECK(!call->debt || !*call->debt || call->unanswered);
+    }
+    relock_call_end(call);
+}
+
+static void converse(unsigned choice)
+{
+    struct relock_origin *debt = NULL;
+    struct relock_call lock = {
+        .script = &relock_script_lock,
+        .key = {"orders", 6},
+        .args = {{"60000", 5}, {"id:7", 4}, {"1", 1}},
+        .n_args = 3,
+        .debt = choice & HAS_DEBT ? &debt : NULL,
+        .min_replicas = choice & WANTS_REPLICAS ? 1 : 0,
+        .replica_timeout_ms = 100,
+    };
+    struct relock_call inspect = {
+        .script = &relock_script_inspect,
+        .key = {"orders", 6},
+        .args = {{"id:7", 4}},
+        .n_args = 1,
+    };
+
+    if (choice & LOADS_ALL)
+        load_all();
+    run(&lock);
+    if (choice & IDLES)
+        hostile_idle(TIMEOUT_MS * 10);
+    run(&inspect);
+    lock.unanswered = debt != NULL;
+    run(&lock);
+    relock_origin_unref(debt);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    unsigned choice = size > 0 ? data[0] : 0;
+    struct relock_log log = {.level = RELOCK_LOG_DEBUG, .sink = fuzz_log, .arg = &play};
+    struct relock_options options = {
+        .url = choice & LOGS_IN ? "unix:///hostile?db=3" : "unix:///hostile",
+        .user = choice & LOGS_IN ? "u" : NULL,
+        .password = choice & LOGS_IN ? FUZZ_PASSWORD : NULL,
+        .client_name = choice & LOGS_IN ? "fuzz" : NULL,
+        .connect_timeout_ms = TIMEOUT_MS,
+        .command_timeout_ms = TIMEOUT_MS,
+    };
+    struct relock_server server;
+
+    play = (struct fuzz_play){data, size, choice & LOGS_IN};
+    hostile_begin(data, size, choice & BYTE_BY_BYTE ? 1 : 16384);
+    FUZZ_CHECK(relock_server_init(&server, &options, "id", &log) == RELOCK_OK);
+    FUZZ_CHECK(relock_lanes_new(&server, 1, &lanes) == RELOCK_OK);
+    converse(choice);
+    lanes = relock_lanes_free(lanes);
+    relock_server_deinit(&server);
+    hostile_end();
+    return 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * Stage - what the fuzzers of the I/O thread's connections share
+ *
+ * A loop whose thread does not run, and a server to be connected to. The first byte of an input
+ * chooses how, the rest is the play.
+ */
+#ifndef RELOCK_TEST_STAGE_H
+#define RELOCK_TEST_STAGE_H
+
+#include "fuzz.h"
+#include "hostile.h"
+#include "redis/loop.h"
+#include "redis/server.h"
+
+/* Of the first byte. */
+#define STAGE_LOGS_IN 1
+#define STAGE_BYTE_BY_BYTE 2
+#define STAGE_OWN 4 /* for the fuzzer's own choice */
+
+#define STAGE_TIMEOUT_MS 300
+
+struct stage {
+    unsigned choice;
+    struct fuzz_play play;
+    struct relock_log log;
+    struct relock_server server;
+    struct relock_loop *loop;
+};
+
+void stage_begin(struct stage *stage, const uint8_t *data, size_t size);
+void stage_perform(struct stage *stage, void (*act)(char letter));
+
+/* What watched the loop has been freed. */
+void stage_end(struct stage *stage);
+
+#endif
