@@ -82,33 +82,45 @@ static void run(struct relock_call *call)
     relock_call_end(call);
 }
 
-static void converse(unsigned choice)
+static void lock(unsigned choice, struct relock_origin **debt)
 {
-    struct relock_origin *debt = NULL;
-    struct relock_call lock = {
+    struct relock_call call = {
         .script = &relock_script_lock,
         .key = {"orders", 6},
         .args = {{"60000", 5}, {"id:7", 4}, {"1", 1}},
         .n_args = 3,
-        .debt = choice & HAS_DEBT ? &debt : NULL,
+        .debt = choice & HAS_DEBT ? debt : NULL,
         .min_replicas = choice & WANTS_REPLICAS ? 1 : 0,
         .replica_timeout_ms = 100,
+        .unanswered = *debt != NULL,
     };
-    struct relock_call inspect = {
+
+    run(&call);
+}
+
+static void inspect(void)
+{
+    struct relock_call call = {
         .script = &relock_script_inspect,
         .key = {"orders", 6},
         .args = {{"id:7", 4}},
         .n_args = 1,
     };
 
+    run(&call);
+}
+
+static void converse(unsigned choice)
+{
+    struct relock_origin *debt = NULL;
+
     if (choice & LOADS_ALL)
         load_all();
-    run(&lock);
+    lock(choice, &debt);
     if (choice & IDLES)
         hostile_idle(TIMEOUT_MS * 10);
-    run(&inspect);
-    lock.unanswered = debt != NULL;
-    run(&lock);
+    inspect();
+    lock(choice, &debt);
     relock_origin_unref(debt);
 }
 
