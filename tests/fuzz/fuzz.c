@@ -16,10 +16,17 @@ static bool is_of_login(const char *text)
            strstr(text, ": SELECT: ") || strstr(text, ": CLIENT INFO: ");
 }
 
+static bool can_say(const struct fuzz_play *play, char c)
+{
+    return memchr(play->data, c, play->size) != NULL;
+}
+
 void fuzz_check_text(const struct fuzz_play *play, const char *text)
 {
-    if (play->has_password && strstr(text, FUZZ_PASSWORD))
-        FUZZ_CHECK(memchr(play->data, FUZZ_PASSWORD_BYTE, play->size) && !is_of_login(text));
+    if (!play->has_password || !strstr(text, FUZZ_PASSWORD))
+        return;
+    FUZZ_CHECK(can_say(play, FUZZ_PASSWORD_BYTE));
+    FUZZ_CHECK(can_say(play, ':') || !is_of_login(text));
 }
 
 void fuzz_log(int level, const char *line, void *play)

@@ -24,7 +24,7 @@ _Noreturn void fuzz_found(const char *what, const char *file, int line);
 /*
  * Goes into relock_log: looks through each line. A server that was told the password can say it
  * whenever it likes. So it may stand in a line when the byte occurs in what the server says, but
- * not even then in one about the login.
+ * not even then in one about the login, the like of which no server can say without a colon.
  */
 struct fuzz_play {
     const uint8_t *data;

@@ -13,14 +13,15 @@
 #include <unistd.h>
 
 /*
- * What the library takes for one reply, and a quarter more. That takes long: the corpus has plays
- * in which it ends the connection, and a fuzzer tries more of the others instead.
+ * A flood is more than the library takes for one reply, and takes longer than it has time. To play
+ * that takes long, too: only the corpus does, and a fuzzer tries more of the others instead.
  */
 #ifdef RELOCK_FUZZ
 #define FLOOD_BYTES (1 << 14)
 #else
-#define FLOOD_BYTES (5 << 18)
+#define FLOOD_BYTES (3 << 20)
 #endif
+#define FLOOD_PIECE_MS 5
 
 static const uint8_t *rest; /* of the play, from the 1 of the next scene on */
 static const uint8_t *end;
@@ -279,7 +280,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
     ssize_t n;
 
     if (n_flood > 0)
-        now_ms++; /* which is long, for a piece: the library must not care */
+        now_ms += FLOOD_PIECE_MS;
     do
         n = recvfrom(fd, bytes, size < most ? size : most, flags | MSG_DONTWAIT, NULL, NULL);
     while (n < 0 && errno == EAGAIN && !(flags & MSG_DONTWAIT) && is_connected() && go_on());

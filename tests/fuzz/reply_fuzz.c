@@ -15,8 +15,8 @@
 
 #define TIMEOUT_MS 300
 
-/* What has come by then is read, for one answer: longer a flood does not last. */
-#define LATE_MS 100
+/* What has come by then is read, to the end of one reply: a flood has to be given up in this. */
+#define LATE_MS 350
 
 enum choice {
     LOGS_IN = 1,
@@ -61,6 +61,16 @@ static void read_answer(const struct redisReply *reply)
     FUZZ_CHECK(!relock_reply_is_nil(reply) || !relock_reply_integer(reply, &integer));
 }
 
+/* A reply that comes too late must not be taken for the next one's. */
+static void check_closed(void)
+{
+    struct relock_lane *lane;
+
+    FUZZ_CHECK(relock_lanes_take(lanes, relock_clock_now_ms(), &lane) == RELOCK_OK);
+    FUZZ_CHECK(lane->wire.fd < 0 && !lane->origin);
+    relock_lanes_give(lanes, lane);
+}
+
 static void run(struct relock_call *call)
 {
     uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
@@ -76,6 +86,8 @@ static void run(struct relock_call *call)
         FUZZ_CHECK(r == RELOCK_E_CONN || r == RELOCK_E_SERVER || r == RELOCK_E_AUTH ||
                    r == RELOCK_E_NOMEM);
         FUZZ_CHECK(!call->reply && *call->why);
+        if (r == RELOCK_E_CONN)
+            check_closed();
         /* Sent and not answered: there is an end at the server that has to be killed. */
         FUZZ_CHECK(!call->debt || !*call->debt || call->unanswered);
     }
