@@ -3,6 +3,7 @@
 #include "base/fork.h"
 #include "base/hash.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -17,10 +18,13 @@ struct relock_cancel {
 int relock_cancel_new(struct relock_cancel **cancel)
 {
     struct relock_cancel *new;
+    int saved_errno = errno;
 
     if (!cancel)
         return RELOCK_E_INVALID;
     new = calloc(1, sizeof(*new));
+    /* Compilers believe of calloc that it leaves errno alone, and so of this that it is idle. */
+    *(volatile int *)&errno = saved_errno;
     if (!new)
         return RELOCK_E_NOMEM;
     atomic_init(&new->fired, false);

@@ -4,6 +4,24 @@
 
 #include <stdlib.h>
 
+static struct relock_lock *make(struct relock_client *client, const char *name, size_t len)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_lock *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    new->client = client;
+    new->site = relock_client_site(client, name, len);
+    if (!new->site) {
+        free(new);
+        return NULL;
+    }
+    new->site->n_handles++;
+    client->guarded.refs++;
+    return new;
+}
+
 RELOCK_UNCHECKED int relock_lock_new(struct relock_client *client, const char *name,
                                      struct relock_lock **lock)
 {
@@ -14,25 +32,13 @@ RELOCK_UNCHECKED int relock_lock_new(struct relock_client *client, const char *n
 
     if (!client || !lock || !relock_keys_name(name, &len))
         return RELOCK_E_INVALID;
-    new = calloc(1, sizeof(*new));
+    r = relock_client_enter(client, false, &visit);
+    if (r < 0)
+        return r;
+    new = make(client, name, len);
+    relock_client_leave(client, &visit);
     if (!new)
         return RELOCK_E_NOMEM;
-    r = relock_client_enter(client, false, &visit);
-    if (r < 0) {
-        free(new);
-        return r;
-    }
-    new->client = client;
-    new->site = relock_client_site(client, name, len);
-    if (new->site) {
-        new->site->n_handles++;
-        client->guarded.refs++;
-    }
-    relock_client_leave(client, &visit);
-    if (!new->site) {
-        free(new);
-        return RELOCK_E_NOMEM;
-    }
     *lock = new;
     return RELOCK_OK;
 }
