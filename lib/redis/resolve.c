@@ -41,7 +41,12 @@ static int look_up(struct relock_resolve *resolve, int flags, struct addrinfo **
         .ai_flags = flags | AI_NUMERICSERV,
     };
 
-    return getaddrinfo(resolve->host, resolve->port, &hints, addresses);
+    int err;
+
+    /* A resolver that cannot read its files for want of memory says that there is no such name. */
+    errno = 0;
+    err = getaddrinfo(resolve->host, resolve->port, &hints, addresses);
+    return err != 0 && errno == ENOMEM ? EAI_MEMORY : err;
 }
 
 static void *run(void *arg)
@@ -120,7 +125,7 @@ int relock_resolve_take(struct relock_resolve *resolve, struct addrinfo **addres
         r = RELOCK_OK;
     } else if (resolve->guarded.done) {
         *why = gai_strerror(resolve->guarded.err);
-        r = RELOCK_E_CONN;
+        r = resolve->guarded.err == EAI_MEMORY ? RELOCK_E_NOMEM : RELOCK_E_CONN;
     }
     relock_mutex_unlock(&resolve->mutex);
     return r;

@@ -27,7 +27,7 @@ int relock_resolve_fd(const struct relock_resolve *resolve);
 
 /*
  * Returns RELOCK_OK with the addresses, to be freed by freeaddrinfo; RELOCK_AGAIN while there is
- * no answer; RELOCK_E_CONN when there is none to be had, and why.
+ * no answer; RELOCK_E_CONN when there is none to be had, and RELOCK_E_NOMEM, and why.
  */
 int relock_resolve_take(struct relock_resolve *resolve, struct addrinfo **addresses,
                         const char **why);
