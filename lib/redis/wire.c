@@ -101,6 +101,9 @@ int relock_wire_open(struct relock_wire *wire, int fd)
         close(fd);
         return RELOCK_E_NOMEM;
     }
+    /* A large buffer that has become empty stays: instead of it hiredis takes a small one, and ends
+     * the process when there is no memory for that. It goes with the connection. */
+    wire->reader->maxbuf = 0;
     wire->fd = fd;
     wire->n_unfinished = 0;
     return RELOCK_OK;
