@@ -82,7 +82,7 @@ void relock_login_end(struct relock_login *login)
 }
 
 /* "id=7 addr=127.0.0.1:40312 ..." */
-static void take_info(struct relock_login *login, const struct redisReply *reply)
+static int take_info(struct relock_login *login, const struct redisReply *reply)
 {
     const char *text;
     const char *address;
@@ -90,13 +90,20 @@ static void take_info(struct relock_login *login, const struct redisReply *reply
     unsigned long long id;
 
     if (!relock_reply_text(reply, &text, &len) || strncmp(text, "id=", 3) != 0)
-        return;
+        return RELOCK_OK;
     id = strtoull(text + 3, NULL, 10);
     address = strstr(text, " addr=");
     if (!address)
-        return;
+        return RELOCK_OK;
     address += strlen(" addr=");
     login->origin = relock_origin_new(id, address, strcspn(address, " \n"));
+    if (login->origin)
+        return RELOCK_OK;
+    /* Without it what went out on this connection could not be stopped, although the server lets
+     * us. */
+    (void)snprintf(login->why, sizeof(login->why), "%s: out of memory for a connection",
+                   login->server->label);
+    return RELOCK_E_NOMEM;
 }
 
 /* What of an error may be told: never the password, which the server has been sent. */
@@ -145,8 +152,8 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
 
     if (error && !can_do_without(login->step, error))
         return refuse(login, error);
-    if (!error && login->step == RELOCK_LOGIN_INFO)
-        take_info(login, reply);
+    if (!error && login->step == RELOCK_LOGIN_INFO && take_info(login, reply) < 0)
+        return RELOCK_E_NOMEM;
     login->step = skip_unwanted(login->server, login->step + 1);
     return login->step == RELOCK_LOGIN_DONE ? RELOCK_OK : RELOCK_AGAIN;
 }

@@ -37,7 +37,8 @@ void relock_login_begin(struct relock_login *login, const struct relock_server *
  * Takes the next reply.
  *
  * Returns RELOCK_OK when that was the last; RELOCK_AGAIN when more are to come; RELOCK_E_AUTH,
- * RELOCK_E_SERVER; RELOCK_E_CONN when the server does not want us for now. `why` says so.
+ * RELOCK_E_SERVER, RELOCK_E_NOMEM; RELOCK_E_CONN when the server does not want us for now. `why`
+ * says so.
  */
 int relock_login_take(struct relock_login *login, const struct redisReply *reply);
 

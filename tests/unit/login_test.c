@@ -5,6 +5,7 @@
 #include "redis/command.h"
 #include "redis/origin.h"
 #include "redis/reply.h"
+#include "support/alloc.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -151,6 +152,24 @@ static void the_origin_is_what_the_server_calls_the_connection(void **state)
     assert_int_equal(buffer.len, strlen(bytes));
     assert_memory_equal(buffer.data, bytes, buffer.len);
     relock_buffer_deinit(&buffer);
+}
+
+/* Else what goes out on it could not be stopped. */
+static void a_connection_whose_name_there_is_no_memory_for_is_none(void **state)
+{
+    redisReply info = {.type = REDIS_REPLY_STRING, .str = (char[]){INFO}, .len = sizeof(INFO) - 1};
+    int r;
+
+    (void)state;
+    if (!alloc_is_ours())
+        skip();
+    server = (struct relock_server){.label = label};
+    begins();
+    alloc_fail(ALLOC_MINE, 1, 1);
+    r = relock_login_take(&login, &info);
+    assert_int_equal(alloc_stop(), 1);
+    assert_int_equal(r, RELOCK_E_NOMEM);
+    assert_string_equal(login.why, "h:6379: out of memory for a connection");
 }
 
 static void an_address_may_end_the_info(void **state)
@@ -316,6 +335,7 @@ int main(void)
         LOGIN_TEST(what_is_not_wanted_is_not_said),
         LOGIN_TEST(a_login_is_over_with_its_last_reply),
         LOGIN_TEST(the_origin_is_what_the_server_calls_the_connection),
+        LOGIN_TEST(a_connection_whose_name_there_is_no_memory_for_is_none),
         LOGIN_TEST(an_address_may_end_the_info),
         LOGIN_TEST(a_server_that_does_not_say_who_we_are_is_as_good),
         LOGIN_TEST(a_connection_without_its_name_is_as_good),
