@@ -22,23 +22,26 @@ struct relock_pubsub {
     struct relock_channel *channels; /* by name */
 };
 
-static void send_command(struct relock_pubsub *pubsub, const char *verb,
+/*
+ * Returns false when there is no memory, and then there is no connection any more. What a new one
+ * has subscribed is what is wanted: on this one who waits would get no message for as long as it
+ * lasts, and what nobody wants would stay subscribed.
+ */
+static bool send_command(struct relock_pubsub *pubsub, const char *verb,
                          struct relock_channel *channel)
 {
     struct relock_buffer *out = relock_conn_out(&pubsub->conn);
-    size_t len = out->len;
 
     relock_command_begin(out, 2);
     relock_command_word(out, verb);
     relock_command_arg(out, channel->name, channel->len);
     if (out->failed) {
-        /* Not subscribed is slow, not wrong: who waits looks for itself from time to time. */
-        out->len = len;
-        out->failed = false;
-        return;
+        relock_conn_fail(&pubsub->conn, "out of memory for a command");
+        return false;
     }
     relock_conn_send(&pubsub->conn, 1);
     channel->asked = pubsub->conn.n_sent;
+    return true;
 }
 
 static void on_up(void *arg)
@@ -46,7 +49,8 @@ static void on_up(void *arg)
     struct relock_pubsub *pubsub = arg;
 
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
-        send_command(pubsub, "SUBSCRIBE", at);
+        if (!send_command(pubsub, "SUBSCRIBE", at))
+            return;
 }
 
 static void on_down(void *arg)
@@ -163,7 +167,7 @@ struct relock_channel *relock_pubsub_subscribe(struct relock_pubsub *pubsub, con
         return NULL;
     }
     if (relock_conn_is_up(&pubsub->conn))
-        send_command(pubsub, "SUBSCRIBE", channel);
+        (void)send_command(pubsub, "SUBSCRIBE", channel);
     else
         relock_conn_open(&pubsub->conn);
     return channel;
@@ -173,7 +177,7 @@ void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_chann
 {
     HASH_DEL(pubsub->channels, channel);
     if (relock_conn_is_up(&pubsub->conn))
-        send_command(pubsub, "UNSUBSCRIBE", channel);
+        (void)send_command(pubsub, "UNSUBSCRIBE", channel);
     free(channel);
 }
 
