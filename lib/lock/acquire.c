@@ -210,6 +210,8 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
 {
     int r;
 
+    if (!relock_owner_watch(acquire->waiter.owner))
+        return RELOCK_E_NOMEM;
     do {
         struct relock_hold *hold = relock_site_find(acquire->site, acquire->waiter.owner);
 

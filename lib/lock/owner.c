@@ -17,7 +17,7 @@ static atomic_bool has_proxies;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_end;
-static bool has_key; /* a process that has used up its keys goes without: leases end */
+static bool has_key; /* a process that has used up its keys goes without */
 
 static void on_thread_end(void *arg)
 {
@@ -54,6 +54,11 @@ uint64_t relock_owner_resolve(uint64_t owner, bool *named)
 {
     *named = owner != 0;
     return owner != 0 ? owner : relock_owner_self();
+}
+
+bool relock_owner_watch(uint64_t owner)
+{
+    return owner != relock_owner_self() || !has_key || pthread_setspecific(thread_end, &self) == 0;
 }
 
 void relock_owner_count(uint64_t owner, int change)

@@ -27,6 +27,12 @@ uint64_t relock_owner_self(void);
 uint64_t relock_owner_resolve(uint64_t owner, bool *named);
 
 /*
+ * Sees to it that the end of the calling thread is noticed, should it be this owner. Returns false
+ * when there is no memory for that: then it is to take nothing. Once true, true from then on.
+ */
+bool relock_owner_watch(uint64_t owner);
+
+/*
  * The calling thread took, or gave up, a hold for this owner. So it is known whether a thread that
  * ends has anything to let go of.
  */
