@@ -1,0 +1,377 @@
+/* Without memory on the I/O thread: renewing, settling, subscribing, connecting again. */
+#include "trial.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Two such names do not go into the first piece of memory for commands. */
+#define LONG_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LONG_NAME LONG_A LONG_A LONG_A LONG_A
+#define PARCELS "parcels" LONG_NAME
+#define CHANNEL "redisson_lock__channel:{" PARCELS "}"
+#define RENEWED_MS 1500 /* a lease of which a renewal can be waited for */
+
+static uint64_t renewed(struct trial *trial)
+{
+    struct relock_stats stats;
+
+    return relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK ? stats.renewed
+                                                                                  : 0;
+}
+
+static bool has_been_renewed(void *arg)
+{
+    struct trial *trial = arg;
+
+    return renewed(trial) > trial->seen;
+}
+
+/* It goes on being held, and renewed, and is released. */
+static void is_still_held(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    trial->seen = renewed(trial);
+    assert_true(wait_until(has_been_renewed, trial, SOON_MS));
+    assert_int_equal(stats_of(trial->client).lost, 0);
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+/* ---- renewing ------------------------------------------------------------------------------ */
+
+static void hold(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+    trial->seen = 0;
+}
+
+static int be_renewed(struct trial *trial)
+{
+    return trial_wait(trial, has_been_renewed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void a_renewal_is_tried_again_in_time(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
+                                      .before = hold,
+                                      .act = be_renewed,
+                                      .after = is_still_held});
+}
+
+static void hold_and_flush(struct trial *trial)
+{
+    hold(trial);
+    probe_int(trial->f->probe, "SCRIPT FLUSH");
+}
+
+static void so_it_is_when_its_script_has_to_be_loaded(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
+                                      .before = hold_and_flush,
+                                      .act = be_renewed,
+                                      .after = is_still_held});
+}
+
+/* ---- settling ------------------------------------------------------------------------------ */
+
+static sem_t may_end;
+
+static void *lock_and_end(void *arg)
+{
+    struct trial *trial = arg;
+
+    alloc_spare();
+    trial->seen = relock_lock(trial->lock) == RELOCK_OK;
+    atomic_store(&trial->done, true);
+    while (sem_wait(&may_end) != 0)
+        ;
+    return NULL;
+}
+
+static pthread_t thread;
+
+static bool is_done(void *arg)
+{
+    return atomic_load(&((struct trial *)arg)->done);
+}
+
+static void a_thread_holds(struct trial *trial)
+{
+    sem_init(&may_end, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, lock_and_end, trial), 0);
+    assert_true(wait_until(is_done, trial, SOON_MS));
+    assert_int_equal(trial->seen, 1);
+}
+
+static bool is_free(void *arg)
+{
+    return probe_n_keys(((struct trial *)arg)->f->probe) == 0;
+}
+
+static int the_thread_ends(struct trial *trial)
+{
+    sem_post(&may_end);
+    pthread_join(thread, NULL);
+    return trial_wait(trial, is_free, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void what_nobody_has_any_more_is_released(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_OTHERS, .before = a_thread_holds, .act = the_thread_ends});
+}
+
+/* Nobody knows whether Redis has granted it: the connection is killed, and the number released. */
+static int take_from_who_does_not_answer(struct trial *trial)
+{
+    int r;
+
+    server_pause(trial->f->server);
+    r = relock_trylock(trial->lock);
+    server_resume(trial->f->server);
+    return trial_wait(trial, is_free, trial) ? r : RELOCK_TIMEOUT;
+}
+
+static void so_is_what_nobody_was_told_of(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.command_timeout_ms = slow_ms(300)},
+                                      .answer = RELOCK_E_CONN,
+                                      .act = take_from_who_does_not_answer});
+}
+
+/* ---- subscribing --------------------------------------------------------------------------- */
+
+static void peer_holds_briefly(struct trial *trial)
+{
+    assert_true(peer_lock(trial->f->probe, "orders", PEER, 150));
+}
+
+static int wait_for_it(struct trial *trial)
+{
+    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
+}
+
+static void unlock(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+static void who_waits_gets_in_without_a_subscription(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .before = peer_holds_briefly,
+                                      .act = wait_for_it,
+                                      .after = unlock});
+}
+
+/* The actor waits for PARCELS, subscribed. */
+static void actor_waits(struct trial *trial)
+{
+    struct probe *probe = trial->f->probe;
+
+    trial->other = fixture_lock(trial->f, trial->client, PARCELS);
+    assert_true(peer_lock(probe, PARCELS, PEER, LONG_MS));
+    actor_begin_lock(trial->actor, trial->other);
+    assert_true(probe_wait_subscribers(probe, CHANNEL, 1));
+    assert_true(wait_for_waiters(trial->client, 1));
+}
+
+static void actor_gets_in(struct trial *trial)
+{
+    assert_true(probe_wait_subscribers(trial->f->probe, CHANNEL, 1));
+    assert_true(peer_unlock(trial->f->probe, PARCELS, PEER));
+    assert_result(actor_result(trial->actor), RELOCK_OK);
+    assert_result(actor_unlock(trial->actor, trial->other), RELOCK_OK);
+    fixture_free_lock(trial->f, trial->other);
+}
+
+/* ---- connecting again ---------------------------------------------------------------------- */
+
+/* Nobody waits for it any more, and for a while it stays subscribed. */
+static void subscribe_another(struct trial *trial)
+{
+    struct relock_lock *letters = fixture_lock(trial->f, trial->client, "letters" LONG_NAME);
+
+    assert_true(peer_lock(trial->f->probe, "letters" LONG_NAME, PEER, LONG_MS));
+    assert_result(relock_timedlock(letters, 20), RELOCK_TIMEOUT);
+    assert_true(peer_unlock(trial->f->probe, "letters" LONG_NAME, PEER));
+    fixture_free_lock(trial->f, letters);
+}
+
+static void two_are_subscribed(struct trial *trial)
+{
+    subscribe_another(trial);
+    actor_waits(trial);
+    trial->seen = stats_of(trial->client).reconnects;
+}
+
+static void hold_and_actor_waits(struct trial *trial)
+{
+    hold(trial);
+    two_are_subscribed(trial);
+}
+
+/* Whoever waits is subscribed, and renewals can be sent. */
+static bool has_connected_again(void *arg)
+{
+    struct trial *trial = arg;
+    struct relock_stats stats;
+
+    return relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK &&
+           stats.reconnects > trial->seen &&
+           (stats.waiters == 0 || probe_subscribers(trial->f->probe, CHANNEL) == 1);
+}
+
+static int lose_subscriptions(struct trial *trial)
+{
+    probe_int(trial->f->probe, "CLIENT KILL TYPE pubsub SKIPME yes");
+    return trial_wait(trial, has_connected_again, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void waits(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    actor_gets_in(trial);
+}
+
+static void all_that_is_wanted_is_subscribed_again(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.recheck_ms = LONG_MS},
+                                      .before = two_are_subscribed,
+                                      .act = lose_subscriptions,
+                                      .after = waits});
+}
+
+static int be_cut_off(struct trial *trial)
+{
+    probe_int(trial->f->probe, "CLIENT KILL TYPE pubsub SKIPME yes");
+    probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    return trial_wait(trial, has_connected_again, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void holds_and_waits(struct trial *trial, int result)
+{
+    actor_gets_in(trial);
+    if (trial->for_good)
+        unlock(trial, result);
+    else
+        is_still_held(trial, result);
+}
+
+static void connections_are_made_again(void **state)
+{
+    struct fixture *f = *state;
+    char url[64];
+
+    snprintf(url, sizeof(url), "redis://" USER ":" PASSWORD "@127.0.0.1:%d", f->server->port);
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.url = url,
+                                                  .client_name = "shop",
+                                                  .recheck_ms = LONG_MS,
+                                                  .watchdog_timeout_ms = slow_ms(LEASE_MS)},
+                                      .before = hold_and_actor_waits,
+                                      .act = be_cut_off,
+                                      .after = holds_and_waits});
+}
+
+/* The I/O thread is: the last word on the lane was another. */
+static bool has_logged_in(void *arg)
+{
+    return probe_n_clients(((struct trial *)arg)->f->probe, "cmd=client|info") == 1;
+}
+
+static void hold_connected(struct trial *trial)
+{
+    hold(trial);
+    assert_true(wait_until(has_logged_in, trial, SOON_MS));
+}
+
+static int be_cut_off_from_a_name(struct trial *trial)
+{
+    probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void connections_to_a_name_are_made_again(void **state)
+{
+    struct fixture *f = *state;
+    char url[64];
+
+    snprintf(url, sizeof(url), "redis://localhost:%d", f->server->port);
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.url = url,
+                                                  .user = USER,
+                                                  .password = PASSWORD,
+                                                  .watchdog_timeout_ms = slow_ms(2 * LEASE_MS)},
+                                      .before = hold_connected,
+                                      .act = be_cut_off_from_a_name,
+                                      .after = unlock});
+}
+
+/* ---- a long message ------------------------------------------------------------------------- */
+
+#define LONG_MESSAGE 20000
+
+static bool has_woken(void *arg)
+{
+    return stats_of(((struct trial *)arg)->client).wakes > 0;
+}
+
+static void actor_has_heard_much(struct trial *trial)
+{
+    static char text[LONG_MESSAGE + 1];
+
+    memset(text, 'x', LONG_MESSAGE);
+    actor_waits(trial);
+    assert_int_equal(probe_int(trial->f->probe, "PUBLISH " CHANNEL " %s", text), 1);
+    assert_true(wait_until(has_woken, trial, SOON_MS));
+    trial->seen = stats_of(trial->client).wakes;
+}
+
+static bool has_woken_again(void *arg)
+{
+    struct trial *trial = arg;
+    struct relock_stats stats;
+
+    return relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK &&
+           (stats.wakes > trial->seen || stats.reconnects > 0);
+}
+
+static int hear_more(struct trial *trial)
+{
+    probe_int(trial->f->probe, "PUBLISH " CHANNEL " 0");
+    return trial_wait(trial, has_woken_again, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+/* A buffer that has become large is where hiredis would end the process. */
+static void a_message_is_heard_after_a_long_one(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.recheck_ms = LONG_MS},
+                                      .before = actor_has_heard_much,
+                                      .act = hear_more,
+                                      .after = waits});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_renewal_is_tried_again_in_time),
+        TRIAL_TEST(so_it_is_when_its_script_has_to_be_loaded),
+        TRIAL_TEST(what_nobody_has_any_more_is_released),
+        TRIAL_TEST(so_is_what_nobody_was_told_of),
+        TRIAL_TEST(who_waits_gets_in_without_a_subscription),
+        TRIAL_TEST(all_that_is_wanted_is_subscribed_again),
+        TRIAL_TEST(connections_are_made_again),
+        TRIAL_TEST(connections_to_a_name_are_made_again),
+        TRIAL_TEST(a_message_is_heard_after_a_long_one),
+    };
+
+    return TRIAL_TESTS_RUN(tests);
+}

@@ -1,0 +1,215 @@
+/* Without memory: taking a lock and waiting for it. */
+#include "trial.h"
+
+/* ---- what was there before ----------------------------------------------------------------- */
+
+static void hold(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+}
+
+static void cut(struct trial *trial)
+{
+    assert_true(probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes") > 0);
+}
+
+static void flush_scripts(struct trial *trial)
+{
+    probe_int(trial->f->probe, "SCRIPT FLUSH");
+}
+
+static void peer_holds(struct trial *trial)
+{
+    assert_true(peer_lock(trial->f->probe, "orders", PEER, LONG_MS));
+}
+
+static void peer_holds_briefly(struct trial *trial)
+{
+    assert_true(peer_lock(trial->f->probe, "orders", PEER, 100));
+}
+
+/* ---- what comes after ---------------------------------------------------------------------- */
+
+static void unlock(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        assert_result(relock_unlock(trial->lock), RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_NOT_OWNER);
+}
+
+static void peer_goes(struct trial *trial, int result)
+{
+    (void)result;
+    assert_true(peer_unlock(trial->f->probe, "orders", PEER));
+}
+
+/* ---- taking -------------------------------------------------------------------------------- */
+
+static int trylock(struct trial *trial)
+{
+    return relock_trylock(trial->lock);
+}
+
+static void a_lock_is_taken_or_free(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = trylock, .after = unlock});
+}
+
+static void so_it_is_when_the_connection_has_to_be_made(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_MINE, .before = cut, .act = trylock, .after = unlock});
+}
+
+static void and_when_the_script_has_to_be_loaded(void **state)
+{
+    trial_play(state,
+               &(struct scene){
+                   .whose = ALLOC_MINE, .before = flush_scripts, .act = trylock, .after = unlock});
+}
+
+static int acquire_for_a_time(struct trial *trial)
+{
+    struct relock_how how = {.owner = relock_owner_new(), .lease_ms = slow_ms(LEASE_MS)};
+    struct relock_grant grant;
+    int r = relock_acquire(trial->lock, &how, &grant);
+
+    trial->seen = grant.owner;
+    return r;
+}
+
+static void release_owner(struct trial *trial, int result)
+{
+    assert_true((result == RELOCK_OK) == (trial->seen != 0));
+    if (result == RELOCK_OK)
+        assert_result(relock_release(trial->lock, trial->seen), RELOCK_OK);
+}
+
+static void and_for_an_owner_of_its_own(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_MINE, .act = acquire_for_a_time, .after = release_owner});
+}
+
+static void is_held_once_or_twice(struct trial *trial, int result)
+{
+    struct relock_grant grant;
+
+    assert_result(relock_check(trial->lock, 0, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, result == RELOCK_OK ? 2 : 1);
+    if (result == RELOCK_OK)
+        assert_result(relock_unlock(trial->lock), RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+static void an_inner_level_is_taken_or_not_and_the_outer_stays(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = hold,
+                                      .act = trylock,
+                                      .after = is_held_once_or_twice});
+}
+
+static void a_refusal_adds_nothing(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .answer = RELOCK_BUSY,
+                                      .before = peer_holds,
+                                      .act = trylock,
+                                      .after = peer_goes});
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static int wait_for_it(struct trial *trial)
+{
+    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
+}
+
+static void who_waits_gets_in_or_is_told(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .before = peer_holds_briefly,
+                                      .act = wait_for_it,
+                                      .after = unlock});
+}
+
+static int wait_in_vain(struct trial *trial)
+{
+    return relock_timedlock(trial->lock, 30);
+}
+
+static void who_waits_in_vain_leaves_nothing(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .answer = RELOCK_TIMEOUT,
+                                      .before = peer_holds,
+                                      .act = wait_in_vain,
+                                      .after = peer_goes});
+}
+
+static bool waits_or_is_done(void *arg)
+{
+    struct trial *trial = arg;
+    struct relock_stats stats;
+
+    return atomic_load(&trial->done) ||
+           (relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK &&
+            stats.waiters > 0);
+}
+
+static int fire(void *arg)
+{
+    struct trial *trial = arg;
+    bool in_time = wait_until(waits_or_is_done, trial, SOON_MS);
+
+    relock_cancel_fire(trial->cancel);
+    return in_time ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void peer_holds_and_actor_fires(struct trial *trial)
+{
+    assert_result(relock_cancel_new(&trial->cancel), RELOCK_OK);
+    peer_holds(trial);
+    actor_begin(trial->actor, fire, trial);
+}
+
+static int wait_cancelled(struct trial *trial)
+{
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .cancel = trial->cancel};
+
+    return relock_acquire(trial->lock, &how, NULL);
+}
+
+static void free_cancel(struct trial *trial, int result)
+{
+    assert_result(actor_result(trial->actor), RELOCK_OK);
+    trial->cancel = relock_cancel_free(trial->cancel);
+    peer_goes(trial, result);
+}
+
+static void who_is_cancelled_leaves_nothing(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .answer = RELOCK_CANCELLED,
+                                      .before = peer_holds_and_actor_fires,
+                                      .act = wait_cancelled,
+                                      .after = free_cancel});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_lock_is_taken_or_free),
+        TRIAL_TEST(so_it_is_when_the_connection_has_to_be_made),
+        TRIAL_TEST(and_when_the_script_has_to_be_loaded),
+        TRIAL_TEST(and_for_an_owner_of_its_own),
+        TRIAL_TEST(an_inner_level_is_taken_or_not_and_the_outer_stays),
+        TRIAL_TEST(a_refusal_adds_nothing),
+        TRIAL_TEST(who_waits_gets_in_or_is_told),
+        TRIAL_TEST(who_waits_in_vain_leaves_nothing),
+        TRIAL_TEST(who_is_cancelled_leaves_nothing),
+    };
+
+    return TRIAL_TESTS_RUN(tests);
+}

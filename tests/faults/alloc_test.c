@@ -1,0 +1,258 @@
+/* Without memory: clients, handles and what belongs to nobody. */
+#include "trial.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct relock_options options;
+
+static int new_client(struct trial *trial)
+{
+    int r = relock_client_new(&options, &trial->client);
+
+    trial->f->clients[0] = trial->client; /* freed with the others */
+    return r;
+}
+
+/*
+ * A system's resolver that has no memory for /etc/hosts asks the name servers instead. What then
+ * stands in the way may be they.
+ */
+static int new_client_by_name(struct trial *trial)
+{
+    uint64_t began_ms = now_ms();
+    int r = new_client(trial);
+
+    if (r == RELOCK_E_CONN && alloc_refused() > 0 &&
+        (trial->for_good || now_ms() - began_ms >= options.connect_timeout_ms))
+        return RELOCK_E_NOMEM;
+    return r;
+}
+
+static void a_client(void **state, const struct relock_options *wanted, bool of_no_use)
+{
+    struct scene scene = {
+        .whose = ALLOC_ALL,
+        .options = *wanted,
+        .makes_client = true,
+        .ends_client = of_no_use,
+        .act =
+            strstr(wanted->url ? wanted->url : "", "localhost") ? new_client_by_name : new_client,
+    };
+
+    options = trial_options(&(struct trial){.f = *state}, &scene);
+    trial_play(state, &scene);
+}
+
+static void a_client_that_cannot_be_made_leaves_nothing(void **state)
+{
+    a_client(state, &(struct relock_options){0}, false);
+}
+
+static void nor_does_one_with_all_that_a_login_has(void **state)
+{
+    struct fixture *f = *state;
+    char url[64];
+
+    snprintf(url, sizeof(url), "redis://" USER ":" PASSWORD "@127.0.0.1:%d/3", f->server->port);
+    a_client(state, &(struct relock_options){.url = url, .client_name = "shop"}, true);
+}
+
+static void nor_does_one_whose_server_is_looked_up(void **state)
+{
+    struct fixture *f = *state;
+    char url[64];
+
+    snprintf(url, sizeof(url), "redis://localhost:%d", f->server->port);
+    a_client(
+        state,
+        &(struct relock_options){
+            .url = url, .user = USER, .password = PASSWORD, .connect_timeout_ms = slow_ms(1000)},
+        false);
+}
+
+static void nor_does_one_that_may_be_made_before_its_server(void **state)
+{
+    a_client(state, &(struct relock_options){.flags = RELOCK_LAZY}, false);
+    a_client(state,
+             &(struct relock_options){.flags = RELOCK_LAZY, .url = "unix:///nowhere/redis.sock"},
+             true);
+}
+
+/* ---- handles ------------------------------------------------------------------------------- */
+
+static int new_lock(struct trial *trial)
+{
+    return relock_lock_new(trial->client, "parcels", &trial->other);
+}
+
+static void free_other(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        trial->other = relock_lock_free(trial->other);
+}
+
+static void a_handle_that_cannot_be_made_leaves_nothing(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_MINE,
+                          .act = new_lock,
+                          .after = free_other,
+                      });
+}
+
+/* The table of names grows with them. */
+#define N_NAMES 600
+
+static size_t make_one_more(struct relock_client *client, struct relock_lock **lock, unsigned i)
+{
+    size_t nth = 0;
+    char name[32];
+    int r;
+
+    snprintf(name, sizeof(name), "parcel %u", i);
+    do {
+        alloc_fail(ALLOC_MINE, ++nth, 1);
+        r = relock_lock_new(client, name, lock);
+        if (alloc_stop() == 0)
+            break;
+        assert_result(r, RELOCK_E_NOMEM);
+    } while (r < 0);
+    assert_result(r, RELOCK_OK);
+    return nth - 1;
+}
+
+static void names_are_found_again_though_their_table_could_not_grow(void **state)
+{
+    static struct relock_lock *locks[N_NAMES], *again;
+    struct alloc_mark before = alloc_mark();
+    struct relock_client *client;
+    size_t least = (size_t)-1, most = 0;
+
+    options = trial_options(&(struct trial){.f = *state}, &(struct scene){0});
+    assert_result(relock_client_new(&options, &client), RELOCK_OK);
+    for (unsigned i = 0; i < N_NAMES; i++) {
+        size_t n = make_one_more(client, &locks[i], i);
+
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    assert_int_equal(least, 2); /* handle and name */
+    assert_true(most > 2);      /* and once, at least, the table */
+    assert_result(relock_lock(locks[0]), RELOCK_OK);
+    assert_result(relock_lock_new(client, "parcel 0", &again), RELOCK_OK);
+    assert_true(relock_is_mine(again));
+    assert_result(relock_unlock(again), RELOCK_OK);
+    assert_null(relock_lock_free(again));
+    for (unsigned i = 0; i < N_NAMES; i++)
+        assert_null(relock_lock_free(locks[i]));
+    assert_null(relock_client_free(client));
+    assert_true(alloc_nothing_since(&before));
+}
+
+static int new_cancel(struct trial *trial)
+{
+    return relock_cancel_new(&trial->cancel);
+}
+
+static void free_cancel(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        trial->cancel = relock_cancel_free(trial->cancel);
+}
+
+static void nor_does_a_cancel(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_MINE,
+                          .act = new_cancel,
+                          .after = free_cancel,
+                      });
+}
+
+/* ---- what asks for none -------------------------------------------------------------------- */
+
+static void hold(struct trial *trial)
+{
+    assert_result(relock_cancel_new(&trial->cancel), RELOCK_OK);
+    assert_result(relock_lock_new(trial->client, "parcels", &trial->other), RELOCK_OK);
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+}
+
+/* Everything that is answered from memory, or that cannot fail. */
+static int ask_memory(struct trial *trial)
+{
+    struct relock_grant grant;
+    struct relock_stats stats;
+    int r = relock_check(trial->lock, 0, &grant);
+
+    relock_cancel_fire(trial->cancel);
+    trial->cancel = relock_cancel_free(trial->cancel);
+    trial->other = relock_lock_free(trial->other);
+    if (r == RELOCK_OK)
+        r = relock_client_stats(trial->client, &stats, sizeof(stats));
+    if (!relock_is_mine(trial->lock) || relock_valid_ms(trial->lock) == 0 ||
+        relock_owner_new() == 0 || !*relock_lock_name(trial->lock) ||
+        !*relock_client_id(trial->client) || !*relock_strerror(r))
+        r = RELOCK_LOST;
+    relock_client_shutdown(trial->client);
+    return r;
+}
+
+static void unlock(struct trial *trial, int result)
+{
+    (void)result;
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+static void what_is_answered_from_memory_asks_for_none(void **state)
+{
+    trial_play_without(state, &(struct scene){
+                                  .whose = ALLOC_MINE,
+                                  .ends_client = true,
+                                  .before = hold,
+                                  .act = ask_memory,
+                                  .after = unlock,
+                              });
+}
+
+static void hold_alone(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+}
+
+static int free_client(struct trial *trial)
+{
+    trial->f->clients[0] = NULL;
+    trial->client = relock_client_free(trial->client);
+    return RELOCK_OK;
+}
+
+/* For good: Redis cannot be told before the time for it is over, and then the lease ends. */
+static void a_client_that_is_freed_releases_what_it_holds(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_ALL,
+                          .options = {.command_timeout_ms = slow_ms(500)},
+                          .ends_client = true,
+                          .before = hold_alone,
+                          .act = free_client,
+                      });
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_client_that_cannot_be_made_leaves_nothing),
+        TRIAL_TEST(nor_does_one_with_all_that_a_login_has),
+        TRIAL_TEST(nor_does_one_whose_server_is_looked_up),
+        TRIAL_TEST(nor_does_one_that_may_be_made_before_its_server),
+        TRIAL_TEST(a_handle_that_cannot_be_made_leaves_nothing),
+        TRIAL_TEST(names_are_found_again_though_their_table_could_not_grow),
+        TRIAL_TEST(nor_does_a_cancel),
+        TRIAL_TEST(what_is_answered_from_memory_asks_for_none),
+        TRIAL_TEST(a_client_that_is_freed_releases_what_it_holds),
+    };
+
+    return TRIAL_TESTS_RUN(tests);
+}

@@ -1,0 +1,253 @@
+/* Without memory: giving a lock up, keeping it and asking about it. */
+#include "trial.h"
+
+#include <pthread.h>
+
+#define N_KEYS 40 /* more than libc has a place for in each thread */
+
+static void hold(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+}
+
+static void hold_twice(struct trial *trial)
+{
+    hold(trial);
+    hold(trial);
+}
+
+static void hold_and_cut(struct trial *trial)
+{
+    hold(trial);
+    assert_true(probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes") > 0);
+}
+
+static void peer_holds(struct trial *trial)
+{
+    assert_true(peer_lock(trial->f->probe, "orders", PEER, LONG_MS));
+}
+
+static void unlock(struct trial *trial, int result)
+{
+    (void)result;
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+static void is_given_up(struct trial *trial, int result)
+{
+    (void)result;
+    assert_result(relock_check(trial->lock, 0, NULL), RELOCK_NOT_OWNER);
+}
+
+/* ---- giving up ----------------------------------------------------------------------------- */
+
+static int release(struct trial *trial)
+{
+    return relock_unlock(trial->lock);
+}
+
+static void the_last_level_is_given_up(void **state)
+{
+    trial_play(
+        state,
+        &(struct scene){.whose = ALLOC_MINE, .before = hold, .act = release, .after = is_given_up});
+}
+
+static void so_it_is_when_redis_is_told_on_a_new_connection(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = hold_and_cut,
+                                      .act = release,
+                                      .after = is_given_up});
+}
+
+static void an_inner_level_is_given_up_and_the_outer_stays(void **state)
+{
+    trial_play(state,
+               &(struct scene){
+                   .whose = ALLOC_MINE, .before = hold_twice, .act = release, .after = unlock});
+}
+
+static void hold_and_actor_waits(struct trial *trial)
+{
+    hold(trial);
+    actor_begin_lock(trial->actor, trial->lock);
+    assert_true(wait_for_waiters(trial->client, 1));
+}
+
+/* Its time to be passed on is over. */
+static void hold_long_and_actor_waits(struct trial *trial)
+{
+    hold_and_actor_waits(trial);
+    let_pass(5);
+}
+
+static void actor_has_it(struct trial *trial, int result)
+{
+    (void)result;
+    assert_result(actor_result(trial->actor), RELOCK_OK);
+    assert_result(actor_unlock(trial->actor, trial->lock), RELOCK_OK);
+}
+
+static void a_hold_is_passed_on_without_memory(void **state)
+{
+    trial_play_without(state, &(struct scene){.whose = ALLOC_MINE,
+                                              .options = {.handoff_ms = LONG_MS},
+                                              .before = hold_and_actor_waits,
+                                              .act = release,
+                                              .after = actor_has_it});
+}
+
+static void who_waits_gets_in_when_the_release_cannot_be_told(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .options = {.handoff_ms = 1},
+                                      .before = hold_long_and_actor_waits,
+                                      .act = release,
+                                      .after = actor_has_it});
+}
+
+static void hold_and_lose(struct trial *trial)
+{
+    hold(trial);
+    assert_int_equal(probe_int(trial->f->probe, "DEL orders"), 1);
+}
+
+static void a_lost_hold_is_given_up(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .answer = RELOCK_LOST,
+                                      .before = hold_and_lose,
+                                      .act = release,
+                                      .after = is_given_up});
+}
+
+/* A thread's end is noticed by what it has of its own, and that wants memory too. */
+static void *lock_and_end(void *arg)
+{
+    struct trial *trial = arg;
+
+    trial->seen = (uint64_t)(int64_t)relock_lock(trial->lock);
+    return NULL;
+}
+
+static int a_thread_ends(struct trial *trial)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, lock_and_end, trial) != 0)
+        return RELOCK_BUSY;
+    pthread_join(thread, NULL);
+    return RELOCK_OK;
+}
+
+static void it_was_told(struct trial *trial, int result)
+{
+    int r = (int)(int64_t)trial->seen;
+
+    assert_result(result, RELOCK_OK);
+    if (r != RELOCK_OK)
+        assert_result(r, RELOCK_E_NOMEM);
+}
+
+static void what_a_thread_holds_when_it_ends_is_released(void **state)
+{
+    trial_play(state,
+               &(struct scene){.whose = ALLOC_OTHERS, .act = a_thread_ends, .after = it_was_told});
+}
+
+/* ---- keeping and asking -------------------------------------------------------------------- */
+
+static int extend(struct trial *trial)
+{
+    return relock_extend(trial->lock, 0, slow_ms(2 * LEASE_MS));
+}
+
+static void what_is_not_extended_is_held_all_the_same(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_MINE, .before = hold, .act = extend, .after = unlock});
+}
+
+static int who_holds(struct trial *trial)
+{
+    struct relock_holder holder;
+
+    return relock_who_holds(trial->lock, &holder);
+}
+
+static int is_locked(struct trial *trial)
+{
+    bool locked;
+
+    return relock_is_locked(trial->lock, &locked);
+}
+
+static int hold_count(struct trial *trial)
+{
+    unsigned count;
+
+    return relock_hold_count(trial->lock, &count);
+}
+
+static int ttl_ms(struct trial *trial)
+{
+    int64_t ms;
+
+    return relock_ttl_ms(trial->lock, &ms);
+}
+
+static void a_question_changes_nothing(void **state)
+{
+    int (*const questions[])(struct trial *) = {who_holds, is_locked, hold_count, ttl_ms};
+
+    for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++)
+        trial_play(state,
+                   &(struct scene){
+                       .whose = ALLOC_MINE, .before = hold, .act = questions[i], .after = unlock});
+}
+
+static int force(struct trial *trial)
+{
+    return relock_force_unlock(trial->lock);
+}
+
+/* Without its answer: it may have been done. */
+static void peer_is_out(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        assert_int_equal(probe_n_keys(trial->f->probe), 0);
+    else
+        probe_int(trial->f->probe, "DEL orders");
+}
+
+static void a_lock_is_freed_by_force_or_not(void **state)
+{
+    trial_play(state,
+               &(struct scene){
+                   .whose = ALLOC_MINE, .before = peer_holds, .act = force, .after = peer_is_out});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(the_last_level_is_given_up),
+        TRIAL_TEST(so_it_is_when_redis_is_told_on_a_new_connection),
+        TRIAL_TEST(an_inner_level_is_given_up_and_the_outer_stays),
+        TRIAL_TEST(a_hold_is_passed_on_without_memory),
+        TRIAL_TEST(who_waits_gets_in_when_the_release_cannot_be_told),
+        TRIAL_TEST(a_lost_hold_is_given_up),
+        TRIAL_TEST(what_a_thread_holds_when_it_ends_is_released),
+        TRIAL_TEST(what_is_not_extended_is_held_all_the_same),
+        TRIAL_TEST(a_question_changes_nothing),
+        TRIAL_TEST(a_lock_is_freed_by_force_or_not),
+    };
+
+    for (int i = 0; i < N_KEYS; i++) {
+        pthread_key_t key;
+
+        if (pthread_key_create(&key, NULL) != 0)
+            return 1;
+    }
+    return TRIAL_TESTS_RUN(tests);
+}

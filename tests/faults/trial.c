@@ -1,0 +1,224 @@
+#include "trial.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#define ERRNO 4711 /* none that anybody sets */
+#define SOME_REFUSALS 3
+
+/* What a test that fails was about. */
+static struct {
+    bool under_way;
+    size_t nth, n;
+} now;
+
+static atomic_uint n_lines;
+
+static void count_line(int level, const char *text, void *arg)
+{
+    (void)level;
+    (void)text;
+    (void)arg;
+    atomic_fetch_add(&n_lines, 1);
+}
+
+struct relock_options trial_options(struct trial *trial, const struct scene *scene)
+{
+    struct relock_options all = scene->options;
+
+    if (!all.url)
+        all.url = trial->f->server->unix_url;
+    if (all.watchdog_timeout_ms == 0)
+        all.watchdog_timeout_ms = slow_ms(LEASE_MS);
+    if (all.recheck_ms == 0)
+        all.recheck_ms = slow_ms(RECHECK_MS);
+    all.on_log = count_line; /* the fixture's keeps what it is told */
+    all.log_level = RELOCK_LOG_DEBUG;
+    return all;
+}
+
+bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg)
+{
+    uint64_t until_ms = deadline_in(SOON_MS);
+
+    while (!is_done(arg)) {
+        if (trial->for_good && alloc_refused() >= SOME_REFUSALS)
+            return true;
+        if (now_ms() >= until_ms)
+            return false;
+        let_pass(2);
+    }
+    return true;
+}
+
+/* ---- one play ------------------------------------------------------------------------------ */
+
+static bool has_no_keys(void *arg)
+{
+    return probe_n_keys(arg) == 0;
+}
+
+/* The client is as good as one that never was short of memory. */
+static void check_client(struct trial *trial)
+{
+    struct relock_lock *ledger = fixture_lock(trial->f, trial->client, "ledger");
+    struct probe *probe = trial->f->probe;
+
+    assert_result(relock_timedlock(trial->lock, SOON_MS), RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+    assert_true(peer_lock(probe, "ledger", PEER, LONG_MS));
+    actor_begin_lock(trial->actor, ledger);
+    assert_true(probe_wait_subscribers(probe, "redisson_lock__channel:{ledger}", 1));
+    assert_true(peer_unlock(probe, "ledger", PEER));
+    assert_result(actor_result(trial->actor), RELOCK_OK);
+    assert_result(actor_unlock(trial->actor, ledger), RELOCK_OK);
+    fixture_free_lock(trial->f, ledger);
+}
+
+static void check_result_of(const struct scene *scene, int result, size_t refused)
+{
+    if (refused > 0 && scene->whose != ALLOC_OTHERS && result == RELOCK_E_NOMEM)
+        return;
+    assert_result(result, scene->answer);
+}
+
+static size_t act(struct trial *trial, const struct scene *scene, size_t nth, size_t n)
+{
+    size_t refused;
+    int result, error;
+
+    alloc_fail(nth > 0 ? scene->whose : ALLOC_NOBODYS, nth, n);
+    errno = ERRNO;
+    result = scene->act(trial);
+    error = errno;
+    refused = alloc_stop();
+    trial->done = true;
+    check_result_of(scene, result, refused);
+    if (scene->whose != ALLOC_OTHERS)
+        assert_int_equal(error, ERRNO);
+    if (scene->after)
+        scene->after(trial, result);
+    return refused;
+}
+
+/* With the `nth` request refused and those behind it, `n` in all. Returns how many were. */
+static size_t play(struct trial *trial, const struct scene *scene, size_t nth, size_t n)
+{
+    struct relock_options options = trial_options(trial, scene);
+    struct fixture *f = trial->f;
+    struct leaks before = leaks_now();
+    size_t refused;
+
+    now.under_way = true;
+    now.nth = nth;
+    now.n = n;
+    trial->for_good = n == ALLOC_FROM_THEN_ON;
+    trial->done = false;
+    trial->client = scene->makes_client ? NULL : fixture_client(f, &options);
+    trial->lock = scene->makes_client ? NULL : fixture_lock(f, trial->client, "orders");
+    if (scene->before)
+        scene->before(trial);
+    refused = act(trial, scene, nth, n);
+
+    assert_true(wait_until(has_no_keys, f->probe, SOON_MS));
+    if (trial->client && !trial->lock)
+        trial->lock = fixture_lock(f, trial->client, "orders");
+    if (trial->client && !scene->ends_client)
+        check_client(trial);
+    fixture_free_lock(f, trial->lock);
+    fixture_free_client(f, trial->client);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+    assert_true(leaks_none_since(&before));
+    now.under_way = false;
+    return refused;
+}
+
+static size_t play_all(struct trial *trial, const struct scene *scene, size_t n)
+{
+    size_t nth = 0;
+    size_t refused;
+
+    do {
+        struct alloc_mark before = alloc_mark();
+
+        refused = play(trial, scene, ++nth, n);
+        assert_true(alloc_nothing_since(&before));
+    } while (refused > 0);
+    return nth - 1;
+}
+
+static int spare(void *arg)
+{
+    (void)arg;
+    alloc_spare();
+    return RELOCK_OK;
+}
+
+static size_t play_both(void **state, const struct scene *scene)
+{
+    struct trial trial = {.f = *state, .actor = actor_start()};
+    size_t n;
+
+    actor_begin(trial.actor, spare, NULL);
+    assert_result(actor_result(trial.actor), RELOCK_OK);
+    (void)play(&trial, scene, 0, 0); /* what somebody keeps for ever, it has from then on */
+    n = play_all(&trial, scene, 1);
+    (void)play_all(&trial, scene, ALLOC_FROM_THEN_ON);
+    return n;
+}
+
+void trial_play(void **state, const struct scene *scene)
+{
+    size_t n = play_both(state, scene);
+
+    printf("%zu requests\n", n);
+    assert_true(n > 0);
+}
+
+void trial_play_without(void **state, const struct scene *scene)
+{
+    assert_int_equal(play_both(state, scene), 0);
+}
+
+/* ---- the group ----------------------------------------------------------------------------- */
+
+/* As the library has it done, so that libc has what it keeps. */
+static void look_up(void)
+{
+    struct addrinfo hints = {.ai_flags = AI_ADDRCONFIG, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *addresses;
+
+    if (getaddrinfo("localhost", "1", &hints, &addresses) == 0)
+        freeaddrinfo(addresses);
+}
+
+int trial_group_start(void **state)
+{
+    struct fixture *f;
+
+    if (!alloc_is_ours()) {
+        print_error("memory comes from a sanitizer or valgrind, and cannot be refused: skipped\n");
+        exit(SERVER_EXIT_SKIP);
+    }
+    (void)alloc_mark();
+    look_up();
+    if (fixture_start_tcp(state) != 0)
+        return -1;
+    f = *state;
+    probe_int(f->probe, "ACL SETUSER " USER " on >" PASSWORD " ~* &* +@all");
+    return 0;
+}
+
+int trial_end(void **state)
+{
+    (void)alloc_stop();
+    if (now.under_way)
+        print_error("it was with request %zu refused, %s\n", now.nth,
+                    now.n == 1 ? "alone" : "and all behind it");
+    now.under_way = false;
+    return fixture_end(state);
+}
