@@ -1,0 +1,25 @@
+/*
+ * Wall clock - the date that this program is told, the library and libev in it included
+ *
+ * Stands in for the functions of the system that tell the date; a monotonic clock passes through.
+ * The date can be set off by any number of seconds, and whoever asks for it is counted.
+ *
+ * Threads: any.
+ */
+#ifndef RELOCK_TEST_WALL_CLOCK_H
+#define RELOCK_TEST_WALL_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WALL_DAY_S 86400
+
+/* From now on the date is so much later than it is, or earlier. */
+void wall_clock_set_off(int64_t seconds);
+
+/* How often the date was asked for so far: by the library or program that
+ * has `function`, and by all others. */
+size_t wall_clock_asked_by(const char *function);
+size_t wall_clock_asked_by_others(const char *function);
+
+#endif
