@@ -83,8 +83,7 @@ static void a_half_open_lane_is_noticed_within_the_command_timeout(void **state)
     proxy_stall(t->proxy, "lock");
     assert_result(actor_lock(owner, lock), RELOCK_E_CONN);
     assert_true(actor_took_ms(owner) <= slow_ms(SHORT_MS + LATE_MS));
-    assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a new one, at once */
-    assert_true(actor_took_ms(owner) < slow_ms(SHORT_MS));
+    assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a new one */
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
 
     proxy_flow(t->proxy); /* what was under way does not run: it was killed */
