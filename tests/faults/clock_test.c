@@ -146,16 +146,14 @@ static void the_library_never_asks_for_the_date(void **state)
 #define HELD_UP_MS 1000
 #define HELD_UP_LEASE_MS 3000
 
+static atomic_int n_told;
+
 static void hold_up(const struct relock_lost *what, void *arg)
 {
     (void)what;
+    (void)arg;
     let_pass(slow_ms(HELD_UP_MS));
-    atomic_fetch_add((atomic_int *)arg, 1);
-}
-
-static bool is_told(void *n)
-{
-    return atomic_load((atomic_int *)n) > 0;
+    n_told++;
 }
 
 /* The callback runs on the I/O thread. Another hold is renewed just before this one, and lost: its
@@ -170,14 +168,14 @@ static void a_callback_of_a_second_does_not_lose_a_hold_of_three(void **state)
     struct relock_lock *other = fixture_lock(t->f, client, "ledger");
 
     for (size_t i = 0; i < 2; i++) {
-        atomic_int n_told = 0;
-        struct relock_how how = {.on_lost = hold_up, .arg = &n_told};
+        struct relock_how how = {.on_lost = hold_up};
 
+        n_told = 0;
         assert_result(relock_acquire(other, &how, NULL), RELOCK_OK);
         let_pass(slow_ms(behind_ms[i]));
         assert_result(relock_lock(lock), RELOCK_OK);
         assert_int_equal(probe_int(t->f->probe, "DEL ledger"), 1);
-        while (!is_told(&n_told)) {
+        while (n_told == 0) {
             uint64_t valid_ms = relock_valid_ms(lock);
 
             assert_true(valid_ms > 0);
@@ -216,13 +214,14 @@ static void write_slowly(int level, const char *text, void *arg)
 static void a_log_line_of_a_second_does_not_lose_a_hold_of_three(void **state)
 {
     struct faults *t = *state;
-    struct slow_sink sink = {.test = pthread_self()};
+    static struct slow_sink sink;
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(HELD_UP_LEASE_MS),
                                                   .on_log = write_slowly,
                                                   .arg = &sink});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
+    sink.test = pthread_self();
     assert_result(relock_lock(lock), RELOCK_OK);
     for (int i = 1; i <= 3; i++) {
         uint64_t renewed = stats_of(client).renewed;

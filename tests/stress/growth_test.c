@@ -109,6 +109,15 @@ struct crew {
     } workers[N_THREADS];
 };
 
+/* Threads look at it even after a test has failed and its frame is gone. */
+static struct crew *new_crew(struct fixture *f)
+{
+    static struct crew crew;
+
+    crew = (struct crew){.f = f};
+    return &crew;
+}
+
 static void write_nowhere(int level, const char *text, void *arg)
 {
     (void)level;
@@ -198,31 +207,31 @@ static int lock_and_unlock(void *arg)
 
 static void a_million_levels_leave_nothing_behind(void **state)
 {
-    struct crew crew = {.f = *state};
-    struct relock_options options = options_of(&crew);
+    struct crew *crew = new_crew(*state);
+    struct relock_options options = options_of(crew);
     struct relock_client *clients[N_CLIENTS];
     struct sample first = {0}, now;
 
     for (int i = 0; i < N_CLIENTS; i++)
-        clients[i] = fixture_client(crew.f, &options);
+        clients[i] = fixture_client(crew->f, &options);
     for (int i = 0; i < N_THREADS; i++) {
         struct relock_client *client = clients[i % N_CLIENTS];
         char name[16];
 
         snprintf(name, sizeof(name), "own:%d", i);
-        crew.workers[i] = (struct worker){.crew = &crew,
-                                          .n = 1000000 / part / N_THREADS / N_ROUNDS,
-                                          .own = fixture_lock(crew.f, client, name),
-                                          .shared = fixture_lock(crew.f, client, "shared")};
+        crew->workers[i] = (struct worker){.crew = crew,
+                                           .n = 1000000 / part / N_THREADS / N_ROUNDS,
+                                           .own = fixture_lock(crew->f, client, name),
+                                           .shared = fixture_lock(crew->f, client, "shared")};
     }
     for (unsigned round = 0; round <= N_ROUNDS; round++) {
-        do_round(&crew, lock_and_unlock);
-        now = take_sample(crew.f, "levels", round);
+        do_round(crew, lock_and_unlock);
+        now = take_sample(crew->f, "levels", round);
         if (round == 0)
             first = now;
         has_not_grown(&first, &now, N_CONNECTIONS);
     }
-    assert_int_equal(crew.n_lost, 0);
+    assert_int_equal(crew->n_lost, 0);
     for (int i = 0; i < N_CLIENTS; i++)
         assert_int_equal(stats_of(clients[i]).holds, 0);
 }
@@ -278,22 +287,22 @@ static int come_and_go(void *arg)
 
 static void ten_thousand_clients_leave_nothing_behind(void **state)
 {
-    struct crew crew = {.f = *state};
+    struct crew *crew = new_crew(*state);
     struct sample first = {0}, now;
 
     for (unsigned i = 0; i < N_THREADS; i++)
-        crew.workers[i] =
-            (struct worker){.crew = &crew, .seed = i, .n = 10000 / part / N_THREADS / N_ROUNDS};
+        crew->workers[i] =
+            (struct worker){.crew = crew, .seed = i, .n = 10000 / part / N_THREADS / N_ROUNDS};
     for (unsigned round = 0; round <= N_ROUNDS; round++) {
-        assert_true(peer_lock(crew.f->probe, "busy", PEER, 600000));
-        do_round(&crew, come_and_go);
-        assert_true(peer_unlock(crew.f->probe, "busy", PEER));
-        now = take_sample(crew.f, "clients", round);
+        assert_true(peer_lock(crew->f->probe, "busy", PEER, 600000));
+        do_round(crew, come_and_go);
+        assert_true(peer_unlock(crew->f->probe, "busy", PEER));
+        now = take_sample(crew->f, "clients", round);
         if (round == 0)
             first = now;
         has_not_grown(&first, &now, 0);
     }
-    assert_int_equal(crew.n_lost, 0);
+    assert_int_equal(crew->n_lost, 0);
 }
 
 int main(int argc, char **argv)
