@@ -16,12 +16,18 @@ static const char *const level_names[] = {
     [RELOCK_LOG_DEBUG] = "debug",
 };
 
-/* A line break from a server text must not begin a line of its own. */
+/* A line break from a server text, which may repeat a name, must not begin a line of its own; nor
+ * must what is one, or a command to a terminal, in some encoding beyond ASCII. */
 static void make_one_line(char *text)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < 0x20 || c == 0x7f)
             *text = ' ';
+        else if (c > 0x7f)
+            *text = '?';
+    }
 }
 
 static void write_line(const struct relock_log *log, int level, const char *line)

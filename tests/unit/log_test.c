@@ -96,6 +96,14 @@ static void a_server_text_with_line_breaks_stays_one_line(void **state)
     relock_log_write(&log, RELOCK_LOG_ERROR, "said: %s", "ERR a\r\nrelock: error: b\n\x1b[2J\x7f");
     assert_int_equal(told.n, 1);
     assert_string_equal(told.text, "said: ERR a  relock: error: b  [2J ");
+
+    /* The next line of ISO 8859 and of Unicode, and its line separator. */
+    relock_log_write(&log, RELOCK_LOG_ERROR, "said: %s",
+                     "a\x85"
+                     "b\xc2\x85"
+                     "c\xe2\x80\xa8"
+                     "d");
+    assert_string_equal(told.text, "said: a?b??c???d");
 }
 
 static void a_long_line_is_cut(void **state)
