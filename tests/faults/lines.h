@@ -1,0 +1,34 @@
+/*
+ * Lines - what goes to stderr while something goes wrong, and whether that is fit for a log
+ *
+ * Lines of a client without a sink get there by themselves, those of all levels by
+ * lines_write(). The secrets are LINES_SECRET and the passwords "wr0ng" and "n3xt".
+ *
+ * Threads: the main one; lines_write() any.
+ */
+#ifndef RELOCK_TEST_LINES_H
+#define RELOCK_TEST_LINES_H
+
+#include <stdbool.h>
+
+#define LINES_SECRET "s3cret@w:rd/%"                /* as it is */
+#define LINES_SECRET_IN_URL "s3cret%40w%3Ard%2F%25" /* as a url has it */
+
+/* A relock_log_fn. */
+void lines_write(int level, const char *line, void *arg);
+
+/* From here to the end stderr goes to a file. */
+void lines_begin(void);
+
+/* Waits until the words are there. */
+bool lines_wait(const char *words);
+
+/* Ends it, and fails the test unless every line is the library's, in printable ASCII and without a
+ * secret, and one of them has these words; and is about a lock named "orders..." and its owner, if
+ * that is said. */
+void lines_end(const char *what, const char *words, bool about_lock);
+
+/* Behind a test: if it failed before the end, shows what was there. */
+void lines_reset(void);
+
+#endif
