@@ -17,8 +17,16 @@ if redis.call('hexists', KEYS[1], ARGV[2]) == 0
     return redis.call('pttl', KEYS[1])
 end
 
-redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
-if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
-    redis.call('pexpire', KEYS[1], ARGV[1])
+local left = redis.call('pttl', KEYS[1])
+local is_new = redis.call('hset', KEYS[1], ARGV[2], ARGV[3]) == 1
+if left < tonumber(ARGV[1]) then
+    local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
+    if type(set) == 'table' and set.err then
+        -- A user without the right to it must not leave a lock behind that never expires.
+        if is_new then
+            redis.call('del', KEYS[1])
+        end
+        return set
+    end
 end
 return nil
