@@ -70,6 +70,13 @@ static void be_replica(struct faults *t)
     assert_int_equal(probe_int(t->f->probe, "REPLICAOF 127.0.0.1 1"), 0);
 }
 
+/* One that has nothing to say without its master. */
+static void be_orphan(struct faults *t)
+{
+    set_config(t, "replica-serve-stale-data", "no");
+    be_replica(t);
+}
+
 static void be_master(struct faults *t)
 {
     assert_int_equal(probe_int(t->f->probe, "REPLICAOF NO ONE"), 0);
@@ -82,6 +89,7 @@ struct trouble {
 };
 
 static const struct trouble busy = {"-BUSY", be_busy, be_busy_no_more};
+static const struct trouble masterdown = {"-MASTERDOWN", be_orphan, be_master};
 static const struct trouble readonly = {"-READONLY", be_replica, be_master};
 
 static void lock_waits_for_it_to_pass(struct faults *t, const struct trouble *trouble)
@@ -250,18 +258,22 @@ static void a_hold_survives_a_master_that_is_a_replica_for_a_while(void **state)
 
 static void a_replica_without_its_master_is_waited_for(void **state)
 {
-    struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
-    struct actor *owner = actor_start();
+    lock_waits_for_it_to_pass(*state, &masterdown);
+}
 
-    set_config(t, "replica-serve-stale-data", "no");
-    be_replica(t);
-    actor_begin_lock(owner, lock);
-    assert_true(proxy_counts(t->proxy, "-MASTERDOWN", 3));
-    assert_true(actor_is_busy(owner));
-    be_master(t);
-    assert_result(actor_result(owner), RELOCK_OK);
-    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+static void a_replica_that_stays_without_its_master_refuses(void **state)
+{
+    lock_is_refused_if_it_stays(*state, &masterdown);
+}
+
+static void an_unlock_that_a_replica_without_its_master_refused_is_made_up_for(void **state)
+{
+    unlock_is_made_up_for(*state, &masterdown);
+}
+
+static void a_hold_survives_a_replica_without_its_master(void **state)
+{
+    hold_survives_it(*state, &masterdown);
 }
 
 static void a_paused_server_is_waited_for(void **state)
@@ -315,6 +327,25 @@ static void a_key_of_another_type_is_refused_and_left_alone(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+/* Somebody writes over the lock: its holder is told when its lease ends, and nothing is taken back.
+ */
+static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(probe_int(t->f->probe, "SET orders precious"), 0);
+    assert_true(losses_wait(t->f->losses, 1, SOON_MS));
+    assert_int_equal(losses_get(t->f->losses, 0).reason, RELOCK_LOST_EXPIRED);
+    assert_true(log_count(t->f->log, "renewal refused: WRONGTYPE") > 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_string_equal(probe_text(t->f->probe, "GET orders"), "precious");
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
+}
+
 /* Also when the test has failed. */
 static int end_refusals(void **state)
 {
@@ -345,9 +376,13 @@ int main(void)
         REFUSAL_TEST(an_unlock_that_a_replica_refused_is_made_up_for),
         REFUSAL_TEST(a_hold_survives_a_master_that_is_a_replica_for_a_while),
         REFUSAL_TEST(a_replica_without_its_master_is_waited_for),
+        REFUSAL_TEST(a_replica_that_stays_without_its_master_refuses),
+        REFUSAL_TEST(an_unlock_that_a_replica_without_its_master_refused_is_made_up_for),
+        REFUSAL_TEST(a_hold_survives_a_replica_without_its_master),
         REFUSAL_TEST(a_paused_server_is_waited_for),
         REFUSAL_TEST(a_server_out_of_memory_refuses_new_holds_only),
         REFUSAL_TEST(a_key_of_another_type_is_refused_and_left_alone),
+        REFUSAL_TEST(a_key_that_becomes_another_type_is_lost_and_left_alone),
     };
 
     return FAULT_TESTS_RUN(tests);

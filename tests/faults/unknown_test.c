@@ -1,0 +1,79 @@
+/*
+ * A server that does not know a command: an old one, one that a provider has cut down, one behind a
+ * proxy that lets only some through.
+ *
+ *     unknown_fault_test EVALSHA | SCRIPT | SUBSCRIBE
+ */
+#include "faults.h"
+
+#include <string.h>
+
+static const char *unknown = "EVALSHA";
+
+static int start_without(void **state)
+{
+    return faults_start_with(
+        state, &(struct server_options){.args = {"--rename-command", unknown, ""}}, false);
+}
+
+static struct relock_client *client_of(struct faults *t)
+{
+    return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                     .recheck_ms = slow_ms(200),
+                                                     .command_timeout_ms = slow_ms(SOON_MS)});
+}
+
+/* At once, for time does not mend it; and in the words of the server, which repeat the name. */
+static void a_command_that_is_not_known_is_refused_at_once(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_of(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders\x85\xc2\x85\nforged");
+    struct actor *owner = actor_start();
+    bool locked;
+
+    assert_result(actor_lock(owner, lock), RELOCK_E_SERVER);
+    assert_true(actor_took_ms(owner) < slow_ms(SOON_MS) / 2);
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_result(relock_is_locked(lock, &locked), RELOCK_E_SERVER);
+    assert_result(relock_force_unlock(lock), RELOCK_E_SERVER);
+    assert_result(actor_unlock(owner, lock), RELOCK_NOT_OWNER);
+    assert_true(log_count(t->f->log, "orders") > 0);
+    assert_true(log_count(t->f->log, "ERR unknown command") > 0);
+    assert_int_equal(log_count(t->f->log, "\n"), 0);
+    assert_int_equal(log_count(t->f->log, "\x85"), 0);
+    assert_int_equal(stats_of(client).holds, 0);
+}
+
+/* Nothing is announced to us: then waiting is asking. */
+static void who_cannot_subscribe_waits_by_asking(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_of(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(log_wait(t->f->log, "not subscribed", SOON_MS));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_true(stats_of(client).rechecks > 0);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest scripts[] = {
+        FAULT_TEST(a_command_that_is_not_known_is_refused_at_once),
+    };
+    const struct CMUnitTest messages[] = {
+        FAULT_TEST(who_cannot_subscribe_waits_by_asking),
+    };
+
+    if (argc > 1)
+        unknown = argv[1];
+    if (strcmp(unknown, "SUBSCRIBE") == 0)
+        return cmocka_run_group_tests(messages, start_without, faults_stop);
+    return cmocka_run_group_tests(scripts, start_without, faults_stop);
+}
