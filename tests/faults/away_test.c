@@ -93,6 +93,28 @@ static void a_server_that_stops_for_two_seconds_loses_no_hold(void **state)
     }
 }
 
+/* Not even to be connected to, and with its data when it comes back. */
+static void a_server_that_is_gone_for_two_seconds_loses_no_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(4000),
+                                                  .command_timeout_ms = slow_ms(SOON_MS)});
+    struct held held[N_HOLDS] = {0};
+
+    hold(t, client, held);
+    let_pass(500);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    nothing_is_lost_for(t, client, 2000);
+    proxy_refuse(t->proxy, false);
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 2 * N_HOLDS));
+    for (int i = 0; i < N_HOLDS; i++) {
+        assert_result(actor_unlock(held[i].owner, held[i].lock), RELOCK_OK);
+        assert_int_equal(held[i].told, 0);
+    }
+}
+
 /* The network is away, the server is not: what the holders know is compared with what it has. */
 static void a_hold_is_uncertain_before_the_server_gives_it_away(void **state)
 {
@@ -267,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_server_that_stops_for_two_seconds_loses_no_hold),
+        FAULT_TEST(a_server_that_is_gone_for_two_seconds_loses_no_hold),
         FAULT_TEST(a_hold_is_uncertain_before_the_server_gives_it_away),
         FAULT_TEST(a_server_that_stops_for_longer_than_the_lease_is_told_to_each_holder_once),
         FAULT_TEST(a_server_that_comes_back_empty_is_told_to_holders_and_lets_waiters_in),

@@ -79,6 +79,23 @@ static void a_late_acquire_holds_for_nobody(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+/* What a paused server has read it runs after all, or not: the pause lasts longer than a call. */
+static void what_a_paused_server_runs_late_is_held_by_nobody(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with_lease(t, LONG_MS);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_int_equal(probe_int(t->f->probe, "CLIENT PAUSE %d", (int)slow_ms(2 * SHORT_MS)), 0);
+    assert_result(relock_trylock(lock), RELOCK_E_CONN);
+    assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
 static void a_late_acquire_takes_nothing_from_the_next_holder(void **state)
 {
     struct faults *t = *state;
@@ -270,6 +287,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_late_acquire_holds_for_nobody),
+        FAULT_TEST(what_a_paused_server_runs_late_is_held_by_nobody),
         FAULT_TEST(a_late_acquire_takes_nothing_from_the_next_holder),
         FAULT_TEST(a_late_acquire_is_not_the_next_hold_of_its_owner),
         FAULT_TEST(a_late_nested_acquire_creates_no_hold),

@@ -7,10 +7,12 @@
 #include "support/fixture.h"
 #include "support/peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define NEVER_MS 600000 /* recheck */
 #define N_PASSES 1000
+#define N_NAMES 300
 
 static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
 
@@ -149,6 +151,63 @@ static void a_holder_without_a_lease_is_waited_for_too(void **state)
 }
 
 /* A message that frees nothing: another came first. */
+/* Without a release behind it: whoever waits asks, whatever the message says. */
+static void any_message_is_news(void **state)
+{
+    static const char *const messages[] = {"0", "1", "", "2147483648", "{\"unlock\":true}"};
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    for (size_t i = 0; i < sizeof(messages) / sizeof(*messages); i++) {
+        assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+        actor_begin_lock(waiting, lock);
+        assert_true(wait_for_waiters(client, 1));
+        assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+        let_pass(20); /* it has asked again by then, mostly */
+        probe_int(f->probe, "DEL orders");
+        probe_int(f->probe, "PUBLISH redisson_lock__channel:{orders} %s", messages[i]);
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    }
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+static bool has_channels(void *probe)
+{
+    return probe_n_channels(probe) == N_NAMES;
+}
+
+/* More than the 250 of Redisson, at which it begins to fail. */
+static void three_hundred_names_are_waited_for_over_one_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *locks[N_NAMES];
+    struct actor *waiting[N_NAMES];
+    char name[16];
+
+    for (int i = 0; i < N_NAMES; i++) {
+        snprintf(name, sizeof(name), "orders:%d", i);
+        assert_true(peer_lock(f->probe, name, PEER, PEER_LEASE_MS));
+        assert_result(relock_lock_new(client, name, &locks[i]), RELOCK_OK);
+        waiting[i] = actor_start();
+        actor_begin(waiting[i], lock_and_unlock, locks[i]);
+    }
+    assert_true(wait_until(has_channels, f->probe, SOON_MS));
+    assert_true(probe_n_clients(f->probe, "") <= 4 + 2 + 1); /* lanes; ours; the probe's */
+    for (int i = 0; i < N_NAMES; i++) {
+        snprintf(name, sizeof(name), "orders:%d", i);
+        assert_true(peer_unlock(f->probe, name, PEER));
+    }
+    for (int i = 0; i < N_NAMES; i++) {
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+        relock_lock_free(locks[i]);
+    }
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
 static void a_waiter_that_is_woken_in_vain_waits_on(void **state)
 {
     struct fixture *f = *state;
@@ -240,6 +299,8 @@ int main(void)
         SERVER_TEST(a_lease_that_ends_wakes_who_waits),
         SERVER_TEST(a_waiter_asks_again_every_recheck_ms),
         SERVER_TEST(a_holder_without_a_lease_is_waited_for_too),
+        SERVER_TEST(any_message_is_news),
+        SERVER_TEST(three_hundred_names_are_waited_for_over_one_connection),
         SERVER_TEST(a_waiter_that_is_woken_in_vain_waits_on),
         SERVER_TEST(a_lock_passes_between_two_processes_by_messages_alone),
     };
