@@ -1,0 +1,93 @@
+/*
+ * What a real server refuses and time does not mend: RELOCK_E_SERVER at once, with the server's own
+ * words in the log. Lacking rights: rights_test.c; commands that are not known: unknown_test.c.
+ */
+#include "faults.h"
+
+#define LEASE_MS 1500
+
+static void set_max_memory(struct faults *t, const char *bytes)
+{
+    assert_int_equal(probe_int(t->f->probe, "CONFIG SET maxmemory %s", bytes), 0);
+}
+
+static void a_server_out_of_memory_refuses_new_holds_only(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_lock *other = fixture_lock(t->f, client, "invoices");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    set_max_memory(t, "1");
+    assert_result(relock_lock(other), RELOCK_E_SERVER);
+    assert_true(log_count(t->f->log, "OOM") > 0);
+    assert_result(relock_unlock(other), RELOCK_NOT_OWNER);
+
+    assert_result(relock_lock(lock), RELOCK_E_SERVER); /* and is held once, as before */
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 3));
+    assert_true(relock_valid_ms(lock) > 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+static void a_key_of_another_type_is_refused_and_left_alone(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(
+        t->f, faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS}), "orders");
+
+    assert_int_equal(probe_int(t->f->probe, "SET orders precious"), 0);
+    assert_result(relock_lock(lock), RELOCK_E_SERVER);
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_true(log_count(t->f->log, "WRONGTYPE") > 0);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_string_equal(probe_text(t->f->probe, "GET orders"), "precious");
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Somebody writes over the lock: its holder is told when its lease ends, nothing is taken back, and
+ * the other holds are renewed. */
+static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_lock *other = fixture_lock(t->f, client, "invoices");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(other), RELOCK_OK);
+    assert_int_equal(probe_int(t->f->probe, "SET orders precious"), 0);
+    assert_true(losses_wait(t->f->losses, 1, SOON_MS));
+    assert_int_equal(losses_get(t->f->losses, 0).reason, RELOCK_LOST_EXPIRED);
+    assert_true(log_count(t->f->log, "renewal refused: WRONGTYPE") > 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(other), RELOCK_OK);
+    assert_string_equal(probe_text(t->f->probe, "GET orders"), "precious");
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
+}
+
+/* Also when the test has failed. */
+static int end_refusals(void **state)
+{
+    set_max_memory(*state, "0");
+    return faults_end(state);
+}
+
+#define REFUSAL_TEST(function) cmocka_unit_test_setup_teardown(function, faults_begin, end_refusals)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        REFUSAL_TEST(a_server_out_of_memory_refuses_new_holds_only),
+        REFUSAL_TEST(a_key_of_another_type_is_refused_and_left_alone),
+        REFUSAL_TEST(a_key_that_becomes_another_type_is_lost_and_left_alone),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}
