@@ -2,8 +2,8 @@
  * Server - a private Redis or Valkey for one test program
  *
  * Lives in a temporary folder of its own, listens on a unix socket there and, when asked, on a free
- * port of the loopback, and writes nothing to disk. It dies with the test program, however that
- * ends.
+ * port of the loopback, and writes to disk only if it is to keep its data. It dies with the test
+ * program, however that ends.
  *
  * The program is that of RELOCK_TEST_SERVER, else redis-server or valkey-server from the PATH.
  *
@@ -20,6 +20,7 @@
 
 struct server_options {
     bool tcp;                          /* also on a port */
+    bool keeps_data;                   /* what was answered is on disk: a restart has it again */
     const char *args[SERVER_MAX_ARGS]; /* further arguments, up to the first NULL; not copied */
 };
 
@@ -44,10 +45,10 @@ struct server *server_stop(struct server *server);
 void server_pause(struct server *server);
 void server_resume(struct server *server);
 
-/* The server is gone and so are its connections and data. */
+/* The server is gone and so are its connections and, unless it keeps them, its data. */
 void server_kill(struct server *server);
 
-/* Starts anew on the same addresses, empty; kills first if it still runs. */
+/* Starts anew on the same addresses, empty or with what it kept; kills first if it still runs. */
 void server_restart(struct server *server);
 
 #endif
