@@ -117,7 +117,8 @@ test_variant()
 
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc | clang) run_tests "$1" "$1" ;;
+    gcc) run_tests gcc gcc ;;
+    clang) run_tests clang clang --no-suite chaos ;;
     static) run_tests static static --suite unit ;;
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
@@ -191,7 +192,7 @@ check_tidy()
 check_shellcheck()
 {
     needs shellcheck
-    shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh .ci/run
+    shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh tests/*/*/*.sh .ci/run
 }
 
 check_install()

@@ -1,0 +1,46 @@
+/*
+ * Job - one attempt of a thread to take a lock, and all that it does with it until it is given up
+ *
+ * For which lock it comes, in which way and for how long is drawn from its seed. It believes
+ * nothing but relock_valid_ms(), stops when that is 0, and writes down each step; unless it is told
+ * to ignore leases: then it believes to hold the lock until it gives it up.
+ *
+ * Threads: each toiler is one, but for toiler_cancel().
+ */
+#ifndef RELOCK_TEST_JOB_H
+#define RELOCK_TEST_JOB_H
+
+#include "history.h"
+#include "worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct relock_cancel;
+struct relock_lock;
+
+/* What all threads of a worker share. */
+struct workshop {
+    struct worker_options options;
+    struct relock_lock *locks[WORKER_N_LOCKS];
+    struct history history;
+    atomic_uint n_jobs;
+};
+
+struct toiler {
+    struct workshop *workshop;
+    int number;
+    uint64_t seed;
+    pthread_mutex_t mutex;
+    struct relock_cancel *cancel; /* of the wait that may be cancelled now; guarded by mutex */
+};
+
+/* Comes once. */
+void toiler_come(struct toiler *toiler);
+
+/* Ends its wait, if it is one that may be cancelled. Any thread. */
+void toiler_cancel(struct toiler *toiler);
+
+uint64_t toiler_dice(struct toiler *toiler, uint64_t n);
+
+#endif

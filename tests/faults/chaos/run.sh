@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Several processes take locks while a schedule kills and pauses them, breaks their connections and
+# restarts the server; then a checker reads what they wrote down. The schedule is drawn from a seed,
+# which is printed first.
+#
+#     tests/faults/chaos/run.sh [--seed N] [--seconds S] [--processes P] [--threads T]
+#     tests/faults/chaos/run.sh --no-watchdog          must fail: nobody cares for the lease
+#
+# Builds into build-chaos/, unless RELOCK_CHAOS names a relock-chaos. The server is that of
+# RELOCK_TEST_SERVER, else redis-server or valkey-server. Ends with 77 when there is none, and with 1
+# when the histories cannot be those of a lock; then it says where they are kept.
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+
+if [[ -z ${RELOCK_CHAOS:-} ]]; then
+    folder=$top/build-chaos
+    {
+        [[ -f $folder/build.ninja ]] || meson setup "$folder" "$top" -Dexamples=false
+        meson compile -C "$folder" relock-chaos
+    } >&2
+    RELOCK_CHAOS=$folder/tests/faults/chaos/relock-chaos
+fi
+exec "$RELOCK_CHAOS" "$@"

@@ -1,0 +1,153 @@
+/*
+ * The schedule, and what becomes of a history on its way through a file.
+ */
+#include "history.h"
+#include "schedule.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define N_SLOTS 4
+#define STORM_MS 8000
+#define CALM_MS 5000
+#define N_FAULTS 5000
+
+static struct schedule with_seed(uint64_t seed)
+{
+    return (struct schedule){.seed = seed,
+                             .n_slots = N_SLOTS,
+                             .lease_ms = 1500,
+                             .storm_ms = STORM_MS,
+                             .calm_ms = CALM_MS};
+}
+
+static bool is_same(struct fault a, struct fault b)
+{
+    return a.kind == b.kind && a.slot == b.slot && a.at_ms == b.at_ms && a.for_ms == b.for_ms;
+}
+
+static void the_same_seed_gives_the_same_schedule(void **state)
+{
+    struct schedule one = with_seed(7), same = with_seed(7), other = with_seed(8);
+    size_t n_others = 0;
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&one);
+
+        assert_true(is_same(fault, schedule_next(&same)));
+        n_others += !is_same(fault, schedule_next(&other));
+    }
+    assert_true(n_others > N_FAULTS / 2);
+}
+
+static void one_place_is_broken_in_one_way_at_a_time(void **state)
+{
+    struct schedule schedule = with_seed(7);
+    uint64_t whole_ms[1 + N_SLOTS] = {0};
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&schedule);
+
+        assert_in_range(1 + fault.slot, 0, N_SLOTS);
+        assert_true(fault.at_ms >= whole_ms[1 + fault.slot]);
+        whole_ms[1 + fault.slot] = fault.at_ms + fault.for_ms;
+    }
+}
+
+static void a_calm_is_calm(void **state)
+{
+    struct schedule schedule = with_seed(7);
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&schedule);
+
+        assert_true(fault.at_ms % (STORM_MS + CALM_MS) < STORM_MS);
+        assert_true(fault.at_ms % (STORM_MS + CALM_MS) + fault.for_ms <= STORM_MS);
+    }
+}
+
+static void every_fault_comes(void **state)
+{
+    struct schedule schedule = with_seed(7);
+    size_t n[FAULT_N_KINDS] = {0};
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++)
+        n[schedule_next(&schedule).kind]++;
+    for (int i = 0; i < FAULT_N_KINDS; i++)
+        assert_true(n[i] > 0);
+}
+
+/* ---- histories ----------------------------------------------------------------------------- */
+
+static const struct history_record record = {
+    .kind = HISTORY_LEFT,
+    .slot = -1,
+    .life = 3,
+    .thread = 2,
+    .lock = 1,
+    .hold = 4000000000,
+    .from_ns = 1000000001,
+    .to_ns = 98765000000000,
+    .result = -4,
+    .value = INT64_MAX,
+};
+
+static void what_was_written_is_read_but_for_a_line_that_was_cut_short(void **state)
+{
+    char dir[] = "/tmp/relock-history-XXXXXX", path[64];
+    struct history_records records = {0};
+    struct history history;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/history.0.1", dir);
+    history_open(&history, path);
+    history_write(&history, &record);
+    history_write(&history, &record);
+    assert_int_equal(write(history.fd, "17.5 18.0 claim proc", 20), 20);
+    history_close(&history);
+
+    history_read(&records, dir);
+    unlink(path);
+    rmdir(dir);
+    assert_int_equal(records.n, 2);
+    for (size_t i = 0; i < records.n; i++) {
+        const struct history_record *r = &records.at[i];
+
+        assert_int_equal(r->kind, record.kind);
+        assert_int_equal(r->slot, record.slot);
+        assert_int_equal(r->life, record.life);
+        assert_int_equal(r->thread, record.thread);
+        assert_int_equal(r->lock, record.lock);
+        assert_int_equal(r->hold, record.hold);
+        assert_int_equal(r->from_ns, record.from_ns);
+        assert_int_equal(r->to_ns, record.to_ns);
+        assert_int_equal(r->result, record.result);
+        assert_int_equal(r->value, record.value);
+    }
+    history_free(&records);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_seed_gives_the_same_schedule),
+        cmocka_unit_test(one_place_is_broken_in_one_way_at_a_time),
+        cmocka_unit_test(a_calm_is_calm),
+        cmocka_unit_test(every_fault_comes),
+        cmocka_unit_test(what_was_written_is_read_but_for_a_line_that_was_cut_short),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/*
+ * The checker on waiters that sleep though the lock is free.
+ */
+#include "story.h"
+
+#include <relock.h>
+
+#define TOO_LONG_MS (STORY_RECHECK_MS + STORY_ROUND_TRIP_MS + 1)
+
+/* Waits from 0 to 10 s, while the lock is free for so long from 1 s on. */
+static void one_sleeper(uint64_t free_ms)
+{
+    story_add(HISTORY_ASK, 0, 1, 0, 0)->value = RELOCK_FOREVER;
+    story_add(HISTORY_TAKE, 0, 1, 0, 10000)->result = RELOCK_CANCELLED;
+    story_add(HISTORY_FREE, -1, 0, 1000, 1000 + free_ms);
+}
+
+static void a_waiter_that_sleeps_too_long_is_found(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story_shows(CHECK_SLEPT, 1);
+}
+
+static void a_waiter_may_sleep_until_it_asks_again(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS - 1);
+    story_is_clean();
+}
+
+static void one_try_does_not_sleep(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story.at[0].value = 0;
+    story_is_clean();
+}
+
+static void who_comes_late_has_slept_less(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story.at[0].from_ns = story.at[0].to_ns = (uint64_t)1100 * STORY_NS_PER_MS;
+    story_is_clean();
+}
+
+static void a_lock_that_another_got_was_not_free_all_the_time(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story_take(1, 1, 0, 1800);
+    story_leave(1, 1, 1801, 1802, RELOCK_OK);
+    story_is_clean();
+}
+
+static void a_waiter_sleeps_before_and_after_another_got_it(void **state)
+{
+    (void)state;
+    one_sleeper(3 * TOO_LONG_MS);
+    story_take(1, 1, 2000, 1000 + TOO_LONG_MS + 5);
+    story_leave(1, 1, 3000, 3001, RELOCK_OK);
+    story_shows(CHECK_SLEPT, 2);
+}
+
+static void what_is_broken_excuses(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story_add(HISTORY_FAULT, 0, 0, 1500, 1600);
+    story_is_clean();
+    story.at[story.n - 1].slot = -1; /* the server */
+    story_is_clean();
+}
+
+static void what_is_broken_elsewhere_excuses_nobody(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story_add(HISTORY_FAULT, 1, 0, 1500, 1600);
+    story_shows(CHECK_SLEPT, 1);
+}
+
+static void who_sleeps_long_after_all_is_mended_is_found(void **state)
+{
+    (void)state;
+    one_sleeper(5000);
+    story_add(HISTORY_FAULT, 0, 0, 900, 1100);
+    story_shows(CHECK_SLEPT, 1);
+    story.at[story.n - 1].to_ns += (uint64_t)2000 * STORY_NS_PER_MS; /* felt for nearly all of it */
+    story_is_clean();
+}
+
+static void the_dead_do_not_sleep(void **state)
+{
+    (void)state;
+    story_add(HISTORY_ASK, 0, 1, 0, 0)->value = RELOCK_FOREVER;
+    story_add(HISTORY_FREE, -1, 0, 1000, 1000 + TOO_LONG_MS);
+    story_add(HISTORY_KILLED, 0, 0, 1500, 1500);
+    story_is_clean();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY_TEST(a_waiter_that_sleeps_too_long_is_found),
+        STORY_TEST(a_waiter_may_sleep_until_it_asks_again),
+        STORY_TEST(one_try_does_not_sleep),
+        STORY_TEST(who_comes_late_has_slept_less),
+        STORY_TEST(a_lock_that_another_got_was_not_free_all_the_time),
+        STORY_TEST(a_waiter_sleeps_before_and_after_another_got_it),
+        STORY_TEST(what_is_broken_excuses),
+        STORY_TEST(what_is_broken_elsewhere_excuses_nobody),
+        STORY_TEST(who_sleeps_long_after_all_is_mended_is_found),
+        STORY_TEST(the_dead_do_not_sleep),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+#include "stage.h"
+
+#include "support/wait.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define NS_PER_MS 1000000
+#define END_MS 30000 /* for the last waiters to have had their turn */
+
+/* ---- workers ------------------------------------------------------------------------------- */
+
+static void start_worker(struct stage *stage, int slot)
+{
+    struct stage_place *place = &stage->places[slot];
+    struct worker_options options = {
+        .url = proxy_url(place->proxy),
+        .dir = stage->dir,
+        .slot = slot,
+        .life = place->worker.life + 1,
+        .n_threads = stage->n_threads,
+        .seed = stage->seed ^ stage->n_lives << 32,
+        .until_ns = stage->until_ns,
+        .lease_ms = stage->lease_ms,
+        .ignores_leases = stage->ignores_leases,
+    };
+
+    stage->n_lives++;
+    worker_start(&place->worker, &options);
+}
+
+/* The end of its log says why. */
+static void print_end(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char text[4096];
+    size_t n;
+
+    if (!file)
+        return;
+    if (fseek(file, -(long)sizeof(text), SEEK_END) != 0)
+        rewind(file);
+    n = fread(text, 1, sizeof(text), file);
+    fwrite(text, 1, n, stderr);
+    fclose(file);
+}
+
+static void blame(struct stage *stage, const struct worker *worker, int status)
+{
+    fprintf(stderr, "worker %d.%d ended with status %#x; the end of %s:\n", worker->slot,
+            worker->life, (unsigned)status, worker->log);
+    print_end(worker->log);
+    stage->failed = true;
+}
+
+static void kill_worker(struct stage *stage, struct worker *worker)
+{
+    struct history_record killed = {
+        .kind = HISTORY_KILLED, .slot = worker->slot, .life = worker->life};
+
+    worker_kill(worker);
+    killed.from_ns = killed.to_ns = history_now_ns();
+    history_write(&stage->history, &killed);
+}
+
+/* ---- breaking and mending ------------------------------------------------------------------ */
+
+static void begin(struct stage *stage, struct stage_place *place, const struct fault *fault)
+{
+    switch (fault->kind) {
+    case FAULT_KILL:
+        kill_worker(stage, &place->worker);
+        break;
+    case FAULT_STOP:
+        kill(place->worker.pid, SIGSTOP);
+        break;
+    case FAULT_CUT:
+        proxy_cut(place->proxy, "");
+        break;
+    case FAULT_STALL:
+        proxy_stall(place->proxy, "");
+        break;
+    case FAULT_REFUSE:
+        proxy_refuse(place->proxy, true);
+        proxy_cut(place->proxy, "");
+        break;
+    case FAULT_LATE_COMMAND:
+        place->rule = proxy_each(place->proxy, PROXY_HOLD, "EVALSHA");
+        break;
+    case FAULT_LATE_REPLY:
+        place->rule = proxy_each(place->proxy, PROXY_HOLD_REPLY, "EVALSHA");
+        break;
+    case FAULT_LOST_REPLY:
+        place->rule = proxy_each(place->proxy, PROXY_CUT_UNANSWERED, "EVALSHA");
+        break;
+    case FAULT_RESTART:
+        server_kill(stage->server);
+        break;
+    case FAULT_HANG:
+        server_pause(stage->server);
+        break;
+    case FAULT_CLIENT_KILL:
+        probe_int(stage->watch.probe, "CLIENT KILL TYPE normal SKIPME yes");
+        probe_int(stage->watch.probe, "CLIENT KILL TYPE pubsub");
+        break;
+    case FAULT_CLIENT_PAUSE:
+        probe_int(stage->watch.probe, "CLIENT PAUSE %llu ALL", (unsigned long long)fault->for_ms);
+        break;
+    case FAULT_SCRIPT_FLUSH:
+        probe_int(stage->watch.probe, "SCRIPT FLUSH");
+        break;
+    case FAULT_N_KINDS:
+        abort();
+    }
+}
+
+static void mend(struct stage *stage, struct stage_place *place)
+{
+    switch (place->fault.kind) {
+    case FAULT_KILL:
+        start_worker(stage, place->fault.slot);
+        break;
+    case FAULT_STOP:
+        kill(place->worker.pid, SIGCONT);
+        break;
+    case FAULT_RESTART:
+        server_restart(stage->server);
+        break;
+    case FAULT_HANG:
+        server_resume(stage->server);
+        break;
+    default:
+        break;
+    }
+    if (place->rule)
+        proxy_let_go(place->rule);
+    place->rule = NULL;
+    if (place->proxy) {
+        proxy_flow(place->proxy);
+        proxy_reset(place->proxy); /* and forget what was seen: it would become too much */
+    }
+}
+
+static struct stage_place *place_of(struct stage *stage, int slot)
+{
+    return slot == SCHEDULE_SERVER ? &stage->server_place : &stage->places[slot];
+}
+
+static void end(struct stage *stage, struct stage_place *place)
+{
+    struct history_record record = {.kind = HISTORY_FAULT,
+                                    .slot = place->fault.slot,
+                                    .from_ns = place->broken_ns,
+                                    .value = place->fault.kind};
+
+    if (place->broken_ns == 0)
+        return;
+    mend(stage, place);
+    place->broken_ns = 0;
+    record.to_ns = history_now_ns();
+    history_write(&stage->history, &record);
+}
+
+void stage_break(struct stage *stage, const struct fault *fault)
+{
+    struct stage_place *place = place_of(stage, fault->slot);
+
+    end(stage, place);
+    if (fault->slot == SCHEDULE_SERVER)
+        watch_away(&stage->watch);
+    place->fault = *fault;
+    place->broken_ns = history_now_ns();
+    stage->n_faults[fault->kind]++;
+    begin(stage, place, fault);
+}
+
+static bool is_due(const struct stage_place *place, uint64_t now_ns)
+{
+    return now_ns >= place->broken_ns + place->fault.for_ms * NS_PER_MS;
+}
+
+static void step_place(struct stage *stage, struct stage_place *place, bool is_end)
+{
+    if (is_end || is_due(place, history_now_ns()))
+        end(stage, place);
+}
+
+void stage_step(struct stage *stage, bool is_end)
+{
+    int status;
+
+    step_place(stage, &stage->server_place, is_end);
+    for (int i = 0; i < stage->n_workers; i++) {
+        step_place(stage, &stage->places[i], is_end);
+        if (worker_has_ended(&stage->places[i].worker, &status)) {
+            blame(stage, &stage->places[i].worker, status);
+            start_worker(stage, i);
+        }
+    }
+    if (stage->server_place.broken_ns == 0)
+        watch_look(&stage->watch);
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+bool stage_open(struct stage *stage)
+{
+    char path[256];
+
+    stage->server = server_start(&(struct server_options){.keeps_data = true});
+    if (!stage->server)
+        return false;
+    snprintf(path, sizeof(path), "%s/history", stage->dir);
+    history_open(&stage->history, path);
+    watch_start(&stage->watch, stage->server->socket, &stage->history);
+    for (int i = 0; i < stage->n_workers; i++) {
+        snprintf(path, sizeof(path), "%.80s/proxy.%d", stage->server->dir, i);
+        stage->places[i].proxy = proxy_start(stage->server->socket, path);
+        start_worker(stage, i);
+    }
+    return true;
+}
+
+static bool are_idle(void *arg)
+{
+    struct stage *stage = arg;
+
+    watch_look(&stage->watch);
+    for (int i = 0; i < stage->n_workers; i++)
+        if (!worker_is_idle(&stage->places[i].worker))
+            return false;
+    return true;
+}
+
+void stage_finish(struct stage *stage)
+{
+    int status;
+
+    if (!wait_until(are_idle, stage, END_MS)) {
+        fprintf(stderr, "not all workers are done\n");
+        stage->failed = true;
+    }
+    watch_all_free(&stage->watch, worker_longest_lease_ms(stage->lease_ms) + SOON_MS / 2);
+    for (int i = 0; i < stage->n_workers; i++) {
+        struct worker *worker = &stage->places[i].worker;
+
+        if (stage->failed && !worker_is_idle(worker)) {
+            worker_kill(worker);
+            continue;
+        }
+        status = worker_stop(worker);
+        if (status != 0)
+            blame(stage, worker, status);
+    }
+}
+
+void stage_close(struct stage *stage)
+{
+    for (int i = 0; i < stage->n_workers; i++) {
+        worker_kill(&stage->places[i].worker);
+        proxy_stop(stage->places[i].proxy);
+    }
+    watch_stop(&stage->watch);
+    history_close(&stage->history);
+    server_stop(stage->server);
+}

@@ -1,0 +1,62 @@
+/*
+ * Stage - the server, the networks and the processes, and the breaking of them
+ *
+ * Each worker has a network of its own, a proxy. What is broken is mended when its time is over,
+ * and written to a history, as is the death of a process.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_STAGE_H
+#define RELOCK_TEST_STAGE_H
+
+#include "history.h"
+#include "schedule.h"
+#include "support/proxy.h"
+#include "support/server.h"
+#include "watch.h"
+#include "worker.h"
+
+struct stage_place {
+    struct proxy *proxy;
+    struct worker worker;
+    struct fault fault;      /* its last, */
+    uint64_t broken_ns;      /* broken since then; 0: whole */
+    struct proxy_rule *rule; /* of that fault, if it is about single commands */
+};
+
+struct stage {
+    /* set by the caller */
+    const char *dir;
+    int n_workers;
+    int n_threads;
+    uint64_t seed;
+    uint64_t lease_ms;
+    bool ignores_leases;
+    uint64_t until_ns;
+
+    /* its own; zeroed */
+    struct server *server;
+    struct history history;
+    struct watch watch;
+    struct stage_place server_place;
+    struct stage_place places[SCHEDULE_MAX_SLOTS];
+    uint64_t began_ns;
+    size_t n_faults[FAULT_N_KINDS];
+    size_t n_lives;
+    bool failed; /* a worker ended that should not have */
+};
+
+/* False if there is no server to be had. */
+bool stage_open(struct stage *stage);
+void stage_close(struct stage *stage);
+
+/* At its time, or as soon after as its place is whole. */
+void stage_break(struct stage *stage, const struct fault *fault);
+
+/* Mends what has been broken for long enough, all of it at the end; looks after workers, locks. */
+void stage_step(struct stage *stage, bool is_end);
+
+/* Waits until the workers are done, then until what nobody holds is free, and ends them. */
+void stage_finish(struct stage *stage);
+
+#endif

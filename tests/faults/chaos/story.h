@@ -1,0 +1,47 @@
+/*
+ * Story - a history written by hand, for tests of the checker
+ *
+ * Of lock 0, and of processes that each have one life. Times are in milliseconds.
+ *
+ * Threads: one at a time.
+ */
+#ifndef RELOCK_TEST_STORY_H
+#define RELOCK_TEST_STORY_H
+
+#include "check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define STORY_NS_PER_MS 1000000
+
+/* What it is checked with. */
+#define STORY_RECHECK_MS 1000
+#define STORY_ROUND_TRIP_MS 500
+#define STORY_RECOVERY_MS 2000
+
+extern struct history_records story; /* of this test */
+
+/* One record more, to be changed before the next is added. */
+struct history_record *story_add(enum history_kind kind, int slot, unsigned hold, uint64_t from_ms,
+                                 uint64_t to_ms);
+
+/* The records of one step. */
+void story_take(int slot, unsigned hold, uint64_t from_ms, uint64_t to_ms);
+void story_claim(int slot, unsigned hold, uint64_t at_ms, int64_t valid_ms);
+void story_leave(int slot, unsigned hold, uint64_t from_ms, uint64_t to_ms, int result);
+
+/* Asserts that nothing is found; or this, so often, and nothing else. */
+void story_is_clean(void);
+void story_shows(enum check_violation violation, size_t n);
+
+/* Around each test. */
+int story_begin(void **state);
+int story_end(void **state);
+
+#define STORY_TEST(function) cmocka_unit_test_setup_teardown(function, story_begin, story_end)
+
+#endif

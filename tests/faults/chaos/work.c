@@ -1,0 +1,123 @@
+#include "work.h"
+
+#include "job.h"
+#include "schedule.h"
+#include "support/wait.h"
+
+#include <relock.h>
+#include <stdlib.h>
+
+#define COMMAND_TIMEOUT_MS 1500
+
+static struct workshop workshop;
+static struct relock_client *client;
+static struct toiler toilers[WORKER_MAX_THREADS];
+static atomic_bool done;
+
+const char *worker_lock_name(int lock)
+{
+    static const char *const names[WORKER_N_LOCKS] = {"orders", "stock", "{till}:7"};
+
+    return names[lock];
+}
+
+uint64_t worker_longest_lease_ms(uint64_t lease_ms)
+{
+    return 4 * lease_ms;
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+static void *run(void *arg)
+{
+    struct toiler *toiler = arg;
+
+    while (history_now_ns() < workshop.options.until_ns) {
+        toiler_come(toiler);
+        let_pass(toiler_dice(toiler, toiler_dice(toiler, 4) == 0 ? 100 : 5));
+    }
+    return NULL;
+}
+
+/* Fires at one or the other, as long as there is somebody who may wait. */
+static void *cancel_some(void *arg)
+{
+    uint64_t seed = workshop.options.seed;
+
+    while (!atomic_load(&done)) {
+        toiler_cancel(&toilers[schedule_dice(&seed, (uint64_t)workshop.options.n_threads)]);
+        let_pass(5 + schedule_dice(&seed, 50));
+    }
+    return arg;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static void start_thread(pthread_t *thread, void *(*run_it)(void *), void *arg)
+{
+    if (pthread_create(thread, NULL, run_it, arg) != 0)
+        abort();
+}
+
+static void open_all(const struct worker_options *options)
+{
+    struct relock_options wanted = {.url = options->url,
+                                    .watchdog_timeout_ms = options->lease_ms,
+                                    .recheck_ms = WORKER_RECHECK_MS,
+                                    .command_timeout_ms = COMMAND_TIMEOUT_MS,
+                                    .connections = 2,
+                                    .flags = RELOCK_LAZY};
+    char path[512];
+
+    snprintf(path, sizeof(path), "%s/history.%d.%d", options->dir, options->slot, options->life);
+    history_open(&workshop.history, path);
+    if (relock_client_new(&wanted, &client) != RELOCK_OK)
+        abort();
+    for (int i = 0; i < WORKER_N_LOCKS; i++)
+        if (relock_lock_new(client, worker_lock_name(i), &workshop.locks[i]) != RELOCK_OK)
+            abort();
+}
+
+static void run_threads(int n, uint64_t seed)
+{
+    pthread_t threads[WORKER_MAX_THREADS], canceller;
+
+    for (int i = 0; i < n; i++) {
+        toilers[i] =
+            (struct toiler){.workshop = &workshop, .number = i, .seed = seed + 1 + (uint64_t)i};
+        pthread_mutex_init(&toilers[i].mutex, NULL);
+        start_thread(&threads[i], run, &toilers[i]);
+    }
+    start_thread(&canceller, cancel_some, NULL);
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    atomic_store(&done, true);
+    pthread_join(canceller, NULL);
+}
+
+void work_begin(const struct worker_options *options)
+{
+    struct history_record idle = {
+        .kind = HISTORY_IDLE, .slot = options->slot, .life = options->life};
+    struct relock_stats stats;
+
+    if (options->n_threads > WORKER_MAX_THREADS)
+        abort();
+    workshop.options = *options;
+    open_all(options);
+    run_threads(options->n_threads, options->seed);
+
+    if (relock_client_stats(client, &stats, sizeof(stats)) != RELOCK_OK)
+        abort();
+    idle.value = (int64_t)(stats.holds + stats.waiters);
+    idle.from_ns = idle.to_ns = history_now_ns();
+    history_write(&workshop.history, &idle);
+}
+
+void work_end(void)
+{
+    for (int i = 0; i < WORKER_N_LOCKS; i++)
+        relock_lock_free(workshop.locks[i]);
+    relock_client_free(client);
+    history_close(&workshop.history);
+}

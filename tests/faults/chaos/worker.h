@@ -1,0 +1,61 @@
+/*
+ * Worker - a process whose threads take locks, nest, work and release, and write down what they did
+ *
+ * It is this program, started again: not forked, for whoever breaks things has threads. It works
+ * until an hour that it is told, says so when the last of its threads has given up what it held,
+ * and then keeps its client until it is told to end: what is still held then has no owner.
+ *
+ * Threads: that which started it, which must live as long: the worker dies with its thread.
+ */
+#ifndef RELOCK_TEST_WORKER_H
+#define RELOCK_TEST_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WORKER_N_LOCKS 3
+#define WORKER_MAX_THREADS 16
+#define WORKER_RECHECK_MS 1000
+#define WORKER_ARGUMENT "--worker" /* its first; main() then calls worker_main() */
+
+/* Of a lock, by its number in the histories. */
+const char *worker_lock_name(int lock);
+
+struct worker_options {
+    const char *url; /* of Redis */
+    const char *dir; /* where histories and logs go */
+    int slot, life;
+    int n_threads;
+    uint64_t seed;
+    uint64_t until_ns;
+    uint64_t lease_ms;   /* for the watchdog */
+    bool ignores_leases; /* short leases without watchdog, and the belief to hold for ever */
+};
+
+struct worker {
+    int slot, life;
+    pid_t pid; /* 0 while there is none */
+    int fd;
+    char log[256]; /* path */
+};
+
+void worker_start(struct worker *worker, const struct worker_options *options);
+
+/* The longest lease that it takes. */
+uint64_t worker_longest_lease_ms(uint64_t lease_ms);
+
+/* Whether it has ended by itself; `status` as from waitpid(2). */
+bool worker_has_ended(struct worker *worker, int *status);
+
+/* Whether its threads are done. Does not wait. */
+bool worker_is_idle(struct worker *worker);
+
+/* Has it end; the status, as from waitpid(2). */
+int worker_stop(struct worker *worker);
+
+void worker_kill(struct worker *worker);
+
+int worker_main(int argc, char **argv);
+
+#endif
