@@ -68,6 +68,37 @@ bool wait_for_reconnects(struct relock_client *client, uint64_t n)
     return wait_until(has_come, &(struct expected){client, 0, n}, SOON_MS);
 }
 
+struct relock_client *faults_patient_client(struct faults *t)
+{
+    return faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                     .watchdog_timeout_ms = LONG_MS,
+                                                     .handoff_ms = 1});
+}
+
+void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
+                          struct actor **holding, struct actor **waiting)
+{
+    *holding = actor_start();
+    *waiting = actor_start();
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(*holding, lock);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin_lock(*waiting, lock);
+    assert_true(wait_for_waiters(client, 2));
+    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(actor_result(*holding), RELOCK_OK);
+    let_pass(50); /* so that the hold is not passed on */
+}
+
+void faults_is_in_by_news(struct relock_client *client, struct actor *waiting,
+                          struct relock_lock *lock)
+{
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
 int faults_start_with(void **state, const struct server_options *options, bool tcp)
 {
     struct faults *t = calloc(1, sizeof(*t));

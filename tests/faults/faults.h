@@ -53,6 +53,19 @@ void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_
 bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n);
 bool wait_for_reconnects(struct relock_client *client, uint64_t n);
 
+/* Nothing ends by time, and a hold is not passed on after its first few milliseconds: whoever gets
+ * in was woken. */
+struct relock_client *faults_patient_client(struct faults *t);
+
+/* One owner of this process holds "orders", the next waits and is subscribed; what is released now
+ * goes through Redis. */
+void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
+                          struct actor **holding, struct actor **waiting);
+
+/* Who waited got in, by news alone, and lets go. */
+void faults_is_in_by_news(struct relock_client *client, struct actor *waiting,
+                          struct relock_lock *lock);
+
 /* For the group setup: options of the server; whether clients come over TCP. */
 int faults_start_with(void **state, const struct server_options *options, bool tcp);
 int faults_start(void **state);

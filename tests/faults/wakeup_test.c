@@ -4,27 +4,10 @@
  */
 #include "faults.h"
 
-/* The holds of which are not passed on after the first few milliseconds. */
-static struct relock_client *patient_client(struct faults *t)
-{
-    return faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                     .watchdog_timeout_ms = LONG_MS,
-                                                     .handoff_ms = 1});
-}
-
-/* Got in, by news alone. */
-static void is_in_by_news(struct relock_client *client, struct actor *waiting,
-                          struct relock_lock *lock)
-{
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_int_equal(stats_of(client).rechecks, 0);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-}
-
 static void a_release_before_the_subscription_is_not_missed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE " CHANNEL);
     struct actor *waiting = actor_start();
@@ -37,14 +20,14 @@ static void a_release_before_the_subscription_is_not_missed(void **state)
     assert_true(actor_is_busy(waiting));
 
     proxy_let_go(subscribe);
-    is_in_by_news(client, waiting, lock);
+    faults_is_in_by_news(client, waiting, lock);
     assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 2);
 }
 
 static void a_release_before_the_subscription_is_acknowledged_is_not_missed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD_REPLY, "SUBSCRIBE " CHANNEL);
     struct actor *waiting = actor_start();
@@ -55,14 +38,14 @@ static void a_release_before_the_subscription_is_acknowledged_is_not_missed(void
     assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* the message is behind the reply */
 
     proxy_let_go(subscribe);
-    is_in_by_news(client, waiting, lock);
+    faults_is_in_by_news(client, waiting, lock);
 }
 
 /* Each of the tries that are refused: the message comes while its answer is under way. */
 static void a_release_during_a_try_that_is_refused_is_not_missed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *second;
     struct actor *waiting = actor_start();
@@ -76,14 +59,14 @@ static void a_release_during_a_try_that_is_refused_is_not_missed(void **state)
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 
     proxy_let_go(second);
-    is_in_by_news(client, waiting, lock);
+    faults_is_in_by_news(client, waiting, lock);
     assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 3);
 }
 
 static void a_message_that_comes_while_the_subscriber_is_away_is_not_missed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -99,41 +82,24 @@ static void a_message_that_comes_while_the_subscriber_is_away_is_not_missed(void
     assert_true(actor_is_busy(waiting));
 
     proxy_refuse(t->proxy, false);
-    is_in_by_news(client, waiting, lock);
-}
-
-/* One owner of this process holds, the next waits and is subscribed. */
-static void hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
-                          struct actor **holding, struct actor **waiting)
-{
-    *holding = actor_start();
-    *waiting = actor_start();
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(*holding, lock);
-    assert_true(wait_for_waiters(client, 1));
-    actor_begin_lock(*waiting, lock);
-    assert_true(wait_for_waiters(client, 2));
-    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
-    assert_result(actor_result(*holding), RELOCK_OK);
-    let_pass(50); /* so that the hold is not passed on */
+    faults_is_in_by_news(client, waiting, lock);
 }
 
 /* The owner before us, in this process, counts on the announcement that it made. */
 static void an_announcement_of_our_own_that_is_lost_is_not_missed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *holding, *waiting;
 
-    hold_and_wait(t, client, lock, &holding, &waiting);
+    faults_hold_and_wait(t, client, lock, &holding, &waiting);
     proxy_stall(t->proxy, "SUBSCRIBE");
     assert_result(actor_unlock(holding, lock), RELOCK_OK);
     let_pass(100);
     assert_true(actor_is_busy(waiting)); /* else it did not count on it */
     proxy_cut(t->proxy, "SUBSCRIBE");
-    is_in_by_news(client, waiting, lock);
+    faults_is_in_by_news(client, waiting, lock);
     assert_int_equal(stats_of(client).passed_on, 0);
 }
 
@@ -147,16 +113,16 @@ static bool has_failed_again(void *log)
 static void a_local_release_while_the_subscriber_is_away_is_not_missed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *holding, *waiting;
 
-    hold_and_wait(t, client, lock, &holding, &waiting);
+    faults_hold_and_wait(t, client, lock, &holding, &waiting);
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "SUBSCRIBE");
     assert_true(wait_until(has_failed_again, t->f->log, SOON_MS));
     assert_result(actor_unlock(holding, lock), RELOCK_OK);
-    is_in_by_news(client, waiting, lock);
+    faults_is_in_by_news(client, waiting, lock);
     assert_int_equal(stats_of(client).passed_on, 0);
 }
 
@@ -164,7 +130,7 @@ static void a_local_release_while_the_subscriber_is_away_is_not_missed(void **st
 static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *subscribe, *unsubscribe;
     struct actor *waiting = actor_start();
@@ -181,7 +147,7 @@ static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **s
     assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 0));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     proxy_let_go(subscribe);
-    is_in_by_news(client, waiting, lock);
+    faults_is_in_by_news(client, waiting, lock);
 }
 
 static void a_subscription_that_is_not_answered_is_made_again(void **state)
@@ -203,7 +169,7 @@ static void a_subscription_that_is_not_answered_is_made_again(void **state)
         assert_true(proxy_met(rule, 1));
         assert_true(wait_for_reconnects(client, 1));
         assert_true(peer_unlock(t->f->probe, "orders", PEER));
-        is_in_by_news(client, waiting, lock);
+        faults_is_in_by_news(client, waiting, lock);
         fixture_free_client(t->f, client);
     }
 }
@@ -227,14 +193,14 @@ static void who_comes_during_a_try_that_fails_asks_for_itself(void **state)
     actor_begin_lock(second, lock);
     assert_true(wait_for_waiters(client, 2));
     assert_result(actor_result(first), RELOCK_E_CONN);
-    is_in_by_news(client, second, lock);
+    faults_is_in_by_news(client, second, lock);
 }
 
 /* Bytes that come one by one are the same messages. */
 static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -245,7 +211,7 @@ static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
         actor_begin_lock(waiting, lock);
         assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
         assert_true(peer_unlock(t->f->probe, "orders", PEER));
-        is_in_by_news(client, waiting, lock);
+        faults_is_in_by_news(client, waiting, lock);
     }
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);

@@ -10,6 +10,15 @@
 
 static pid_t main_process; /* cmocka's frames are there */
 
+/* One case of a program alone: RELOCK_TEST_ONLY, a name that may have "*" in it. */
+__attribute__((constructor)) static void choose_cases(void)
+{
+    const char *only = getenv("RELOCK_TEST_ONLY");
+
+    if (only)
+        cmocka_set_test_filter(only);
+}
+
 static void on_log(int level, const char *text, void *arg)
 {
     struct fixture *f = arg;

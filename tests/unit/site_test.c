@@ -155,6 +155,20 @@ static void while_a_local_owner_holds_nobody_may_ask(void **state)
     assert_false(site.news);
 }
 
+/* Redis may still have it: asking would get a second hold beside it, or the same twice. */
+static void while_a_local_hold_is_suspect_nobody_may_ask(void **state)
+{
+    (void)state;
+
+    take();
+    join_all();
+    relock_site_add_news(&site, false);
+    hold.state = RELOCK_HOLD_SUSPECT;
+    assert_false(may_ask(0));
+    hold.state = RELOCK_HOLD_LEAVING;
+    assert_false(may_ask(0));
+}
+
 static void news_while_owned_is_kept_and_wakes_nobody(void **state)
 {
     (void)state;
@@ -225,6 +239,7 @@ int main(void)
         SITE_TEST(who_leaves_behind_the_head_wakes_nobody),
         SITE_TEST(the_queue_is_first_come_first_served),
         SITE_TEST(while_a_local_owner_holds_nobody_may_ask),
+        SITE_TEST(while_a_local_hold_is_suspect_nobody_may_ask),
         SITE_TEST(news_while_owned_is_kept_and_wakes_nobody),
         SITE_TEST(an_owner_that_leaves_unannounced_is_news),
         SITE_TEST(after_an_announced_release_the_head_waits_for_the_message),

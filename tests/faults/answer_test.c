@@ -1,0 +1,194 @@
+/*
+ * Answers that come late. What is certain counts from the question; an answer is for the hold for
+ * which it was asked, and brings none back that was lost meanwhile.
+ */
+#include "faults.h"
+
+#define LATE_MS 400
+
+/* As late as the test wants, but for renewals: those are asked again after three tenths. */
+static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_ms)
+{
+    return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = lease_ms,
+                                                     .recheck_ms = LONG_MS,
+                                                     .command_timeout_ms = slow_ms(SOON_MS)});
+}
+
+struct step {
+    struct relock_lock *lock;
+    uint64_t lease_ms;
+};
+
+static int extend(void *arg)
+{
+    struct step *step = arg;
+
+    return relock_extend(step->lock, 0, step->lease_ms);
+}
+
+/* ---- what is certain ----------------------------------------------------------------------- */
+
+static void is_certain_since_it_was_asked(struct actor *owner, struct proxy_rule *answer,
+                                          const struct step *step)
+{
+    assert_int_equal(proxy_fate(answer), PROXY_ANSWERED);
+    let_pass(LATE_MS);
+    proxy_let_go(answer);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_result(actor_check(owner, step->lock), RELOCK_OK);
+    assert_true(actor_grant(owner).valid_ms <= step->lease_ms - LATE_MS);
+}
+
+static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, client_with_lease(t, LONG_MS), "orders");
+    struct step step = {lock, slow_ms(5000)};
+    struct relock_how how = {.lease_ms = step.lease_ms};
+    struct actor *owner = actor_start();
+    struct proxy_rule *answer;
+
+    answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders * * 1");
+    actor_begin_acquire(owner, lock, &how);
+    is_certain_since_it_was_asked(owner, answer, &step);
+
+    answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "extend 1 orders");
+    actor_begin(owner, extend, &step);
+    is_certain_since_it_was_asked(owner, answer, &step);
+
+    answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders * * 2");
+    actor_begin_acquire(owner, lock, &how);
+    is_certain_since_it_was_asked(owner, answer, &step);
+
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+}
+
+/* This thread holds, with the answer to the first renewal under way. */
+static struct relock_client *hold_until_renewal(struct faults *t, uint64_t lease_ms,
+                                                struct relock_lock **lock,
+                                                struct proxy_rule **answer)
+{
+    struct relock_client *client = client_with_lease(t, lease_ms);
+
+    *lock = fixture_lock(t->f, client, "orders");
+    *answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "renew 1 orders");
+    assert_result(relock_lock(*lock), RELOCK_OK);
+    assert_int_equal(proxy_fate(*answer), PROXY_ANSWERED);
+    return client;
+}
+
+static void a_late_answer_to_a_renewal_makes_no_hold_certain_for_longer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock;
+    struct proxy_rule *answer;
+    struct relock_client *client = hold_until_renewal(t, slow_ms(6000), &lock, &answer);
+    uint64_t asked_ms = now_ms(), looked_ms; /* asked then, or before */
+
+    let_pass(LATE_MS);
+    proxy_let_go(answer);
+    assert_true(wait_for_renewals(client, 0, 1));
+    looked_ms = now_ms();
+    assert_true(looked_ms + relock_valid_ms(lock) <= asked_ms + slow_ms(6000));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* ---- for which hold ------------------------------------------------------------------------ */
+
+static void a_late_answer_to_a_renewal_is_not_for_the_next_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_how how = {.lease_ms = slow_ms(3000)};
+    struct relock_lock *lock;
+    struct proxy_rule *answer;
+
+    (void)hold_until_renewal(t, slow_ms(6000), &lock, &answer);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    proxy_let_go(answer);
+    let_pass(100); /* it is here */
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_true(relock_valid_ms(lock) < how.lease_ms);
+    assert_true(probe_pttl(t->f->probe, "orders") <= (long long)how.lease_ms);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* ---- after a loss -------------------------------------------------------------------------- */
+
+/* Redis has granted it in time, and for longer; the owner was told that it has lost it. */
+static void stays_lost(struct faults *t, struct actor *owner, struct relock_lock *lock,
+                       struct proxy_rule *answer)
+{
+    assert_int_equal(proxy_fate(answer), PROXY_ANSWERED);
+    assert_true(losses_wait(t->f->losses, 1, SOON_MS));
+    proxy_let_go(answer);
+    assert_result(actor_result(owner), RELOCK_LOST);
+    assert_result(actor_check(owner, lock), RELOCK_LOST);
+    assert_int_equal(actor_grant(owner).valid_ms, 0);
+    assert_result(actor_unlock(owner, lock), RELOCK_LOST);
+    assert_result(actor_unlock(owner, lock), RELOCK_NOT_OWNER);
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+}
+
+static void a_level_that_is_granted_late_brings_no_hold_back(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, client_with_lease(t, LONG_MS), "orders");
+    struct relock_how how = {.lease_ms = slow_ms(500)};
+    struct actor *owner = actor_start();
+    struct proxy_rule *answer;
+
+    assert_result(actor_acquire(owner, lock, &how), RELOCK_OK);
+    answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders * * 2");
+    actor_begin_lock(owner, lock);
+    stays_lost(t, owner, lock, answer);
+}
+
+static void an_extension_that_is_granted_late_brings_no_hold_back(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, client_with_lease(t, LONG_MS), "orders");
+    struct relock_how how = {.lease_ms = slow_ms(500)};
+    struct step step = {lock, LONG_MS};
+    struct actor *owner = actor_start();
+    struct proxy_rule *answer;
+
+    assert_result(actor_acquire(owner, lock, &how), RELOCK_OK);
+    answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "extend 1 orders");
+    actor_begin(owner, extend, &step);
+    stays_lost(t, owner, lock, answer);
+}
+
+/* It is asked three times until the lease is over. */
+static void a_renewal_that_is_answered_late_brings_no_hold_back(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with_lease(t, slow_ms(4000));
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *answers = proxy_each(t->proxy, PROXY_HOLD_REPLY, "renew 1 orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(losses_wait(t->f->losses, 1, SOON_MS));
+    assert_true(proxy_met(answers, 3));
+    proxy_let_go(answers);
+    let_pass(100); /* it is here */
+    assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
+    assert_int_equal(stats_of(client).renewed, 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_late_answer_makes_no_hold_certain_for_longer),
+        FAULT_TEST(a_late_answer_to_a_renewal_makes_no_hold_certain_for_longer),
+        FAULT_TEST(a_late_answer_to_a_renewal_is_not_for_the_next_hold),
+        FAULT_TEST(a_level_that_is_granted_late_brings_no_hold_back),
+        FAULT_TEST(an_extension_that_is_granted_late_brings_no_hold_back),
+        FAULT_TEST(a_renewal_that_is_answered_late_brings_no_hold_back),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}

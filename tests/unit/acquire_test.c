@@ -1,0 +1,162 @@
+/* Two things that end a wait at the same moment. The test has the mutex until both have come. */
+#include "lock/acquire.h"
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "lock/holds.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wthread-safety" /* the fields that are read have come to rest \
+                                                    */
+#endif
+
+#define LEASE_MS 30000
+#define WAITING_OWNER 7
+
+/* A client without connections and I/O thread: nothing of what follows asks or wakes one. */
+static struct relock_client client;
+static struct relock_lock lock;
+static struct relock_hold *hold; /* of another owner; the test has a reference */
+
+struct wait {
+    pthread_t thread;
+    struct relock_how how;
+    struct relock_grant grant;
+    int result;
+};
+
+static void *wait_for_lock(void *arg)
+{
+    struct wait *wait = arg;
+
+    wait->result = relock_acquire(&lock, &wait->how, &wait->grant);
+    return NULL;
+}
+
+static int begin(void **state)
+{
+    struct relock_waiter first = {.owner = 1, .renewed = true};
+
+    (void)state;
+    memset(&client, 0, sizeof(client));
+    relock_mutex_init(&client.mutex);
+    relock_cond_init(&client.changed);
+    client.generation = relock_fork_generation();
+    client.guarded.in_turn = true; /* there is no I/O thread to be woken */
+    client.options.watchdog_timeout_ms = LEASE_MS;
+    client.options.recheck_ms = LEASE_MS;
+    client.options.handoff_ms = LEASE_MS;
+
+    lock.client = &client;
+    lock.site = relock_client_site(&client, "orders", strlen("orders"));
+    assert_non_null(lock.site);
+    hold = relock_holds_new(&client, lock.site, 1);
+    assert_non_null(hold);
+    hold->lease_ms = LEASE_MS;
+    relock_gate_init(&first.gate);
+    relock_site_join(lock.site, &first);
+    relock_holds_begin(&client, relock_holds_ref(hold), &first, relock_clock_now_ms());
+    relock_gate_deinit(&first.gate);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    relock_holds_leave(&client, hold);
+    relock_site_vacate(lock.site, false, 0);
+    relock_holds_end(&client, hold);
+    relock_holds_unref(&client, hold);
+    relock_client_unref_site(&client, lock.site);
+    relock_cond_deinit(&client.changed);
+    relock_mutex_deinit(&client.mutex);
+    return client.guarded.sites || client.guarded.holds ? -1 : 0;
+}
+
+/* Another thread waits behind the hold, at its gate. The mutex is held then. */
+static void begin_to_wait(struct wait *wait)
+{
+    bool waits = false;
+
+    wait->how.owner = WAITING_OWNER;
+    assert_int_equal(pthread_create(&wait->thread, NULL, wait_for_lock, wait), 0);
+    while (!waits) {
+        relock_mutex_lock(&client.mutex);
+        waits = client.guarded.stats.waiters > 0;
+        if (!waits)
+            relock_mutex_unlock(&client.mutex);
+    }
+}
+
+/* What the other thread makes of it all, once it may look. */
+static void has_been_granted(struct wait *wait)
+{
+    relock_mutex_unlock(&client.mutex);
+    assert_int_equal(pthread_join(wait->thread, NULL), 0);
+    assert_int_equal(wait->result, RELOCK_OK);
+    assert_int_equal(wait->grant.hold_count, 1);
+    assert_int_equal(hold->owner, WAITING_OWNER);
+    assert_ptr_equal(lock.site->holder, hold);
+    assert_null(lock.site->queue);
+}
+
+static void a_grant_beats_a_cancel_of_the_same_moment(void **state)
+{
+    struct wait wait = {.how.wait_ms = RELOCK_FOREVER};
+
+    (void)state;
+
+    assert_int_equal(relock_cancel_new(&wait.how.cancel), RELOCK_OK);
+    begin_to_wait(&wait);
+    relock_cancel_fire(wait.how.cancel);
+    assert_true(relock_holds_pass_on(&client, hold, relock_clock_now_ms()));
+    has_been_granted(&wait);
+    relock_cancel_free(wait.how.cancel);
+}
+
+static void a_grant_beats_a_deadline_of_the_same_moment(void **state)
+{
+    struct wait wait = {.how.wait_ms = 20};
+
+    (void)state;
+
+    begin_to_wait(&wait);
+    for (uint64_t over_ms = relock_clock_now_ms() + 20; relock_clock_now_ms() <= over_ms;)
+        ;
+    assert_true(relock_holds_pass_on(&client, hold, relock_clock_now_ms()));
+    has_been_granted(&wait);
+}
+
+static void a_grant_beats_a_shutdown_of_the_same_moment(void **state)
+{
+    struct wait wait = {.how.wait_ms = RELOCK_FOREVER};
+
+    (void)state;
+
+    begin_to_wait(&wait);
+    assert_true(relock_holds_pass_on(&client, hold, relock_clock_now_ms()));
+    client.guarded.shut_down = true;
+    relock_site_rouse(lock.site);
+    has_been_granted(&wait);
+}
+
+#define ACQUIRE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ACQUIRE_TEST(a_grant_beats_a_cancel_of_the_same_moment),
+        ACQUIRE_TEST(a_grant_beats_a_deadline_of_the_same_moment),
+        ACQUIRE_TEST(a_grant_beats_a_shutdown_of_the_same_moment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
