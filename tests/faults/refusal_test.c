@@ -209,22 +209,41 @@ static void is_in_time_no_more(struct faults *t, struct actor *owner, struct rel
     assert_result(actor_unlock(owner, lock), RELOCK_OK);
 }
 
+/* The connection that broke is taken by another owner first, so that the killing goes over one that
+ * the server knew before it was busy: else not even the login gets through. */
 static void what_a_busy_server_refused_to_kill_is_killed_after(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t, 2 * slow_ms(SHORT_MS));
+    struct relock_lock *others = fixture_lock(t->f, t->f->clients[0], "invoices");
+    struct proxy_rule *answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 invoices");
     struct actor *owner = actor_start();
-    struct proxy_rule *late;
+    struct actor *other = actor_start();
+    struct proxy_rule *late, *login;
 
-    assert_result(actor_lock(owner, lock), RELOCK_OK);
+    actor_begin_lock(other, others);
+    assert_int_equal(proxy_fate(answer), PROXY_ANSWERED);
+    assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a connection of its own */
+    proxy_let_go(answer);
+    assert_result(actor_result(other), RELOCK_OK);
     assert_result(actor_lock(owner, lock), RELOCK_OK);
     late = release_in_vain(t, owner, lock);
+    login = proxy_next(t->proxy, PROXY_HOLD, "CLIENT INFO");
+    actor_begin_lock(other, others);
+    assert_true(proxy_met(login, 1));
+
     be_busy(t);
     actor_begin_lock(owner, lock);
+    assert_true(proxy_counts(t->proxy, "CLIENT KILL", 1));
     assert_true(proxy_counts(t->proxy, "-BUSY", 2));
     be_busy_no_more(t);
     assert_result(actor_result(owner), RELOCK_OK);
     is_in_time_no_more(t, owner, lock, late);
+
+    proxy_let_go(login);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_result(actor_unlock(other, others), RELOCK_OK);
+    assert_result(actor_unlock(other, others), RELOCK_OK);
 }
 
 /* It must know what the server calls it. */
