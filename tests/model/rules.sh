@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# Takes the rules of rules/README.md out of the library, one at a time, and sees the test that stands
+# beside each fail. Works on a copy of the tree; takes some minutes.
+#
+#     ./tests/model/rules.sh                    all rules
+#     ./tests/model/rules.sh increment no_drift these
+#     RUNS=3 ./tests/model/rules.sh             each test must fail three times in three
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+table='tests/model/rules/README.md'
+runs=${RUNS:-1}
+at_once=4   # the tests wait more than they compute
+limit_s=120 # of one test
+work=
+
+main()
+{
+    local rules rule suite program argument case
+
+    rules=$(rows "$@")
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    mkdir "$work/tree" "$work/results"
+    tar --exclude='./build*' --exclude=./.git -cf - . | tar -xf - -C "$work/tree"
+    build_all "$rules"
+
+    while read -r rule suite program argument case; do
+        make_room
+        if take_out "$rule" "$suite/$program"; then
+            is_guarded "$rule" "$suite/$program" "$argument" "$case" &
+        fi
+        put_back "$rule"
+    done <<<"$rules"
+    wait
+    summary "$rules"
+}
+
+# The rows of the table that are wanted, as: rule suite program argument case. A test of faults that
+# is run with an argument is "faults/late no-kill: case".
+rows()
+{
+    local wanted=" $* " n=0 rule where
+
+    while IFS='|' read -r _ rule _ _ where _; do
+        read -r rule <<<"${rule//\`/}"
+        [[ $# -eq 0 || $wanted == *" $rule "* ]] || continue
+        [[ $where =~ \`([a-z]+)/([a-z_]+)\ ?([a-z-]*)\`:\ \`([a-z_0-9]+)\` ]] || continue
+        printf '%s %s %s %s %s\n' "$rule" "${BASH_REMATCH[1]}" \
+            "${BASH_REMATCH[2]}$([[ ${BASH_REMATCH[1]} != faults ]] || echo _fault)_test" \
+            "${BASH_REMATCH[3]:--}" "${BASH_REMATCH[4]}"
+        n=$((n + 1))
+    done <"$table"
+    if [[ $# -gt 0 && $n -ne $# ]]; then
+        echo "$0: not all of these stand in $table: $*" >&2
+        exit 2
+    fi
+}
+
+# Only what is needed for these rules.
+build_all()
+{
+    local programs
+
+    mapfile -t programs < <(awk '{ print $2 "/" $3 }' <<<"$1" | sort -u)
+    if ! meson setup --buildtype=debug -Dexamples=false "$work/build" "$work/tree" >"$work/log" 2>&1 ||
+        ! ninja -C "$work/build" "${programs[@]/#/tests/}" >>"$work/log" 2>&1; then
+        tail -n 20 "$work/log" >&2
+        echo "$0: it does not build as it is" >&2
+        exit 1
+    fi
+    snapshot whole "${programs[@]}"
+}
+
+# What a test needs to run, kept as it is now: the library and the programs that link it.
+snapshot()
+{
+    local program
+
+    mkdir -p "$work/run/$1/lib"
+    cp -a "$work"/build/lib/librelock.so* "$work/run/$1/lib"
+    for program in "${@:2}"; do
+        mkdir -p "$work/run/$1/tests/${program%/*}"
+        cp "$work/build/tests/$program" "$work/run/$1/tests/$program"
+    done
+}
+
+take_out()
+{
+    local log="$work/log-$1"
+
+    if ! patch -s -p1 -d "$work/tree" <"tests/model/rules/$1.patch" >"$log" 2>&1; then
+        result "$1" 'NOT GUARDED: its patch does not apply any more'
+    elif ! ninja -C "$work/build" "tests/$2" >"$log" 2>&1; then
+        result "$1" 'NOT GUARDED: without it nothing builds'
+    else
+        snapshot "$1" "$2"
+        return 0
+    fi
+    tail -n 5 "$log" >&2
+    return 1
+}
+
+# From the whole tree, so that a patch that half applied leaves nothing.
+put_back()
+{
+    local file
+
+    sed -n 's|^--- a/||p' "tests/model/rules/$1.patch" | while read -r file; do
+        cmp -s "$file" "$work/tree/$file" || cp "$file" "$work/tree/$file"
+    done
+}
+
+make_room()
+{
+    while [[ $(jobs -rp | wc -l) -ge $at_once ]]; do
+        wait -n || true
+    done
+}
+
+# Green as it is, and red without the rule.
+is_guarded()
+{
+    local rule="$1" program="$2" argument="$3" case="$4" i seen
+
+    seen=$(outcome "$work/run/whole" "$program" "$argument" "$case")
+    if [[ $seen != green ]]; then
+        result "$rule" "NOT GUARDED: with it $program $case is $seen"
+        return
+    fi
+    for ((i = 0; i < runs; i++)); do
+        seen=$(outcome "$work/run/$rule" "$program" "$argument" "$case")
+        if [[ $seen != red* ]]; then
+            result "$rule" "NOT GUARDED: without it $program $case is $seen"
+            return
+        fi
+    done
+    result "$rule" "$seen: $case"
+    rm -rf "$work/run/$rule"
+}
+
+# One case of a program: green, red, or what else came of it.
+outcome()
+{
+    local log status=0
+
+    log=$(mktemp "$work/out.XXXXXX")
+    [[ $3 != - ]] || set -- "$1" "$2" '' "$4"
+    # shellcheck disable=SC2086 # no argument is none, not an empty one
+    RELOCK_TEST_ONLY=$4 timeout "$limit_s" "$1/tests/$2" $3 >"$log" 2>&1 || status=$?
+    if [[ $status -eq 0 ]] && grep -q "  OK \] $4\$" "$log"; then
+        echo green
+    elif grep -qE "(FAILED  |ERROR   )\] $4\$" "$log"; then
+        echo "red at $(grep -om1 'tests/[a-z]*/[a-z_]*\.c:[0-9]*' "$log" || echo '?')"
+    elif [[ $status -ge 124 ]] && grep '^\[ RUN ' "$log" | tail -n 1 | grep -q " $4\$"; then
+        echo "red (ends with $status)"
+    else
+        echo "neither green nor red, the program ends with $status"
+    fi
+    rm -f "$log"
+}
+
+result()
+{
+    printf '%-34s %s\n' "$1" "$2" | tee "$work/results/$1"
+}
+
+summary()
+{
+    local n bad
+
+    n=$(wc -l <<<"$1")
+    bad=$((n - $(cat "$work"/results/* | grep -vc 'NOT GUARDED')))
+    echo "$n rules, $bad not guarded"
+    [[ $bad -eq 0 ]]
+}
+
+main "$@"
