@@ -129,12 +129,18 @@ static void lock_is_refused_if_it_stays(struct faults *t, const struct trouble *
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
-/* The level is given up, and Redis is told when it can be. */
+/* The level is given up, and Redis is told when it can be, however often it refuses before. */
 static void unlock_is_made_up_for(struct faults *t, const struct trouble *trouble)
 {
-    struct relock_lock *lock = lock_of(t, slow_ms(SHORT_MS));
+    struct proxy_rule *background;
+    struct relock_lock *lock;
+    size_t n_told;
     int r;
 
+    proxy_next(t->proxy, PROXY_PASS, "CLIENT INFO"); /* of the connection for callers */
+    background = proxy_next(t->proxy, PROXY_PASS, "CLIENT INFO");
+    lock = lock_of(t, slow_ms(SHORT_MS));
+    assert_int_equal(proxy_fate(background), PROXY_ANSWERED);
     assert_result(relock_lock(lock), RELOCK_OK);
     trouble->begin(t);
     r = relock_unlock(lock);
@@ -142,6 +148,8 @@ static void unlock_is_made_up_for(struct faults *t, const struct trouble *troubl
         assert_result(r, RELOCK_E_SERVER);
     assert_true(proxy_count(t->proxy, trouble->code) > 0);
     assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
+    n_told = proxy_count(t->proxy, "unlock 1 orders * 0");
+    assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", n_told + 2));
     trouble->end(t);
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
 }
