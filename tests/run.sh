@@ -15,6 +15,7 @@ source tools/packages.sh
 # the background, at low priority, and after the last one come the checks.
 variants='gcc clang asan tsan static valgrind'
 checks='format tidy shellcheck install consumer fuzz'
+on_request='rules' # checks that are run when they are named
 
 out='build-tests'
 llvm=14 # whose clang-format and clang-tidy count: other versions find other faults
@@ -27,8 +28,8 @@ main()
     [[ $# -gt 0 ]] || steps=" $variants $checks "
     [[ $* != --quick ]] || steps=' gcc '
     for step in $steps; do
-        if [[ " $variants $checks " != *" $step "* ]]; then
-            echo "$0: no step $step; there are: $variants $checks" >&2
+        if [[ " $variants $checks $on_request " != *" $step "* ]]; then
+            echo "$0: no step $step; there are: $variants $checks $on_request" >&2
             exit 2
         fi
     done
@@ -67,7 +68,7 @@ build_and_check()
             fi
         fi
     done
-    for step in $checks; do
+    for step in $checks $on_request; do
         [[ $1 != *" $step "* ]] || check "$step"
     done
 }
@@ -216,6 +217,12 @@ check_consumer()
 check_fuzz()
 {
     tests/fuzz/run.sh "$out/fuzz"
+}
+
+# Takes one rule after the other out of the library: is there a test that misses it?
+check_rules()
+{
+    tests/model/rules.sh
 }
 
 # ---- report -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ main()
 {
     local rules rule suite program argument case
 
+    command -v patch >/dev/null || { echo 'there is no patch' && exit 77; }
     rules=$(rows "$@")
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
