@@ -68,6 +68,7 @@ static int nest(struct relock_acquire *acquire, struct relock_hold *hold)
     sent_ms = relock_clock_now_ms();
     r = relock_request_run(&request, acquire->client);
     relock_mutex_lock(&acquire->client->mutex);
+    hold->untold = r != RELOCK_OK;
     relock_holds_rest(acquire->client, hold);
 
     if (r == RELOCK_OK)

@@ -40,6 +40,7 @@ struct relock_hold {
     unsigned count;          /* levels */
     unsigned acked_replicas; /* of the acquire */
     bool busy;               /* a command of its owner is under way: the next one waits */
+    bool untold;             /* its last command was not granted: Redis may have another count */
     bool renewed;            /* some level asked for it */
     uint64_t lease_ms;       /* the longest that Redis was asked for */
     uint64_t valid_until_ms; /* settling: when a refusal is the last word */

@@ -102,7 +102,7 @@ static struct relock_waiter *heir(const struct relock_client *client,
         head = head->next;
     if (!head || !head->renewed || client->guarded.shut_down)
         return NULL;
-    if (hold->state != RELOCK_HOLD_HELD || hold->debt || !relock_hold_is_renewed(hold, now_ms) ||
+    if (hold->state != RELOCK_HOLD_HELD || hold->untold || !relock_hold_is_renewed(hold, now_ms) ||
         relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
         return NULL;
     /* Should the heir die, the lock must be free when its own lease would have ended. */

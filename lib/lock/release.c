@@ -66,6 +66,7 @@ static void run_busy(struct relock_client *client, struct relock_hold *hold, uin
     relock_holds_work(hold, lease_ms);
     command->request.call.debt = &hold->debt;
     run(client, command);
+    hold->untold = command->result != RELOCK_OK;
     relock_holds_rest(client, hold);
     if (command->result == RELOCK_OK && command->answer <= ANSWER_GONE && relock_hold_is_held(hold))
         relock_holds_lose(client, hold,

@@ -139,6 +139,36 @@ static void an_unlock_that_is_not_announced_lets_the_next_in(void **state)
     assert_result(actor_unlock(second, lock), RELOCK_OK);
 }
 
+/* A level given up here and not in Redis: the next owner would begin with one too many there. */
+static void a_hold_that_redis_has_another_count_of_is_not_passed_on(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct actor *first = actor_start();
+    struct actor *second = actor_start();
+
+    faults_worker(t, "~* &* +@all");
+    client = faults_client(t, &(struct relock_options){.user = WORKER,
+                                                       .password = PASSWORD,
+                                                       .watchdog_timeout_ms = LONG_MS,
+                                                       .recheck_ms = LONG_MS,
+                                                       .handoff_ms = LONG_MS});
+    lock = fixture_lock(t->f, client, "orders");
+    assert_result(actor_lock(first, lock), RELOCK_OK);
+    assert_result(actor_lock(first, lock), RELOCK_OK);
+    actor_begin_lock(second, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " resetkeys"), 0);
+    assert_result(actor_unlock(first, lock), RELOCK_E_AUTH);
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " ~*"), 0);
+    assert_result(actor_unlock(first, lock), RELOCK_OK);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
+    assert_int_equal(stats_of(client).passed_on, 0);
+    assert_result(actor_unlock(second, lock), RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +179,7 @@ int main(void)
         FAULT_TEST(who_may_not_subscribe_waits_by_asking),
         FAULT_TEST(who_may_not_publish_unlocks_and_the_log_warns),
         FAULT_TEST(an_unlock_that_is_not_announced_lets_the_next_in),
+        FAULT_TEST(a_hold_that_redis_has_another_count_of_is_not_passed_on),
     };
 
     return FAULT_TESTS_RUN(tests);
