@@ -14,7 +14,7 @@ source tools/packages.sh
 # The tests wait more than they compute. So while those of one variant run, the next is built in
 # the background, at low priority, and after the last one come the checks.
 variants='gcc clang asan tsan static valgrind'
-checks='format tidy shellcheck install consumer fuzz'
+checks='format tidy shellcheck model install consumer fuzz'
 on_request='rules' # checks that are run when they are named
 
 out='build-tests'
@@ -34,7 +34,7 @@ main()
         fi
     done
 
-    relock_packages build redis tests lint
+    relock_packages build redis tests lint model
     mkdir -p "$out/logs"
     rm -f "$out"/*.built "$out"/*.failed
     : >"$out/results"
@@ -194,6 +194,11 @@ check_shellcheck()
 {
     needs shellcheck
     shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh tests/*/*/*.sh .ci/run
+}
+
+check_model()
+{
+    tests/model/run.sh
 }
 
 check_install()

@@ -28,6 +28,7 @@ tests  clang:fuzzer                ? libclang-rt-14-dev libclang-rt-dev
 lint   clang-format-14             ? clang-format-14
 lint   clang-tidy-14               ? clang-tidy-14
 lint   shellcheck                  ? shellcheck
+model  spin                        ? spin
 '
 
 relock_packages()

@@ -1,0 +1,225 @@
+/*
+ * Leases, renewals and valid_until_ms, with a clock of a few ticks.
+ *
+ * A thread takes the lock with the watchdog (lease W) or with a fixed lease F > W, nests with the
+ * other kind, extends, unlocks, takes it again. The watchdog sends a renewal at any moment at which
+ * none is in flight; it runs at any later one, and its reply is read at any later one. When the
+ * connection breaks instead, the hold is suspect, the next renewal goes out over another, and the
+ * one before may still run: nothing kills it. Another process has the lock whenever it can.
+ *
+ *   KNOWN     held, and now < valid  =>  it is in Redis and its lease there ends no earlier
+ *   TRUE      a hold is said to be gone only when it is
+ *   ONCE      one notice for each lost hold
+ *   NOSTRAY   no renewal lengthens a hold that did not ask for it: a fixed lease
+ *   NEXT      what is left of a lost hold, and what is late, harms no newer hold
+ *
+ * What stands for what:
+ *
+ *   LEASE          the pexpire of scripts/lock.lua extend.lua renew.lua
+ *   acquire        relock_acquire_ask, take_granted, give_back         lib/lock/ask.c
+ *   begin          relock_holds_begin, become_waiters                  lib/lock/holds.c
+ *   KNOW           relock_holds_prolong, relock_hold_valid_until       lib/lock/holds.c hold.c
+ *   nest           nest, take_nested_answer                            lib/lock/acquire.c
+ *   extend         extend, run_busy                                    lib/lock/release.c
+ *   last           release_last, release_lost                          lib/lock/release.c
+ *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/holds.c
+ *   watchdog       relock_watchdog_fire, renew, on_renewed, take_answer, suspect,
+ *                  relock_watchdog_up                                  lib/lock/watchdog.c
+ *                  relock_hold_due_ms, relock_hold_is_renewed          lib/lock/hold.c
+ *   settler        relock_holds_end_lost, relock_holds_settle          lib/lock/holds.c
+ *                  relock_settle_step                                  lib/lock/settle.c
+ *
+ * When a renewal is due is left open (any time, and none at all): so what is shown does not hang
+ * on the schedule. Left out: the drift, so clocks run alike; max_hold_ms, which only ends
+ * renewals; passing on, which keeps number, lease and renewal; commands other than renewals that
+ * run late: see unknown.pml.
+ *
+ * -DOPS=n calls of the thread; -DT=n ticks; -DBAD_*: a rule left out.
+ */
+#ifndef OPS
+#define OPS 3
+#endif
+#ifndef T
+#define T 5
+#endif
+#define W 2
+#define F 4
+#define OTHER 99                   /* the number of the other process */
+
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+#ifdef BAD_SHORTEN
+#define LEASE(l) ends = now + l
+#else
+#define LEASE(l) ends = MAX(ends, now + l)
+#endif
+#define KNOW(t) valid = MAX(valid, t)
+#ifdef BAD_FROM_REPLY
+#define SINCE(t) now
+#else
+#define SINCE(t) t
+#endif
+
+byte now;
+byte field, ends;                  /* Redis: whose, and when its lease ends */
+
+/* the hold; `hold` counts the structures, `number` is its field */
+byte hold, number, valid;
+bool held, lost, renewed, busy;
+bool told;                         /* ghost: this one has been declared lost */
+byte fixed_end;                    /* ghost: when a fixed lease must be over; 0 = renewed */
+byte settling;                     /* number */
+
+/* the renewal in flight, and one of a connection that has broken */
+mtype = { SENT, DONE, GONE };
+mtype flight;
+byte f_sent, f_number, f_hold;
+byte late;                         /* number */
+
+inline known() { assert(!held || now >= valid || (field == number && ends >= valid)) }
+
+inline lose() { assert(!told); told = true; held = false; lost = true }
+
+inline free_it(n) { if :: n && field == n -> field = 0; ends = 0 :: else fi }
+
+inline renewal_runs(n)             /* said: whether the hold is there */
+{
+    if
+    :: field == n ->
+        assert(fixed_end == 0 || now + W <= fixed_end);    /* NOSTRAY */
+        LEASE(W); known()
+    :: else
+    fi
+}
+
+#ifdef BAD_REPLY_BY_NUMBER
+#define IS_FOR_THIS (held && f_number == number)
+#else
+#ifdef BAD_REPLY_AFTER_LOSS
+#define IS_FOR_THIS (f_hold == hold)
+#else
+#define IS_FOR_THIS (held && f_hold == hold)
+#endif
+#endif
+#ifdef BAD_RENEW_FIXED
+#define IS_RENEWED true
+#else
+#define IS_RENEWED renewed
+#endif
+
+proctype thread()
+{
+    byte ops, since, lease, n, whose;
+    bool yes;
+
+    do
+    :: ops == OPS -> break
+    :: ops < OPS && !held && !lost ->                      /* acquire */
+        atomic { ops++; since = now;
+            if :: lease = W :: lease = F fi;
+#ifdef BAD_NUMBER_BY_OWNER
+            n = 1 }
+#else
+            n = hold + 1 }
+#endif
+        atomic {
+            if
+            :: field == 0 -> field = n; ends = now + lease; yes = true
+            :: field == n -> LEASE(lease); yes = true
+            :: else
+            fi }
+        atomic {
+            if
+            :: yes && now < since + lease ->               /* begin */
+                hold++; held = true; told = false; number = n; valid = since + lease;
+                renewed = (lease == W); fixed_end = (lease == W -> 0 : ends); known()
+            :: yes && now >= since + lease -> hold++; free_it(n)   /* give_back */
+            :: !yes -> hold++
+            fi;
+            since = 0; lease = 0; n = 0; yes = false }
+    :: ops < OPS && held ->                                /* nest, extend */
+        atomic {
+            if
+            :: now >= valid && held -> lose()              /* check_time */
+            :: else -> ops++; since = now; whose = hold; n = number; busy = true;
+                if :: lease = W :: lease = F fi
+            fi }
+        if
+        :: busy ->
+            atomic {
+                if
+                :: field == n -> LEASE(lease); yes = true;
+                    if :: fixed_end -> fixed_end = MAX(fixed_end, ends) :: else fi
+                :: else
+                fi }
+            atomic {
+                assert(whose == hold);                        /* nobody ends it while it is busy */
+                if
+                :: held && yes -> KNOW(since + lease); known();
+                    if :: lease == W -> renewed = true; fixed_end = 0 :: true fi   /* nest */
+                :: held && !yes -> assert(field != n); lose()
+                :: !held
+                fi;
+                since = 0; lease = 0; n = 0; whose = 0; yes = false; busy = false }
+        :: else
+        fi
+    :: atomic { ops < OPS && lost && settling == 0 ->      /* last, of a lost hold */
+            ops++; lost = false; settling = number; fixed_end = 0 }
+    :: atomic { ops < OPS && held -> ops++;                /* last: nothing renews it from here on */
+            if :: now >= valid -> lose() :: else -> held = false; n = number fi }
+        if
+        :: n -> atomic { free_it(n); n = 0; fixed_end = 0 }
+        :: else
+        fi
+    od
+}
+
+inline flown() { flight = 0; f_sent = 0; f_number = 0; f_hold = 0 }
+
+proctype watchdog()
+{
+end:
+    do
+    :: atomic { held && IS_RENEWED && flight == 0 ->       /* due */
+            f_sent = now; f_number = number; f_hold = hold; flight = SENT }
+    :: atomic { flight == SENT -> renewal_runs(f_number);
+            if :: field == f_number -> flight = DONE :: else -> flight = GONE fi }
+    :: atomic { flight == DONE ->
+            if :: IS_FOR_THIS -> KNOW(SINCE(f_sent) + W); known() :: else fi;
+            flown() }
+    :: atomic { flight == GONE ->
+            if :: IS_FOR_THIS -> assert(field != number); lose() :: else fi;       /* TRUE */
+            flown() }
+    :: atomic { flight == SENT && late == 0 -> late = f_number; flown() }  /* the connection breaks */
+    :: atomic { flight == DONE || flight == GONE -> flown() }              /* with the reply */
+    :: atomic { held && now >= valid -> lose() }
+    od
+}
+
+proctype net()                     /* what waits in a dead connection runs some day, or never */
+{
+end:
+    do
+    :: atomic { late -> renewal_runs(late); late = 0 }
+    :: atomic { late -> late = 0 }
+    :: atomic { settling -> free_it(settling); settling = 0 }
+    od
+}
+
+proctype clock()
+{
+end:
+    do
+    :: atomic { now < T -> now++; if :: field && ends <= now -> field = 0; ends = 0 :: else fi }
+    od
+}
+
+proctype other()
+{
+end:
+    do
+    :: atomic { field == 0 -> assert(!held || now >= valid); field = OTHER; ends = T + 1 }
+    :: atomic { field == OTHER -> field = 0; ends = 0 }
+    od
+}
+
+init { atomic { run thread(); run watchdog(); run net(); run clock(); run other() } }
