@@ -26,7 +26,7 @@ main()
         --long) long=yes ;;
         --trail) trail=yes ;;
         -j) jobs=$2 && shift ;;
-        -*) sed -n '2,/^set/{/^#/s/^#\( \|$\)//p}' "$0" && exit 2 ;;
+        -*) usage ;;
         *) wanted+=("$1") ;;
         esac
         shift
@@ -44,6 +44,13 @@ main()
     # shellcheck disable=SC2016 # expands there, into words
     xargs -d '\n' -n 1 -P "$jobs" bash -euo pipefail -c 'run_one $1' _ <"$work/chosen" || true
     summary
+}
+
+# The comment at the top.
+usage()
+{
+    sed -n '2,/^set/ { s/^# \{0,1\}//p }' run.sh
+    exit 2
 }
 
 needs()
