@@ -18,11 +18,13 @@
 #define N_NAMES 3
 #define N_CLIENTS 2
 #define N_WAITERS 12
-#define MAX_TRIES                                                                   \
-    4 /* of each waiter in a storm: a short one ends before others mend what it did \
-       */
 #define NEVER_MS 3600000
-#define LEASE_MS 300
+
+/* Of each waiter in a storm: a short one ends before others mend what it did. */
+#define MAX_TRIES 4
+
+/* Not so short that a machine with much else to do lets one run out. */
+#define LEASE_MS 2000
 #define DEFAULT_SECONDS 3
 
 struct waiter {
