@@ -1,88 +1,15 @@
 /* Bytes to and from a server, over a pair of sockets of which the test has the other end. */
-#include "redis/wire.h"
+#include "pair.h"
 
 #include "base/status.h"
 #include "redis/reply.h"
-#include "support/leaks.h"
 
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #define LARGE (4 << 20)
-
-static struct relock_wire wire;
-static int peer = -1;
-static struct leaks before;
-
-/* Ours does not block, so that RELOCK_AGAIN can be seen. */
-static void connect_wire(void)
-{
-    int fds[2];
-
-    if (peer >= 0)
-        close(peer);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
-    assert_int_equal(relock_wire_open(&wire, fds[0]), RELOCK_OK);
-    peer = fds[1];
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    before = leaks_now();
-    relock_wire_init(&wire);
-    connect_wire();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    relock_wire_deinit(&wire);
-    close(peer);
-    peer = -1;
-    return leaks_none_since(&before) ? 0 : -1;
-}
-
-static void say(const char *bytes)
-{
-    assert_int_equal(send(peer, bytes, strlen(bytes), MSG_NOSIGNAL), strlen(bytes));
-}
-
-/* What the wire has sent, of `len` bytes at most. */
-static size_t hear(char *bytes, size_t len)
-{
-    ssize_t n = recv(peer, bytes, len, MSG_DONTWAIT);
-
-    return n > 0 ? (size_t)n : 0;
-}
-
-static void takes(const char *text)
-{
-    struct redisReply *reply;
-
-    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_OK);
-    assert_true(relock_reply_is(reply, text));
-    relock_reply_free(reply);
-}
-
-static void takes_nothing(void)
-{
-    struct redisReply *reply;
-
-    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_AGAIN);
-}
 
 /* ---- coming in ------------------------------------------------------------------------------ */
 
@@ -157,110 +84,6 @@ static void a_reply_may_be_larger_than_one_read(void **state)
     free(text);
 }
 
-static void a_reply_longer_than_any_that_is_asked_for_is_a_failure(void **state)
-{
-    static char text[2 << 20];
-    size_t sent = 0;
-    int r = RELOCK_OK;
-
-    (void)state;
-
-    memset(text, 'x', sizeof(text));
-    say("$2097152\r\n");
-    while (r >= 0) {
-        ssize_t n = send(peer, text, sizeof(text) - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        sent += n > 0 ? (size_t)n : 0;
-        assert_true(sent < sizeof(text));
-        takes_nothing();
-        r = relock_wire_fill(&wire);
-    }
-    assert_int_equal(r, RELOCK_E_CONN);
-    assert_non_null(strstr(wire.why, "longer"));
-}
-
-/* So many ones as one text, to be freed. */
-static char *array_of_ones(size_t n)
-{
-    char *text = malloc(16 + (4 * n));
-    int at = sprintf(text, "*%zu\r\n", n);
-
-    for (size_t i = 0; i < n; i++, at += 4)
-        memcpy(text + at, ":1\r\n", 5);
-    return text;
-}
-
-static void a_reply_that_goes_on_for_ever_is_a_failure(void **state)
-{
-    char *bytes = array_of_ones(1000);
-    struct redisReply *reply;
-    int r = RELOCK_OK;
-
-    (void)state;
-
-    say("*1000\r\n"); /* of arrays */
-    for (int i = 0; r == RELOCK_OK && i < 900; i++) {
-        say(bytes);
-        r = relock_wire_fill(&wire);
-        if (r == RELOCK_OK)
-            assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_AGAIN);
-    }
-    assert_int_equal(r, RELOCK_E_CONN);
-    assert_non_null(strstr(wire.why, "longer"));
-    free(bytes);
-}
-
-static void replies_may_go_on_for_ever(void **state)
-{
-    char bytes[16001];
-
-    (void)state;
-
-    for (int i = 0; i < 8000; i++)
-        memcpy(bytes + (2 * (size_t)i), i % 2 == 0 ? "+x" : "\r\n", 2);
-    bytes[sizeof(bytes) - 1] = '\0';
-    for (int sent = 0; sent < LARGE; sent += (int)strlen(bytes)) {
-        say(bytes);
-        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
-        for (int i = 0; i < 4000; i++)
-            takes("x");
-        takes_nothing();
-    }
-}
-
-/* The reader of hiredis before 1.0 makes room for as many as the server says. */
-static void an_array_of_more_than_any_that_is_asked_for_is_a_failure(void **state)
-{
-    static const char *const counts[] = {"*1025\r\n", "*2147483647\r\n", "*2\r\n*1025\r\n"};
-    struct redisReply *reply;
-
-    (void)state;
-
-    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
-        relock_wire_close(&wire);
-        connect_wire();
-        say(counts[i]);
-        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
-        assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
-        assert_true(*wire.why);
-    }
-}
-
-static void an_array_of_as_many_as_may_be_is_taken(void **state)
-{
-    char *bytes = array_of_ones(1024);
-    struct redisReply *reply;
-
-    (void)state;
-
-    say(bytes);
-    free(bytes);
-    assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
-    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_OK);
-    assert_non_null(relock_reply_at(reply, 1023));
-    relock_reply_free(reply);
-}
-
 static void a_wire_is_quiet_while_nothing_is_left_to_take(void **state)
 {
     (void)state;
@@ -307,7 +130,7 @@ static void what_is_no_resp_is_a_failure(void **state)
         struct redisReply *reply;
 
         relock_wire_close(&wire);
-        connect_wire();
+        pair_connect();
         say(others[i]);
         assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
         assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
@@ -401,7 +224,7 @@ static void after_closing_nothing_of_the_old_connection_is_left(void **state)
     assert_int_equal(wire.fd, -1);
     assert_int_equal(recv(peer, bytes, sizeof(bytes), 0), 0);
 
-    connect_wire();
+    pair_connect();
     relock_command_word(&wire.out, "NEW");
     assert_int_equal(relock_wire_flush(&wire), RELOCK_OK);
     assert_int_equal(hear(bytes, sizeof(bytes)), strlen("$3\r\nNEW\r\n"));
@@ -423,7 +246,7 @@ static void half_of_what_was_to_go_out_is_forgotten_with_the_connection(void **s
     assert_true(wire.sent > 0);
     relock_wire_close(&wire);
 
-    connect_wire();
+    pair_connect();
     relock_command_word(&wire.out, "NEW");
     assert_int_equal(relock_wire_flush(&wire), RELOCK_OK);
     assert_int_equal(hear(bytes, sizeof(bytes)), 9);
@@ -440,8 +263,6 @@ static void closing_twice_does_no_harm(void **state)
     assert_int_equal(wire.fd, -1);
 }
 
-#define WIRE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,11 +270,6 @@ int main(void)
         WIRE_TEST(replies_that_come_together_are_taken_one_by_one),
         WIRE_TEST(an_error_or_nil_is_a_reply_like_others),
         WIRE_TEST(a_reply_may_be_larger_than_one_read),
-        WIRE_TEST(a_reply_longer_than_any_that_is_asked_for_is_a_failure),
-        WIRE_TEST(a_reply_that_goes_on_for_ever_is_a_failure),
-        WIRE_TEST(replies_may_go_on_for_ever),
-        WIRE_TEST(an_array_of_more_than_any_that_is_asked_for_is_a_failure),
-        WIRE_TEST(an_array_of_as_many_as_may_be_is_taken),
         WIRE_TEST(a_wire_is_quiet_while_nothing_is_left_to_take),
         WIRE_TEST(nothing_to_read_is_no_failure),
         WIRE_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),

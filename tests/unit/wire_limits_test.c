@@ -1,0 +1,129 @@
+/* How much a server may say. */
+#include "pair.h"
+
+#include "base/status.h"
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define LARGE (4 << 20)
+
+static void a_reply_longer_than_any_that_is_asked_for_is_a_failure(void **state)
+{
+    static char text[2 << 20];
+    size_t sent = 0;
+    int r = RELOCK_OK;
+
+    (void)state;
+
+    memset(text, 'x', sizeof(text));
+    say("$2097152\r\n");
+    while (r >= 0) {
+        ssize_t n = send(peer, text, sizeof(text) - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        sent += n > 0 ? (size_t)n : 0;
+        assert_true(sent < sizeof(text));
+        takes_nothing();
+        r = relock_wire_fill(&wire);
+    }
+    assert_int_equal(r, RELOCK_E_CONN);
+    assert_non_null(strstr(wire.why, "longer"));
+}
+
+/* So many ones as one text, to be freed. */
+static char *array_of_ones(size_t n)
+{
+    char *text = malloc(16 + (4 * n));
+    int at = sprintf(text, "*%zu\r\n", n);
+
+    for (size_t i = 0; i < n; i++, at += 4)
+        memcpy(text + at, ":1\r\n", 5);
+    return text;
+}
+
+static void a_reply_that_goes_on_for_ever_is_a_failure(void **state)
+{
+    char *bytes = array_of_ones(1000);
+    struct redisReply *reply;
+    int r = RELOCK_OK;
+
+    (void)state;
+
+    say("*1000\r\n"); /* of arrays */
+    for (int i = 0; r == RELOCK_OK && i < 900; i++) {
+        say(bytes);
+        r = relock_wire_fill(&wire);
+        if (r == RELOCK_OK)
+            assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_AGAIN);
+    }
+    assert_int_equal(r, RELOCK_E_CONN);
+    assert_non_null(strstr(wire.why, "longer"));
+    free(bytes);
+}
+
+static void replies_may_go_on_for_ever(void **state)
+{
+    char bytes[16001];
+
+    (void)state;
+
+    for (int i = 0; i < 8000; i++)
+        memcpy(bytes + (2 * (size_t)i), i % 2 == 0 ? "+x" : "\r\n", 2);
+    bytes[sizeof(bytes) - 1] = '\0';
+    for (int sent = 0; sent < LARGE; sent += (int)strlen(bytes)) {
+        say(bytes);
+        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+        for (int i = 0; i < 4000; i++)
+            takes("x");
+        takes_nothing();
+    }
+}
+
+/* The reader of hiredis before 1.0 makes room for as many as the server says. */
+static void an_array_of_more_than_any_that_is_asked_for_is_a_failure(void **state)
+{
+    static const char *const counts[] = {"*1025\r\n", "*2147483647\r\n", "*2\r\n*1025\r\n"};
+    struct redisReply *reply;
+
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+        relock_wire_close(&wire);
+        pair_connect();
+        say(counts[i]);
+        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+        assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
+        assert_true(*wire.why);
+    }
+}
+
+static void an_array_of_as_many_as_may_be_is_taken(void **state)
+{
+    char *bytes = array_of_ones(1024);
+    struct redisReply *reply;
+
+    (void)state;
+
+    say(bytes);
+    free(bytes);
+    assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_OK);
+    assert_non_null(relock_reply_at(reply, 1023));
+    relock_reply_free(reply);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WIRE_TEST(a_reply_longer_than_any_that_is_asked_for_is_a_failure),
+        WIRE_TEST(a_reply_that_goes_on_for_ever_is_a_failure),
+        WIRE_TEST(replies_may_go_on_for_ever),
+        WIRE_TEST(an_array_of_more_than_any_that_is_asked_for_is_a_failure),
+        WIRE_TEST(an_array_of_as_many_as_may_be_is_taken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
