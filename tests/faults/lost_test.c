@@ -26,6 +26,7 @@ static struct relock_client *client_of(struct faults *t)
                                                      .password = PASSWORD,
                                                      .watchdog_timeout_ms = LONG_MS,
                                                      .recheck_ms = LONG_MS,
+                                                     .handoff_ms = LONG_MS,
                                                      .command_timeout_ms = slow_ms(SHORT_MS)});
 }
 
@@ -235,6 +236,28 @@ static void a_partial_unlock_without_an_answer_is_mended_by_what_follows(void **
     is_free(t);
 }
 
+/* The next owner would begin with one too many in Redis. */
+static void a_hold_with_a_level_without_an_answer_is_not_passed_on(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_of(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *next = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_lock(next, lock);
+    assert_true(wait_for_waiters(client, 1));
+    proxy_next(t->proxy, PROXY_SWALLOW, "lock 1 orders * * 2");
+    assert_result(relock_lock(lock), RELOCK_E_CONN);
+    has_levels(t, lock, 1, 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(next), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
+    assert_int_equal(stats_of(client).passed_on, 0);
+    assert_result(actor_unlock(next, lock), RELOCK_OK);
+    is_free(t);
+}
+
 /* ---- the last level ------------------------------------------------------------------------ */
 
 /* "Gone" is what the repeat finds, when the first attempt did it. */
@@ -348,6 +371,7 @@ int main(int argc, char **argv)
         FAULT_TEST(a_nested_acquire_without_an_answer_is_mended_by_what_follows),
         FAULT_TEST(a_partial_unlock_that_is_cut_off_counts_once),
         FAULT_TEST(a_partial_unlock_without_an_answer_is_mended_by_what_follows),
+        FAULT_TEST(a_hold_with_a_level_without_an_answer_is_not_passed_on),
         FAULT_TEST(a_last_unlock_that_is_cut_off_is_ok),
         FAULT_TEST(a_last_unlock_that_is_cut_off_is_ok_though_another_has_the_lock),
         FAULT_TEST(a_last_unlock_without_an_answer_leaves_nothing),

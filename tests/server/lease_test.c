@@ -15,7 +15,8 @@ static int take(struct relock_lock *lock, uint64_t lease_ms)
 static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = SHORT_MS});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     uint64_t before_ms = now_ms();
     long long pttl, last = SHORT_MS;
