@@ -29,6 +29,7 @@ lint   clang-format-14             ? clang-format-14
 lint   clang-tidy-14               ? clang-tidy-14
 lint   shellcheck                  ? shellcheck
 model  spin                        ? spin
+model  patch                       ? patch
 '
 
 relock_packages()

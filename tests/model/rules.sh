@@ -5,6 +5,7 @@
 #     ./tests/model/rules.sh                    all rules
 #     ./tests/model/rules.sh increment no_drift these
 #     RUNS=3 ./tests/model/rules.sh             each test must fail three times in three
+#     ./tests/model/rules.sh --check            takes nothing out: do patches, rows, runs and tests fit?
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -19,6 +20,10 @@ main()
     local rules rule suite program argument case
 
     command -v patch >/dev/null || { echo 'there is no patch' && exit 77; }
+    if [[ $* == --check ]]; then
+        check
+        return
+    fi
     rules=$(rows "$@")
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
@@ -60,6 +65,63 @@ rows()
     fi
 }
 
+# What is wrong with the tables and the patches, as far as that can be read.
+check()
+{
+    local wrong
+
+    wrong=$(
+        missing 'run of the models without a row' <(runs_of_models) <(runs_of_rows)
+        missing 'row with a run that is none' <(runs_of_rows) <(runs_of_models)
+        missing 'patch without a row' <(patches) <(rows | cut -d' ' -f1 | sort)
+        missing 'row without a patch' <(rows | cut -d' ' -f1 | sort) <(patches)
+        unapplied
+        untested
+    )
+    [[ -z $wrong ]] || { echo "$wrong" && return 1; }
+}
+
+# What stands in the first of two sorted files and not in the second.
+missing()
+{
+    comm -23 "$2" "$3" | sed "s|^|$1: |"
+}
+
+runs_of_models()
+{
+    awk '$1 !~ /^#/ && $2 ~ /^bad\./ { print $1 ": " $2 }' tests/model/runs | sort
+}
+
+# One in a row, and often one in many rows.
+runs_of_rows()
+{
+    awk -F ' [|] ' '/^[|]/ && $2 ~ /^[a-z]+: bad\./ { print $2 }' "$table" | sort -u
+}
+
+patches()
+{
+    find tests/model/rules -name '*.patch' -printf '%f\n' | sed 's/\.patch$//' | sort
+}
+
+unapplied()
+{
+    local patch
+
+    for patch in tests/model/rules/*.patch; do
+        patch -f -s -p1 --dry-run <"$patch" >/dev/null || echo "does not apply: $patch"
+    done
+}
+
+untested()
+{
+    local suite program case file
+
+    while read -r _ suite program _ case; do
+        file="tests/$suite/${program/_fault/}.c"
+        grep -qs "^static void $case(void \*\*state)" "$file" || echo "no test in $file: $case"
+    done < <(rows) | sort -u
+}
+
 # Only what is needed for these rules.
 build_all()
 {
@@ -92,7 +154,7 @@ take_out()
 {
     local log="$work/log-$1"
 
-    if ! patch -s -p1 -d "$work/tree" <"tests/model/rules/$1.patch" >"$log" 2>&1; then
+    if ! patch -f -s -p1 -d "$work/tree" <"tests/model/rules/$1.patch" >"$log" 2>&1; then
         result "$1" 'NOT GUARDED: its patch does not apply any more'
     elif ! ninja -C "$work/build" "tests/$2" >"$log" 2>&1; then
         result "$1" 'NOT GUARDED: without it nothing builds'
