@@ -208,6 +208,7 @@ static void begin_to_wait(struct faults *t, struct relock_client *client,
                           struct actor *waiting[N_WAITERS])
 {
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *asked = proxy_each(t->proxy, PROXY_PASS, "lock 1 orders");
 
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
     for (int i = 0; i < N_WAITERS; i++) {
@@ -215,7 +216,8 @@ static void begin_to_wait(struct faults *t, struct relock_client *client,
         actor_begin_lock(waiting[i], lock);
     }
     assert_true(wait_for_waiters(client, N_WAITERS));
-    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
+    assert_true(proxy_met(asked, 2));
+    assert_int_equal(proxy_fate(asked), PROXY_ANSWERED); /* the head has nothing under way */
 }
 
 static void waits_end_together_when_an_asking_head_finds_nobody(void **state)
