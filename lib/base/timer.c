@@ -53,11 +53,16 @@ void relock_timer_init(struct relock_timer *timer,
     *timer = (struct relock_timer){.fire = fire};
 }
 
+/* Only the first of all has neither parent nor sibling before it. */
+bool relock_timer_is_set(const struct relock_timers *timers, const struct relock_timer *timer)
+{
+    return timer->prev || timer == timers->root;
+}
+
 void relock_timer_set(struct relock_timers *timers, struct relock_timer *timer, uint64_t due_ms)
 {
     relock_timer_unset(timers, timer);
     timer->due_ms = due_ms;
-    timer->set = true;
     timers->root = timers->root ? meld(timers->root, timer) : timer;
 }
 
@@ -65,7 +70,7 @@ void relock_timer_unset(struct relock_timers *timers, struct relock_timer *timer
 {
     struct relock_timer *below;
 
-    if (!timer->set)
+    if (!relock_timer_is_set(timers, timer))
         return;
     below = meld_siblings(timer->child);
     if (timer == timers->root) {

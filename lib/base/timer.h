@@ -18,7 +18,6 @@ struct relock_timer {
     struct relock_timer *child; /* the first; its siblings follow as next */
     struct relock_timer *next;
     struct relock_timer *prev; /* the sibling before, or the parent of a first child */
-    bool set;
 };
 
 struct relock_timers {
@@ -30,6 +29,8 @@ void relock_timer_init(struct relock_timer *timer,
 
 /* Sets the timer, or sets it anew. */
 void relock_timer_set(struct relock_timers *timers, struct relock_timer *timer, uint64_t due_ms);
+
+bool relock_timer_is_set(const struct relock_timers *timers, const struct relock_timer *timer);
 
 /* Does nothing when it is not set. */
 void relock_timer_unset(struct relock_timers *timers, struct relock_timer *timer);

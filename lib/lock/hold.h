@@ -39,22 +39,22 @@ struct relock_hold {
     uint64_t owner;
     unsigned count;          /* levels */
     unsigned acked_replicas; /* of the acquire */
-    bool busy;               /* a command of its owner is under way: the next one waits */
-    bool untold;             /* its last command was not granted: Redis may have another count */
-    bool renewed;            /* some level asked for it */
+    int lost_reason;         /* RELOCK_LOST_*, when lost */
+    bool busy : 1;           /* a command of its owner is under way: the next one waits */
+    bool untold : 1;         /* its last command was not granted: Redis may have another count */
+    bool renewed : 1;        /* some level asked for it */
+    bool in_flight : 1;      /* a command of the I/O thread is under way */
+    bool loaded : 1;         /* the last of these found no script: the next must */
+    bool to_be_told : 1;     /* stands in the list of losses that the I/O thread will tell */
+    bool telling : 1;        /* it is telling it */
     uint64_t lease_ms;       /* the longest that Redis was asked for */
     uint64_t valid_until_ms; /* settling: when a refusal is the last word */
     uint64_t cap_ms;         /* renewed until then */
 
     struct relock_timer timer;
     uint64_t renew_at_ms;
-    bool in_flight;   /* a command of the I/O thread is under way */
-    uint64_t sent_ms; /* since then */
-    bool loaded;      /* the last one found no script: the next must */
+    uint64_t sent_ms; /* the command of the I/O thread */
 
-    int lost_reason; /* RELOCK_LOST_*, when lost */
-    bool to_be_told; /* stands in the list of losses that the I/O thread will tell */
-    bool telling;    /* it is telling it */
     relock_lost_fn *on_lost;
     void *arg;
 

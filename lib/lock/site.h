@@ -57,15 +57,15 @@ struct relock_site {
 
     struct relock_waiter *queue;
     unsigned n_named; /* of these, with an owner that was named */
-    bool news;        /* the head has reason to ask */
-    bool news_is_message;
-    uint64_t asked_ms;     /* when Redis was last asked, or the last local owner left */
-    uint64_t lease_end_ms; /* when the hold that was in the way ends, as Redis said */
+    bool news : 1;    /* the head has reason to ask */
+    bool news_is_message : 1;
+    bool wants_channel : 1; /* to be subscribed */
+    bool subscribed : 1;    /* acknowledged: no message is missed */
+    bool drops_channel : 1; /* has been unwanted since it was last synced */
+    bool to_be_synced : 1;  /* stands in the list of those whose subscription is to be changed */
+    uint64_t asked_ms;      /* when Redis was last asked, or the last local owner left */
+    uint64_t lease_end_ms;  /* when the hold that was in the way ends, as Redis said */
 
-    bool wants_channel; /* to be subscribed */
-    bool subscribed;    /* acknowledged: no message is missed */
-    bool drops_channel; /* has been unwanted since it was last synced */
-    bool to_be_synced;  /* stands in the list of those whose subscription is to be changed */
     struct relock_site *sync_next, *sync_prev;
     struct relock_timer linger;     /* ends the subscription when nobody has waited for a while */
     struct relock_channel *channel; /* the I/O thread's */

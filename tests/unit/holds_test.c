@@ -106,10 +106,10 @@ static void a_hold_is_certain_from_when_it_was_asked_for(void **state)
 
     assert_int_equal(hold->valid_until_ms, sent_ms + LEASE_MS - 302);
     assert_int_equal(hold->renew_at_ms, sent_ms + RENEWAL_MS);
-    assert_true(hold->timer.set);
+    assert_true(relock_timer_is_set(&client.guarded.timers, &hold->timer));
     assert_int_equal(hold->timer.due_ms, hold->renew_at_ms);
     finish();
-    assert_false(hold->timer.set);
+    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
 }
 
 static void each_hold_has_a_number_of_its_own(void **state)
@@ -274,7 +274,7 @@ static void a_hold_that_is_lost_is_news_and_is_told(void **state)
     relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
     assert_int_equal(hold->state, RELOCK_HOLD_LOST);
     assert_int_equal(hold->lost_reason, RELOCK_LOST_GONE);
-    assert_false(hold->timer.set);
+    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
     assert_null(site->holder);
     assert_true(is_woken(1));
     assert_true(relock_site_may_ask(site, &waiters[1]));
@@ -341,7 +341,7 @@ static void a_loss_that_redis_may_not_know_of_is_settled(void **state)
     assert_int_equal(hold->timer.due_ms, sent_ms + 7);
     assert_int_equal(hold->valid_until_ms, sent_ms + 7 + LEASE_MS);
     relock_holds_end(&client, hold);
-    assert_false(hold->timer.set);
+    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
 }
 
 static void a_hold_that_leaves_is_renewed_no_more_and_stays_in_the_way(void **state)
@@ -350,7 +350,7 @@ static void a_hold_that_leaves_is_renewed_no_more_and_stays_in_the_way(void **st
 
     relock_holds_leave(&client, hold);
     assert_int_equal(hold->state, RELOCK_HOLD_LEAVING);
-    assert_false(hold->timer.set);
+    assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
     assert_ptr_equal(site->holder, hold); /* until Redis has been told */
     assert_null(relock_site_find(site, 1));
     assert_int_equal(client.guarded.stats.holds, 0);

@@ -41,7 +41,7 @@ static size_t pop_all(struct relock_timers *heap, uint64_t now_ms)
         before_ms = due_ms;
         timer = relock_timers_pop(heap, now_ms);
         assert_non_null(timer);
-        assert_false(timer->set);
+        assert_false(relock_timer_is_set(heap, timer));
         n++;
     }
     assert_null(relock_timers_pop(heap, now_ms));
@@ -68,12 +68,12 @@ static void a_timer_comes_out_when_it_is_due_and_not_before(void **state)
 
     relock_timer_init(&timer, fire);
     relock_timer_set(&heap, &timer, 100);
-    assert_true(timer.set);
+    assert_true(relock_timer_is_set(&heap, &timer));
     assert_int_equal(relock_timers_next_ms(&heap), 100);
     assert_null(relock_timers_pop(&heap, 99));
-    assert_true(timer.set);
+    assert_true(relock_timer_is_set(&heap, &timer));
     assert_ptr_equal(relock_timers_pop(&heap, 100), &timer);
-    assert_false(timer.set);
+    assert_false(relock_timer_is_set(&heap, &timer));
     assert_ptr_equal(timer.fire, fire);
     assert_null(relock_timers_pop(&heap, 100));
 }
@@ -184,7 +184,6 @@ static size_t count_below(const struct relock_timer *parent, const struct relock
     size_t n = 0;
 
     for (; child; child = child->next) {
-        assert_true(child->set);
         assert_ptr_equal(child->prev, before);
         assert_true(!parent || child->due_ms >= parent->due_ms);
         n += 1 + count_below(child, child->child);
@@ -235,7 +234,7 @@ static void random_step(struct model *model)
     default:
         random_pop(model);
     }
-    assert_int_equal(model->timers[i].set, model->set[i]);
+    assert_int_equal(relock_timer_is_set(&model->heap, &model->timers[i]), model->set[i]);
     assert_true(relock_timers_next_ms(&model->heap) == model_next_ms(model));
 }
 
