@@ -7,7 +7,7 @@
 #include "lock/options.h"
 #include "lock/subscription.h"
 #include "redis/call.h"
-#include "redis/lane.h"
+#include "redis/lanes.h"
 #include "redis/loop.h"
 
 #include <errno.h>
@@ -135,23 +135,16 @@ static int connect_once(struct relock_client *client)
 {
     uint64_t deadline_ms =
         relock_clock_after(relock_clock_now_ms(), client->options.connect_timeout_ms);
-    struct relock_lane *lane;
-    int r;
+    char why[RELOCK_WHY_MAX];
+    int r = relock_call_load_all(client->lanes, deadline_ms, why);
 
-    r = relock_lanes_take(client->lanes, deadline_ms, &lane);
-    if (r < 0)
-        return r;
-    r = relock_lane_connect(lane, deadline_ms);
-    if (r == RELOCK_OK)
-        r = relock_call_load_all(lane, deadline_ms);
     /* A lazy client minds nothing that time may mend; a wrong password is not that. */
     if (r == RELOCK_E_CONN && (client->options.flags & RELOCK_LAZY)) {
-        relock_log_write(&client->log, RELOCK_LOG_INFO, "%s; going on without", lane->wire.why);
+        relock_log_write(&client->log, RELOCK_LOG_INFO, "%s; going on without", why);
         r = RELOCK_OK;
     } else if (r < 0) {
-        relock_log_write(&client->log, RELOCK_LOG_ERROR, "%s", lane->wire.why);
+        relock_log_write(&client->log, RELOCK_LOG_ERROR, "%s", why);
     }
-    relock_lanes_give(client->lanes, lane);
     return r;
 }
 

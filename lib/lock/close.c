@@ -9,7 +9,7 @@
 #include "lock/io.h"
 #include "lock/losses.h"
 #include "lock/subscription.h"
-#include "redis/lane.h"
+#include "redis/lanes.h"
 
 #include <errno.h>
 

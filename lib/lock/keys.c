@@ -1,7 +1,11 @@
 #include "lock/keys.h"
 
-#include <stdio.h>
+#include "base/decimal.h"
+#include "base/ident.h"
+
 #include <string.h>
+
+#define CHANNEL_PREFIX "redisson_lock__channel:"
 
 bool relock_keys_name(const char *name, size_t *len)
 {
@@ -11,15 +15,29 @@ bool relock_keys_name(const char *name, size_t *len)
 
 size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number)
 {
-    return (size_t)snprintf(out, RELOCK_FIELD_MAX, "%s:%llu", id, (unsigned long long)number);
+    memcpy(out, id, RELOCK_UUID_LEN);
+    out[RELOCK_UUID_LEN] = ':';
+    return RELOCK_UUID_LEN + 1 + relock_decimal(out + RELOCK_UUID_LEN + 1, number);
+}
+
+static char *append(char *at, const char *text, size_t len)
+{
+    memcpy(at, text, len);
+    return at + len;
 }
 
 size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *name, size_t len)
 {
     bool has_tag = memchr(name, '{', len) != NULL;
+    char *at = append(out, CHANNEL_PREFIX, strlen(CHANNEL_PREFIX));
 
-    return (size_t)snprintf(out, RELOCK_CHANNEL_MAX, "redisson_lock__channel:%s%.*s%s",
-                            has_tag ? "" : "{", (int)len, name, has_tag ? "" : "}");
+    if (!has_tag)
+        *at++ = '{';
+    at = append(at, name, len);
+    if (!has_tag)
+        *at++ = '}';
+    *at = '\0';
+    return (size_t)(at - out);
 }
 
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial)

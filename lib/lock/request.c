@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "redis/reply.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void begin(struct relock_request *request, const struct relock_script *script,
@@ -26,9 +25,10 @@ static void add_field(struct relock_request *request, const struct relock_site *
     add_text(request, request->field, relock_keys_field(request->field, site->client->id, number));
 }
 
-static void add_number(struct relock_request *request, char text[24], uint64_t number)
+static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_MAX],
+                       uint64_t number)
 {
-    add_text(request, text, (size_t)snprintf(text, 24, "%llu", (unsigned long long)number));
+    add_text(request, text, relock_decimal(text, number));
 }
 
 static void add_announcement(struct relock_request *request, const struct relock_site *site)

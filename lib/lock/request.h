@@ -9,6 +9,7 @@
 #ifndef RELOCK_REQUEST_H
 #define RELOCK_REQUEST_H
 
+#include "base/decimal.h"
 #include "lock/client.h"
 #include "lock/keys.h"
 #include "redis/call.h"
@@ -16,8 +17,8 @@
 struct relock_request {
     struct relock_call call;
     char field[RELOCK_FIELD_MAX];
-    char lease[24];
-    char count[24];
+    char lease[RELOCK_DECIMAL_MAX];
+    char count[RELOCK_DECIMAL_MAX];
     char channel[RELOCK_CHANNEL_MAX];
 };
 

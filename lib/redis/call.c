@@ -4,6 +4,7 @@
 #include "base/ident.h"
 #include "base/status.h"
 #include "redis/lane.h"
+#include "redis/lanes.h"
 #include "redis/origin.h"
 #include "redis/reply.h"
 
@@ -12,6 +13,9 @@
 
 #define FIRST_PAUSE_MS 10
 #define MAX_PAUSE_MS 200
+
+/* Room on the stack for the commands of a lock with a name of usual length. */
+#define ROOM_BYTES 1024
 
 /* The scripts may be flushed between loading one and running it, but not for ever. */
 #define MAX_LOADS 3
@@ -35,26 +39,79 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
     relock_command_word(buffer, script->body);
 }
 
-int relock_call_load_all(struct relock_lane *lane, uint64_t deadline_ms)
-{
-    int r;
-
-    for (size_t i = 0; relock_scripts[i]; i++)
-        relock_call_write_load(relock_scripts[i], &lane->wire.out);
-    r = relock_lane_send(lane, deadline_ms);
-    for (size_t i = 0; relock_scripts[i] && r == RELOCK_OK; i++) {
-        struct redisReply *reply = NULL;
-
-        r = relock_lane_receive(lane, deadline_ms, &reply);
-        relock_reply_free(reply);
-    }
-    return r;
-}
-
 void relock_call_end(struct relock_call *call)
 {
     call->reply = relock_reply_free(call->reply);
 }
+
+/* ---- exchanges ----------------------------------------------------------------------------- */
+
+/* Commands, and the question in which they are asked. */
+struct exchange {
+    struct relock_question question;
+    struct relock_buffer commands;
+    char room[ROOM_BYTES];
+};
+
+static void begin(struct exchange *exchange)
+{
+    relock_buffer_lend(&exchange->commands, exchange->room, sizeof(exchange->room));
+    exchange->question.n_replies = 0;
+}
+
+/* Asks what was appended. */
+static int ask(struct exchange *exchange, struct relock_lane *lane, uint64_t deadline_ms)
+{
+    struct relock_question *question = &exchange->question;
+    int r = RELOCK_E_NOMEM;
+
+    if (exchange->commands.failed) {
+        question->sent = false;
+        (void)snprintf(question->why, sizeof(question->why), "out of memory for a command");
+    } else {
+        question->commands.data = exchange->commands.data;
+        question->commands.len = exchange->commands.len;
+        r = relock_lane_ask(lane, question, deadline_ms);
+    }
+    relock_buffer_deinit(&exchange->commands);
+    return r;
+}
+
+/* What went wrong is of no consequence for anything that was sent before. */
+static int forget(struct exchange *exchange, int result)
+{
+    if (result < 0 && exchange->question.sent)
+        relock_origin_unref(exchange->question.origin);
+    return result;
+}
+
+int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
+{
+    struct relock_lane *lane;
+    struct exchange exchange;
+    int r;
+
+    (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
+    r = relock_lanes_join(lanes, false, deadline_ms, &lane);
+    if (r < 0)
+        return r;
+    begin(&exchange);
+    for (size_t i = 0; relock_scripts[i]; i++) {
+        relock_call_write_load(relock_scripts[i], &exchange.commands);
+        exchange.question.n_replies++;
+    }
+    r = forget(&exchange, ask(&exchange, lane, deadline_ms));
+    relock_lanes_leave(lanes, lane);
+    if (r < 0) {
+        (void)snprintf(why, RELOCK_WHY_MAX, "%s", exchange.question.why);
+        return r;
+    }
+    relock_reply_free(exchange.question.before);
+    relock_reply_free(exchange.question.reply);
+    return r;
+}
+
+/* ---- one attempt --------------------------------------------------------------------------- */
 
 static int fail(struct relock_call *call, int result, const char *why)
 {
@@ -62,42 +119,41 @@ static int fail(struct relock_call *call, int result, const char *why)
     return result;
 }
 
-/* The lane failed while a command of this call may have been on its way. */
-static int fail_sent(struct relock_call *call, struct relock_lane *lane,
-                     struct relock_origin *origin, int result)
-{
-    call->unanswered = true;
-    if (call->debt)
-        *call->debt = origin;
-    else
-        relock_origin_unref(origin);
-    return fail(call, result, lane->wire.why);
-}
-
 static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
-    struct redisReply *reply = NULL;
+    struct exchange exchange;
     const char *error;
     int r;
 
     if (!call->debt || !*call->debt)
         return RELOCK_OK;
-    relock_origin_kill(*call->debt, &lane->wire.out);
-    r = relock_lane_send(lane, deadline_ms);
-    if (r == RELOCK_OK)
-        r = relock_lane_receive(lane, deadline_ms, &reply);
+    begin(&exchange);
+    relock_origin_kill(*call->debt, &exchange.commands);
+    exchange.question.n_replies = 1;
+    r = forget(&exchange, ask(&exchange, lane, deadline_ms));
     if (r < 0)
-        return fail(call, r, lane->wire.why);
+        return fail(call, r, exchange.question.why);
 
-    error = relock_reply_error(reply);
+    error = relock_reply_error(exchange.question.reply);
     if (error && relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW)
         r = fail(call, RELOCK_AGAIN, error);
-    relock_reply_free(reply);
+    relock_reply_free(exchange.question.reply);
     if (r != RELOCK_OK)
         return r;
     /* Killed, not there any more, or not permitted: there is no more that can be done. */
     *call->debt = relock_origin_unref(*call->debt);
     return RELOCK_OK;
+}
+
+/* The lane failed while a command of this call may have been on its way. */
+static int fail_sent(struct relock_call *call, const struct relock_question *question, int result)
+{
+    call->unanswered = true;
+    if (call->debt)
+        *call->debt = question->sent ? question->origin : NULL;
+    else if (question->sent)
+        relock_origin_unref(question->origin);
+    return fail(call, result, question->why);
 }
 
 static bool is_missing_script(const struct redisReply *reply)
@@ -107,24 +163,35 @@ static bool is_missing_script(const struct redisReply *reply)
     return error && relock_refusal_of(error) == RELOCK_REFUSED_SCRIPT;
 }
 
-static int read_reply(struct relock_call *call, struct relock_lane *lane, bool load,
-                      uint64_t deadline_ms)
+/* Why the script could not be loaded says more than that it is not there. */
+static struct redisReply *choose(struct redisReply *loaded, struct redisReply *reply)
 {
-    struct redisReply *loaded = NULL;
-    int r = RELOCK_OK;
-
-    if (load)
-        r = relock_lane_receive(lane, deadline_ms, &loaded);
-    if (r == RELOCK_OK)
-        r = relock_lane_receive(lane, deadline_ms, &call->reply);
-    /* Why the script could not be loaded says more than that it is not there. */
-    if (r == RELOCK_OK && load && is_missing_script(call->reply) && relock_reply_error(loaded)) {
-        relock_reply_free(call->reply);
-        call->reply = loaded;
-        return r;
+    if (loaded && is_missing_script(reply) && relock_reply_error(loaded)) {
+        relock_reply_free(reply);
+        return loaded;
     }
     relock_reply_free(loaded);
-    return r;
+    return reply;
+}
+
+/*
+ * Asks what was appended, where WAIT counts what this connection has written: on a new one that is
+ * nothing, and all replicas have it.
+ */
+static int ask_on_the_same(struct exchange *exchange, struct relock_lane *lane,
+                           uint64_t deadline_ms)
+{
+    uint64_t reconnects = relock_lane_reconnects(lane);
+    int r = ask(exchange, lane, deadline_ms);
+
+    if (r < 0 || relock_lane_reconnects(lane) == reconnects)
+        return r;
+    relock_reply_free(exchange->question.reply);
+    exchange->question.sent = false;
+    (void)snprintf(exchange->question.why, sizeof(exchange->question.why),
+                   "%s: the connection ended before replicas could be asked for",
+                   relock_lane_label(lane));
+    return RELOCK_E_CONN;
 }
 
 /* Only what was granted is worth the wait. */
@@ -133,7 +200,7 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
 {
     uint64_t left_ms = relock_clock_left(relock_clock_now_ms(), deadline_ms);
     uint64_t wait_ms = left_ms - (left_ms / 4); /* the answer has to come in time, too */
-    struct redisReply *reply = NULL;
+    struct exchange exchange;
     int64_t acked = 0;
     int r;
 
@@ -141,84 +208,76 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
         return RELOCK_OK;
     if (wait_ms > call->replica_timeout_ms)
         wait_ms = call->replica_timeout_ms;
-    relock_command_begin(&lane->wire.out, 3);
-    relock_command_word(&lane->wire.out, "WAIT");
-    relock_command_number(&lane->wire.out, call->min_replicas);
-    relock_command_number(&lane->wire.out, wait_ms > 0 ? wait_ms : 1);
-    r = relock_lane_send(lane, deadline_ms);
-    if (r == RELOCK_OK)
-        r = relock_lane_receive(lane, deadline_ms, &reply);
+    begin(&exchange);
+    relock_command_begin(&exchange.commands, 3);
+    relock_command_word(&exchange.commands, "WAIT");
+    relock_command_number(&exchange.commands, call->min_replicas);
+    relock_command_number(&exchange.commands, wait_ms > 0 ? wait_ms : 1);
+    exchange.question.n_replies = 1;
+    r = ask_on_the_same(&exchange, lane, deadline_ms);
     if (r < 0) {
-        lane->touched = true; /* the command before it has gone out for certain */
         relock_call_end(call);
-        return r;
+        return fail_sent(call, &exchange.question, r);
     }
-    if (relock_reply_integer(reply, &acked) && acked > 0)
+    if (relock_reply_integer(exchange.question.reply, &acked) && acked > 0)
         call->acked_replicas = (unsigned)acked;
-    if (relock_reply_error(reply))
-        (void)fail(call, RELOCK_E_REPLICAS, relock_reply_error(reply));
-    relock_reply_free(reply);
+    if (relock_reply_error(exchange.question.reply))
+        (void)fail(call, RELOCK_E_REPLICAS, relock_reply_error(exchange.question.reply));
+    relock_reply_free(exchange.question.reply);
     return RELOCK_OK;
 }
 
-static int exchange(struct relock_call *call, struct relock_lane *lane, bool load,
-                    uint64_t deadline_ms)
+static int run_script(struct relock_call *call, struct relock_lane *lane, bool load,
+                      uint64_t deadline_ms)
 {
-    /* The lane drops it when it fails, and that is when it is needed. */
-    struct relock_origin *origin = lane->origin ? relock_origin_ref(lane->origin) : NULL;
+    struct exchange exchange;
     int r;
 
+    begin(&exchange);
     if (load)
-        relock_call_write_load(call->script, &lane->wire.out);
-    relock_call_write(call, &lane->wire.out);
-    if (lane->wire.out.failed) {
-        relock_buffer_clear(&lane->wire.out);
-        relock_origin_unref(origin);
-        return fail(call, RELOCK_E_NOMEM, "out of memory for a command");
-    }
-    r = relock_lane_send(lane, deadline_ms);
-    if (r == RELOCK_OK)
-        r = read_reply(call, lane, load, deadline_ms);
-    if (r == RELOCK_OK)
-        r = wait_for_replicas(call, lane, deadline_ms);
-    if (r < 0 && lane->touched)
-        return fail_sent(call, lane, origin, r);
-    relock_origin_unref(origin);
-    return r < 0 ? fail(call, r, lane->wire.why) : r;
+        relock_call_write_load(call->script, &exchange.commands);
+    relock_call_write(call, &exchange.commands);
+    exchange.question.n_replies = load ? 2 : 1;
+    r = ask(&exchange, lane, deadline_ms);
+    if (r < 0 && exchange.question.sent)
+        return fail_sent(call, &exchange.question, r);
+    if (r < 0)
+        return fail(call, r, exchange.question.why);
+    call->reply = choose(exchange.question.before, exchange.question.reply);
+    return wait_for_replicas(call, lane, deadline_ms);
 }
 
 /* Returns RELOCK_AGAIN when it was refused for now. */
 static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
     enum relock_refusal refusal = RELOCK_REFUSED;
-    int r = relock_lane_connect(lane, deadline_ms);
+    int r = pay_debt(call, lane, deadline_ms);
 
-    if (r < 0)
-        return fail(call, r, lane->wire.why);
-    r = pay_debt(call, lane, deadline_ms);
     if (r != RELOCK_OK)
         return r;
     for (unsigned loads = 0; loads <= MAX_LOADS; loads++) {
         const char *error;
 
-        r = exchange(call, lane, loads > 0, deadline_ms);
+        r = run_script(call, lane, loads > 0, deadline_ms);
         if (r < 0)
             return r;
         error = relock_reply_error(call->reply);
         if (!error)
             return RELOCK_OK;
         refusal = relock_refusal_of(error);
-        (void)snprintf(call->why, sizeof(call->why), "%s: %s", lane->server->label, error);
+        (void)snprintf(call->why, sizeof(call->why), "%s: %s", relock_lane_label(lane), error);
         relock_call_end(call);
         if (refusal != RELOCK_REFUSED_SCRIPT)
             break;
     }
     if (refusal == RELOCK_REFUSED_HERE)
-        relock_lane_close(lane);
+        relock_lane_retire(lane);
     return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE
                ? RELOCK_AGAIN
                : relock_refusal_result(refusal);
 }
+
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 /* Spreads those who meet the same trouble. Returns false when the deadline is too near. */
 static bool pause_before_retry(uint32_t *pause_ms, uint64_t deadline_ms)
@@ -237,19 +296,21 @@ static bool pause_before_retry(uint32_t *pause_ms, uint64_t deadline_ms)
 int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms)
 {
     uint32_t pause_ms = 0; /* a connection that was idle and is gone: ask again at once */
-    char refused[RELOCK_WHY_MAX] = "";
+    bool alone = call->min_replicas > 0; /* WAIT keeps all waiting that comes behind it */
+    char refused[RELOCK_WHY_MAX];
     int r;
 
+    refused[0] = '\0';
     do {
         struct relock_lane *lane;
 
-        r = relock_lanes_take(lanes, deadline_ms, &lane);
+        r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
         if (r < 0) {
             (void)fail(call, r, "all connections were busy until the deadline");
             break;
         }
         r = attempt(call, lane, deadline_ms);
-        relock_lanes_give(lanes, lane);
+        relock_lanes_leave(lanes, lane);
         if (r == RELOCK_AGAIN)
             (void)snprintf(refused, sizeof(refused), "%s", call->why);
         else if (r != RELOCK_E_CONN)

@@ -27,7 +27,6 @@
 
 #define RELOCK_CALL_ARGS 4
 
-struct relock_lane;
 struct relock_lanes;
 struct relock_origin;
 struct redisReply;
@@ -58,8 +57,9 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
 
 /*
  * Loads all scripts, so that no first call has to be sent twice. A server that does not let us is
- * asked when a script is needed. Returns RELOCK_OK, or why the lane has failed.
+ * asked when a script is needed. Returns as relock_lane_ask; with a failure `why` says why.
  */
-int relock_call_load_all(struct relock_lane *lane, uint64_t deadline_ms);
+int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms,
+                         char why[RELOCK_WHY_MAX]);
 
 #endif

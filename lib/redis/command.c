@@ -1,14 +1,22 @@
 #include "redis/command.h"
 
-#include <stdio.h>
+#include "base/decimal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define KEEP_BYTES 65536
 
+void relock_buffer_lend(struct relock_buffer *buffer, char *room, size_t size)
+{
+    *buffer = (struct relock_buffer){.size = size, .lent = true};
+    buffer->data = room;
+}
+
 void relock_buffer_deinit(struct relock_buffer *buffer)
 {
-    free(buffer->data);
+    if (!buffer->lent)
+        free(buffer->data);
     *buffer = (struct relock_buffer){0};
 }
 
@@ -31,33 +39,37 @@ static bool make_room(struct relock_buffer *buffer, size_t len)
         return true;
     while (size - buffer->len < len)
         size *= 2;
-    data = realloc(buffer->data, size);
+    data = realloc(buffer->lent ? NULL : buffer->data, size);
     if (!data) {
         buffer->failed = true;
         return false;
     }
+    if (buffer->lent)
+        memcpy(data, buffer->data, buffer->len);
     buffer->data = data;
     buffer->size = size;
+    buffer->lent = false;
     return true;
+}
+
+void relock_buffer_append(struct relock_buffer *buffer, const char *data, size_t len)
+{
+    if (len == 0 || !make_room(buffer, len))
+        return;
+    memcpy(buffer->data + buffer->len, data, len);
+    buffer->len += len;
 }
 
 /* Writes the `mark` and a length, as both headers of RESP have it. */
 static void append_header(struct relock_buffer *buffer, char mark, size_t n)
 {
-    char digits[24];
-    size_t at = sizeof(digits);
+    char header[1 + RELOCK_DECIMAL_MAX + 1];
+    size_t len = 1 + relock_decimal(header + 1, n);
 
-    digits[--at] = '\n';
-    digits[--at] = '\r';
-    do {
-        digits[--at] = (char)('0' + (n % 10));
-        n /= 10;
-    } while (n > 0);
-    digits[--at] = mark;
-    if (!make_room(buffer, sizeof(digits) - at))
-        return;
-    memcpy(buffer->data + buffer->len, digits + at, sizeof(digits) - at);
-    buffer->len += sizeof(digits) - at;
+    header[0] = mark;
+    header[len++] = '\r';
+    header[len++] = '\n';
+    relock_buffer_append(buffer, header, len);
 }
 
 void relock_command_begin(struct relock_buffer *buffer, size_t n_args)
@@ -83,8 +95,7 @@ void relock_command_word(struct relock_buffer *buffer, const char *word)
 
 void relock_command_number(struct relock_buffer *buffer, uint64_t number)
 {
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    char text[RELOCK_DECIMAL_MAX];
 
-    relock_command_arg(buffer, text, (size_t)len);
+    relock_command_arg(buffer, text, relock_decimal(text, number));
 }

@@ -1,320 +1,328 @@
+/*
+ * The connection of a lane has one owner at any time: the driver, which is the thread of one of the
+ * questions on it. `link` and `under_way` are its alone, and pass with the driving.
+ *
+ *     queue        questions that nobody has looked at yet; guarded by the mutex
+ *     under_way    written, or about to be; in the order in which their replies come
+ *
+ * Who finds nobody driving drives. The driver takes the whole queue, sends it in one piece and
+ * reads replies until its own question has ended; in that same critical section it makes the first
+ * of those that are left the next driver, so that there is one as long as a question is there. A
+ * driver is woken like one that has its answer, by its gate, and only a driver opens gates.
+ *
+ * What is under way changes through the driver alone, so it knows by when the next reply must come:
+ * it waits until the earliest deadline of them all. From outside only one thing is done to a lane:
+ * a question that is still in the queue at its deadline leaves it, and was never sent.
+ */
 #include "redis/lane.h"
 
 #include "base/clock.h"
-#include "base/gate.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "redis/dial.h"
-#include "redis/login.h"
 #include "redis/origin.h"
 #include "redis/reply.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
-/* After this long without use a lane is looked at before it is trusted. */
-#define STALE_MS 1000
-
-/* A socket's timeout may overrun a deadline by this much, to save a system call per command. */
-#define TIMEOUT_SLACK_MS 50
-
-/* Who waits for a lane, on its stack. */
-struct lane_waiter {
-    struct relock_gate gate;
-    struct relock_lane *lane; /* given; guarded by the mutex of the lanes */
-    struct lane_waiter *next, *prev;
-};
-
-struct relock_lanes {
-    struct relock_mutex mutex;
-    struct {
-        struct relock_lane *idle;    /* the last used first: warm, and few connections suffice */
-        struct lane_waiter *waiters; /* the first to come is the first to be given one */
-    } guarded;                       /* by mutex */
-    atomic_uint_fast64_t reconnects;
-    unsigned n;
-    struct relock_lane lane[]; /* each belongs to whoever took it */
-};
-
-int relock_lanes_new(const struct relock_server *server, unsigned n, struct relock_lanes **lanes)
+void relock_lane_init(struct relock_lane *lane, const struct relock_server *server)
 {
-    struct relock_lanes *new = calloc(1, sizeof(*new) + (n * sizeof(new->lane[0])));
+    *lane = (struct relock_lane){0};
+    relock_mutex_init(&lane->mutex);
+    relock_link_init(&lane->driver.link, server);
+    atomic_init(&lane->retired, false);
+}
 
-    if (!new)
-        return RELOCK_E_NOMEM;
-    relock_mutex_init(&new->mutex);
-    atomic_init(&new->reconnects, 0);
-    new->n = n;
-    for (unsigned i = n; i-- > 0;) {
-        struct relock_lane *lane = &new->lane[i];
+void relock_lane_deinit(struct relock_lane *lane)
+{
+    relock_link_deinit(&lane->driver.link);
+    relock_mutex_deinit(&lane->mutex);
+}
 
-        lane->server = server;
-        lane->lanes = new;
-        relock_wire_init(&lane->wire);
-        lane->next = new->guarded.idle;
-        new->guarded.idle = lane;
+void relock_lane_abandon(struct relock_lane *lane)
+{
+    if (lane->driver.link.wire.fd >= 0)
+        close(lane->driver.link.wire.fd);
+}
+
+uint64_t relock_lane_reconnects(struct relock_lane *lane)
+{
+    return atomic_load(&lane->driver.link.reconnects);
+}
+
+void relock_lane_retire(struct relock_lane *lane)
+{
+    atomic_store(&lane->retired, true);
+}
+
+const char *relock_lane_label(const struct relock_lane *lane)
+{
+    return lane->driver.link.server->label;
+}
+
+/* ---- driving ------------------------------------------------------------------------------- */
+
+static uint64_t earliest(const struct relock_question *questions)
+{
+    const struct relock_question *at;
+    uint64_t earliest_ms = RELOCK_NEVER;
+
+    DL_FOREACH(questions, at)
+    if (at->deadline_ms < earliest_ms)
+        earliest_ms = at->deadline_ms;
+    return earliest_ms;
+}
+
+/* These have ended. When the driver's own is among them, it hands the driving on. */
+static void end_all(struct relock_lane *lane, struct relock_question *own,
+                    struct relock_question *ended)
+{
+    struct relock_question *driver = NULL, *at, *next;
+
+    if (own->ended) {
+        relock_mutex_lock(&lane->mutex);
+        driver = lane->driver.under_way ? lane->driver.under_way : lane->guarded.queue;
+        lane->guarded.driven = driver != NULL;
+        if (driver)
+            driver->drives = true;
+        relock_mutex_unlock(&lane->mutex);
     }
-    *lanes = new;
-    return RELOCK_OK;
+
+    DL_FOREACH_SAFE(ended, at, next)
+    if (at != own)
+        relock_gate_open(&at->gate);
+    if (driver)
+        relock_gate_open(&driver->gate);
 }
 
-struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes)
+/* The connection is of no use any more, and neither is it to those who have just come. */
+static struct relock_question *take_all(struct relock_lane *lane)
 {
-    if (!lanes)
-        return NULL;
-    for (unsigned i = 0; i < lanes->n; i++) {
-        relock_lane_close(&lanes->lane[i]);
-        relock_wire_deinit(&lanes->lane[i].wire);
+    struct relock_question *all = lane->driver.under_way, *at;
+
+    lane->driver.under_way = NULL;
+    relock_mutex_lock(&lane->mutex);
+    DL_FOREACH(lane->guarded.queue, at)
+    at->queued = false;
+    DL_CONCAT(all, lane->guarded.queue);
+    lane->guarded.queue = NULL;
+    relock_mutex_unlock(&lane->mutex);
+    return all;
+}
+
+static void fail_all(struct relock_lane *lane, int result, struct relock_question **ended)
+{
+    struct relock_question *all = take_all(lane), *at;
+
+    DL_FOREACH(all, at)
+    {
+        at->reply = relock_reply_free(at->reply);
+        at->before = relock_reply_free(at->before);
+        if (at->sent && lane->driver.link.origin)
+            at->origin = relock_origin_ref(lane->driver.link.origin);
+        at->result = result;
+        at->ended = true;
+        (void)snprintf(at->why, sizeof(at->why), "%s", lane->driver.link.wire.why);
     }
-    relock_mutex_deinit(&lanes->mutex);
-    free(lanes);
-    return NULL;
+    relock_link_close(&lane->driver.link);
+    DL_CONCAT(*ended, all);
 }
 
-void relock_lanes_abandon(struct relock_lanes *lanes)
+/*
+ * Whether the driver only looks for the replies to come: on a retired connection, and when it was
+ * held up until a deadline has passed. What it does not send now, the next driver sends.
+ */
+static bool only_reads(struct relock_lane *lane, uint64_t now_ms)
 {
-    for (unsigned i = 0; i < lanes->n; i++)
-        if (lanes->lane[i].wire.fd >= 0)
-            close(lanes->lane[i].wire.fd);
+    return lane->driver.under_way &&
+           (atomic_load(&lane->retired) || now_ms >= earliest(lane->driver.under_way));
 }
 
-uint64_t relock_lanes_reconnects(struct relock_lanes *lanes)
+/* Takes the queue, but for those who are about to leave it because their time is over. */
+static struct relock_question *take_queue(struct relock_lane *lane,
+                                          const struct relock_question *own, uint64_t now_ms)
 {
-    return atomic_load(&lanes->reconnects);
-}
+    struct relock_question *taken = NULL, *at, *next;
 
-int relock_lanes_take(struct relock_lanes *lanes, uint64_t deadline_ms, struct relock_lane **lane)
-{
-    struct lane_waiter waiter = {0};
-    bool is_busy;
-
-    relock_mutex_lock(&lanes->mutex);
-    is_busy = !lanes->guarded.idle;
-    if (is_busy) {
-        relock_gate_init(&waiter.gate);
-        DL_APPEND(lanes->guarded.waiters, &waiter);
-        relock_mutex_unlock(&lanes->mutex);
-        (void)relock_gate_wait(&waiter.gate, deadline_ms);
-        relock_mutex_lock(&lanes->mutex);
-        if (!waiter.lane)
-            DL_DELETE(lanes->guarded.waiters, &waiter);
-    } else {
-        waiter.lane = lanes->guarded.idle;
-        lanes->guarded.idle = waiter.lane->next;
+    relock_mutex_lock(&lane->mutex);
+    DL_FOREACH_SAFE(lane->guarded.queue, at, next)
+    {
+        if (at != own && now_ms >= at->deadline_ms)
+            continue;
+        DL_DELETE(lane->guarded.queue, at);
+        DL_APPEND(taken, at);
+        at->queued = false;
     }
-    relock_mutex_unlock(&lanes->mutex);
-    if (is_busy)
-        relock_gate_deinit(&waiter.gate);
-    if (!waiter.lane)
-        return RELOCK_E_CONN;
-    *lane = waiter.lane;
-    return RELOCK_OK;
+    relock_mutex_unlock(&lane->mutex);
+    return taken;
 }
 
-void relock_lanes_give(struct relock_lanes *lanes, struct relock_lane *lane)
+static int send_queue(struct relock_lane *lane, const struct relock_question *own)
 {
-    struct lane_waiter *waiter;
-
-    lane->used_ms = relock_clock_now_ms();
-    relock_mutex_lock(&lanes->mutex);
-    waiter = lanes->guarded.waiters;
-    if (waiter) {
-        DL_DELETE(lanes->guarded.waiters, waiter);
-        waiter->lane = lane;
-        relock_gate_open(&waiter->gate);
-    } else {
-        lane->next = lanes->guarded.idle;
-        lanes->guarded.idle = lane;
-    }
-    relock_mutex_unlock(&lanes->mutex);
-}
-
-void relock_lane_close(struct relock_lane *lane)
-{
-    relock_wire_close(&lane->wire);
-    lane->origin = relock_origin_unref(lane->origin);
-}
-
-static int fail(struct relock_lane *lane, int result, const char *why)
-{
-    (void)snprintf(lane->wire.why, sizeof(lane->wire.why), "%s", why);
-    relock_lane_close(lane);
-    return result;
-}
-
-/* A failure of the wire, which has said why, as a result of the lane. */
-static int fail_wire(struct relock_lane *lane, int result)
-{
-    char why[RELOCK_WHY_MAX];
-
-    (void)snprintf(why, sizeof(why), "%s: %.180s", lane->server->label,
-                   result == RELOCK_AGAIN ? "no answer in time" : lane->wire.why);
-    return fail(lane, result == RELOCK_AGAIN ? RELOCK_E_CONN : result, why);
-}
-
-static int dial(struct relock_lane *lane, uint64_t deadline_ms, int *fd)
-{
-    struct relock_dial dial;
+    struct relock_link *link = &lane->driver.link;
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_question *taken, *at;
+    uint64_t deadline_ms;
     int r;
 
-    relock_dial_init(&dial, lane->server);
-    for (;;) {
-        uint64_t now_ms = relock_clock_now_ms();
-        uint64_t until_ms;
-        struct pollfd pollfd;
-
-        r = relock_dial_step(&dial, now_ms, fd);
-        if (r != RELOCK_AGAIN)
-            break;
-        if (now_ms >= deadline_ms) {
-            (void)snprintf(dial.why, sizeof(dial.why), "%s: no connection in time",
-                           lane->server->label);
-            r = RELOCK_E_CONN;
-            break;
-        }
-        until_ms = dial.deadline_ms < deadline_ms ? dial.deadline_ms : deadline_ms;
-        pollfd = (struct pollfd){.fd = dial.fd, .events = dial.for_writing ? POLLOUT : POLLIN};
-        (void)poll(&pollfd, 1, relock_clock_poll_ms(now_ms, until_ms));
+    if (only_reads(lane, now_ms))
+        return RELOCK_OK;
+    taken = take_queue(lane, own, now_ms);
+    if (!taken)
+        return RELOCK_OK;
+    DL_FOREACH(taken, at)
+    {
+        at->starts = link->wire.out.len;
+        relock_buffer_append(&link->wire.out, at->commands.data, at->commands.len);
     }
-    relock_dial_end(&dial);
-    return r < 0 ? fail(lane, r, dial.why) : r;
-}
-
-static void set_timeout(struct relock_lane *lane, uint64_t timeout_ms)
-{
-    struct timeval tv = {
-        .tv_sec = (time_t)(timeout_ms / 1000),
-        .tv_usec = (suseconds_t)(timeout_ms % 1000) * 1000,
-    };
-
-    (void)setsockopt(lane->wire.fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-    (void)setsockopt(lane->wire.fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
-    lane->timeout_ms = timeout_ms;
-}
-
-/* Lets the socket give up at about the deadline. Returns false when that has passed. */
-static bool bound_by(struct relock_lane *lane, uint64_t deadline_ms)
-{
-    uint64_t left = relock_clock_left(relock_clock_now_ms(), deadline_ms);
-
-    if (left == 0)
-        return false;
-    if (lane->timeout_ms > left + TIMEOUT_SLACK_MS || lane->timeout_ms < left / 2)
-        set_timeout(lane, left);
-    return true;
-}
-
-static int log_in(struct relock_lane *lane, uint64_t deadline_ms)
-{
-    struct relock_login login;
-    int r;
-
-    relock_login_begin(&login, lane->server, &lane->wire.out);
-    r = relock_lane_send(lane, deadline_ms);
-    if (r == RELOCK_OK)
-        r = RELOCK_AGAIN;
-    while (r == RELOCK_AGAIN) {
-        struct redisReply *reply;
-
-        r = relock_lane_receive(lane, deadline_ms, &reply);
-        if (r < 0)
-            break;
-        r = relock_login_take(&login, reply);
-        relock_reply_free(reply);
-        if (r < 0)
-            fail(lane, r, login.why);
-    }
-    lane->origin = login.origin;
+    DL_CONCAT(lane->driver.under_way, taken);
+    deadline_ms = earliest(lane->driver.under_way);
+    r = relock_link_send(link, deadline_ms);
+    DL_FOREACH(taken, at)
+    at->sent = at->starts < link->n_sent;
     return r;
 }
 
-/* The server may have closed an idle connection: better found out before a command is on it. */
-static bool has_ended(struct relock_lane *lane)
+/* The reply is for the first that is under way. Returns that when it was its last one. */
+static struct relock_question *take_reply(struct relock_lane *lane, struct redisReply *reply)
 {
-    char byte;
-    ssize_t n;
+    struct relock_question *question = lane->driver.under_way;
 
-    if (relock_clock_now_ms() - lane->used_ms < STALE_MS)
-        return false;
-    n = recv(lane->wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    relock_reply_free(question->before);
+    question->before = question->reply;
+    question->reply = reply;
+    if (--question->n_left > 0)
+        return NULL;
+    DL_DELETE(lane->driver.under_way, question);
+    question->result = RELOCK_OK;
+    question->ended = true;
+    return question;
 }
 
-int relock_lane_connect(struct relock_lane *lane, uint64_t deadline_ms)
+/* Waits for a reply and takes all that have come with it. */
+static int read_replies(struct relock_lane *lane, struct relock_question **ended)
 {
-    uint64_t limit_ms;
-    int fd;
-    int r;
+    struct redisReply *reply;
+    int r = relock_link_receive(&lane->driver.link, earliest(lane->driver.under_way), &reply);
 
-    if (lane->wire.fd >= 0 && (!relock_wire_is_quiet(&lane->wire) || has_ended(lane)))
-        relock_lane_close(lane);
-    if (lane->wire.fd >= 0)
-        return RELOCK_OK;
+    while (r == RELOCK_OK) {
+        struct relock_question *question = take_reply(lane, reply);
 
-    limit_ms = relock_clock_after(relock_clock_now_ms(), lane->server->connect_timeout_ms);
-    if (limit_ms > deadline_ms)
-        limit_ms = deadline_ms;
-    r = dial(lane, limit_ms, &fd);
-    if (r < 0)
-        return r;
-    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    r = relock_wire_open(&lane->wire, fd);
-    if (r < 0)
-        return fail(lane, r, "out of memory for a connection");
-    set_timeout(lane, lane->server->command_timeout_ms);
-    r = log_in(lane, limit_ms);
-    if (r < 0)
-        return r;
-
-    if (lane->connected_once)
-        atomic_fetch_add(&lane->lanes->reconnects, 1);
-    lane->connected_once = true;
-    return RELOCK_OK;
-}
-
-int relock_lane_send(struct relock_lane *lane, uint64_t deadline_ms)
-{
-    int r;
-
-    do {
-        lane->touched = lane->wire.sent > 0;
-        if (!bound_by(lane, deadline_ms))
-            return fail_wire(lane, RELOCK_AGAIN);
-        r = relock_wire_flush(&lane->wire);
-    } while (r == RELOCK_AGAIN);
-    lane->touched = r == RELOCK_OK || lane->wire.sent > 0;
-    return r < 0 ? fail_wire(lane, r) : r;
-}
-
-/* If it was we who were held up, the answer is there although it is late. */
-static bool has_come(const struct relock_lane *lane)
-{
-    struct pollfd pollfd = {.fd = lane->wire.fd, .events = POLLIN};
-
-    return poll(&pollfd, 1, 0) > 0;
-}
-
-int relock_lane_receive(struct relock_lane *lane, uint64_t deadline_ms, struct redisReply **reply)
-{
-    int r;
-
-    for (;;) {
-        r = relock_wire_take(&lane->wire, reply);
-        if (r != RELOCK_AGAIN)
+        if (question)
+            DL_APPEND(*ended, question);
+        if (!lane->driver.under_way)
             break;
-        if (!bound_by(lane, deadline_ms) && !has_come(lane))
-            return fail_wire(lane, RELOCK_AGAIN);
-        r = relock_wire_fill(&lane->wire);
-        if (r < 0)
-            break;
+        r = relock_link_next(&lane->driver.link, &reply);
     }
-    return r < 0 ? fail_wire(lane, r) : r;
+    return r == RELOCK_AGAIN ? RELOCK_OK : r;
+}
+
+static int open_link(struct relock_lane *lane, uint64_t deadline_ms)
+{
+    if (lane->driver.under_way)
+        return RELOCK_OK;
+    if (atomic_exchange(&lane->retired, false))
+        relock_link_close(&lane->driver.link);
+    return relock_link_connect(&lane->driver.link, deadline_ms);
+}
+
+static void drive(struct relock_lane *lane, struct relock_question *own)
+{
+    while (!own->ended) {
+        struct relock_question *ended = NULL;
+        int r = open_link(lane, own->deadline_ms);
+
+        if (r == RELOCK_OK)
+            r = send_queue(lane, own);
+        if (r == RELOCK_OK)
+            r = read_replies(lane, &ended);
+        if (r < 0)
+            fail_all(lane, r, &ended);
+        if (ended)
+            end_all(lane, own, ended);
+    }
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static void end_unsent(struct relock_lane *lane, struct relock_question *question)
+    RELOCK_REQUIRES(lane->mutex)
+{
+    DL_DELETE(lane->guarded.queue, question);
+    question->queued = false;
+    question->result = RELOCK_E_CONN;
+    question->ended = true;
+    (void)snprintf(question->why, sizeof(question->why), "%s: no answer in time",
+                   relock_lane_label(lane));
+}
+
+/* Its time is over. Returns whether it was still in the queue. */
+static bool leave_queue(struct relock_lane *lane, struct relock_question *question)
+{
+    bool leaves;
+
+    relock_mutex_lock(&lane->mutex);
+    leaves = question->queued && !question->drives;
+    if (leaves)
+        end_unsent(lane, question);
+    relock_mutex_unlock(&lane->mutex);
+    return leaves;
+}
+
+/* What is under way ends by the driver: only the gate says that it does not look any more. */
+static void wait_for_gate(struct relock_lane *lane, struct relock_question *question)
+{
+    if (!relock_gate_wait(&question->gate, question->deadline_ms) && !leave_queue(lane, question))
+        (void)relock_gate_wait(&question->gate, RELOCK_NEVER);
+}
+
+/* Too late to be sent: nobody else's question has to fail for that. */
+static void pass_by(struct relock_lane *lane, struct relock_question *question)
+{
+    if (relock_clock_now_ms() < question->deadline_ms || !question->queued)
+        return;
+    relock_mutex_lock(&lane->mutex);
+    end_unsent(lane, question);
+    relock_mutex_unlock(&lane->mutex);
+    end_all(lane, question, NULL);
+}
+
+static bool enter(struct relock_lane *lane, struct relock_question *question)
+{
+    bool drives;
+
+    relock_mutex_lock(&lane->mutex);
+    drives = !lane->guarded.driven;
+    lane->guarded.driven = true;
+    if (!drives)
+        relock_gate_init(&question->gate);
+    DL_APPEND(lane->guarded.queue, question);
+    relock_mutex_unlock(&lane->mutex);
+    return drives;
+}
+
+int relock_lane_ask(struct relock_lane *lane, struct relock_question *question,
+                    uint64_t deadline_ms)
+{
+    question->reply = NULL;
+    question->before = NULL;
+    question->sent = false;
+    question->origin = NULL;
+    question->deadline_ms = deadline_ms;
+    question->n_left = question->n_replies;
+    question->ended = false;
+    question->drives = false;
+    question->queued = true;
+
+    if (enter(lane, question)) {
+        drive(lane, question);
+        return question->result;
+    }
+    wait_for_gate(lane, question);
+    if (!question->ended)
+        pass_by(lane, question);
+    if (!question->ended)
+        drive(lane, question);
+    relock_gate_deinit(&question->gate);
+    return question->result;
 }

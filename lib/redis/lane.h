@@ -1,65 +1,91 @@
 /*
- * Lane - a command connection, driven by the thread that needs it
+ * Lane - a command connection that calling threads share and drive
  *
  * Handing each command to an event-loop thread and back would cost two context switches, so a
- * caller talks to Redis itself: it takes a lane, uses it alone, and gives it back. A lane connects
- * when it is first needed and again after a failure. Whatever fails, or comes too late, closes it:
- * a reply that is still under way must not be taken for the next one's. Who finds all lanes busy
- * gets one in the order of coming.
+ * caller talks to Redis itself. Who finds the lane driven leaves its question in the queue and
+ * sleeps; whoever drives writes and reads for all, wakes each as its replies come, and hands the
+ * driving on when it has its own. So one caller costs what a plain connection costs, and many share
+ * few connections on which their commands go out and come back in batches.
  *
- * Threads: take and give from any; a lane belongs to the thread that has taken it.
+ * A connection that fails ends every question on it, and a question that is not answered by its
+ * deadline fails the connection. Each ends in exactly one way: answered, or a failure, with `sent`
+ * saying whether it may have run.
+ *
+ * Threads: ask and retire from any, a question being its caller's; the lane has no user at init,
+ * deinit and abandon.
  */
 #ifndef RELOCK_LANE_H
 #define RELOCK_LANE_H
 
-#include "redis/server.h"
-#include "redis/wire.h"
+#include "base/gate.h"
+#include "redis/command.h"
+#include "redis/link.h"
 
-struct relock_lanes;
+struct redisReply;
 
-struct relock_lane {
-    const struct relock_server *server;
-    struct relock_wire wire;
-    struct relock_origin *origin; /* of the connection; NULL when the server does not say */
-    uint64_t timeout_ms;          /* of the socket, as it is set now */
-    uint64_t used_ms;             /* when it was given back */
-    bool connected_once;
-    bool touched; /* some of what was last to be sent did go out */
-    struct relock_lanes *lanes;
-    struct relock_lane *next; /* idle; guarded by the mutex of the lanes */
+/* Commands that go out in one piece, and their replies. On the stack of whoever asks. */
+struct relock_question {
+    /* what is asked */
+    struct relock_text commands;
+    unsigned n_replies;
+
+    /* what came of it */
+    struct redisReply *reply;     /* the last one; with RELOCK_OK, the caller's */
+    struct redisReply *before;    /* the one before it, likewise; others are dropped */
+    bool sent;                    /* with a failure: some of it went out, and may run */
+    struct relock_origin *origin; /* when sent: on that connection, a reference; or NULL */
+    char why[RELOCK_WHY_MAX];     /* with a failure */
+
+    /* the lane's: written by the driver, and read by the one who asked once its gate is open */
+    struct relock_question *next, *prev; /* in the queue, or among those under way */
+    struct relock_gate gate;             /* opened when it has ended or is to drive */
+    uint64_t deadline_ms;                /* constant */
+    unsigned n_left;                     /* replies to come */
+    size_t starts;                       /* so far into what is being sent */
+    int result;
+    bool ended;
+
+    /* guarded by the mutex of the lane */
+    bool queued;
+    bool drives; /* its thread is the driver, or about to be */
 };
 
-/* Returns RELOCK_OK, RELOCK_E_NOMEM. No lane is connected yet. */
-int relock_lanes_new(const struct relock_server *server, unsigned n, struct relock_lanes **lanes);
+struct relock_lane {
+    struct relock_mutex mutex;
+    struct {
+        struct relock_question *queue;
+        bool driven;
+    } guarded; /* by mutex */
 
-/* No lane may be taken. Takes NULL. Returns NULL. */
-struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes);
+    struct {
+        struct relock_link link;
+        struct relock_question *under_way;
+    } driver; /* the driver only */
 
-/* In a forked child: closes the descriptors, of which the parent has its own, and no more. */
-void relock_lanes_abandon(struct relock_lanes *lanes);
+    atomic_bool retired;
+};
 
-/* Connections made again, so far. */
-uint64_t relock_lanes_reconnects(struct relock_lanes *lanes);
+void relock_lane_init(struct relock_lane *lane, const struct relock_server *server);
+void relock_lane_deinit(struct relock_lane *lane);
 
-/* Returns RELOCK_OK; RELOCK_E_CONN when all are busy until the deadline. */
-int relock_lanes_take(struct relock_lanes *lanes, uint64_t deadline_ms, struct relock_lane **lane);
-void relock_lanes_give(struct relock_lanes *lanes, struct relock_lane *lane);
+/* In a forked child: closes the descriptor, of which the parent has its own, and no more. */
+void relock_lane_abandon(struct relock_lane *lane);
 
 /*
- * Makes sure that there is a connection.
+ * Asks, and waits for the replies; connects first if need be.
  *
- * Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM; `wire.why`
- * says why.
+ * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM.
  */
-int relock_lane_connect(struct relock_lane *lane, uint64_t deadline_ms);
+int relock_lane_ask(struct relock_lane *lane, struct relock_question *question,
+                    uint64_t deadline_ms);
 
-/* Sends what was appended to `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM. */
-int relock_lane_send(struct relock_lane *lane, uint64_t deadline_ms);
+/* The next question goes out on a new connection; those under way are answered on this one. */
+void relock_lane_retire(struct relock_lane *lane);
 
-/* Waits for the next reply, which is the caller's. Returns as relock_lane_send. */
-int relock_lane_receive(struct relock_lane *lane, uint64_t deadline_ms, struct redisReply **reply);
+/* Connections made again, so far. */
+uint64_t relock_lane_reconnects(struct relock_lane *lane);
 
-/* Closes the connection; the lane can connect again. */
-void relock_lane_close(struct relock_lane *lane);
+/* The address, for what is said about it. */
+const char *relock_lane_label(const struct relock_lane *lane);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "redis/call.h"
 #include "redis/lane.h"
+#include "redis/lanes.h"
 #include "redis/origin.h"
 #include "redis/reply.h"
 
@@ -33,12 +34,10 @@ static struct relock_lanes *lanes;
 static void load_all(void)
 {
     uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
-    struct relock_lane *lane;
+    char why[RELOCK_WHY_MAX];
 
-    FUZZ_CHECK(relock_lanes_take(lanes, deadline_ms, &lane) == RELOCK_OK);
-    if (relock_lane_connect(lane, deadline_ms) == RELOCK_OK)
-        (void)relock_call_load_all(lane, deadline_ms);
-    relock_lanes_give(lanes, lane);
+    if (relock_call_load_all(lanes, deadline_ms, why) < 0)
+        fuzz_check_text(&play, why);
 }
 
 /* As the locks look at answers. */
@@ -66,9 +65,9 @@ static void check_closed(void)
 {
     struct relock_lane *lane;
 
-    FUZZ_CHECK(relock_lanes_take(lanes, relock_clock_now_ms(), &lane) == RELOCK_OK);
-    FUZZ_CHECK(lane->wire.fd < 0 && !lane->origin);
-    relock_lanes_give(lanes, lane);
+    FUZZ_CHECK(relock_lanes_join(lanes, true, relock_clock_now_ms(), &lane) == RELOCK_OK);
+    FUZZ_CHECK(lane->driver.link.wire.fd < 0 && !lane->driver.link.origin);
+    relock_lanes_leave(lanes, lane);
 }
 
 static void run(struct relock_call *call)

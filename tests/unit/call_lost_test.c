@@ -299,14 +299,14 @@ static void while_all_connections_are_busy_nothing_is_sent(void **state)
     (void)state;
 
     for (int i = 0; i < 2; i++)
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
+        assert_int_equal(relock_lanes_join(lanes, true, soon(), &others[i]), RELOCK_OK);
     deadline_ms = in_ms(20);
     assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_false(call.unanswered);
     assert_non_null(strstr(call.why, "busy"));
     for (int i = 0; i < 2; i++)
-        relock_lanes_give(lanes, others[i]);
+        relock_lanes_leave(lanes, others[i]);
 }
 
 static void a_connection_that_ended_while_idle_is_made_again(void **state)

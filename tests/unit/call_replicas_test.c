@@ -127,6 +127,28 @@ static void a_connection_that_breaks_after_the_grant_leaves_it_unanswered(void *
     }
 }
 
+/* A reply too many has the library connect anew before it asks for replicas. */
+static void replicas_count_only_on_the_connection_of_the_grant(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    talk_expect(&call);
+    script_answer(script, "$-1\r\n:1\r\n");
+    script_expect_end(script);
+    script_welcome(script, 8);
+    script_expect(script, "WAIT 2 500");
+    script_answer(script, ":2\r\n");
+    talk_expect(&call);
+    script_answer(script, "$-1\r\n");
+    script_expect(script, "WAIT 2 500");
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    assert_int_equal(call.acked_replicas, 1);
+    assert_true(call.unanswered);
+    assert_true(script_played(script));
+}
+
 static void replicas_have_the_time_of_the_call(void **state)
 {
     uint64_t deadline_ms;
@@ -155,6 +177,7 @@ int main(void)
         REPLICAS_TEST(replicas_are_not_asked_for_what_was_refused),
         REPLICAS_TEST(replicas_count_for_the_attempt_that_was_granted_alone),
         REPLICAS_TEST(a_connection_that_breaks_after_the_grant_leaves_it_unanswered),
+        REPLICAS_TEST(replicas_count_only_on_the_connection_of_the_grant),
         REPLICAS_TEST(replicas_have_the_time_of_the_call),
     };
 

@@ -87,7 +87,7 @@ static void loading_a_script_sends_all_of_it(void **state)
 
 static void all_scripts_are_loaded_in_one_piece_whatever_the_server_says(void **state)
 {
-    struct relock_lane *lane;
+    char why[RELOCK_WHY_MAX];
 
     (void)state;
 
@@ -96,10 +96,7 @@ static void all_scripts_are_loaded_in_one_piece_whatever_the_server_says(void **
         script_expect(script, "SCRIPT LOAD *");
     for (size_t i = 0; relock_scripts[i]; i++)
         script_answer(script, i % 2 == 0 ? "$2\r\nid\r\n" : "-NOPERM no right to load\r\n");
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-    assert_int_equal(relock_call_load_all(lane, soon()), RELOCK_OK);
-    relock_lanes_give(lanes, lane);
+    assert_int_equal(relock_call_load_all(lanes, soon(), why), RELOCK_OK);
 
     talk_expect(&call);
     script_answer(script, ":1\r\n");
@@ -110,7 +107,7 @@ static void all_scripts_are_loaded_in_one_piece_whatever_the_server_says(void **
 
 static void a_server_that_goes_while_scripts_are_loaded_is_a_failure(void **state)
 {
-    struct relock_lane *lane;
+    char why[RELOCK_WHY_MAX];
 
     (void)state;
 
@@ -118,9 +115,8 @@ static void a_server_that_goes_while_scripts_are_loaded_is_a_failure(void **stat
     script_expect(script, "SCRIPT LOAD *");
     script_answer(script, "$2\r\nid\r\n");
     script_close(script);
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-    assert_int_equal(relock_call_load_all(lane, soon()), RELOCK_E_CONN);
+    assert_int_equal(relock_call_load_all(lanes, soon(), why), RELOCK_E_CONN);
+    assert_non_null(strstr(why, server.label));
     assert_true(script_played(script));
 }
 

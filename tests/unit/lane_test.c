@@ -1,393 +1,390 @@
-/* Command connections, driven by the thread that needs them. */
-#include "talk.h"
+/* A command connection that several threads share. */
+#include "redis/lane.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "redis/origin.h"
 #include "redis/reply.h"
+#include "support/actor.h"
+#include "talk.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 
-static struct relock_lane *lane; /* taken */
+#define N_ASKING 3
 
-/* Takes a lane and connects it; the server calls it 7. */
-static void connect_lane(void)
+/* A deadline that comes, but not before what is asked has been sent. */
+#define SENT_WITHIN_MS 1000
+
+static struct relock_lane the_lane, *const lane = &the_lane;
+
+/* What a thread asks: ECHO of a letter, so often. */
+struct asking {
+    struct actor *actor;
+    struct relock_question question;
+    char commands[64];
+    char text[2];
+    uint64_t deadline_ms;
+};
+
+static struct asking asking[N_ASKING];
+
+static int begin(void **state)
 {
-    script_welcome(script, 7);
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-}
+    int r = talk_begin(state);
 
-static int ping(void)
-{
-    relock_command_begin(&lane->wire.out, 1);
-    relock_command_word(&lane->wire.out, "PING");
-    return relock_lane_send(lane, soon());
-}
-
-static int receives(const char *text)
-{
-    struct redisReply *reply = NULL;
-    int r = relock_lane_receive(lane, soon(), &reply);
-
-    if (r == RELOCK_OK) {
-        assert_true(relock_reply_is(reply, text));
-        relock_reply_free(reply);
-    }
+    relock_lane_init(lane, &server);
+    for (int i = 0; i < N_ASKING; i++)
+        asking[i].actor = actor_start();
     return r;
 }
 
-/* ---- connecting ----------------------------------------------------------------------------- */
+static int end(void **state)
+{
+    actor_end_all();
+    relock_lane_deinit(lane);
+    return talk_end(state);
+}
 
-static void a_lane_connects_when_it_is_needed_and_once(void **state)
+static void prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms)
+{
+    at->text[0] = letter;
+    at->commands[0] = '\0';
+    for (unsigned i = 0; i < n; i++)
+        snprintf(at->commands + strlen(at->commands), sizeof(at->commands) - strlen(at->commands),
+                 "*2\r\n$4\r\nECHO\r\n$1\r\n%c\r\n", letter);
+    at->question.commands = (struct relock_text){at->commands, strlen(at->commands)};
+    at->question.n_replies = n;
+    at->deadline_ms = deadline_ms;
+}
+
+static int ask(void *arg)
+{
+    struct asking *at = arg;
+
+    return relock_lane_ask(lane, &at->question, at->deadline_ms);
+}
+
+/* So many questions stand in the queue. */
+static bool n_queued(void *arg)
+{
+    struct relock_question *at;
+    int n = 0;
+
+    relock_mutex_lock(&lane->mutex);
+    DL_FOREACH(lane->guarded.queue, at)
+    n++;
+    relock_mutex_unlock(&lane->mutex);
+    return n == *(int *)arg;
+}
+
+/* The thread asks, the first one driving, the others standing in the queue in this order. */
+static void ask_in_background(int i, char letter, unsigned n, uint64_t deadline_ms)
+{
+    static char words[16];
+
+    prepare(&asking[i], letter, n, deadline_ms);
+    actor_begin(asking[i].actor, ask, &asking[i]);
+    if (i > 0) {
+        assert_true(wait_until(n_queued, &i, SOON_MS));
+        return;
+    }
+    snprintf(words, sizeof(words), "ECHO %c", letter);
+    for (unsigned j = 0; j < n; j++)
+        script_expect(script, words);
+    assert_true(script_played(script));
+}
+
+static void has_answer(int i)
+{
+    assert_int_equal(actor_result(asking[i].actor), RELOCK_OK);
+    assert_true(relock_reply_is(asking[i].question.reply, asking[i].text));
+    relock_reply_free(asking[i].question.reply);
+    relock_reply_free(asking[i].question.before);
+}
+
+static void has_failed(int i, bool sent, const char *why)
+{
+    assert_int_equal(actor_result(asking[i].actor), RELOCK_E_CONN);
+    assert_int_equal(asking[i].question.sent, sent);
+    assert_non_null(strstr(asking[i].question.why, why));
+    if (sent)
+        asking[i].question.origin = relock_origin_unref(asking[i].question.origin);
+}
+
+/* ---- sharing ------------------------------------------------------------------------------- */
+
+static void what_was_queued_goes_out_in_one_piece_and_each_gets_its_own(void **state)
 {
     (void)state;
 
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    assert_int_equal(lane->wire.fd, -1);
-    relock_lanes_give(lanes, lane);
-
-    connect_lane();
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-    assert_true(script_played(script));
-    assert_int_equal(relock_lanes_reconnects(lanes), 0);
-}
-
-static void a_lane_logs_in_as_the_options_say(void **state)
-{
-    struct relock_options options = {.user = "u", .password = "hidden", .client_name = "shop"};
-    char url[128];
-
-    (void)state;
-
-    snprintf(url, sizeof(url), "%s?db=3", script_server_url(script));
-    options.url = url;
-    talk_as(&options);
-    script_accept(script);
-    script_expect(script, "AUTH u hidden");
-    script_expect(script, "CLIENT SETNAME shop:id");
-    script_expect(script, "SELECT 3");
-    script_expect(script, "CLIENT INFO"); /* all in one piece: nothing was answered yet */
-    script_answer(script, "+OK\r\n+OK\r\n+OK\r\n-ERR unknown subcommand\r\n");
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-    assert_null(lane->origin);
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    ask_in_background(1, 'b', 2, soon());
+    ask_in_background(2, 'c', 1, soon());
+    script_answer(script, "$1\r\na\r\n");
+    script_expect(script, "ECHO b");
+    script_expect(script, "ECHO b");
+    script_expect(script, "ECHO c"); /* nothing was answered yet */
+    script_answer(script, "$1\r\n-\r\n$1\r\nb\r\n$1\r\nc\r\n");
+    for (int i = 0; i < N_ASKING; i++)
+        has_answer(i);
     assert_true(script_played(script));
 }
 
-static void a_lane_knows_what_the_server_calls_it_while_connected(void **state)
+static void the_driving_goes_on_while_others_have_no_answer(void **state)
 {
     (void)state;
 
-    connect_lane();
-    assert_non_null(lane->origin);
-    relock_lane_close(lane);
-    assert_null(lane->origin);
-    script_expect_end(script);
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    ask_in_background(1, 'b', 1, soon());
+    ask_in_background(2, 'c', 1, soon());
+    script_answer(script, "$1\r\na\r\n");
+    has_answer(0);
+    script_expect(script, "ECHO b");
+    script_expect(script, "ECHO c");
+    script_answer(script, "$1\r\nb\r\n");
+    has_answer(1);
+    script_answer_bytewise(script, "$1\r\nc\r\n");
+    has_answer(2);
+    assert_false(lane->guarded.driven);
     assert_true(script_played(script));
 }
 
-static void a_login_that_is_refused_closes_the_lane(void **state)
+static void of_several_replies_the_last_two_are_kept(void **state)
 {
     (void)state;
 
-    talk_as(&(struct relock_options){.password = "hidden"});
-    script_accept(script);
-    script_expect(script, "AUTH hidden");
-    script_expect(script, "CLIENT INFO");
-    script_answer(script, "-WRONGPASS no\r\n-NOAUTH no\r\n");
-    script_expect_end(script);
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_E_AUTH);
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 3, soon());
+    script_answer(script, ":1\r\n:2\r\n$1\r\na\r\n");
+    assert_int_equal(actor_result(asking[0].actor), RELOCK_OK);
+    assert_true(relock_reply_is(asking[0].question.reply, "a"));
+    {
+        int64_t integer;
+
+        assert_true(relock_reply_integer(asking[0].question.before, &integer));
+        assert_int_equal(integer, 2);
+    }
+    relock_reply_free(asking[0].question.reply);
+    relock_reply_free(asking[0].question.before);
     assert_true(script_played(script));
-    assert_int_equal(lane->wire.fd, -1);
-    assert_non_null(strstr(lane->wire.why, "WRONGPASS no"));
-    assert_non_null(strstr(lane->wire.why, server.label));
-    assert_null(strstr(lane->wire.why, "hidden"));
 }
 
-static void a_server_that_accepts_and_is_silent_is_given_up_in_time(void **state)
+/* ---- failures ------------------------------------------------------------------------------ */
+
+static void a_connection_that_breaks_ends_all_and_says_who_was_sent(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    ask_in_background(1, 'b', 1, soon());
+    script_close(script);
+    has_failed(0, true, server.label);
+    has_failed(1, false, server.label);
+    assert_true(script_played(script));
+    assert_int_equal(lane->driver.link.wire.fd, -1);
+}
+
+static void some_of_its_replies_are_none(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 3, soon());
+    script_answer(script, "$1\r\na\r\n$1\r\na\r\n$1\r\n");
+    script_close(script);
+    has_failed(0, true, server.label);
+    assert_null(asking[0].question.reply);
+    assert_null(asking[0].question.before);
+    assert_true(script_played(script));
+}
+
+static void who_was_sent_with_others_may_have_run_too(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    ask_in_background(1, 'b', 1, soon());
+    ask_in_background(2, 'c', 1, soon());
+    script_answer(script, "$1\r\na\r\n");
+    has_answer(0);
+    script_expect(script, "ECHO b");
+    script_expect(script, "ECHO c");
+    script_close(script);
+    assert_int_equal(actor_result(asking[1].actor), RELOCK_E_CONN);
+    assert_int_equal(actor_result(asking[2].actor), RELOCK_E_CONN);
+    for (int i = 1; i < N_ASKING; i++) {
+        assert_true(asking[i].question.sent);
+        assert_non_null(asking[i].question.origin);
+        relock_origin_unref(asking[i].question.origin);
+    }
+    assert_true(script_played(script));
+}
+
+/* Of what comes in one piece, the first is a reply and the next is none. */
+static void what_was_answered_before_the_connection_failed_stays_answered(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    ask_in_background(1, 'b', 1, soon());
+    ask_in_background(2, 'c', 1, soon());
+    script_answer(script, "$1\r\na\r\n");
+    has_answer(0);
+    script_expect(script, "ECHO b");
+    script_expect(script, "ECHO c");
+    script_answer(script, "$1\r\nb\r\n?\r\n");
+    has_answer(1);
+    has_failed(2, true, server.label);
+    assert_true(script_played(script));
+}
+
+static void no_answer_to_one_in_time_fails_what_is_under_way(void **state)
 {
     uint64_t deadline_ms;
 
     (void)state;
 
-    talk_as(&(struct relock_options){.connect_timeout_ms = 100});
-    script_accept(script);
-    script_expect(script, "CLIENT INFO");
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    ask_in_background(1, 'b', 1, soon());
+    deadline_ms = in_ms(slow_ms(SENT_WITHIN_MS));
+    ask_in_background(2, 'c', 1, deadline_ms);
+    script_answer(script, "$1\r\na\r\n");
+    script_expect(script, "ECHO b"); /* whose thread drives now, and has time */
+    script_expect(script, "ECHO c");
     script_expect_end(script);
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    deadline_ms = in_ms(100);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_E_CONN);
+    has_answer(0);
+    has_failed(2, true, "no answer in time");
     assert_true(has_just_passed(deadline_ms));
+    has_failed(1, true, "no answer in time");
     assert_true(script_played(script));
 }
 
-static void where_nobody_listens_is_no_connection(void **state)
+static void who_is_still_queued_at_its_deadline_was_never_sent_and_harms_nobody(void **state)
+{
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    deadline_ms = in_ms(slow_ms(SENT_WITHIN_MS));
+    ask_in_background(1, 'b', 1, deadline_ms);
+    has_failed(1, false, "no answer in time");
+    assert_true(has_just_passed(deadline_ms));
+    script_answer(script, "$1\r\na\r\n");
+    has_answer(0);
+    assert_true(script_played(script));
+}
+
+static bool has_passed(void *arg)
+{
+    return relock_clock_now_ms() >= *(uint64_t *)arg;
+}
+
+static bool is_next_driver(void *arg)
+{
+    bool drives;
+
+    relock_mutex_lock(&lane->mutex);
+    drives = asking[*(int *)arg].question.drives;
+    relock_mutex_unlock(&lane->mutex);
+    return drives;
+}
+
+/* It cannot send any more, and what it has not sent is not lost by that. */
+static void a_driver_held_up_until_its_deadline_reads_what_has_come(void **state)
+{
+    static int held_up = 2, one = 1;
+    struct relock_gate *gate = &asking[2].question.gate;
+    uint64_t deadline_ms;
+
+    (void)state;
+
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    ask_in_background(1, 'b', 1, soon());
+    deadline_ms = in_ms(slow_ms(SENT_WITHIN_MS));
+    ask_in_background(2, 'c', 1, deadline_ms);
+    script_answer(script, "$1\r\na\r\n");
+    script_expect(script, "ECHO b");
+    script_expect(script, "ECHO c");
+    has_answer(0);
+    assert_true(script_played(script));
+
+    relock_mutex_lock(&gate->mutex);
+    script_answer(script, "$1\r\nb\r\n");
+    assert_true(wait_until(is_next_driver, &held_up, SOON_MS));
+    script_answer(script, "$1\r\nc\r\n");
+    assert_true(script_played(script));
+    prepare(&asking[0], 'd', 1, soon());
+    actor_begin(asking[0].actor, ask, &asking[0]);
+    assert_true(wait_until(n_queued, &one, SOON_MS));
+    assert_true(wait_until(has_passed, &deadline_ms, SOON_MS));
+    relock_mutex_unlock(&gate->mutex);
+
+    has_answer(1);
+    has_answer(2);
+    script_expect(script, "ECHO d");
+    script_answer(script, "$1\r\nd\r\n");
+    has_answer(0);
+    assert_true(script_played(script));
+}
+
+static void where_nobody_listens_all_that_wait_fail_unsent(void **state)
 {
     (void)state;
 
     talk_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
-    assert_int_equal(relock_lanes_take(lanes, soon(), &lane), RELOCK_OK);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_E_CONN);
-    assert_non_null(strstr(lane->wire.why, "unix:///nonexistent/socket: "));
-    assert_false(lane->touched);
+    prepare(&asking[0], 'a', 1, soon());
+    assert_int_equal(ask(&asking[0]), RELOCK_E_CONN);
+    assert_false(asking[0].question.sent);
+    assert_null(asking[0].question.origin);
+    assert_non_null(strstr(asking[0].question.why, "unix:///nonexistent/socket: "));
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
-
-static void a_reply_may_come_byte_by_byte(void **state)
+static void a_retired_connection_is_emptied_and_then_left(void **state)
 {
     (void)state;
 
-    connect_lane();
-    script_expect(script, "PING");
-    script_answer_bytewise(script, "$7\r\nhel\r\nlo\r\n");
-    script_answer(script, "+next\r\n");
-    assert_int_equal(ping(), RELOCK_OK);
-    assert_int_equal(receives("hel\r\nlo"), RELOCK_OK);
-    assert_int_equal(receives("next"), RELOCK_OK);
-    assert_true(script_played(script));
-}
-
-static void a_connection_closed_in_the_middle_of_a_reply_is_a_failure(void **state)
-{
-    (void)state;
-
-    connect_lane();
-    script_expect(script, "PING");
-    script_answer(script, "$5\r\nhel");
-    script_close(script);
-    assert_int_equal(ping(), RELOCK_OK);
-    assert_int_equal(receives("hello"), RELOCK_E_CONN);
-    assert_true(lane->touched);
-    assert_int_equal(lane->wire.fd, -1);
-    assert_non_null(strstr(lane->wire.why, server.label));
-    assert_true(script_played(script));
-}
-
-static void no_answer_is_a_failure_at_the_deadline_and_not_before(void **state)
-{
-    static const char *const halves[] = {"", "$5\r\nhel"};
-
-    (void)state;
-
-    for (size_t i = 0; i < 2; i++) {
-        struct redisReply *reply;
-        uint64_t deadline_ms;
-
-        connect_lane();
-        script_expect(script, "PING");
-        script_answer(script, halves[i]);
-        script_expect_end(script);
-        assert_int_equal(ping(), RELOCK_OK);
-        deadline_ms = in_ms(30);
-        assert_int_equal(relock_lane_receive(lane, deadline_ms, &reply), RELOCK_E_CONN);
-        assert_true(has_just_passed(deadline_ms));
-        assert_true(script_played(script)); /* the lane has closed the connection */
-        relock_lanes_give(lanes, lane);
-    }
-}
-
-static void a_late_answer_is_not_taken_for_the_next_one(void **state)
-{
-    struct redisReply *reply;
-
-    (void)state;
-
-    connect_lane();
-    script_expect(script, "PING");
-    assert_int_equal(ping(), RELOCK_OK);
-    assert_int_equal(relock_lane_receive(lane, in_ms(5), &reply), RELOCK_E_CONN);
-    script_answer(script, "+late\r\n");
-
-    script_welcome(script, 8);
-    script_expect(script, "PING");
-    script_answer(script, "+PONG\r\n");
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-    assert_int_equal(relock_lanes_reconnects(lanes), 1);
-    assert_int_equal(ping(), RELOCK_OK);
-    assert_int_equal(receives("PONG"), RELOCK_OK);
-    assert_true(script_played(script));
-}
-
-static void an_answer_that_is_there_counts_however_late_it_is_looked_at(void **state)
-{
-    struct redisReply *reply = NULL;
-
-    (void)state;
-
-    connect_lane();
-    script_expect(script, "PING");
-    script_answer(script, "+PONG\r\n");
-    assert_int_equal(ping(), RELOCK_OK);
-    assert_true(script_played(script));
-    assert_int_equal(relock_lane_receive(lane, 0, &reply), RELOCK_OK);
-    relock_reply_free(reply);
-}
-
-static void on_signal(int number)
-{
-    (void)number;
-}
-
-static void signals_do_not_hold_a_deadline_up(void **state)
-{
-    const struct itimerval each_ms = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
-    struct redisReply *reply;
-    uint64_t deadline_ms;
-
-    (void)state;
-
-    connect_lane();
-    script_expect(script, "PING");
-    assert_int_equal(ping(), RELOCK_OK);
-    sigaction(SIGALRM, &action, &before);
-    setitimer(ITIMER_REAL, &each_ms, NULL);
-    deadline_ms = in_ms(30);
-    assert_int_equal(relock_lane_receive(lane, deadline_ms, &reply), RELOCK_E_CONN);
-    assert_true(has_just_passed(deadline_ms));
-    setitimer(ITIMER_REAL, &never, NULL);
-    sigaction(SIGALRM, &before, NULL);
-    assert_true(script_played(script));
-}
-
-/* ---- what was sent -------------------------------------------------------------------------- */
-
-static void after_the_deadline_nothing_is_sent(void **state)
-{
-    (void)state;
-
-    connect_lane();
-    script_expect_end(script);
-    relock_command_begin(&lane->wire.out, 1);
-    relock_command_word(&lane->wire.out, "PING");
-    assert_int_equal(relock_lane_send(lane, relock_clock_now_ms()), RELOCK_E_CONN);
-    assert_false(lane->touched);
-    assert_true(script_played(script));
-}
-
-static void a_command_that_went_out_in_part_has_been_sent(void **state)
-{
-    static char large[8 << 20];
-    uint64_t deadline_ms;
-
-    (void)state;
-
-    connect_lane();
-    assert_true(script_played(script)); /* and it reads no more */
-    relock_command_arg(&lane->wire.out, large, sizeof(large));
-    deadline_ms = in_ms(30);
-    assert_int_equal(relock_lane_send(lane, deadline_ms), RELOCK_E_CONN);
-    assert_true(has_just_passed(deadline_ms));
-    assert_true(lane->touched);
-    assert_int_equal(lane->wire.fd, -1);
-}
-
-static void so_has_one_whose_connection_broke_in_the_middle(void **state)
-{
-    static char large[8 << 20];
-
-    (void)state;
-
-    connect_lane();
-    script_expect(script, "PING");
-    script_close(script);
-    relock_command_begin(&lane->wire.out, 1);
-    relock_command_word(&lane->wire.out, "PING");
-    relock_command_arg(&lane->wire.out, large, sizeof(large));
-    assert_int_equal(relock_lane_send(lane, soon()), RELOCK_E_CONN);
-    assert_true(lane->touched);
-    assert_true(script_played(script));
-}
-
-/* ---- idle lanes ----------------------------------------------------------------------------- */
-
-static void the_end_of_an_idle_connection_is_noticed_before_it_is_used(void **state)
-{
-    (void)state;
-
-    connect_lane();
-    script_close(script);
-    assert_true(script_played(script));
-    relock_lanes_give(lanes, lane);
-    lane->used_ms = 0; /* long ago */
-
-    connect_lane();
-    assert_int_equal(relock_lanes_reconnects(lanes), 1);
-    script_expect(script, "PING");
-    script_answer(script, "+PONG\r\n");
-    assert_int_equal(ping(), RELOCK_OK);
-    assert_int_equal(receives("PONG"), RELOCK_OK);
-    assert_true(script_played(script));
-}
-
-static void an_idle_connection_that_says_something_unasked_is_not_trusted(void **state)
-{
-    (void)state;
-
-    connect_lane();
-    script_answer(script, "+late\r\n");
-    assert_true(script_played(script));
-    lane->used_ms = 0;
-
-    script_welcome(script, 8);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-    script_turn_to(script, 0);
-    script_expect_end(script);
-    assert_true(script_played(script));
-}
-
-static void more_replies_than_commands_are_not_trusted_either(void **state)
-{
-    (void)state;
-
-    connect_lane();
-    script_expect(script, "PING");
-    script_answer(script, "+PONG\r\n+PONG\r\n");
-    assert_int_equal(ping(), RELOCK_OK);
-    assert_int_equal(receives("PONG"), RELOCK_OK);
+    script_welcome(script, 7);
+    ask_in_background(0, 'a', 1, soon());
+    relock_lane_retire(lane);
+    ask_in_background(1, 'b', 1, soon());
+    script_answer(script, "$1\r\na\r\n");
+    has_answer(0);
     script_expect_end(script);
     script_welcome(script, 8);
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
+    script_expect(script, "ECHO b");
+    script_answer(script, "$1\r\nb\r\n");
+    has_answer(1);
+    assert_int_equal(relock_lane_reconnects(lane), 1);
     assert_true(script_played(script));
 }
 
-static void an_idle_connection_that_is_quiet_is_kept(void **state)
-{
-    (void)state;
-
-    connect_lane();
-    lane->used_ms = 0;
-    assert_int_equal(relock_lane_connect(lane, soon()), RELOCK_OK);
-    assert_int_equal(relock_lanes_reconnects(lanes), 0);
-    assert_true(script_played(script));
-}
+#define LANE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TALK_TEST(a_lane_connects_when_it_is_needed_and_once),
-        TALK_TEST(a_lane_logs_in_as_the_options_say),
-        TALK_TEST(a_lane_knows_what_the_server_calls_it_while_connected),
-        TALK_TEST(a_login_that_is_refused_closes_the_lane),
-        TALK_TEST(a_server_that_accepts_and_is_silent_is_given_up_in_time),
-        TALK_TEST(where_nobody_listens_is_no_connection),
-        TALK_TEST(a_reply_may_come_byte_by_byte),
-        TALK_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
-        TALK_TEST(no_answer_is_a_failure_at_the_deadline_and_not_before),
-        TALK_TEST(a_late_answer_is_not_taken_for_the_next_one),
-        TALK_TEST(an_answer_that_is_there_counts_however_late_it_is_looked_at),
-        TALK_TEST(signals_do_not_hold_a_deadline_up),
-        TALK_TEST(after_the_deadline_nothing_is_sent),
-        TALK_TEST(a_command_that_went_out_in_part_has_been_sent),
-        TALK_TEST(so_has_one_whose_connection_broke_in_the_middle),
-        TALK_TEST(the_end_of_an_idle_connection_is_noticed_before_it_is_used),
-        TALK_TEST(an_idle_connection_that_says_something_unasked_is_not_trusted),
-        TALK_TEST(more_replies_than_commands_are_not_trusted_either),
-        TALK_TEST(an_idle_connection_that_is_quiet_is_kept),
+        LANE_TEST(what_was_queued_goes_out_in_one_piece_and_each_gets_its_own),
+        LANE_TEST(the_driving_goes_on_while_others_have_no_answer),
+        LANE_TEST(of_several_replies_the_last_two_are_kept),
+        LANE_TEST(a_connection_that_breaks_ends_all_and_says_who_was_sent),
+        LANE_TEST(some_of_its_replies_are_none),
+        LANE_TEST(who_was_sent_with_others_may_have_run_too),
+        LANE_TEST(what_was_answered_before_the_connection_failed_stays_answered),
+        LANE_TEST(no_answer_to_one_in_time_fails_what_is_under_way),
+        LANE_TEST(who_is_still_queued_at_its_deadline_was_never_sent_and_harms_nobody),
+        LANE_TEST(a_driver_held_up_until_its_deadline_reads_what_has_come),
+        LANE_TEST(where_nobody_listens_all_that_wait_fail_unsent),
+        LANE_TEST(a_retired_connection_is_emptied_and_then_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

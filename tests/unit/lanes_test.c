@@ -1,4 +1,4 @@
-/* Taking lanes and giving them back. */
+/* Which connection a call uses. */
 #include "talk.h"
 
 #include "base/clock.h"
@@ -10,110 +10,163 @@
 #define N_ACTORS 6
 #define ROUNDS 500
 
-static struct relock_lane *lane; /* taken */
-
-static void the_lane_given_last_is_taken_first(void **state)
+static struct relock_lane *join(bool alone)
 {
-    struct relock_lane *first, *second;
+    struct relock_lane *lane;
+
+    assert_int_equal(relock_lanes_join(lanes, alone, soon(), &lane), RELOCK_OK);
+    return lane;
+}
+
+static void the_lane_left_last_is_joined_first(void **state)
+{
+    struct relock_lane *first = join(false), *second = join(false);
 
     (void)state;
 
-    assert_int_equal(relock_lanes_take(lanes, 0, &first), RELOCK_OK);
-    assert_int_equal(relock_lanes_take(lanes, 0, &second), RELOCK_OK);
     assert_ptr_not_equal(first, second);
-    relock_lanes_give(lanes, second);
-    relock_lanes_give(lanes, first);
-    assert_int_equal(relock_lanes_take(lanes, 0, &lane), RELOCK_OK);
-    assert_ptr_equal(lane, first);
+    relock_lanes_leave(lanes, first);
+    relock_lanes_leave(lanes, second);
+    assert_ptr_equal(join(false), second);
+    relock_lanes_leave(lanes, second);
 }
 
-static void when_all_are_busy_a_lane_is_waited_for_until_the_deadline(void **state)
+static void when_all_are_busy_that_with_the_fewest_users_is_joined(void **state)
 {
-    struct relock_lane *others[2];
-    uint64_t deadline_ms;
+    struct relock_lane *joined[5];
 
     (void)state;
 
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
-    deadline_ms = in_ms(30);
-    assert_int_equal(relock_lanes_take(lanes, deadline_ms, &lane), RELOCK_E_CONN);
-    assert_true(has_just_passed(deadline_ms));
+    for (int i = 0; i < 5; i++)
+        joined[i] = join(false);
+    assert_ptr_not_equal(joined[0], joined[1]);
+    assert_ptr_not_equal(joined[2], joined[3]);
+    relock_lanes_leave(lanes, joined[4]);
+    relock_lanes_leave(lanes, joined[2]);
+    assert_ptr_equal(join(false), joined[2]);
+    for (int i = 0; i < 4; i++)
+        relock_lanes_leave(lanes, joined[i]);
 }
 
-static int take_and_give(void *arg)
+static int try_alone(void)
 {
-    struct relock_lane *mine;
-    int r = relock_lanes_take(lanes, RELOCK_NEVER, &mine);
+    struct relock_lane *lane;
+    int r = relock_lanes_join(lanes, true, relock_clock_now_ms(), &lane);
 
-    (void)arg;
     if (r == RELOCK_OK)
-        relock_lanes_give(lanes, mine);
+        relock_lanes_leave(lanes, lane);
     return r;
 }
 
-static void a_lane_given_back_goes_to_who_waits(void **state)
+static void a_lane_that_somebody_uses_is_nobodys_alone(void **state)
 {
-    struct actor *actors[] = {actor_start(), actor_start(), actor_start()};
-    struct relock_lane *others[2];
+    struct relock_lane *first = join(false), *second = join(false);
 
     (void)state;
 
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
-    for (uint64_t round = 0; round < 20; round++) {
-        for (int i = 0; i < 3; i++)
-            actor_begin(actors[i], take_and_give, NULL);
-        let_pass(round % 2); /* so that they wait at times, and come late at others */
-        relock_lanes_give(lanes, others[0]);
-        for (int i = 0; i < 3; i++)
-            assert_int_equal(actor_result(actors[i]), RELOCK_OK);
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[0]), RELOCK_OK);
+    assert_int_equal(try_alone(), RELOCK_E_CONN);
+    relock_lanes_leave(lanes, first);
+    assert_int_equal(try_alone(), RELOCK_OK);
+    relock_lanes_leave(lanes, second);
+}
+
+static void a_lane_that_is_used_alone_is_not_joined(void **state)
+{
+    struct relock_lane *alone = join(true), *shared[2];
+
+    (void)state;
+
+    for (int i = 0; i < 2; i++) {
+        shared[i] = join(false);
+        assert_ptr_not_equal(shared[i], alone);
     }
-    actor_end_all();
+    relock_lanes_leave(lanes, alone);
+    assert_ptr_equal(join(false), alone);
+    relock_lanes_leave(lanes, alone);
+    for (int i = 0; i < 2; i++)
+        relock_lanes_leave(lanes, shared[i]);
+}
+
+static void where_all_are_used_alone_one_is_waited_for_until_the_deadline(void **state)
+{
+    struct relock_lane *others[] = {join(true), join(true)}, *lane;
+    uint64_t deadline_ms = in_ms(30);
+
+    (void)state;
+
+    assert_int_equal(relock_lanes_join(lanes, false, deadline_ms, &lane), RELOCK_E_CONN);
+    assert_true(has_just_passed(deadline_ms));
+    for (int i = 0; i < 2; i++)
+        relock_lanes_leave(lanes, others[i]);
 }
 
 static atomic_int n_served; /* in this round */
 
-/* Takes a lane, and says as the how many-th. */
+/* Joins, and says as the how many-th. */
 static int be_served(void *arg)
 {
-    struct relock_lane *mine;
+    struct relock_lane *lane;
     int nth;
 
-    (void)arg;
-    if (relock_lanes_take(lanes, RELOCK_NEVER, &mine) != RELOCK_OK)
+    if (relock_lanes_join(lanes, arg != NULL, RELOCK_NEVER, &lane) != RELOCK_OK)
         return RELOCK_LOST;
     nth = atomic_fetch_add(&n_served, 1);
-    relock_lanes_give(lanes, mine);
+    relock_lanes_leave(lanes, lane);
     return nth;
 }
 
-static void who_comes_first_is_served_first(void **state)
+/* Who wants one alone would wait for ever if others could join meanwhile. */
+static void who_comes_later_waits_behind_who_wants_one_alone(void **state)
 {
+    struct relock_lane *others[] = {join(false), join(false)};
     struct actor *actors[] = {actor_start(), actor_start(), actor_start()};
-    struct relock_lane *others[2];
     bool in_order = false;
 
     (void)state;
 
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[i]), RELOCK_OK);
     /* One that is slow to come may be overtaken, but not again and again. */
     for (int round = 0; round < 5 && !in_order; round++) {
         atomic_store(&n_served, 0);
         for (int i = 0; i < 3; i++) {
-            actor_begin(actors[i], be_served, NULL);
+            actor_begin(actors[i], be_served, i < 2 ? &n_served : NULL);
             let_pass(5);
         }
-        relock_lanes_give(lanes, others[0]);
+        assert_int_equal(atomic_load(&n_served), 0);
+        relock_lanes_leave(lanes, others[0]);
         in_order = true;
         for (int i = 0; i < 3; i++)
             in_order = actor_result(actors[i]) == i && in_order;
-        assert_int_equal(relock_lanes_take(lanes, soon(), &others[0]), RELOCK_OK);
+        others[0] = join(false);
     }
     assert_true(in_order);
     actor_end_all();
+    for (int i = 0; i < 2; i++)
+        relock_lanes_leave(lanes, others[i]);
+}
+
+static int ask_alone_in_vain(void *arg)
+{
+    struct relock_lane *lane;
+
+    return relock_lanes_join(lanes, true, *(uint64_t *)arg, &lane);
+}
+
+static void who_gives_up_lets_those_behind_it_join(void **state)
+{
+    struct relock_lane *others[] = {join(false), join(false)};
+    struct actor *before = actor_start(), *behind = actor_start();
+    uint64_t deadline_ms = in_ms(slow_ms(BRIEF_MS));
+
+    (void)state;
+
+    actor_begin(before, ask_alone_in_vain, &deadline_ms);
+    let_pass(5);
+    actor_begin(behind, be_served, NULL);
+    assert_int_equal(actor_result(before), RELOCK_E_CONN);
+    assert_true(actor_result(behind) >= 0);
+    actor_end_all();
+    for (int i = 0; i < 2; i++)
+        relock_lanes_leave(lanes, others[i]);
 }
 
 static _Atomic(struct relock_lane *) taken[2]; /* by the actors */
@@ -129,54 +182,58 @@ static bool mark(struct relock_lane *from, struct relock_lane *to)
     return false;
 }
 
-/* Some give up at once, some just when a lane is given. */
-static int take_often(void *arg)
+/* Some give up at once, some just when a lane is left. */
+static int join_alone_often(void *arg)
 {
     (void)arg;
     for (uint64_t round = 0; round < ROUNDS; round++) {
         struct relock_lane *mine;
 
-        if (relock_lanes_take(lanes, in_ms(round % 2), &mine) != RELOCK_OK)
+        if (relock_lanes_join(lanes, true, in_ms(round % 2), &mine) != RELOCK_OK)
             continue;
         if (atomic_load(&taken[0]) == mine || atomic_load(&taken[1]) == mine || !mark(NULL, mine))
             return RELOCK_BUSY;
         sched_yield();
         if (!mark(mine, NULL))
             return RELOCK_LOST;
-        relock_lanes_give(lanes, mine);
+        relock_lanes_leave(lanes, mine);
     }
     return RELOCK_OK;
 }
 
-static void no_lane_is_ever_taken_twice_or_lost(void **state)
+static void no_lane_is_ever_used_alone_by_two_or_lost(void **state)
 {
-    struct relock_lane *others[2];
     struct actor *actors[N_ACTORS];
+    struct relock_lane *both[2];
 
     (void)state;
 
     for (int i = 0; i < N_ACTORS; i++)
         actors[i] = actor_start();
     for (int i = 0; i < N_ACTORS; i++)
-        actor_begin(actors[i], take_often, NULL);
+        actor_begin(actors[i], join_alone_often, NULL);
     for (int i = 0; i < N_ACTORS; i++)
         assert_int_equal(actor_result(actors[i]), RELOCK_OK);
     actor_end_all();
 
     for (int i = 0; i < 2; i++)
-        assert_int_equal(relock_lanes_take(lanes, 0, &others[i]), RELOCK_OK);
-    assert_ptr_not_equal(others[0], others[1]);
-    assert_int_equal(relock_lanes_take(lanes, 0, &lane), RELOCK_E_CONN);
+        both[i] = join(true);
+    assert_ptr_not_equal(both[0], both[1]);
+    for (int i = 0; i < 2; i++)
+        relock_lanes_leave(lanes, both[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TALK_TEST(the_lane_given_last_is_taken_first),
-        TALK_TEST(when_all_are_busy_a_lane_is_waited_for_until_the_deadline),
-        TALK_TEST(a_lane_given_back_goes_to_who_waits),
-        TALK_TEST(who_comes_first_is_served_first),
-        TALK_TEST(no_lane_is_ever_taken_twice_or_lost),
+        TALK_TEST(the_lane_left_last_is_joined_first),
+        TALK_TEST(when_all_are_busy_that_with_the_fewest_users_is_joined),
+        TALK_TEST(a_lane_that_somebody_uses_is_nobodys_alone),
+        TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
+        TALK_TEST(where_all_are_used_alone_one_is_waited_for_until_the_deadline),
+        TALK_TEST(who_comes_later_waits_behind_who_wants_one_alone),
+        TALK_TEST(who_gives_up_lets_those_behind_it_join),
+        TALK_TEST(no_lane_is_ever_used_alone_by_two_or_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include "redis/call.h"
 #include "redis/lane.h"
+#include "redis/lanes.h"
 #include "support/script_server.h"
 #include "support/wait.h"
 

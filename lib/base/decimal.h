@@ -1,0 +1,13 @@
+/* Decimal - numbers as text, without a format to be read each time. Threads: any. */
+#ifndef RELOCK_DECIMAL_H
+#define RELOCK_DECIMAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RELOCK_DECIMAL_MAX 21 /* with a NUL */
+
+/* Writes the digits and a NUL; returns how many digits. */
+size_t relock_decimal(char out[RELOCK_DECIMAL_MAX], uint64_t number);
+
+#endif

@@ -1,0 +1,161 @@
+#include "redis/lanes.h"
+
+#include "base/gate.h"
+#include "base/hash.h"
+#include "redis/lane.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* A lane, and who uses it. */
+struct slot {
+    struct relock_lane lane;
+    unsigned n_users; /* guarded by the mutex of the lanes, like the rest */
+    bool alone;
+    uint64_t left_nth; /* the how many-th leaving was the last one here */
+};
+
+/* Who waits for a lane, on its stack. */
+struct waiter {
+    struct relock_gate gate;
+    bool alone;        /* constant */
+    struct slot *slot; /* joined; guarded by the mutex of the lanes */
+    struct waiter *next, *prev;
+};
+
+struct relock_lanes {
+    struct relock_mutex mutex;
+    struct {
+        struct waiter *waiters; /* the first to come is the first to join */
+        uint64_t n_left;
+    } guarded; /* by mutex */
+    unsigned n;
+    struct slot slots[];
+};
+
+int relock_lanes_new(const struct relock_server *server, unsigned n, struct relock_lanes **lanes)
+{
+    struct relock_lanes *new = calloc(1, sizeof(*new) + (n * sizeof(new->slots[0])));
+
+    if (!new)
+        return RELOCK_E_NOMEM;
+    relock_mutex_init(&new->mutex);
+    new->n = n;
+    for (unsigned i = 0; i < n; i++)
+        relock_lane_init(&new->slots[i].lane, server);
+    *lanes = new;
+    return RELOCK_OK;
+}
+
+struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes)
+{
+    if (!lanes)
+        return NULL;
+    for (unsigned i = 0; i < lanes->n; i++)
+        relock_lane_deinit(&lanes->slots[i].lane);
+    relock_mutex_deinit(&lanes->mutex);
+    free(lanes);
+    return NULL;
+}
+
+void relock_lanes_abandon(struct relock_lanes *lanes)
+{
+    for (unsigned i = 0; i < lanes->n; i++)
+        relock_lane_abandon(&lanes->slots[i].lane);
+}
+
+uint64_t relock_lanes_reconnects(struct relock_lanes *lanes)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < lanes->n; i++)
+        sum += relock_lane_reconnects(&lanes->slots[i].lane);
+    return sum;
+}
+
+/* Of the idle ones that which was left last: it is warm, and few connections suffice. */
+static bool is_better(const struct slot *slot, const struct slot *than)
+{
+    if (slot->n_users != than->n_users)
+        return slot->n_users < than->n_users;
+    return slot->n_users == 0 && slot->left_nth > than->left_nth;
+}
+
+/* NULL when there is none that can be joined. */
+static struct slot *join(struct relock_lanes *lanes, bool alone) RELOCK_REQUIRES(lanes->mutex)
+{
+    struct slot *best = NULL;
+
+    for (unsigned i = 0; i < lanes->n; i++) {
+        struct slot *at = &lanes->slots[i];
+
+        if (at->alone || (alone && at->n_users > 0))
+            continue;
+        if (!best || is_better(at, best))
+            best = at;
+    }
+    if (best) {
+        best->n_users++;
+        best->alone = alone;
+    }
+    return best;
+}
+
+static struct slot *wait_and_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lanes->mutex)
+{
+    struct waiter waiter = {.alone = alone};
+
+    relock_gate_init(&waiter.gate);
+    DL_APPEND(lanes->guarded.waiters, &waiter);
+    relock_mutex_unlock(&lanes->mutex);
+    (void)relock_gate_wait(&waiter.gate, deadline_ms);
+    relock_mutex_lock(&lanes->mutex);
+    if (!waiter.slot)
+        DL_DELETE(lanes->guarded.waiters, &waiter);
+    relock_gate_deinit(&waiter.gate);
+    return waiter.slot;
+}
+
+/* Those who wait join, as far as there are lanes for them. */
+static void admit(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
+{
+    struct waiter *waiter;
+
+    while ((waiter = lanes->guarded.waiters) && (waiter->slot = join(lanes, waiter->alone))) {
+        DL_DELETE(lanes->guarded.waiters, waiter);
+        relock_gate_open(&waiter->gate);
+    }
+}
+
+int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_ms,
+                      struct relock_lane **lane)
+{
+    struct slot *slot = NULL;
+
+    relock_mutex_lock(&lanes->mutex);
+    if (!lanes->guarded.waiters)
+        slot = join(lanes, alone);
+    if (!slot) {
+        slot = wait_and_join(lanes, alone, deadline_ms);
+        if (!slot)
+            admit(lanes); /* whoever was behind it may not need what it waited for */
+    }
+    relock_mutex_unlock(&lanes->mutex);
+    if (!slot)
+        return RELOCK_E_CONN;
+    *lane = &slot->lane;
+    return RELOCK_OK;
+}
+
+void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane)
+{
+    struct slot *slot = (struct slot *)((char *)lane - offsetof(struct slot, lane));
+
+    relock_mutex_lock(&lanes->mutex);
+    slot->n_users--;
+    slot->alone = false;
+    slot->left_nth = ++lanes->guarded.n_left;
+    admit(lanes);
+    relock_mutex_unlock(&lanes->mutex);
+}
