@@ -13,6 +13,7 @@
 #define CLIENT_ID "00000000-0000-4000-8000-000000000000"
 #define MESSAGE_FREE "0"
 #define DEFAULT_PORT 6379
+#define BARE_RENEW_ARGS 6
 
 #define UNIX_SCHEME "unix://"
 #define TCP_SCHEME "redis://"
@@ -85,6 +86,11 @@ redisContext *bare_close(redisContext *redis)
 
 /* ---- a lock -------------------------------------------------------------------------------- */
 
+const char *bare_lock_sha1(void)
+{
+    return sha1_lock;
+}
+
 static void measure_args(const char *const *args, size_t *lens, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -93,10 +99,11 @@ static void measure_args(const char *const *args, size_t *lens, size_t n)
 
 void bare_lock_init(struct bare_lock *lock, const char *name, unsigned holder)
 {
-    const char *take[] = {"EVALSHA", sha1_lock, "1", lock->name, LEASE_MS, lock->field, "1"};
+    const char *take[] = {"EVALSHA", sha1_lock, "1", lock->name, lock->lease, lock->field, "1"};
     const char *give[] = {"EVALSHA",   sha1_unlock, "1",           lock->name,
                           lock->field, "0",         lock->channel, MESSAGE_FREE};
 
+    snprintf(lock->lease, sizeof(lock->lease), "%s", LEASE_MS);
     snprintf(lock->name, sizeof(lock->name), "%s", name);
     snprintf(lock->field, sizeof(lock->field), CLIENT_ID ":%u000000001", holder);
     snprintf(lock->channel, sizeof(lock->channel), "redisson_lock__channel:{%s}", lock->name);
@@ -104,6 +111,12 @@ void bare_lock_init(struct bare_lock *lock, const char *name, unsigned holder)
     memcpy(lock->give, give, sizeof(give));
     measure_args(lock->take, lock->take_len, BARE_TAKE_ARGS);
     measure_args(lock->give, lock->give_len, BARE_GIVE_ARGS);
+}
+
+void bare_lock_lease(struct bare_lock *lock, uint64_t lease_ms)
+{
+    snprintf(lock->lease, sizeof(lock->lease), "%llu", (unsigned long long)lease_ms);
+    measure_args(lock->take, lock->take_len, BARE_TAKE_ARGS);
 }
 
 bool bare_take(redisContext *redis, const struct bare_lock *lock)
@@ -124,6 +137,26 @@ void bare_give(redisContext *redis, const struct bare_lock *lock)
     if (must_reply(redis, reply)->type != REDIS_REPLY_INTEGER || reply->integer != 1)
         die("%s was not held", lock->name);
     freeReplyObject(reply);
+}
+
+void bare_renew(redisContext *redis, const struct bare_lock *lock, unsigned n)
+{
+    const char *args[] = {"EVALSHA", sha1_renew, "1", lock->name, lock->lease, lock->field};
+    size_t lens[BARE_RENEW_ARGS];
+
+    measure_args(args, lens, BARE_RENEW_ARGS);
+    for (unsigned i = 0; i < n; i++)
+        if (redisAppendCommandArgv(redis, BARE_RENEW_ARGS, args, lens) != REDIS_OK)
+            die("bare connection: %s", redis->errstr);
+    for (unsigned i = 0; i < n; i++) {
+        void *reply = NULL;
+
+        if (redisGetReply(redis, &reply) != REDIS_OK)
+            die("bare connection: %s", redis->errstr);
+        if (must_reply(redis, reply)->integer != 1)
+            die("%s was not held", lock->name);
+        freeReplyObject(reply);
+    }
 }
 
 /* ---- other questions ----------------------------------------------------------------------- */
@@ -151,6 +184,28 @@ bool bare_exists(redisContext *redis, const char *key)
     return exists;
 }
 
+unsigned bare_subscribers(redisContext *redis)
+{
+    redisReply *reply = must_reply(redis, redisCommand(redis, "CLIENT LIST TYPE pubsub"));
+    unsigned n = 0;
+
+    for (const char *at = reply->str; *at; at++)
+        n += *at == '\n';
+    freeReplyObject(reply);
+    return n;
+}
+
+char *bare_info(redisContext *redis, const char *section)
+{
+    redisReply *reply = must_reply(redis, redisCommand(redis, "INFO %s", section));
+    char *info = strdup(reply->str);
+
+    if (!info)
+        die("out of memory");
+    freeReplyObject(reply);
+    return info;
+}
+
 /* The text behind `key` in the answer to INFO, up to the end of its line. */
 static bool find_info(const char *info, const char *key, char *text, size_t size)
 {
@@ -165,14 +220,14 @@ static bool find_info(const char *info, const char *key, char *text, size_t size
 
 void bare_server_version(redisContext *redis, char *version, size_t size)
 {
-    redisReply *reply = must_reply(redis, redisCommand(redis, "INFO server"));
+    char *info = bare_info(redis, "server");
     char number[32] = "of unknown version";
     const char *product = "redis";
 
-    if (find_info(reply->str, "valkey_version:", number, sizeof(number)))
+    if (find_info(info, "valkey_version:", number, sizeof(number)))
         product = "valkey";
     else
-        (void)find_info(reply->str, "redis_version:", number, sizeof(number));
+        (void)find_info(info, "redis_version:", number, sizeof(number));
     snprintf(version, size, "%s %s", product, number);
-    freeReplyObject(reply);
+    free(info);
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct redisContext;
 
@@ -23,6 +24,7 @@ struct bare_lock {
     char name[96];
     char field[64];
     char channel[128];
+    char lease[24];
     const char *take[BARE_TAKE_ARGS];
     size_t take_len[BARE_TAKE_ARGS];
     const char *give[BARE_GIVE_ARGS];
@@ -33,8 +35,14 @@ struct bare_lock {
 struct redisContext *bare_connect(const char *url);
 struct redisContext *bare_close(struct redisContext *redis);
 
+/* Of the script that takes a lock. */
+const char *bare_lock_sha1(void);
+
 /* `holder` makes the field, as the number of a thread does in the library. */
 void bare_lock_init(struct bare_lock *lock, const char *name, unsigned holder);
+
+/* Instead of the 30 s that the library takes. */
+void bare_lock_lease(struct bare_lock *lock, uint64_t lease_ms);
 
 /* One round trip each. False when another holds it. */
 bool bare_take(struct redisContext *redis, const struct bare_lock *lock);
@@ -45,6 +53,15 @@ void bare_subscribe(struct redisContext *redis, const struct bare_lock *lock);
 void bare_await_message(struct redisContext *redis);
 
 bool bare_exists(struct redisContext *redis, const char *key);
+
+/* Connections that have subscribed to something, whoever made them. */
+unsigned bare_subscribers(struct redisContext *redis);
+
+/* A section of the answer to INFO, to be freed. */
+char *bare_info(struct redisContext *redis, const char *section);
+
+/* Sends many renewals of a lock that is held at once, then reads all answers. */
+void bare_renew(struct redisContext *redis, const struct bare_lock *lock, unsigned n);
 
 /* "redis 7.0.15" */
 void bare_server_version(struct redisContext *redis, char *version, size_t size);

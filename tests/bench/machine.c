@@ -7,12 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __OPTIMIZE__
 #define BUILD "optimised build"
 #else
 #define BUILD "build WITHOUT optimisation"
+#endif
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
 #endif
 
 static void look_for_cpu(char *cpu, size_t size)
@@ -36,8 +43,11 @@ void machine_look(struct machine *machine, const char *url)
 {
     struct redisContext *redis = bare_connect(url);
     struct utsname system;
+    time_t now = time(NULL);
+    struct tm date;
 
-    *machine = (struct machine){.cpu = "unknown processor", .build = BUILD};
+    *machine = (struct machine){.cpu = "unknown processor", .compiler = COMPILER, .build = BUILD};
+    strftime(machine->date, sizeof(machine->date), "%Y-%m-%d %H:%M", localtime_r(&now, &date));
     look_for_cpu(machine->cpu, sizeof(machine->cpu));
     machine->n_cores = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     if (getloadavg(&machine->load, 1) != 1)

@@ -1,38 +1,77 @@
 /*
  * relock-bench - what the library costs, against hiredis alone on the same server
  *
- *     relock-bench URL [--rounds N] [--seconds S] [--json]
+ *     relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--json] [--plot FILE.svg]
  *
  * URL is redis://host[:port] or unix://path; the server is written to, and best has nothing else to
  * do. Ends with success if it ran and all counts were right, whatever the times were: ratios mean
  * something on a quiet machine only.
  */
 #include "machine.h"
+#include "plot.h"
 #include "rows.h"
 
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_ROUNDS 10
 #define DEFAULT_SECONDS 0.5
 #define SECONDS_MAX 3600.0
 
-#define USAGE                                                            \
-    "usage: relock-bench URL [--rounds N] [--seconds S] [--json]\n"      \
-    "\n"                                                                 \
-    "  URL          redis://host[:port] or unix://path\n"                \
-    "  --rounds N   each side of each row runs N times, in turns [10]\n" \
-    "  --seconds S  for so long each time [0.5]\n"                       \
-    "  --json       JSON on the standard output, the table on the standard error\n"
+/* Against one turn of one side. */
+#define LONG_FACTOR 20
+#define LONG_ROUNDS_OF 5
 
-static row_fn *const rows[] = {
-    row_uncontended,
-    row_own_locks,
-    row_one_lock,
-    row_passing,
+/* To see that all rows run. */
+#define QUICK_ROUNDS 2
+#define QUICK_SECONDS 0.02
+#define QUICK_SHRINK 50
+
+#define USAGE                                                                              \
+    "usage: relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--quick]\n"    \
+    "                        [--json] [--plot FILE.svg]\n"                                 \
+    "       relock-bench --list\n"                                                         \
+    "\n"                                                                                   \
+    "  URL            redis://host[:port] or unix://path\n"                                \
+    "  --rows A,B     these rows instead of all\n"                                         \
+    "  --list         the names of the rows\n"                                             \
+    "  --rounds N     each side of each row runs N times, in turns [10]; rows that take\n" \
+    "                 long, a fifth as often\n"                                            \
+    "  --seconds S    for so long each time [0.5]; where time has to pass, 20 x as long\n" \
+    "  --quick        all is small and short: figures that mean nothing\n"                 \
+    "  --json         JSON on the standard output, the table on the standard error\n"      \
+    "  --plot FILE    latency and throughput over threads, from the row own_locks\n"
+
+static const struct row {
+    const char *name;
+    row_fn *run;
+    const char *what;
+} rows[] = {
+    {"uncontended", row_uncontended, "lock+unlock, 1 thread, against two bare EVALSHA"},
+    {"own_locks", row_own_locks, "1 to 256 threads with a lock each, against bare connections"},
+    {"one_lock", row_one_lock, "8 threads on one lock, against 1, and against a fair mutex"},
+    {"passing", row_passing, "released in one process, acquired in another"},
+    {"commands", row_commands, "commands for a pair, a level, an acquisition in a crowd"},
+    {"waiting", row_waiting, "commands while 1, 100 or 1000 threads wait for a held lock"},
+    {"clients", row_clients, "1000 clients wait for one lock, which is released once"},
+    {"fairness", row_fairness, "two processes x 8 threads on one lock"},
+    {"holds", row_holds, "10,000 held locks: renewals, processor time, memory"},
+    {"handles", row_handles, "100,000 lock handles: time and memory of each"},
+    {"names", row_names, "10,000 names that are waited for: time of each"},
+    {"ceiling", row_ceiling, "redis-benchmark with the same script"},
 };
 
-static void refuse(void)
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+struct job {
+    struct plan plan;
+    bool selected[N_ROWS];
+    bool json;
+    const char *plot;
+};
+
+static _Noreturn void refuse(void)
 {
     fputs(USAGE, stderr);
     exit(2);
@@ -48,61 +87,133 @@ static double number_of(const char *text, double min, double max)
     return number;
 }
 
-static bool read_args(int argc, char **argv, struct plan *plan)
+static void list_rows(void)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        printf("%-12s %s\n", rows[i].name, rows[i].what);
+    exit(EXIT_SUCCESS);
+}
+
+static bool *find_row(struct job *job, const char *name)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &job->selected[i];
+    fprintf(stderr, "relock-bench: there is no row %s\n", name);
+    refuse();
+}
+
+static void select_rows(struct job *job, char *names)
+{
+    for (char *name = strtok_r(names, ",", &names); name; name = strtok_r(NULL, ",", &names))
+        *find_row(job, name) = true;
+}
+
+static void be_quick(struct plan *plan)
+{
+    plan->rounds = QUICK_ROUNDS;
+    plan->seconds = QUICK_SECONDS;
+    plan->shrink = QUICK_SHRINK;
+}
+
+static void read_option(struct job *job, int option)
+{
+    switch (option) {
+    case 'o':
+        select_rows(job, optarg);
+        break;
+    case 'l':
+        list_rows();
+        break;
+    case 'r':
+        job->plan.rounds = (unsigned)number_of(optarg, 1, ROUNDS_MAX);
+        break;
+    case 's':
+        job->plan.seconds = number_of(optarg, 0.01, SECONDS_MAX);
+        break;
+    case 'q':
+        be_quick(&job->plan);
+        break;
+    case 'j':
+        job->json = true;
+        break;
+    case 'p':
+        job->plot = optarg;
+        break;
+    case 'h':
+        fputs(USAGE, stdout);
+        exit(EXIT_SUCCESS);
+    default:
+        refuse();
+    }
+}
+
+static bool any_selected(const struct job *job)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (job->selected[i])
+            return true;
+    return false;
+}
+
+static void read_args(int argc, char **argv, struct job *job)
 {
     static const struct option options[] = {
+        {"rows", required_argument, NULL, 'o'},
+        {"list", no_argument, NULL, 'l'},
         {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 's'},
+        {"quick", no_argument, NULL, 'q'},
         {"json", no_argument, NULL, 'j'},
+        {"plot", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    bool json = false;
+    struct plan *plan = &job->plan;
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'r':
-            plan->rounds = (unsigned)number_of(optarg, 1, ROUNDS_MAX);
-            break;
-        case 's':
-            plan->seconds = number_of(optarg, 0.01, SECONDS_MAX);
-            break;
-        case 'j':
-            json = true;
-            break;
-        case 'h':
-            fputs(USAGE, stdout);
-            exit(EXIT_SUCCESS);
-        default:
-            refuse();
-        }
-    }
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        read_option(job, option);
     if (argc - optind != 1)
         refuse();
+    if (!any_selected(job))
+        for (size_t i = 0; i < N_ROWS; i++)
+            job->selected[i] = true;
+    if (job->plot && !*find_row(job, PLOT_ROW)) {
+        fputs("relock-bench: there is nothing to plot without the row " PLOT_ROW "\n", stderr);
+        refuse();
+    }
+
     plan->url = argv[optind];
-    return json;
+    plan->long_rounds = (plan->rounds + LONG_ROUNDS_OF - 1) / LONG_ROUNDS_OF;
+    plan->long_seconds = LONG_FACTOR * plan->seconds;
 }
 
 int main(int argc, char **argv)
 {
     static struct report report;
-    struct plan plan = {.rounds = DEFAULT_ROUNDS, .seconds = DEFAULT_SECONDS};
+    struct job job = {
+        .plan = {.rounds = DEFAULT_ROUNDS, .seconds = DEFAULT_SECONDS, .shrink = 1},
+    };
     struct machine machine;
     unsigned n_shown = 0;
-    bool json = read_args(argc, argv, &plan);
-    FILE *table = json ? stderr : stdout;
+    FILE *table;
 
-    machine_look(&machine, plan.url);
+    read_args(argc, argv, &job);
+    table = job.json ? stderr : stdout;
+    machine_look(&machine, job.plan.url);
     report_machine_text(&machine, table);
-    fprintf(table, "%s, %u rounds of %g s for each side, in turns\n", plan.url, plan.rounds,
-            plan.seconds);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        rows[i](&plan, &report);
+    fprintf(table, "%s, %u rounds of %g s for each side, in turns\n", job.plan.url, job.plan.rounds,
+            job.plan.seconds);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (job.selected[i])
+            rows[i].run(&job.plan, &report);
         while (n_shown < report.n_results)
             result_text(&report.results[n_shown++], table);
     }
-    if (json)
+    if (job.json)
         report_json(&report, &machine, stdout);
+    if (job.plot)
+        plot_threads(&report, &machine, job.plot);
     return EXIT_SUCCESS;
 }

@@ -29,6 +29,14 @@ void sleep_ns(uint64_t ns)
         continue;
 }
 
+void sleep_until_ns(uint64_t until_ns)
+{
+    uint64_t at_ns = now_ns();
+
+    if (at_ns < until_ns)
+        sleep_ns(until_ns - at_ns);
+}
+
 /* ---- samples ------------------------------------------------------------------------------- */
 
 void samples_add(struct samples *samples, uint64_t ns)
@@ -40,6 +48,12 @@ void samples_add(struct samples *samples, uint64_t ns)
             die("out of memory");
     }
     samples->ns[samples->n++] = ns;
+}
+
+void samples_add_all(struct samples *samples, const struct samples *others)
+{
+    for (size_t i = 0; i < others->n; i++)
+        samples_add(samples, others->ns[i]);
 }
 
 void samples_clear(struct samples *samples)
@@ -108,7 +122,7 @@ struct series series_ratio(const struct series *ours, const struct series *bare)
     struct series ratio = {0};
 
     for (unsigned i = 0; i < ours->n && i < bare->n; i++)
-        series_add(&ratio, ours->at[i] / bare->at[i]);
+        series_add(&ratio, bare->at[i] > 0 ? ours->at[i] / bare->at[i] : 0);
     return ratio;
 }
 

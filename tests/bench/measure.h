@@ -18,6 +18,7 @@
 uint64_t now_ns(void);
 uint64_t seconds_to_ns(double seconds);
 void sleep_ns(uint64_t ns);
+void sleep_until_ns(uint64_t until_ns);
 
 /* Zeroed: none. */
 struct samples {
@@ -27,6 +28,7 @@ struct samples {
 };
 
 void samples_add(struct samples *samples, uint64_t ns);
+void samples_add_all(struct samples *samples, const struct samples *others);
 void samples_clear(struct samples *samples);
 void samples_free(struct samples *samples);
 
@@ -49,7 +51,7 @@ struct summary {
 void series_add(struct series *series, double value);
 struct summary series_summary(const struct series *series);
 
-/* Round by round: what ran side by side is divided by each other. */
+/* Round by round: what ran side by side is divided by each other; 0 where there was nothing. */
 struct series series_ratio(const struct series *ours, const struct series *bare);
 
 /* Says why and ends the program with failure. From any thread. */

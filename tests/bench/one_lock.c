@@ -4,6 +4,13 @@
 #include "rows.h"
 
 #define N_THREADS 8
+#define UNIT "acquisitions/s"
+
+enum {
+    OURS,
+    ALONE,
+    FAIR,
+};
 
 /* What each lock guards: if two were ever inside at once, some passage would go uncounted. */
 struct guarded {
@@ -87,35 +94,29 @@ void row_one_lock(const struct plan *plan, struct report *report)
 {
     static struct guarded guarded;
     struct origins origins = {0};
-    struct result *alone =
-        report_add(report, "one_lock_alone", "acquisitions/s", HIGHER_IS_BETTER, 8);
-    struct result *fair =
-        report_add(report, "one_lock_fair", "acquisitions/s", HIGHER_IS_BETTER, 0.6);
+    struct result *result = report_add(report, "one_lock", "8 threads on one lock");
     struct relock_client *client = ours_client(plan->url);
     struct redisContext *redis = bare_connect(plan->url);
     char name[NAME_MAX_LEN];
 
-    snprintf(alone->title, sizeof(alone->title), "%d threads on one lock", N_THREADS);
-    result_add_line(alone, "relock", "relock, 8 threads");
-    result_add_line(alone, "alone", "relock, 1 thread");
-    snprintf(fair->title, sizeof(fair->title), "%d threads on one lock, against no Redis at all",
-             N_THREADS);
-    result_add_line(fair, "relock", "relock, 8 threads");
-    result_add_line(fair, "fair", "bare first-come mutex, 8 threads");
+    result_add_line(result, "relock", "relock, 8 threads", UNIT);
+    result_add_line(result, "alone", "relock, 1 thread", UNIT);
+    result_add_line(result, "fair", "bare first-come mutex without Redis, 8 threads", UNIT);
+    result_add_ratio(result, "8 threads / 1 thread", OURS, ALONE, AT_LEAST, 8);
+    result_add_ratio(result, "relock / bare mutex", OURS, FAIR, AT_LEAST, 0.6);
 
     row_name(name, "one", 0);
     guarded.lock = ours_lock(client, name);
     fair_mutex_init(&guarded.fair);
+    (void)run_ours(&guarded, N_THREADS, plan->seconds); /* to warm up */
     for (unsigned round = 0; round < plan->rounds; round++) {
-        double ours = run_ours_counted(&guarded, client, plan->seconds, &origins);
-
-        series_add(&alone->lines[0].series, ours);
-        series_add(&fair->lines[0].series, ours);
-        series_add(&alone->lines[1].series, run_ours(&guarded, 1, plan->seconds));
-        series_add(&fair->lines[1].series, run_fair(&guarded, plan->seconds));
+        series_add(&result->lines[OURS].series,
+                   run_ours_counted(&guarded, client, plan->seconds, &origins));
+        series_add(&result->lines[ALONE].series, run_ours(&guarded, 1, plan->seconds));
+        series_add(&result->lines[FAIR].series, run_fair(&guarded, plan->seconds));
     }
-    snprintf(alone->note, sizeof(alone->note), "passed on without Redis: %.2f %% of them",
-             100 * (double)origins.passed_on / (double)(origins.passed_on + origins.taken));
+    result_note(result, "passed on without Redis: %.2f %% of them",
+                100 * (double)origins.passed_on / (double)(origins.passed_on + origins.taken));
 
     fair_mutex_deinit(&guarded.fair);
     relock_lock_free(guarded.lock);

@@ -3,10 +3,10 @@
  * to fall asleep over it; a pass for which it did not is left out. The release is the moment before
  * the call, the acquire the moment after. One of the two makes bare round trips in between.
  *
- * The same is done with bare connections, a message and an EVALSHA: no lock that wakes by a message
- * can be quicker than that.
+ * The same is done with bare connections.
  */
 #include "bare.h"
+#include "hand.h"
 #include "rows.h"
 #include "support/child.h"
 
@@ -23,26 +23,11 @@
 
 enum {
     OURS_P50,
-    ROUND_TRIP_P50,
-    OURS_P99,
-    MESSAGE_P50,
+    TIGHT_P50,
     RESTED_P50,
-};
-
-/* A process' way to take and give the one lock. */
-struct hand {
-    const struct hand_kind *kind;
-    struct relock_client *client; /* ours */
-    struct relock_lock *lock;
-    struct redisContext *redis, *subscriber; /* bare */
-    struct bare_lock bare_lock;
-};
-
-struct hand_kind {
-    void (*open)(struct hand *hand, const char *url, const char *name, unsigned side);
-    bool (*take)(struct hand *hand); /* whether it slept meanwhile */
-    void (*give)(struct hand *hand);
-    uint64_t (*close)(struct hand *hand); /* returns how often it asked without being woken */
+    MESSAGE_P50,
+    OURS_P99,
+    MESSAGE_P99,
 };
 
 /* What both processes see. */
@@ -56,98 +41,38 @@ struct game {
     uint64_t took_ns[WARM_UP + PASSES]; /* 0: who took it had not slept */
 };
 
-/* ---- with the library ---------------------------------------------------------------------- */
-
-static void open_ours(struct hand *hand, const char *url, const char *name, unsigned side)
-{
-    (void)side;
-    hand->client = ours_client(url);
-    hand->lock = ours_lock(hand->client, name);
-}
-
-static bool take_ours(struct hand *hand)
-{
-    uint64_t waits = ours_stats(hand->client).waits;
-
-    ours_take(hand->lock);
-    return ours_stats(hand->client).waits > waits;
-}
-
-static void give_ours(struct hand *hand)
-{
-    ours_give(hand->lock);
-}
-
-static uint64_t close_ours(struct hand *hand)
-{
-    uint64_t rechecks = ours_stats(hand->client).rechecks;
-
-    relock_lock_free(hand->lock);
-    relock_client_free(hand->client);
-    return rechecks;
-}
-
-static const struct hand_kind ours = {open_ours, take_ours, give_ours, close_ours};
-
-/* ---- with bare connections ----------------------------------------------------------------- */
-
-static void open_bare(struct hand *hand, const char *url, const char *name, unsigned side)
-{
-    hand->redis = bare_connect(url);
-    hand->subscriber = bare_connect(url);
-    bare_lock_init(&hand->bare_lock, name, side + 1);
-    bare_subscribe(hand->subscriber, &hand->bare_lock);
-}
-
-static bool take_bare(struct hand *hand)
-{
-    bool slept = false;
-
-    /* Its own release before this was announced to it too, and costs a try that is not measured:
-     * it falls into the pause of the holder. */
-    while (!bare_take(hand->redis, &hand->bare_lock)) {
-        bare_await_message(hand->subscriber);
-        slept = true;
-    }
-    return slept;
-}
-
-static void give_bare(struct hand *hand)
-{
-    bare_give(hand->redis, &hand->bare_lock);
-}
-
-static uint64_t close_bare(struct hand *hand)
-{
-    bare_close(hand->redis);
-    bare_close(hand->subscriber);
-    return 0;
-}
-
-static const struct hand_kind bare = {open_bare, take_bare, give_bare, close_bare};
-
 /* ---- round trips ---------------------------------------------------------------------------- */
 
-/* One bare round trip, again and again. */
+/*
+ * One bare round trip, again and again: in a tight loop, which keeps both ends awake and the caches
+ * warm; and each after a rest, so that it begins as a passing does, with everybody asleep.
+ */
 struct trips {
     struct redisContext *redis;
     struct bare_lock lock;
-    struct samples samples;
+    struct samples tight, rested;
 };
 
-static void make_trips(struct trips *trips, unsigned n, uint64_t pause_ns)
+static void make_trips(struct trips *trips, struct samples *samples, unsigned n, uint64_t rest_ns)
 {
     for (unsigned i = 0; i < n; i++) {
         uint64_t from_ns;
 
-        if (pause_ns > 0)
-            sleep_ns(pause_ns);
+        if (rest_ns > 0)
+            sleep_ns(rest_ns);
         from_ns = now_ns();
         if (!bare_take(trips->redis, &trips->lock))
             die("%s is held by another", trips->lock.name);
-        samples_add(&trips->samples, now_ns() - from_ns);
+        samples_add(samples, now_ns() - from_ns);
         bare_give(trips->redis, &trips->lock);
     }
+}
+
+/* The other process sleeps meanwhile. */
+static void make_both_trips(struct trips *trips)
+{
+    make_trips(trips, &trips->tight, SLICE, 0);
+    make_trips(trips, &trips->rested, SLICE, PAUSE_NS);
 }
 
 /* ---- the game ------------------------------------------------------------------------------ */
@@ -201,7 +126,7 @@ static void play(struct game *game, struct child *other, unsigned side, struct t
 
     for (unsigned pass = 0; pass < game->n_passes; pass++) {
         if (trips && pass % SLICE == 0)
-            make_trips(trips, SLICE, 0); /* the other one sleeps meanwhile */
+            make_both_trips(trips);
         if (pass % 2 == side)
             receive_lock(game, &hand, other, pass);
         else
@@ -232,7 +157,7 @@ static uint64_t run_game(const struct plan *plan, const struct hand_kind *kind, 
     game->kind = kind;
     game->url = plan->url;
     game->n_passes = WARM_UP + n_passes;
-    row_name(game->name, "pass", kind == &ours);
+    row_name(game->name, "pass", kind == &hand_ours);
 
     child = child_start(play_first, game);
     play(game, child, 1, trips);
@@ -251,21 +176,31 @@ static uint64_t run_game(const struct plan *plan, const struct hand_kind *kind, 
 
 /* ---- the row ------------------------------------------------------------------------------- */
 
-static void add_lines(struct result *result)
+static struct result *add_result(struct report *report)
 {
-    snprintf(result->title, sizeof(result->title), "release in one process -> acquired in another");
-    result_add_line(result, "relock_p50", "relock, p50");
-    result_add_line(result, "round_trip_p50", "bare EVALSHA, p50");
-    result_add_line(result, "relock_p99", "relock, p99");
-    result_add_line(result, "message_p50", "bare, message then EVALSHA, p50");
-    result_add_line(result, "rested_p50", "bare EVALSHA after 1 ms of rest, p50");
+    struct result *result =
+        report_add(report, "passing", "release in one process -> acquired in another");
+
+    result_add_line(result, "relock_p50", "relock, p50", "us");
+    result_add_line(result, "tight_p50", "bare EVALSHA in a tight loop, p50", "us");
+    result_add_line(result, "rested_p50", "bare EVALSHA after 1 ms of rest, p50", "us");
+    result_add_line(result, "message_p50", "bare, message then EVALSHA, p50", "us");
+    result_add_line(result, "relock_p99", "relock, p99", "us");
+    result_add_line(result, "message_p99", "bare, message then EVALSHA, p99", "us");
+    result_add_ratio(result, "relock / round trip in a tight loop", OURS_P50, TIGHT_P50, AT_MOST,
+                     2.5);
+    result_add_ratio(result, "relock / round trip after a rest", OURS_P50, RESTED_P50, AT_MOST,
+                     2.5);
+    result_add_ratio(result, "relock / bare message then EVALSHA", OURS_P50, MESSAGE_P50, NO_TARGET,
+                     0);
+    return result;
 }
 
 void row_passing(const struct plan *plan, struct report *report)
 {
     unsigned n_passes =
         plan->seconds < PASSES_S ? (unsigned)(PASSES * plan->seconds / PASSES_S) + 1 : PASSES;
-    struct result *result = report_add(report, "passing", "us", LOWER_IS_BETTER, 2.5);
+    struct result *result = add_result(report);
     struct line *lines = result->lines;
     struct trips trips = {.redis = bare_connect(plan->url)};
     struct samples passes = {0};
@@ -273,30 +208,30 @@ void row_passing(const struct plan *plan, struct report *report)
     uint64_t rechecks = 0;
     size_t n_slept = 0;
 
-    add_lines(result);
     row_name(name, "trip", 0);
     bare_lock_init(&trips.lock, name, 1);
     for (unsigned round = 0; round < plan->rounds; round++) {
-        samples_clear(&trips.samples);
-        rechecks += run_game(plan, &ours, n_passes, &passes, &trips);
+        samples_clear(&trips.tight);
+        samples_clear(&trips.rested);
+        rechecks += run_game(plan, &hand_ours, n_passes, &passes, &trips);
         n_slept += passes.n;
         series_add(&lines[OURS_P50].series, samples_percentile_us(&passes, 50));
         series_add(&lines[OURS_P99].series, samples_percentile_us(&passes, 99));
-        series_add(&lines[ROUND_TRIP_P50].series, samples_percentile_us(&trips.samples, 50));
 
-        (void)run_game(plan, &bare, n_passes, &passes, &trips);
+        (void)run_game(plan, &hand_bare, n_passes, &passes, &trips);
         series_add(&lines[MESSAGE_P50].series, samples_percentile_us(&passes, 50));
-        samples_clear(&trips.samples);
-        make_trips(&trips, n_passes, PAUSE_NS);
-        series_add(&lines[RESTED_P50].series, samples_percentile_us(&trips.samples, 50));
+        series_add(&lines[MESSAGE_P99].series, samples_percentile_us(&passes, 99));
+        series_add(&lines[TIGHT_P50].series, samples_percentile_us(&trips.tight, 50));
+        series_add(&lines[RESTED_P50].series, samples_percentile_us(&trips.rested, 50));
     }
-    snprintf(result->note, sizeof(result->note), "passes %zu of %u; stats.rechecks %llu, must be 0",
-             n_slept, n_passes * plan->rounds, (unsigned long long)rechecks);
+    result_note(result, "passes %zu of %u; waits that ended without a message: %llu, must be 0",
+                n_slept, n_passes * plan->rounds, (unsigned long long)rechecks);
     if (rechecks > 0)
         die("%llu waits ended by recheck: a release was missed", (unsigned long long)rechecks);
 
     samples_free(&passes);
-    samples_free(&trips.samples);
+    samples_free(&trips.tight);
+    samples_free(&trips.rested);
     must_be_gone(trips.redis, name);
     bare_close(trips.redis);
 }

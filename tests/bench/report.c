@@ -2,39 +2,98 @@
 
 #include "machine.h"
 
-#define LABEL_WIDTH 52
+#include <stdarg.h>
+#include <string.h>
 
-struct result *report_add(struct report *report, const char *id, const char *unit,
-                          enum better better, double target)
+#define LABEL_WIDTH 66
+
+/* ---- making it ------------------------------------------------------------------------------ */
+
+struct result *report_add(struct report *report, const char *id, const char *title)
 {
     struct result *result;
 
     if (report->n_results == RESULTS_MAX)
         die("more than %d results", RESULTS_MAX);
     result = &report->results[report->n_results++];
-    *result = (struct result){.id = id, .unit = unit, .better = better, .target = target};
+    snprintf(result->id, sizeof(result->id), "%s", id);
+    snprintf(result->title, sizeof(result->title), "%s", title);
     return result;
 }
 
-void result_add_line(struct result *result, const char *id, const char *what)
+struct series *result_add_line(struct result *result, const char *id, const char *what,
+                               const char *unit)
 {
+    struct line *line;
+
     if (result->n_lines == LINES_MAX)
         die("more than %d lines", LINES_MAX);
-    result->lines[result->n_lines++] = (struct line){.id = id, .what = what};
+    line = &result->lines[result->n_lines++];
+    *line = (struct line){.id = id, .what = what, .unit = unit};
+    return &line->series;
 }
 
-static struct summary ratio_of(const struct result *result)
+static void add_check(struct result *result, struct check check)
 {
-    struct series ratio = series_ratio(&result->lines[0].series, &result->lines[1].series);
+    if (result->n_checks == CHECKS_MAX)
+        die("more than %d checks", CHECKS_MAX);
+    result->checks[result->n_checks++] = check;
+}
 
+void result_add_ratio(struct result *result, const char *what, unsigned line, unsigned against,
+                      enum target_kind kind, double target)
+{
+    add_check(result, (struct check){&result->lines[line], &result->lines[against], what,
+                                     .target = {kind, target}});
+}
+
+void result_add_limit(struct result *result, unsigned line, enum target_kind kind, double target)
+{
+    add_check(result, (struct check){&result->lines[line], NULL, NULL, .target = {kind, target}});
+}
+
+void result_note(struct result *result, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(result->note, sizeof(result->note), format, args);
+    va_end(args);
+}
+
+/* ---- reading it ----------------------------------------------------------------------------- */
+
+const struct line *result_line(const struct result *result, const char *id)
+{
+    for (unsigned i = 0; i < result->n_lines; i++)
+        if (strcmp(result->lines[i].id, id) == 0)
+            return &result->lines[i];
+    return NULL;
+}
+
+struct summary check_summary(const struct check *check)
+{
+    struct series ratio;
+
+    if (!check->against)
+        return series_summary(&check->line->series);
+    ratio = series_ratio(&check->line->series, &check->against->series);
     return series_summary(&ratio);
 }
 
-static bool is_reached(const struct result *result)
+bool check_is_reached(const struct check *check)
 {
-    double ratio = ratio_of(result).median;
+    struct summary summary = check_summary(check);
 
-    return result->better == LOWER_IS_BETTER ? ratio <= result->target : ratio >= result->target;
+    switch (check->target.kind) {
+    case AT_MOST:
+        return (check->against ? summary.median : summary.max) <= check->target.number;
+    case AT_LEAST:
+        return (check->against ? summary.median : summary.min) >= check->target.number;
+    case NO_TARGET:
+        break;
+    }
+    return true;
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
@@ -42,8 +101,8 @@ static bool is_reached(const struct result *result)
 void report_machine_text(const struct machine *machine, FILE *out)
 {
     fprintf(out, "%s, %u cores, load %.2f\n", machine->cpu, machine->n_cores, machine->load);
-    fprintf(out, "%s, %s, hiredis %s, %s\n", machine->kernel, machine->server, machine->hiredis,
-            machine->build);
+    fprintf(out, "%s, %s, hiredis %s, %s, %s\n", machine->kernel, machine->server, machine->hiredis,
+            machine->compiler, machine->build);
 }
 
 static void print_summary(const char *what, struct summary summary, int digits, FILE *out)
@@ -52,99 +111,53 @@ static void print_summary(const char *what, struct summary summary, int digits, 
             digits, summary.min, digits, summary.max);
 }
 
+static int digits_for(double number)
+{
+    if (number >= 1000)
+        return 0;
+    return number >= 1 || number <= 0 ? 2 : 4;
+}
+
+static void print_target(const struct check *check, FILE *out)
+{
+    if (check->target.kind != NO_TARGET)
+        fprintf(out, "  %s %g: %s",
+                check->target.kind == AT_MOST ? "<=" : ">=", check->target.number,
+                check_is_reached(check) ? "reached" : "MISSED");
+}
+
+static void print_line(const struct result *result, const struct line *line, FILE *out)
+{
+    struct summary summary = series_summary(&line->series);
+    char what[LABEL_WIDTH];
+
+    snprintf(what, sizeof(what), "%s, %s", line->what, line->unit);
+    print_summary(what, summary, digits_for(summary.median), out);
+    for (unsigned i = 0; i < result->n_checks; i++)
+        if (result->checks[i].line == line && !result->checks[i].against)
+            print_target(&result->checks[i], out);
+    fputc('\n', out);
+}
+
 void result_text(const struct result *result, FILE *out)
 {
-    fprintf(out, "\n%-*s %11s %11s %11s\n", LABEL_WIDTH, result->title, "median", "min", "max");
-    for (unsigned i = 0; i < result->n_lines; i++) {
-        struct summary summary;
-        char what[LABEL_WIDTH];
+    fprintf(out, "\n%-*s", LABEL_WIDTH, result->title);
+    if (result->n_lines > 0)
+        fprintf(out, " %11s %11s %11s\n", "median", "min", "max");
+    else
+        fputs(" not measured\n", out);
+    for (unsigned i = 0; i < result->n_lines; i++)
+        print_line(result, &result->lines[i], out);
+    for (unsigned i = 0; i < result->n_checks; i++) {
+        const struct check *check = &result->checks[i];
 
-        snprintf(what, sizeof(what), "%s, %s", result->lines[i].what, result->unit);
-        summary = series_summary(&result->lines[i].series);
-        print_summary(what, summary, summary.median < 1000 ? 2 : 0, out);
+        if (!check->against)
+            continue;
+        print_summary(check->what, check_summary(check), 3, out);
+        print_target(check, out);
         fputc('\n', out);
-        if (i == 1) {
-            print_summary("ratio of these two", ratio_of(result), 3, out);
-            fprintf(out, "  %s %.2f: %s\n",
-                    result->better == LOWER_IS_BETTER ? "<=" : ">=", result->target,
-                    is_reached(result) ? "reached" : "MISSED");
-        }
     }
     if (result->note[0])
         fprintf(out, "    %s\n", result->note);
     fflush(out);
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
-
-static void print_string(const char *text, FILE *out)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', out);
-        if ((unsigned char)*text >= ' ')
-            fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
-static void print_member(const char *key, const char *text, FILE *out)
-{
-    fprintf(out, "\"%s\": ", key);
-    print_string(text, out);
-    fputs(", ", out);
-}
-
-static void print_numbers(struct summary summary, FILE *out)
-{
-    fprintf(out, "\"median\": %.4f, \"min\": %.4f, \"max\": %.4f", summary.median, summary.min,
-            summary.max);
-}
-
-static void print_line(const struct line *line, FILE *out)
-{
-    fputs("       {", out);
-    print_member("id", line->id, out);
-    print_member("what", line->what, out);
-    print_numbers(series_summary(&line->series), out);
-    fputs(", \"rounds\": [", out);
-    for (unsigned i = 0; i < line->series.n; i++)
-        fprintf(out, "%s%.4f", i > 0 ? ", " : "", line->series.at[i]);
-    fputs("]}", out);
-}
-
-static void print_result(const struct result *result, FILE *out)
-{
-    fputs("    {", out);
-    print_member("id", result->id, out);
-    print_member("title", result->title, out);
-    print_member("unit", result->unit, out);
-    print_member("note", result->note, out);
-    fputs("\n     \"ratio\": {", out);
-    print_numbers(ratio_of(result), out);
-    fprintf(out, ", \"%s\": %.2f, \"reached\": %s},\n     \"lines\": [\n",
-            result->better == LOWER_IS_BETTER ? "at_most" : "at_least", result->target,
-            is_reached(result) ? "true" : "false");
-    for (unsigned i = 0; i < result->n_lines; i++) {
-        print_line(&result->lines[i], out);
-        fputs(i + 1 < result->n_lines ? ",\n" : "\n     ]}", out);
-    }
-}
-
-void report_json(const struct report *report, const struct machine *machine, FILE *out)
-{
-    fputs("{\"machine\": {", out);
-    print_member("cpu", machine->cpu, out);
-    print_member("kernel", machine->kernel, out);
-    print_member("server", machine->server, out);
-    print_member("hiredis", machine->hiredis, out);
-    print_member("build", machine->build, out);
-    fprintf(out, "\"cores\": %u, \"load\": %.2f},\n \"results\": [\n", machine->n_cores,
-            machine->load);
-    for (unsigned i = 0; i < report->n_results; i++) {
-        print_result(&report->results[i], out);
-        fputs(i + 1 < report->n_results ? ",\n" : "\n", out);
-    }
-    fputs(" ]}\n", out);
 }

@@ -1,8 +1,9 @@
 /*
  * Report - what was measured, as a table for people or as JSON
  *
- * A result has a few lines, each with one number per round. The first is ours and the second its
- * bare counterpart; their ratio is what has a target. Further lines only help to understand it.
+ * A result has a few lines, each with one number per round, and checks of them. A ratio is that of
+ * two lines, round by round, for what ran side by side is compared; the median of the ratios is
+ * held against the target. A limit is for a line alone, for counts; there the worst round counts.
  *
  * Threads: one.
  */
@@ -14,31 +15,45 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define LINES_MAX 6
-#define RESULTS_MAX 16
+#define LINES_MAX 12
+#define CHECKS_MAX 6
+#define RESULTS_MAX 48
 
 struct machine;
 
-enum better {
-    LOWER_IS_BETTER,
-    HIGHER_IS_BETTER,
+enum target_kind {
+    NO_TARGET, /* worth saying */
+    AT_MOST,
+    AT_LEAST,
+};
+
+struct target {
+    enum target_kind kind;
+    double number;
 };
 
 struct line {
     const char *id; /* in JSON */
     const char *what;
+    const char *unit;
     struct series series;
 };
 
+struct check {
+    const struct line *line;
+    const struct line *against; /* NULL: a limit */
+    const char *what;           /* of a ratio */
+    struct target target;
+};
+
 struct result {
-    const char *id; /* in JSON */
+    char id[32]; /* in JSON */
     char title[96];
-    const char *unit;
-    enum better better;
-    double target; /* of the ratio: at most, or at least when higher is better */
     struct line lines[LINES_MAX];
     unsigned n_lines;
-    char note[128];
+    struct check checks[CHECKS_MAX];
+    unsigned n_checks;
+    char note[192]; /* without lines: why it was not measured */
 };
 
 struct report {
@@ -46,15 +61,29 @@ struct report {
     unsigned n_results;
 };
 
-/* The result is filled in by whoever adds it. */
-struct result *report_add(struct report *report, const char *id, const char *unit,
-                          enum better better, double target);
+/* `id` and `title` are copied. */
+struct result *report_add(struct report *report, const char *id, const char *title);
 
-/* One more line; its place in `lines` is the number of those before it. */
-void result_add_line(struct result *result, const char *id, const char *what);
+/* What is given to these lives as long as the report. */
+struct series *result_add_line(struct result *result, const char *id, const char *what,
+                               const char *unit);
+void result_add_ratio(struct result *result, const char *what, unsigned line, unsigned against,
+                      enum target_kind kind, double target);
+void result_add_limit(struct result *result, unsigned line, enum target_kind kind, double target);
+
+void result_note(struct result *result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The line of that name, or NULL. */
+const struct line *result_line(const struct result *result, const char *id);
+
+struct summary check_summary(const struct check *check);
+bool check_is_reached(const struct check *check);
 
 void report_machine_text(const struct machine *machine, FILE *out);
 void result_text(const struct result *result, FILE *out);
+
+/* In report_json.c. */
 void report_json(const struct report *report, const struct machine *machine, FILE *out);
 
 #endif

@@ -4,6 +4,14 @@
 
 #include <unistd.h>
 
+#define LOOK_NS 200000
+#define WAITERS_NS UINT64_C(60000000000)
+
+unsigned plan_size(const struct plan *plan, unsigned n)
+{
+    return n / plan->shrink > 2 ? n / plan->shrink : 2;
+}
+
 void row_name(char name[NAME_MAX_LEN], const char *what, unsigned number)
 {
     /* A child has that of its parent. */
@@ -14,7 +22,7 @@ void row_name(char name[NAME_MAX_LEN], const char *what, unsigned number)
     snprintf(name, NAME_MAX_LEN, "relock-bench:%d:%s:%u", (int)run, what, number);
 }
 
-static void must(int result, const char *what)
+void ours_must(int result, const char *what)
 {
     if (result != RELOCK_OK)
         die("%s: %s", what, relock_strerror(result));
@@ -22,10 +30,16 @@ static void must(int result, const char *what)
 
 struct relock_client *ours_client(const char *url)
 {
-    struct relock_options options = {.url = url};
+    return ours_client_with(url, &(struct relock_options){0});
+}
+
+struct relock_client *ours_client_with(const char *url, const struct relock_options *options)
+{
+    struct relock_options with_url = *options;
     struct relock_client *client = NULL;
 
-    must(relock_client_new(&options, &client), "client");
+    with_url.url = url;
+    ours_must(relock_client_new(&with_url, &client), "client");
     return client;
 }
 
@@ -33,25 +47,25 @@ struct relock_lock *ours_lock(struct relock_client *client, const char *name)
 {
     struct relock_lock *lock = NULL;
 
-    must(relock_lock_new(client, name, &lock), "handle");
+    ours_must(relock_lock_new(client, name, &lock), "handle");
     return lock;
 }
 
 void ours_take(struct relock_lock *lock)
 {
-    must(relock_lock(lock), "lock");
+    ours_must(relock_lock(lock), "lock");
 }
 
 void ours_give(struct relock_lock *lock)
 {
-    must(relock_unlock(lock), "unlock");
+    ours_must(relock_unlock(lock), "unlock");
 }
 
 struct relock_stats ours_stats(struct relock_client *client)
 {
     struct relock_stats stats;
 
-    must(relock_client_stats(client, &stats, sizeof(stats)), "stats");
+    ours_must(relock_client_stats(client, &stats, sizeof(stats)), "stats");
     return stats;
 }
 
@@ -59,4 +73,15 @@ void must_be_gone(struct redisContext *redis, const char *name)
 {
     if (bare_exists(redis, name))
         die("%s is still there after its last release", name);
+}
+
+void ours_await_waiters(struct relock_client *client, unsigned n)
+{
+    uint64_t until_ns = now_ns() + WAITERS_NS;
+
+    while (ours_stats(client).waiters != n) {
+        if (now_ns() > until_ns)
+            die("%llu calls wait instead of %u", (unsigned long long)ours_stats(client).waiters, n);
+        sleep_ns(LOOK_NS);
+    }
 }

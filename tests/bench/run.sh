@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Measures the library against hiredis alone: relock-bench on a private Redis or Valkey, which
-# listens on a unix socket in a temporary folder and is stopped at the end. Nothing is pinned.
+# listens on a unix socket in a temporary folder and is stopped at the end. Nothing is pinned. The
+# first lines say what the machine is, and the last row what redis-benchmark makes of it.
 #
-#     ./tests/bench/run.sh [--rounds N] [--seconds S] [--json]
+#     ./tests/bench/run.sh                            all rows, as a table
+#     ./tests/bench/run.sh --rows passing,fairness    these; `relock-bench --list` names them
+#     ./tests/bench/run.sh --json --plot FILE.svg     for report.py; `--help` says what else
 #
 # Builds into build-bench/, optimised, unless RELOCK_BENCH names a relock-bench. The server is that
 # of RELOCK_TEST_SERVER, else redis-server or valkey-server. Ends with 77 when there is none.
@@ -28,6 +31,7 @@ main()
     trap 'exit 129' HUP
     trap 'exit 130' INT
     trap 'exit 143' TERM
+    ulimit -n "$(ulimit -H -n)" # for thousands of connections
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock-bench.XXXXXX")
     start_server "$program"
     # In the background and waited for: so a signal to this script is answered at once.

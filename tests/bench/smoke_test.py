@@ -1,50 +1,105 @@
 #!/usr/bin/env python3
 """Whether relock-bench runs and says something sane. No time is judged.
 
-usage: smoke_test.py RUN.sh RELOCK-BENCH
+usage: smoke_test.py RUN.sh RELOCK-BENCH REPORT.py
 """
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree
 
 RESULTS = {
-    "uncontended",
-    "own_locks_4",
-    "own_locks_16",
-    "own_locks_64",
-    "own_locks_256",
-    "one_lock_alone",
-    "one_lock_fair",
-    "passing",
+    "uncontended": ["uncontended"],
+    "own_locks": [f"own_locks_{2**n}" for n in range(9)],
+    "one_lock": ["one_lock"],
+    "passing": ["passing"],
+    "commands": ["commands"],
+    "waiting": ["waiting_1", "waiting_100", "waiting_1000"],
+    "clients": ["clients"],
+    "fairness": ["fairness"],
+    "holds": ["holds"],
+    "handles": ["handles"],
+    "names": ["names"],
+    "ceiling": ["ceiling"],
 }
-ROUNDS = 2
+# Beside the counts that end relock-bench when they are wrong: what no slow machine can change.
+HOLD = {
+    ("commands", "pair"): 2,
+    ("commands", "bare_pair"): 2,
+    ("commands", "level"): 2,
+    ("clients", "each"): 1,
+    ("fairness", "overtaken"): 0,
+    ("names", "subscribes"): 1,
+}
+DOCUMENT = "".join(
+    f"By hand.\n<!-- {name}: begin -->\nBy an earlier run.\n<!-- {name}: end -->\n"
+    for name in ["machine", "targets", "rows", "peers"]
+)
+PEER = {"peer": "Somebody", "version": "1.0", "rows": {"uncontended_p50_us": 12.5}}
 SKIP = 77
 
 
 def wrong_lines(result):
     for line in result["lines"]:
-        if len(line["rounds"]) != ROUNDS or not all(number > 0 for number in line["rounds"]):
-            yield f"{result['id']}: {line['id']}: {line['rounds']}"
+        where = f"{result['id']}: {line['id']}"
+        if not line["rounds"] or min(line["rounds"]) < 0:
+            yield f"{where}: {line['rounds']}"
         if not line["min"] <= line["median"] <= line["max"]:
-            yield f"{result['id']}: {line['id']}: out of order"
+            yield f"{where}: out of order"
+        most = HOLD.get((result["id"], line["id"]))
+        if most is not None and line["max"] > most:
+            yield f"{where}: {line['max']} is more than {most}"
+    if not result["lines"] and not result["note"]:
+        yield f"{result['id']}: not measured, and not said why"
 
 
-def main(run, bench):
-    done = subprocess.run(
-        [run, "--rounds", str(ROUNDS), "--seconds", "0.02", "--json"],
+def wrong_report(report, run):
+    """The report goes between the markers and leaves the rest alone."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        document, peers = folder / "performance.md", folder / "peers.json"
+        document.write_text(DOCUMENT)
+        peers.write_text(json.dumps(PEER))
+        (folder / "run.json").write_text(run)
+        subprocess.run([report, folder / "run.json", document, peers], check=True)
+        text = document.read_text()
+    if "earlier run" in text or text.count("By hand.\n") != 4:
+        yield f"report: not between the markers:\n{text}"
+    for wanted in ["| Somebody 1.0 | 12.5", "200 held locks", "| 256 |"]:
+        if wanted not in text:
+            yield f"report: says nothing of {wanted}:\n{text}"
+
+
+def run_bench(run, bench, plot):
+    return subprocess.run(
+        [run, "--quick", "--json", "--plot", plot],
         env=os.environ | {"RELOCK_BENCH": bench},
         stdout=subprocess.PIPE,
         text=True,
     )
-    if done.returncode != 0:
-        return done.returncode if done.returncode == SKIP else f"ended with {done.returncode}"
+
+
+def main(run, bench, report):
+    listed = subprocess.run([bench, "--list"], stdout=subprocess.PIPE, text=True, check=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        plot = pathlib.Path(scratch) / "threads.svg"
+        done = run_bench(run, bench, plot)
+        if done.returncode != 0:
+            return done.returncode if done.returncode == SKIP else f"ended with {done.returncode}"
+        xml.etree.ElementTree.parse(plot)
 
     results = json.loads(done.stdout)["results"]
     wrong = [line for result in results for line in wrong_lines(result)]
+    wrong += wrong_report(report, done.stdout)
     seen = [result["id"] for result in results]
-    if sorted(seen) != sorted(RESULTS):
+    if seen != sum(RESULTS.values(), []):
         wrong.append(f"results: {seen}")
+    rows = [line.split()[0] for line in listed.stdout.splitlines()]
+    if rows != list(RESULTS):
+        wrong.append(f"rows: {rows}")
     return "\n".join(wrong) or 0
 
 

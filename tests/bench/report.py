@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Writes the figures of a run into docs/performance.md, between its markers.
+
+usage: report.py RUN.json DOCUMENT.md [PEERS.json]
+
+RUN.json is what `run.sh --json` prints. PEERS.json holds an object for each other library, in a list
+or one after the other:
+
+    {"peer": "Redisson", "version": "3.50.0", "rows": {"uncontended_p50_us": 120.5, ...}}
+
+or, where it could not be run, {"peer": "...", "skipped": "why"}.
+"""
+import json
+import pathlib
+import re
+import sys
+
+THREADS = re.compile(r"own_locks_(\d+)")
+
+# What peers are asked for: key, heading, and where a run says it of this library.
+PEER_ROWS = [
+    ("uncontended_p50_us", "uncontended lock+unlock, p50, us", ("uncontended", "relock_p50")),
+    ("own_locks_16_pairs_per_s", "16 threads, own locks, pairs/s", ("own_locks_16", "relock")),
+    ("one_lock_8_acquisitions_per_s", "8 threads, one lock, acquisitions/s", ("one_lock", "relock")),
+    ("passing_p50_us", "released -> acquired elsewhere, p50, us", ("passing", "relock_p50")),
+    ("commands_per_s_32_waiters", "commands/s of 32 waiters", None),
+]
+NOTHING = "–"
+
+# From this size on, so many places behind the point.
+PLACES = [(100, 1), (1, 2), (0.1, 3), (0, 4)]
+
+
+def number(value):
+    if not isinstance(value, (int, float)):
+        return NOTHING if value is None else str(value)
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    places = next(places for least, places in PLACES if abs(value) >= least)
+    return f"{value:.{places}f}".rstrip("0").rstrip(".")
+
+
+def span(figures):
+    """The median, and what the rounds lay between."""
+    if figures["min"] == figures["max"]:
+        return number(figures["median"])
+    return f"{number(figures['median'])} ({number(figures['min'])} – {number(figures['max'])})"
+
+
+def table(head, rows):
+    """The first column is text, the others are numbers."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|---|" + "--:|" * (len(head) - 1)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def line_of(result, name):
+    return next(line for line in result["lines"] if line["id"] == name)
+
+
+# ---- sections ---------------------------------------------------------------------------------
+
+
+def machine(run, peers):
+    about = run["machine"]
+    yield f"Measured {about['date']} on {about['cpu']}, {about['cores']} cores, "
+    yield f"load {about['load']:.2f} before; {about['kernel']}; {about['server']}, "
+    yield f"hiredis {about['hiredis']}; {about['compiler']}, {about['build']}."
+
+
+def judged(result):
+    for check in result["checks"]:
+        most, least = check.get("at_most"), check.get("at_least")
+        if most is None and least is None:
+            continue
+        line = line_of(result, check["line"])
+        what = check.get("what") or f"{line['what']}, {line['unit']}"
+        reach = f"≤ {number(most)}" if most is not None else f"≥ {number(least)}"
+        yield [
+            f"{result['title']}: {what}",
+            span(check),
+            reach,
+            "reached" if check["reached"] else "**missed**",
+        ]
+
+
+def targets(run, peers):
+    rows = [row for result in run["results"] for row in judged(result)]
+    return table(["what", "measured", "reach", ""], rows)
+
+
+def threads(results):
+    rows = []
+    for n, result in results:
+        lines = [line_of(result, name) for name in ["relock", "bare", "relock_p50", "bare_p50"]]
+        rows.append([n] + [number(line["median"]) for line in lines])
+        rows[-1].insert(3, number(result["checks"][0]["median"]))
+    return table(
+        [
+            "threads, a lock each",
+            "relock, pairs/s",
+            "bare, pairs/s",
+            "ratio",
+            "relock p50, us",
+            "bare p50, us",
+        ],
+        rows,
+    )
+
+
+def other(result):
+    yield ""
+    if not result["lines"]:
+        yield f"{result['title']}: not measured: {result['note']}."
+        return
+    rows = [[f"{line['what']}, {line['unit']}", span(line)] for line in result["lines"]]
+    rows += [[check["what"], span(check)] for check in result["checks"] if "against" in check]
+    yield from table([result["title"], "median (min – max)"], rows)
+    if result["note"]:
+        yield ""
+        yield result["note"][0].upper() + result["note"][1:] + "."
+
+
+def rows(run, peers):
+    own = [(THREADS.fullmatch(result["id"]), result) for result in run["results"]]
+    yield from threads([(match[1], result) for match, result in own if match])
+    for match, result in own:
+        if not match:
+            yield from other(result)
+
+
+def own_figures(run):
+    """This library beside its peers, unless it is among what was measured with them."""
+    found = {result["id"]: result for result in run["results"]}
+    figures = {}
+    for key, _, place in PEER_ROWS:
+        if place and place[0] in found:
+            figures[key] = line_of(found[place[0]], place[1])["median"]
+    return {"peer": "relock", "version": "", "rows": figures}
+
+
+def peer_row(peer):
+    name = f"{peer['peer']} {peer.get('version', '')}".strip()
+    if "skipped" in peer:
+        return [f"{name}: not run, {peer['skipped']}"] + [NOTHING] * len(PEER_ROWS)
+    return [name] + [number(peer["rows"].get(key)) for key, _, _ in PEER_ROWS]
+
+
+def beside_peers(run, peers):
+    if not peers:
+        yield "No other library was measured in this run."
+        return
+    if not any(peer["peer"] == "relock" for peer in peers):
+        peers = [own_figures(run)] + peers
+    yield from table(["library"] + [head for _, head, _ in PEER_ROWS], map(peer_row, peers))
+
+
+SECTIONS = {"machine": machine, "targets": targets, "rows": rows, "peers": beside_peers}
+
+
+# ---- the document -----------------------------------------------------------------------------
+
+
+def replace(text, name, lines):
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        sys.exit(f"there are no markers for {name}")
+    return before + begin + "".join(line.rstrip() + "\n" for line in lines) + end + after
+
+
+def read_peers(text):
+    """Lists of objects, or objects, one after the other."""
+    decoder, peers = json.JSONDecoder(), []
+    while text := text.lstrip():
+        value, end = decoder.raw_decode(text)
+        peers += value if isinstance(value, list) else [value]
+        text = text[end:]
+    return peers
+
+
+def main(run_path, document_path, peers_path=None):
+    document = pathlib.Path(document_path)
+    run = json.loads(pathlib.Path(run_path).read_text())
+    peers = read_peers(pathlib.Path(peers_path).read_text()) if peers_path else []
+    text = document.read_text()
+    for name, section in SECTIONS.items():
+        text = replace(text, name, section(run, peers))
+    document.write_text(text)
+
+
+main(*sys.argv[1:])
