@@ -207,9 +207,36 @@ long long probe_script_calls(struct probe *probe)
     return probe_calls(probe, "evalsha") + probe_calls(probe, "eval");
 }
 
+/* What scripts call, and the question itself. */
+static bool is_left_out(const char *command)
+{
+    static const char *const left_out[] = {"exists",  "hexists", "hset",    "hget",
+                                           "hgetall", "pttl",    "pexpire", "hincrby",
+                                           "del",     "publish", "set",     "info"};
+
+    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
+        if (strcmp(command, left_out[i]) == 0)
+            return true;
+    return false;
+}
+
 long long probe_commands(struct probe *probe)
 {
-    return info_number(probe, "stats", "total_commands_processed:");
+    redisReply *reply = askf(probe, "INFO commandstats");
+    char none[1] = "";
+    char *rest = reply && reply->str ? reply->str : none;
+    long long n = 0;
+
+    for (char *line = strtok_r(rest, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
+        char command[64];
+        long long calls;
+
+        if (sscanf(line, "cmdstat_%63[^:]:calls=%lld", command, &calls) == 2 &&
+            !is_left_out(command))
+            n += calls;
+    }
+    freeReplyObject(reply);
+    return n;
 }
 
 long long probe_subscribers(struct probe *probe, const char *channel)

@@ -1,0 +1,268 @@
+/* How often Redis is asked, counted there: nothing is asked twice. */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#include <stdio.h>
+
+#define N_PAIRS 100
+#define N_THREADS 8
+#define N_ROUNDS 500
+#define N_LOCKS 40
+#define N_CLIENTS 6
+#define NEVER_MS 600000 /* nobody asks without being woken */
+
+static long long evalshas(struct fixture *f)
+{
+    return probe_calls(f->probe, "evalsha");
+}
+
+/* All commands so far, but for what a connection asks about itself when it opens, at any time. */
+static long long commands(struct fixture *f)
+{
+    return probe_commands(f->probe) - probe_calls(f->probe, "client") -
+           probe_calls(f->probe, "client|info");
+}
+
+struct expected {
+    struct fixture *f;
+    long long (*count)(struct fixture *f);
+    long long n;
+};
+
+static bool has_come(void *arg)
+{
+    struct expected *expected = arg;
+
+    return expected->count(expected->f) >= expected->n;
+}
+
+/* Waits until so many have come, and then whether more do. */
+static void assert_counts_to(struct fixture *f, long long (*count)(struct fixture *f), long long n)
+{
+    assert_true(wait_until(has_come, &(struct expected){f, count, n}, SOON_MS));
+    let_pass(slow_ms(300));
+    assert_int_equal(count(f), n);
+}
+
+static void take_and_give_often(struct relock_lock *lock)
+{
+    for (int i = 0; i < N_PAIRS; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+}
+
+static void a_pair_is_two_commands_and_nothing_else(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    long long before;
+
+    take_and_give_often(lock); /* what a client asks once has been asked */
+    before = commands(f);
+    take_and_give_often(lock);
+    assert_int_equal(commands(f) - before, 2 * N_PAIRS);
+}
+
+static void a_level_is_two_commands_and_nothing_else(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    long long before;
+
+    take_and_give_often(lock);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    before = commands(f);
+    take_and_give_often(lock);
+    assert_int_equal(commands(f) - before, 2 * N_PAIRS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static int lock_many_times(void *arg)
+{
+    for (int i = 0; i < N_ROUNDS; i++) {
+        int r = relock_lock(arg);
+
+        if (r == RELOCK_OK)
+            r = relock_unlock(arg);
+        if (r != RELOCK_OK)
+            return r;
+    }
+    return RELOCK_OK;
+}
+
+/* From when all wait: before that the first would be alone. A slow machine passes on less often
+ * within the hand-off time. */
+static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.handoff_ms = slow_ms(20)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *actors[N_THREADS];
+    long long before, n;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (int i = 0; i < N_THREADS; i++) {
+        actors[i] = actor_start();
+        actor_begin(actors[i], lock_many_times, lock);
+    }
+    assert_true(wait_for_waiters(client, N_THREADS));
+    before = commands(f);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (int i = 0; i < N_THREADS; i++)
+        assert_result(actor_result_within(actors[i], 6 * (uint64_t)SOON_MS), RELOCK_OK);
+    n = commands(f) - before;
+    print_message("%d acquisitions: %lld commands\n", N_THREADS * N_ROUNDS, n);
+    assert_true(n * 10 < (long long)N_THREADS * N_ROUNDS);
+}
+
+/* Waits once, so that the connections are made and the scripts known; then the subscription goes.
+ */
+static void have_waited_before(struct fixture *f, struct relock_client *client)
+{
+    struct relock_lock *other = fixture_lock(f, client, "before");
+    struct actor *actor = actor_start();
+
+    assert_true(peer_lock(f->probe, "before", PEER, PEER_LEASE_MS));
+    actor_begin_lock(actor, other);
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{before}", 1));
+    assert_true(peer_unlock(f->probe, "before", PEER));
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, other), RELOCK_OK);
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{before}", 0));
+}
+
+static void wait_as_many(struct fixture *f, int n)
+{
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiting[32];
+    long long before;
+
+    assert_true(n <= 32);
+    have_waited_before(f, client);
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    before = commands(f);
+    for (int i = 0; i < n; i++) {
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], lock);
+    }
+    assert_true(wait_for_waiters(client, (uint64_t)n));
+    assert_counts_to(f, commands, before + 3); /* a try, SUBSCRIBE, a try */
+
+    relock_client_shutdown(client);
+    for (int i = 0; i < n; i++)
+        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void one_that_waits_is_three_commands(void **state)
+{
+    wait_as_many(*state, 1);
+}
+
+static void many_that_wait_are_three_commands_too(void **state)
+{
+    wait_as_many(*state, 32);
+}
+
+static void waiting_again_does_not_subscribe_again(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    long long subscribed = probe_calls(f->probe, "subscribe");
+
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    for (int i = 0; i < 10; i++)
+        assert_result(relock_timedlock(lock, 20), RELOCK_TIMEOUT);
+    assert_int_equal(probe_calls(f->probe, "subscribe") - subscribed, 1);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static bool has_all_channels(void *arg)
+{
+    return probe_n_channels(arg) == N_LOCKS;
+}
+
+static void however_many_locks_are_waited_for_one_connection_listens(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct actor *waiting[N_LOCKS];
+    char name[32], listens[32];
+
+    for (int i = 0; i < N_LOCKS; i++) {
+        snprintf(name, sizeof(name), "orders-%d", i);
+        assert_true(peer_lock(f->probe, name, PEER, NEVER_MS));
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], fixture_lock(f, client, name));
+    }
+    assert_true(wait_until(has_all_channels, f->probe, SOON_MS));
+    snprintf(listens, sizeof(listens), " sub=%d ", N_LOCKS);
+    assert_int_equal(probe_n_clients(f->probe, listens), 1);
+    assert_int_equal(probe_n_clients(f->probe, " sub=0 "), probe_n_clients(f->probe, "") - 1);
+
+    relock_client_shutdown(client);
+    for (int i = 0; i < N_LOCKS; i++) {
+        snprintf(name, sizeof(name), "orders-%d", i);
+        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+        assert_true(peer_unlock(f->probe, name, PEER));
+    }
+}
+
+/* The peer sends its scripts by EVAL. */
+static void one_release_is_one_attempt_of_each_client(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *clients[N_CLIENTS];
+    struct relock_lock *locks[N_CLIENTS];
+    struct actor *waiting[N_CLIENTS];
+    long long before;
+    int n_got = 0;
+
+    have_waited_before(f, fixture_client(f, NULL)); /* the scripts are known */
+    before = evalshas(f);
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    for (int i = 0; i < N_CLIENTS; i++) {
+        clients[i] = fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+        waiting[i] = actor_start();
+        locks[i] = fixture_lock(f, clients[i], "orders");
+        actor_begin_lock(waiting[i], locks[i]);
+    }
+    assert_counts_to(f, evalshas, before + 2 * N_CLIENTS); /* before and after SUBSCRIBE */
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_counts_to(f, evalshas, before + 3 * N_CLIENTS);
+
+    for (int i = 0; i < N_CLIENTS; i++)
+        relock_client_shutdown(clients[i]);
+    for (int i = 0; i < N_CLIENTS; i++) {
+        int r = actor_result(waiting[i]);
+
+        if (r == RELOCK_OK) {
+            n_got++;
+            assert_result(actor_unlock(waiting[i], locks[i]), RELOCK_OK);
+        } else {
+            assert_result(r, RELOCK_E_CLOSED);
+        }
+    }
+    assert_int_equal(n_got, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_pair_is_two_commands_and_nothing_else),
+        SERVER_TEST(a_level_is_two_commands_and_nothing_else),
+        SERVER_TEST(an_acquisition_in_a_crowd_is_a_tenth_of_a_command),
+        SERVER_TEST(one_that_waits_is_three_commands),
+        SERVER_TEST(many_that_wait_are_three_commands_too),
+        SERVER_TEST(waiting_again_does_not_subscribe_again),
+        SERVER_TEST(however_many_locks_are_waited_for_one_connection_listens),
+        SERVER_TEST(one_release_is_one_attempt_of_each_client),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
