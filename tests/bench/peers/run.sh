@@ -58,16 +58,20 @@ options()
 {
     while [[ $# -gt 0 ]]; do
         case $1 in
-        --seconds) seconds=${2?} ;;
-        --rounds) rounds=${2?} ;;
-        --json) json=${2?} ;;
-        *)
-            echo "usage: $0 [--seconds S] [--rounds N] [--json FILE]" >&2
-            exit 2
-            ;;
+        --seconds) seconds=${2-} ;;
+        --rounds) rounds=${2-} ;;
+        --json) json=${2-} ;;
+        *) usage ;;
         esac
-        shift 2
+        shift 2 || usage
     done
+    [[ $rounds =~ ^[1-9][0-9]*$ && $seconds =~ ^[0-9.]+$ ]] || usage
+}
+
+usage()
+{
+    echo "usage: $0 [--seconds S] [--rounds N] [--json FILE]" >&2
+    exit 2
 }
 
 # ---- the peers ----------------------------------------------------------------------------------
@@ -98,7 +102,7 @@ make_ready()
         meson compile -C "$out/relock"
         ;;
     redisson)
-        mkdir -p "$out/redisson" && cp "$here"/redisson/* "$out/redisson" || return
+        rm -rf "$out/redisson" && cp -R "$here/redisson" "$out/redisson" || return
         mvn -q -B -f "$out/redisson/pom.xml" compile dependency:copy-dependencies \
             -DincludeScope=runtime
         ;;
