@@ -10,8 +10,9 @@ ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock
 ARGV[4]  message that says "free"
 
-Returns  1 when done, 2 when freed without being announced,
-         0 when the hold is gone, -1 when it is gone and another owner holds the lock
+Returns  1 when done, plus how many heard that it is free;
+         0 when the hold is gone, -1 when it is gone and another owner holds the lock,
+         -2 when freed without being announced
 ]]
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     return -redis.call('exists', KEYS[1])
@@ -25,6 +26,6 @@ end
 redis.call('del', KEYS[1])
 local told = redis.pcall('publish', ARGV[3], ARGV[4])
 if type(told) == 'table' and told.err then
-    return 2
+    return -2
 end
-return 1
+return 1 + told

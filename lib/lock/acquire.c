@@ -110,6 +110,13 @@ static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
     return RELOCK_BUSY;
 }
 
+/* Whether another process is to go first. Who has no time to wait asks all the same. */
+static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    return now_ms < acquire->site->yields_until_ms && now_ms < acquire->deadline_ms;
+}
+
 /* Sleeps until there is something to look at, or the time has come for the head to ask again. */
 static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -130,6 +137,8 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     }
     if (recheck_ms < until_ms)
         until_ms = recheck_ms;
+    if (is_head && yields(acquire, now_ms) && site->yields_until_ms < until_ms)
+        until_ms = site->yields_until_ms;
     if (is_head)
         stats->waits++;
     acquire->has_slept = is_head;
@@ -151,7 +160,7 @@ static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
 
         if (r != RELOCK_BUSY)
             return r;
-        may_ask = relock_site_may_ask(acquire->site, &acquire->waiter);
+        may_ask = relock_site_may_ask(acquire->site, &acquire->waiter) && !yields(acquire, now_ms);
         /* However short the time, whoever may ask does so once. */
         if (now_ms >= acquire->deadline_ms && (acquire->has_asked || !may_ask))
             return RELOCK_TIMEOUT;

@@ -19,9 +19,9 @@
 #include <stdio.h>
 
 /* What the scripts about a hold return. */
-#define ANSWER_UNANNOUNCED 2
-#define ANSWER_DONE 1
+#define ANSWER_DONE 1 /* and more: as many heard that it is free */
 #define ANSWER_GONE 0
+#define ANSWER_UNANNOUNCED (-2)
 
 /* One command for a hold. */
 struct command {
@@ -95,7 +95,8 @@ static int release_partly(struct relock_lock *lock, struct relock_hold *hold)
 /* What Redis said to the last release. */
 static int judge_last(const struct command *command)
 {
-    if (command->result < 0 || command->answer >= ANSWER_DONE)
+    if (command->result < 0 || command->answer >= ANSWER_DONE ||
+        command->answer == ANSWER_UNANNOUNCED)
         return command->result;
     /* Gone, and an attempt before went unanswered: that one did it. */
     return command->request.call.unanswered ? RELOCK_OK : RELOCK_LOST;
@@ -118,6 +119,7 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     struct relock_site *site = lock->site;
     uint64_t owner = hold->owner;
     bool is_heard = site->subscribed;
+    bool is_announced;
     struct command command;
     uint64_t now_ms;
     int r;
@@ -134,7 +136,10 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
 
     r = judge_last(&command);
     now_ms = relock_clock_now_ms();
-    relock_site_vacate(site, is_heard && r == RELOCK_OK && command.answer == ANSWER_DONE, now_ms);
+    is_announced = r == RELOCK_OK && command.answer >= ANSWER_DONE;
+    if (is_announced && command.answer > ANSWER_DONE + is_heard)
+        relock_site_yield(site, lock->client->options.handoff_ms, now_ms);
+    relock_site_vacate(site, is_heard && is_announced, now_ms);
     relock_subscription_idle(lock->client, site);
     if (r == RELOCK_LOST)
         lock->client->guarded.stats.lost++;

@@ -2,6 +2,9 @@
 
 #include "base/clock.h"
 
+/* Enough for another process to be woken and to ask. */
+#define YIELD_MS 2
+
 struct relock_hold *relock_site_find(const struct relock_site *site, uint64_t owner)
 {
     struct relock_hold *hold;
@@ -83,6 +86,12 @@ void relock_site_enter(struct relock_site *site, struct relock_waiter *waiter,
     site->holder = hold;
     site->lease_end_ms = RELOCK_NEVER;
     start_anew(site, waiter->owner, waiter->named);
+}
+
+void relock_site_yield(struct relock_site *site, uint64_t turn_ms, uint64_t now_ms)
+{
+    if (site->queue && now_ms - site->taken_ms >= turn_ms)
+        site->yields_until_ms = now_ms + YIELD_MS;
 }
 
 void relock_site_vacate(struct relock_site *site, bool is_announced, uint64_t now_ms)

@@ -59,12 +59,13 @@ struct relock_site {
     unsigned n_named; /* of these, with an owner that was named */
     bool news : 1;    /* the head has reason to ask */
     bool news_is_message : 1;
-    bool wants_channel : 1; /* to be subscribed */
-    bool subscribed : 1;    /* acknowledged: no message is missed */
-    bool drops_channel : 1; /* has been unwanted since it was last synced */
-    bool to_be_synced : 1;  /* stands in the list of those whose subscription is to be changed */
-    uint64_t asked_ms;      /* when Redis was last asked, or the last local owner left */
-    uint64_t lease_end_ms;  /* when the hold that was in the way ends, as Redis said */
+    bool wants_channel : 1;   /* to be subscribed */
+    bool subscribed : 1;      /* acknowledged: no message is missed */
+    bool drops_channel : 1;   /* has been unwanted since it was last synced */
+    bool to_be_synced : 1;    /* stands in the list of those whose subscription is to be changed */
+    uint64_t asked_ms;        /* when Redis was last asked, or the last local owner left */
+    uint64_t lease_end_ms;    /* when the hold that was in the way ends, as Redis said */
+    uint64_t yields_until_ms; /* other processes go first until then */
 
     struct relock_site *sync_next, *sync_prev;
     struct relock_timer linger;     /* ends the subscription when nobody has waited for a while */
@@ -94,6 +95,13 @@ uint64_t relock_site_recheck_at(const struct relock_site *site, uint64_t recheck
 /* The waiter's owner holds: out of the queue; those who wait for the same owner start anew. */
 void relock_site_enter(struct relock_site *site, struct relock_waiter *waiter,
                        struct relock_hold *hold);
+
+/*
+ * The local owner is about to be gone, and another process has heard of it. If this one has had the
+ * lock for its turn, `turn_ms`, and wants it again, the other goes first: of two that ask at the
+ * same moment the same may be quicker each time.
+ */
+void relock_site_yield(struct relock_site *site, uint64_t turn_ms, uint64_t now_ms);
 
 /*
  * The local owner is gone. `is_announced`: we are subscribed and the message is certain to come,

@@ -6,6 +6,7 @@
 #include "support/listener.h"
 #include "support/peer.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,38 @@ static void a_hold_that_was_passed_on_is_renewed_for_its_new_owner(void **state)
     losses_free(losses);
 }
 
+/* Takes the lock and says when it had it. */
+static int lock_at_ms(void *lock)
+{
+    return relock_lock(lock) == RELOCK_OK ? (int)(now_ms() % INT_MAX) : -1;
+}
+
+/* Of two processes that ask at the same moment the same might be quicker each time. */
+static void who_has_had_its_turn_lets_another_process_go_first(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.handoff_ms = 1, .recheck_ms = NEVER_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct listener *another = listener_open(f->server->socket, "redisson_lock__channel:{orders}");
+    struct actor *waiting = actor_start();
+
+    for (int round = 0; round < 5; round++) {
+        int released_ms;
+
+        assert_result(relock_lock(lock), RELOCK_OK);
+        actor_begin(waiting, lock_at_ms, lock);
+        assert_true(wait_for_waiters(client, 1));
+        let_pass(2); /* its turn */
+        released_ms = (int)(now_ms() % INT_MAX);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        assert_true(actor_result(waiting) >= released_ms + 2);
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    }
+    assert_int_equal(stats_of(client).passed_on, 0);
+    listener_close(another);
+}
+
 static void a_fixed_lease_is_not_passed_on(void **state)
 {
     struct fixture *f = *state;
@@ -235,6 +268,7 @@ int main(void)
         SERVER_TEST(a_hold_is_passed_on_as_it_is),
         SERVER_TEST(the_next_hold_of_the_giver_has_another_field),
         SERVER_TEST(a_hold_that_was_passed_on_is_renewed_for_its_new_owner),
+        SERVER_TEST(who_has_had_its_turn_lets_another_process_go_first),
         SERVER_TEST(a_fixed_lease_is_not_passed_on),
         SERVER_TEST(another_client_gets_its_turns),
     };
