@@ -134,7 +134,7 @@ void bare_give(redisContext *redis, const struct bare_lock *lock)
     redisReply *reply =
         redisCommandArgv(redis, BARE_GIVE_ARGS, (const char **)lock->give, lock->give_len);
 
-    if (must_reply(redis, reply)->type != REDIS_REPLY_INTEGER || reply->integer != 1)
+    if (must_reply(redis, reply)->type != REDIS_REPLY_INTEGER || reply->integer < 1)
         die("%s was not held", lock->name);
     freeReplyObject(reply);
 }
