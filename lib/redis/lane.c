@@ -5,10 +5,11 @@
  *     queue        questions that nobody has looked at yet; guarded by the mutex
  *     under_way    written, or about to be; in the order in which their replies come
  *
- * Who finds nobody driving drives. The driver takes the whole queue, sends it in one piece and
- * reads replies until its own question has ended; in that same critical section it makes the first
- * of those that are left the next driver, so that there is one as long as a question is there. A
- * driver is woken like one that has its answer, by its gate, and only a driver opens gates.
+ * Who finds nobody driving drives. The driver takes the queue, sends it in one piece and reads
+ * replies, until its own question has ended. Then it sees in one critical section whether a
+ * question is left, and makes the first of these the next driver: so there is one as long as there
+ * is a question. A driver is woken like one that has its answer, by its gate, and only a driver
+ * opens gates.
  *
  * What is under way changes through the driver alone, so it knows by when the next reply must come:
  * it waits until the earliest deadline of them all. From outside only one thing is done to a lane:

@@ -36,7 +36,8 @@ struct relock_question {
     struct relock_origin *origin; /* when sent: on that connection, a reference; or NULL */
     char why[RELOCK_WHY_MAX];     /* with a failure */
 
-    /* the lane's: written by the driver, and read by the one who asked once its gate is open */
+    /* the lane's: written by the driver, and read by the one who asked once its gate is open; or
+     * written by that one, which has taken it out of the queue */
     struct relock_question *next, *prev; /* in the queue, or among those under way */
     struct relock_gate gate;             /* opened when it has ended or is to drive */
     uint64_t deadline_ms;                /* constant */
@@ -62,7 +63,7 @@ struct relock_lane {
         struct relock_question *under_way;
     } driver; /* the driver only */
 
-    atomic_bool retired;
+    atomic_bool retired; /* set by any thread, taken back by the driver */
 };
 
 void relock_lane_init(struct relock_lane *lane, const struct relock_server *server);

@@ -20,7 +20,7 @@ struct relock_link {
     struct relock_wire wire;
     struct relock_origin *origin; /* of the connection; NULL when the server does not say */
     uint64_t timeout_ms;          /* of the socket, as it is set now */
-    uint64_t used_ms;             /* when something came last */
+    uint64_t used_ms;             /* when it was last waited on */
     bool connected_once;
     size_t n_sent;                   /* of what was last to be sent, so much went out */
     atomic_uint_fast64_t reconnects; /* connections made again; read by any thread */
