@@ -1,37 +1,56 @@
 #include "base/gate.h"
 
+#include "base/clock.h"
+#include "base/futex.h"
+
+enum state { CLOSED, OPEN, WAITED_AT };
+
 void relock_gate_init(struct relock_gate *gate)
 {
-    *gate = (struct relock_gate){0};
-    relock_mutex_init(&gate->mutex);
-    relock_cond_init(&gate->opened);
+    atomic_init(&gate->state, CLOSED);
 }
 
-void relock_gate_deinit(struct relock_gate *gate)
+/* Returns whether the thread sleeps, and has to be woken. It may go on at once all the same. */
+static bool set_open(struct relock_gate *gate)
 {
-    relock_cond_deinit(&gate->opened);
-    relock_mutex_deinit(&gate->mutex);
+    return atomic_exchange(&gate->state, OPEN) == WAITED_AT;
 }
 
 void relock_gate_open(struct relock_gate *gate)
 {
-    relock_mutex_lock(&gate->mutex);
-    gate->guarded.open = true;
-    relock_cond_signal(&gate->opened);
-    relock_mutex_unlock(&gate->mutex);
+    if (set_open(gate))
+        relock_futex_wake(&gate->state);
+}
+
+void relock_gate_open_under(struct relock_gate *gate, struct relock_mutex *mutex)
+{
+    if (set_open(gate))
+        relock_mutex_wake_after(mutex, &gate->state);
+}
+
+/* Says that a thread is about to sleep, unless the gate is open. */
+static bool begin_to_wait(struct relock_gate *gate)
+{
+    unsigned was = CLOSED;
+
+    return atomic_compare_exchange_strong(&gate->state, &was, WAITED_AT) || was == WAITED_AT;
 }
 
 bool relock_gate_wait(struct relock_gate *gate, uint64_t deadline_ms)
 {
-    bool in_time = true;
-    bool opened;
+    bool opened = atomic_load(&gate->state) == OPEN;
 
-    relock_mutex_lock(&gate->mutex);
-    while (!gate->guarded.open && in_time)
-        in_time = relock_cond_wait_until(&gate->opened, &gate->mutex, deadline_ms);
+    while (!opened) {
+        uint64_t left_ms = RELOCK_NEVER;
+
+        if (deadline_ms != RELOCK_NEVER)
+            left_ms = relock_clock_left(relock_clock_now_ms(), deadline_ms);
+        if (left_ms == 0)
+            break;
+        if (begin_to_wait(gate))
+            relock_futex_wait(&gate->state, WAITED_AT, left_ms);
+        opened = atomic_load(&gate->state) == OPEN;
+    }
     /* An opening that came together with the deadline still counts. */
-    opened = gate->guarded.open;
-    gate->guarded.open = false;
-    relock_mutex_unlock(&gate->mutex);
-    return opened;
+    return atomic_exchange(&gate->state, CLOSED) == OPEN;
 }

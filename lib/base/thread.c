@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include "base/clock.h"
+#include "base/futex.h"
 
 #include <relock.h>
 
@@ -18,6 +19,7 @@ static void check(int err)
 void relock_mutex_init(struct relock_mutex *mutex)
 {
     check(pthread_mutex_init(&mutex->pthread, NULL));
+    mutex->to_wake = NULL;
 }
 
 void relock_mutex_deinit(struct relock_mutex *mutex)
@@ -32,7 +34,32 @@ RELOCK_UNCHECKED void relock_mutex_lock(struct relock_mutex *mutex)
 
 RELOCK_UNCHECKED void relock_mutex_unlock(struct relock_mutex *mutex)
 {
+    atomic_uint *to_wake = mutex->to_wake;
+
+    mutex->to_wake = NULL;
     check(pthread_mutex_unlock(&mutex->pthread));
+    if (to_wake)
+        relock_futex_wake(to_wake);
+}
+
+/* There is room for one, which is the rule: of several, only the last one has to wait. */
+void relock_mutex_wake_after(struct relock_mutex *mutex, atomic_uint *futex)
+{
+    atomic_uint *before = mutex->to_wake;
+
+    mutex->to_wake = futex;
+    if (before)
+        relock_futex_wake(before);
+}
+
+/* Before a condition gives the mutex up. */
+static void wake_now(struct relock_mutex *mutex)
+{
+    atomic_uint *to_wake = mutex->to_wake;
+
+    mutex->to_wake = NULL;
+    if (to_wake)
+        relock_futex_wake(to_wake);
 }
 
 void relock_cond_init(struct relock_cond *cond)
@@ -85,6 +112,7 @@ bool relock_cond_wait_until(struct relock_cond *cond, struct relock_mutex *mutex
     struct timespec ts;
     int err;
 
+    wake_now(mutex);
     if (deadline_ms == RELOCK_NEVER) {
         check(pthread_cond_wait(&cond->pthread, &mutex->pthread));
         return true;

@@ -8,6 +8,7 @@
 #define RELOCK_THREAD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@
 
 struct RELOCK_CAPABILITY relock_mutex {
     pthread_mutex_t pthread;
+    atomic_uint *to_wake; /* a futex, or NULL; guarded by this mutex */
 };
 
 struct relock_cond {
@@ -37,6 +39,10 @@ void relock_mutex_init(struct relock_mutex *mutex);
 void relock_mutex_deinit(struct relock_mutex *mutex);
 void relock_mutex_lock(struct relock_mutex *mutex) RELOCK_ACQUIRES(*mutex);
 void relock_mutex_unlock(struct relock_mutex *mutex) RELOCK_RELEASES(*mutex);
+
+/* Wakes who sleeps at this futex as soon as the mutex has been given up. */
+void relock_mutex_wake_after(struct relock_mutex *mutex, atomic_uint *futex)
+    RELOCK_REQUIRES(*mutex);
 
 void relock_cond_init(struct relock_cond *cond);
 void relock_cond_deinit(struct relock_cond *cond);

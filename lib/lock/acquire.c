@@ -278,7 +278,6 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
 static void end(struct relock_acquire *acquire)
 {
     relock_cancel_unwatch(&acquire->waiter.cancel_wait);
-    relock_gate_deinit(&acquire->waiter.gate);
 }
 
 static bool is_answer(int result)

@@ -3,7 +3,7 @@
  *
  * One mutex guards the state of the locks: sites, holds, queues, timers. It is held for a few
  * dozen instructions at a time, never across a command, a callback or a log line, and nobody takes
- * another with it but the leaf of a gate.
+ * another with it.
  *
  * A public call enters, does its work with the mutex held or given up for a while, and leaves. The
  * struct outlives relock_client_free as long as a handle refers to it.

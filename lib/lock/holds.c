@@ -125,7 +125,7 @@ bool relock_holds_pass_on(struct relock_client *client, struct relock_hold *hold
     client->guarded.stats.passed_on++;
     waiter->hold = relock_holds_ref(hold);
     waiter->end = RELOCK_WAITER_GRANTED;
-    relock_gate_open(&waiter->gate);
+    relock_gate_open_under(&waiter->gate, &client->mutex);
     return true;
 }
 

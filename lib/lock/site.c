@@ -1,6 +1,7 @@
 #include "lock/site.h"
 
 #include "base/clock.h"
+#include "lock/client.h"
 
 /* Enough for another process to be woken and to ask. */
 #define YIELD_MS 2
@@ -15,10 +16,15 @@ struct relock_hold *relock_site_find(const struct relock_site *site, uint64_t ow
     return NULL;
 }
 
+static void let_look(struct relock_site *site, struct relock_waiter *waiter)
+{
+    relock_gate_open_under(&waiter->gate, &site->client->mutex);
+}
+
 static void look_around(struct relock_site *site)
 {
     if (site->queue)
-        relock_gate_open(&site->queue->gate);
+        let_look(site, site->queue);
 }
 
 void relock_site_add_news(struct relock_site *site, bool is_message)
@@ -47,7 +53,7 @@ void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter)
     DL_DELETE(site->queue, waiter);
     if (waiter->named)
         site->n_named--;
-    if (was_head)
+    if (was_head && !site->holder)
         look_around(site);
 }
 
@@ -74,7 +80,7 @@ static void start_anew(struct relock_site *site, uint64_t owner, bool named)
     {
         if (at->owner == owner) {
             at->end = RELOCK_WAITER_STARTS_ANEW;
-            relock_gate_open(&at->gate);
+            let_look(site, at);
         }
     }
 }
@@ -82,8 +88,8 @@ static void start_anew(struct relock_site *site, uint64_t owner, bool named)
 void relock_site_enter(struct relock_site *site, struct relock_waiter *waiter,
                        struct relock_hold *hold)
 {
-    relock_site_leave(site, waiter);
     site->holder = hold;
+    relock_site_leave(site, waiter);
     site->lease_end_ms = RELOCK_NEVER;
     start_anew(site, waiter->owner, waiter->named);
 }
@@ -112,7 +118,7 @@ void relock_site_end_unreached(struct relock_site *site, uint64_t since_ms)
     {
         if (at->joined_ms <= since_ms && at->end == RELOCK_WAITER_WAITS) {
             at->end = RELOCK_WAITER_UNREACHED;
-            relock_gate_open(&at->gate);
+            let_look(site, at);
         }
     }
 }
@@ -122,5 +128,5 @@ void relock_site_rouse(struct relock_site *site)
     struct relock_waiter *at;
 
     DL_FOREACH(site->queue, at)
-    relock_gate_open(&at->gate);
+    let_look(site, at);
 }

@@ -83,7 +83,8 @@ void relock_site_add_news(struct relock_site *site, bool is_message);
 
 void relock_site_join(struct relock_site *site, struct relock_waiter *waiter);
 
-/* Out of the queue, wherever it stands; who moves up to the head looks around. */
+/* Out of the queue, wherever it stands; who moves up looks around, if no local owner is in the way.
+ */
 void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter);
 
 /* Whether Redis may be asked for this waiter, and there is reason to. */

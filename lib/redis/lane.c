@@ -324,6 +324,5 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_question *question,
         pass_by(lane, question);
     if (!question->ended)
         drive(lane, question);
-    relock_gate_deinit(&question->gate);
     return question->result;
 }

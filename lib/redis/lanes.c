@@ -113,7 +113,6 @@ static struct slot *wait_and_join(struct relock_lanes *lanes, bool alone, uint64
     relock_mutex_lock(&lanes->mutex);
     if (!waiter.slot)
         DL_DELETE(lanes->guarded.waiters, &waiter);
-    relock_gate_deinit(&waiter.gate);
     return waiter.slot;
 }
 
@@ -124,7 +123,7 @@ static void admit(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 
     while ((waiter = lanes->guarded.waiters) && (waiter->slot = join(lanes, waiter->alone))) {
         DL_DELETE(lanes->guarded.waiters, waiter);
-        relock_gate_open(&waiter->gate);
+        relock_gate_open_under(&waiter->gate, &lanes->mutex);
     }
 }
 

@@ -61,8 +61,8 @@ static void read_answer(const struct redisReply *reply)
 }
 
 /*
- * A reply that comes too late must not be taken for the next one's. Only WAIT may have been answered
- * in time and in vain: by a connection that had not written what it was to wait for.
+ * A reply that comes too late must not be taken for the next one's. Only WAIT may have been
+ * answered in time and in vain: by a connection that had not written what it was to wait for.
  */
 static void check_closed(const char *why)
 {

@@ -64,7 +64,6 @@ static int begin(void **state)
     relock_gate_init(&first.gate);
     relock_site_join(lock.site, &first);
     relock_holds_begin(&client, relock_holds_ref(hold), &first, relock_clock_now_ms());
-    relock_gate_deinit(&first.gate);
     return 0;
 }
 

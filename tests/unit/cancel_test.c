@@ -32,8 +32,6 @@ static int end(void **state)
     (void)state;
     child_end_all();
     cancel = relock_cancel_free(cancel);
-    for (int i = 0; i < N_WAITS; i++)
-        relock_gate_deinit(&gates[i]);
     return 0;
 }
 

@@ -117,8 +117,6 @@ static void fork_waits_until_what_the_process_mutex_guards_is_whole(void **state
     assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(process_mutex_is_free());
-    relock_gate_deinit(&forked);
-    relock_gate_deinit(&halfway);
 }
 
 static int end_children(void **state)

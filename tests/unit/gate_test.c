@@ -26,12 +26,6 @@ static int make_gate(void **state)
     return 0;
 }
 
-static int drop_gate(void **state)
-{
-    relock_gate_deinit(*state);
-    return 0;
-}
-
 static void a_new_gate_is_closed(void **state)
 {
     struct relock_gate *gate = *state;
@@ -127,22 +121,121 @@ static void a_thread_is_woken_by_another(void **state)
     assert_int_equal(n_back, ROUNDS);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(pair.n_there, ROUNDS);
-    relock_gate_deinit(&pair.there);
-    relock_gate_deinit(&pair.back);
 }
 
-#define GATE_TEST(function) cmocka_unit_test_setup_teardown(function, make_gate, drop_gate)
+/* A thread that is let through to look at what a mutex guards. */
+struct sleeper {
+    struct relock_gate gate;
+    struct relock_mutex *mutex;
+    struct relock_cond *cond;
+    bool has_looked; /* guarded by the mutex */
+};
+
+static void *sleep_and_look(void *arg)
+{
+    struct sleeper *sleeper = arg;
+
+    /* Beyond the patience of the test: one that is not woken goes on, but too late. */
+    if (!relock_gate_wait(&sleeper->gate, deadline_in(3 * SOON_MS)))
+        return NULL;
+    relock_mutex_lock(sleeper->mutex);
+    sleeper->has_looked = true;
+    relock_cond_signal(sleeper->cond);
+    relock_mutex_unlock(sleeper->mutex);
+    return NULL;
+}
+
+static bool sleeps(void *gate)
+{
+    return atomic_load(&((struct relock_gate *)gate)->state) != 0;
+}
+
+/* Two of them, of which both sleep. */
+static struct relock_mutex mutex;
+static struct relock_cond cond;
+static struct sleeper sleepers[2];
+static pthread_t threads[2];
+
+static int start_sleepers(void **state)
+{
+    (void)state;
+    relock_mutex_init(&mutex);
+    relock_cond_init(&cond);
+    for (int i = 0; i < 2; i++) {
+        sleepers[i] = (struct sleeper){.mutex = &mutex, .cond = &cond};
+        relock_gate_init(&sleepers[i].gate);
+        assert_int_equal(pthread_create(&threads[i], NULL, sleep_and_look, &sleepers[i]), 0);
+        assert_true(wait_until(sleeps, &sleepers[i].gate, SOON_MS));
+    }
+    return 0;
+}
+
+static int join_sleepers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    relock_cond_deinit(&cond);
+    relock_mutex_deinit(&mutex);
+    return 0;
+}
+
+/* With the mutex held, and given up meanwhile. */
+static bool has_looked(int i)
+{
+    uint64_t deadline_ms = soon();
+    bool in_time = true;
+
+    while (in_time && !sleepers[i].has_looked)
+        in_time = relock_cond_wait_until(&cond, &mutex, deadline_ms);
+    return in_time;
+}
+
+static void who_is_let_through_under_a_mutex_is_woken_with_it(void **state)
+{
+    bool looked;
+
+    (void)state;
+    relock_mutex_lock(&mutex);
+    relock_gate_open_under(&sleepers[0].gate, &mutex);
+    relock_gate_open_under(&sleepers[1].gate, &mutex);
+    relock_mutex_unlock(&mutex);
+
+    relock_mutex_lock(&mutex);
+    looked = has_looked(0) && has_looked(1);
+    relock_mutex_unlock(&mutex);
+    assert_true(looked);
+}
+
+static void who_is_let_through_under_a_mutex_is_woken_by_a_wait(void **state)
+{
+    bool looked;
+
+    (void)state;
+    relock_mutex_lock(&mutex);
+    relock_gate_open_under(&sleepers[0].gate, &mutex);
+    looked = has_looked(0);
+    relock_gate_open_under(&sleepers[1].gate, &mutex);
+    looked = has_looked(1) && looked;
+    relock_mutex_unlock(&mutex);
+    assert_true(looked);
+}
+
+#define SLEEPER_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, start_sleepers, join_sleepers)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GATE_TEST(a_new_gate_is_closed),
-        GATE_TEST(a_gate_opened_early_lets_one_wait_through),
-        GATE_TEST(several_openings_count_as_one),
-        GATE_TEST(an_opening_counts_however_late_it_is_looked_at),
-        GATE_TEST(a_wait_ends_at_its_deadline_and_not_before),
-        GATE_TEST(a_gate_can_be_opened_after_a_wait_in_vain),
+        cmocka_unit_test_setup(a_new_gate_is_closed, make_gate),
+        cmocka_unit_test_setup(a_gate_opened_early_lets_one_wait_through, make_gate),
+        cmocka_unit_test_setup(several_openings_count_as_one, make_gate),
+        cmocka_unit_test_setup(an_opening_counts_however_late_it_is_looked_at, make_gate),
+        cmocka_unit_test_setup(a_wait_ends_at_its_deadline_and_not_before, make_gate),
+        cmocka_unit_test_setup(a_gate_can_be_opened_after_a_wait_in_vain, make_gate),
         cmocka_unit_test(a_thread_is_woken_by_another),
+        SLEEPER_TEST(who_is_let_through_under_a_mutex_is_woken_with_it),
+        SLEEPER_TEST(who_is_let_through_under_a_mutex_is_woken_by_a_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,8 +64,6 @@ static int end(void **state)
     (void)state;
     relock_holds_unref(&client, hold);
     relock_client_unref_site(&client, site);
-    for (int i = 0; i < 3; i++)
-        relock_gate_deinit(&waiters[i].gate);
     relock_cond_deinit(&client.changed);
     relock_mutex_deinit(&client.mutex);
     return refs == 1 && !client.guarded.sites && !client.guarded.holds ? 0 : -1;

@@ -1,15 +1,19 @@
 #include "queue.h"
 
 #include "base/clock.h"
+#include "lock/client.h"
 
 struct relock_site site;
 struct relock_waiter waiters[N_WAITERS];
 struct relock_hold hold;
 
+static struct relock_client client; /* only its mutex is looked at */
+
 int queue_begin(void **state)
 {
     (void)state;
-    site = (struct relock_site){.lease_end_ms = RELOCK_NEVER};
+    relock_mutex_init(&client.mutex);
+    site = (struct relock_site){.client = &client, .lease_end_ms = RELOCK_NEVER};
     hold = (struct relock_hold){0};
     for (unsigned i = 0; i < N_WAITERS; i++) {
         waiters[i] = (struct relock_waiter){.owner = i + 1, .joined_ms = 100 * i};
@@ -21,8 +25,7 @@ int queue_begin(void **state)
 int queue_end(void **state)
 {
     (void)state;
-    for (int i = 0; i < N_WAITERS; i++)
-        relock_gate_deinit(&waiters[i].gate);
+    relock_mutex_deinit(&client.mutex);
     return 0;
 }
 

@@ -18,6 +18,7 @@ static void the_one_who_enters_leaves_the_queue(void **state)
     assert_ptr_equal(site.holder, &hold);
     assert_ptr_equal(site.queue, &waiters[1]);
     assert_false(may_ask(1));
+    nobody_is_woken();
     assert_true(site.lease_end_ms == RELOCK_NEVER); /* that was of the one who held before */
     for (int i = 0; i < N_WAITERS; i++)
         assert_int_equal(waiters[i].end, RELOCK_WAITER_WAITS);

@@ -212,15 +212,17 @@ static void after_an_announced_release_the_head_waits_for_the_message(void **sta
     assert_true(may_ask(0));
 }
 
-static void who_moves_up_while_owned_does_not_ask(void **state)
+static void who_moves_up_while_owned_sleeps_on(void **state)
 {
     (void)state;
 
     take();
     join_all();
     relock_site_leave(&site, &waiters[0]);
+    nobody_is_woken();
     assert_false(may_ask(1));
     relock_site_vacate(&site, false, 0);
+    assert_true(is_woken(1));
     assert_true(may_ask(1));
 }
 
@@ -243,7 +245,7 @@ int main(void)
         SITE_TEST(news_while_owned_is_kept_and_wakes_nobody),
         SITE_TEST(an_owner_that_leaves_unannounced_is_news),
         SITE_TEST(after_an_announced_release_the_head_waits_for_the_message),
-        SITE_TEST(who_moves_up_while_owned_does_not_ask),
+        SITE_TEST(who_moves_up_while_owned_sleeps_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
