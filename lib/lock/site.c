@@ -16,7 +16,8 @@ struct relock_hold *relock_site_find(const struct relock_site *site, uint64_t ow
     return NULL;
 }
 
-static void let_look(struct relock_site *site, struct relock_waiter *waiter)
+/* Its caller has the mutex, as all of this file says. */
+RELOCK_UNCHECKED static void let_look(struct relock_site *site, struct relock_waiter *waiter)
 {
     relock_gate_open_under(&waiter->gate, &site->client->mutex);
 }
