@@ -1,10 +1,11 @@
 --[[
 Frees the lock while the hold that the caller saw is still there, and tells who waits. A newer hold
-is left alone, so a repeat that runs late removes nobody's.
+is left alone, so a repeat that runs late removes nobody's. Locks of the kind that spins have no
+channel, and nobody is told.
 
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold to be removed
-ARGV[2]  channel of the lock
+ARGV[2]  channel of the lock, "" when it has none
 ARGV[3]  message that says "free"
 
 Returns  1 when freed, 2 when freed without being announced, 0 when that hold is gone
@@ -14,6 +15,9 @@ if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
 end
 
 redis.call('del', KEYS[1])
+if ARGV[2] == '' then
+    return 1
+end
 local told = redis.pcall('publish', ARGV[2], ARGV[3])
 if type(told) == 'table' and told.err then
     return 2

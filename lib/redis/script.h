@@ -9,6 +9,7 @@ struct relock_script {
 };
 
 extern const struct relock_script relock_script_extend;
+extern const struct relock_script relock_script_fenced_lock;
 extern const struct relock_script relock_script_force_unlock;
 extern const struct relock_script relock_script_inspect;
 extern const struct relock_script relock_script_lock;

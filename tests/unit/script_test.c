@@ -13,9 +13,13 @@ static const struct {
     const struct relock_script *script;
     const char *name;
 } scripts[] = {
-    {&relock_script_extend, "extend"},   {&relock_script_force_unlock, "force_unlock"},
-    {&relock_script_inspect, "inspect"}, {&relock_script_lock, "lock"},
-    {&relock_script_renew, "renew"},     {&relock_script_unlock, "unlock"},
+    {&relock_script_extend, "extend"},
+    {&relock_script_fenced_lock, "fenced_lock"},
+    {&relock_script_force_unlock, "force_unlock"},
+    {&relock_script_inspect, "inspect"},
+    {&relock_script_lock, "lock"},
+    {&relock_script_renew, "renew"},
+    {&relock_script_unlock, "unlock"},
 };
 
 #define N_SCRIPTS (sizeof(scripts) / sizeof(*scripts))
