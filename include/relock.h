@@ -358,6 +358,8 @@ RELOCK_API uint64_t relock_owner_new(void);
 
 #define RELOCK_FOREVER INT64_MAX
 
+#define RELOCK_NON_REENTRANT 1u /* an owner that holds the lock gets RELOCK_E_DEADLOCK */
+
 /** How a lock is taken. */
 struct relock_how {
     /* [one try] how long to wait for other owners; below 0 is 0: `deadline - now` may go here */
@@ -368,7 +370,8 @@ struct relock_how {
     struct relock_cancel *cancel; /* [none] ends the wait */
     relock_lost_fn *on_lost;      /* [the client's] told if the hold that begins here is lost */
     void *arg;                    /* for it */
-    uint64_t reserved[6];
+    uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
+    uint64_t reserved[5];
 };
 
 /** A hold, at the moment of the report. */
@@ -392,7 +395,8 @@ struct relock_grant {
  * Returns: RELOCK_OK          held, one level more
  *          RELOCK_LOST        this owner has levels of a lost hold: release them all first
  *          RELOCK_E_REPLICAS  not held: fewer than `min_replicas` acknowledged
- *          RELOCK_E_DEADLOCK  also: the owner has the read side and asks for the write side
+ *          RELOCK_E_DEADLOCK  also: the owner has the read side and asks for the write side, or
+ *                             holds the lock and asks with RELOCK_NON_REENTRANT
  *          the failures of asking: not held. Should Redis have granted it and the answer be lost
  *          or late, it is released as soon as Redis answers, and nothing renews it
  */
@@ -434,8 +438,8 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *          RELOCK_BUSY        another owner holds it, and `wait_ms` was 0 or less
  *          RELOCK_TIMEOUT     another owner held it for all of `wait_ms`
  *          RELOCK_CANCELLED   not held: `cancel` was fired, before the call or during it
- *          RELOCK_E_INVALID   also: `reserved` is not 0, or `lease_ms` is beyond ten years
- *          *grant is written at every return, all 0 unless RELOCK_OK
+ *          RELOCK_E_INVALID   also: `reserved` is not 0, `flags` has unknown bits, or `lease_ms` is
+ * beyond ten years *grant is written at every return, all 0 unless RELOCK_OK
  */
 RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
                                              struct relock_grant *grant);
@@ -593,6 +597,16 @@ RELOCK_API int relock_hold_count(struct relock_lock *lock, unsigned *count);
  * Returns: as relock_is_locked.
  */
 RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
+
+/* ---- further kinds, on the same calls ------------------------------------------------------ */
+
+/** Each hold has a `fencing_token` greater than that of every hold before. As relock_lock_new. */
+RELOCK_API RELOCK_CHECKED int relock_fencedlock_new(struct relock_client *client, const char *name,
+                                                    struct relock_lock **lock);
+
+/** Waits by asking again, every 1 to 128 ms: where publishing costs much. As relock_lock_new. */
+RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, const char *name,
+                                                  struct relock_lock **lock);
 
 #if defined(__cplusplus) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -13,8 +13,8 @@
 #include "lock/options.h"
 #include "lock/owner.h"
 #include "lock/request.h"
+#include "lock/spinlock.h"
 #include "lock/subscription.h"
-#include "redis/reply.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static int take_nested_answer(struct relock_acquire *acquire, struct relock_hold
 
     if (!relock_hold_is_held(hold))
         return RELOCK_LOST; /* meanwhile */
-    if (relock_reply_is_nil(request->call.reply)) {
+    if (relock_request_is_granted(request, &hold->fencing_token)) {
         hold->count++;
         hold->renewed = hold->renewed || acquire->how->lease_ms == 0;
         relock_holds_prolong(acquire->client, hold, sent_ms, acquire->lease_ms);
@@ -60,6 +60,8 @@ static int nest(struct relock_acquire *acquire, struct relock_hold *hold)
     relock_holds_check_time(acquire->client, hold, relock_clock_now_ms());
     if (hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
+    if (acquire->how->flags & RELOCK_NON_REENTRANT)
+        return RELOCK_E_DEADLOCK;
 
     relock_holds_work(hold, acquire->lease_ms);
     relock_request_lock(&request, acquire->site, hold->number, hold->count + 1, acquire->lease_ms);
@@ -117,6 +119,12 @@ static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
     return now_ms < acquire->site->yields_until_ms && now_ms < acquire->deadline_ms;
 }
 
+/* How soon after one try the head makes the next: where nothing is announced it has to poll. */
+static uint64_t recheck_after(const struct relock_acquire *acquire)
+{
+    return acquire->site->kind->channel ? acquire->client->options.recheck_ms : acquire->pause_ms;
+}
+
 /* Sleeps until there is something to look at, or the time has come for the head to ask again. */
 static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -128,9 +136,9 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     uint64_t recheck_ms = RELOCK_NEVER;
 
     if (is_head)
-        recheck_ms = relock_site_recheck_at(site, acquire->client->options.recheck_ms);
+        recheck_ms = relock_site_recheck_at(site, recheck_after(acquire));
     if (recheck_ms <= now_ms) {
-        if (acquire->has_slept && recheck_ms != site->lease_end_ms)
+        if (acquire->has_slept && recheck_ms != site->lease_end_ms && site->kind->channel)
             stats->rechecks++;
         relock_site_add_news(site, false);
         return;
@@ -171,6 +179,7 @@ static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
         r = relock_acquire_ask(acquire);
         if (r != RELOCK_BUSY || is_one_try(acquire))
             return r;
+        acquire->pause_ms = relock_spinlock_pause_ms(acquire->pause_ms);
         relock_subscription_want(acquire->client, acquire->site);
     }
 }
@@ -262,6 +271,7 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
     acquire->has_asked = false;
     acquire->has_slept = false;
     acquire->contended = false;
+    acquire->pause_ms = 0;
     acquire->hold = NULL;
     acquire->why[0] = '\0';
 
@@ -303,7 +313,7 @@ static void report(struct relock_acquire *acquire, int result, struct relock_gra
 static int check_how(const struct relock_how *how)
 {
     if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)) ||
-        how->lease_ms > RELOCK_TEN_YEARS_MS)
+        (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT) || how->lease_ms > RELOCK_TEN_YEARS_MS)
         return RELOCK_E_INVALID;
     return RELOCK_OK;
 }

@@ -18,6 +18,7 @@ struct relock_acquire {
     uint64_t deadline_ms; /* of the waiting */
     bool has_asked;
     bool has_slept;           /* as the head */
+    uint64_t pause_ms;        /* between two tries, where releases are not announced */
     bool contended;           /* it did not get the lock at once */
     struct relock_hold *hold; /* what it got, a reference */
     char why[RELOCK_WHY_MAX]; /* what the log is told of a failure */

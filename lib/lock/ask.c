@@ -8,7 +8,6 @@
 #include "lock/acquire.h"
 #include "lock/holds.h"
 #include "lock/request.h"
-#include "redis/reply.h"
 
 #include <stdio.h>
 
@@ -97,14 +96,15 @@ static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold
 }
 
 static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
-                       struct relock_call *call, uint64_t sent_ms)
+                       struct relock_request *request, uint64_t sent_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
+    struct relock_call *call = &request->call;
     int64_t ttl_ms;
 
-    if (relock_reply_is_nil(call->reply))
+    if (relock_request_is_granted(request, &hold->fencing_token))
         return take_granted(acquire, hold, call, sent_ms);
-    if (relock_reply_integer(call->reply, &ttl_ms))
+    if (relock_request_answer(request, &ttl_ms))
         return take_refused(acquire, hold, call, ttl_ms);
     (void)snprintf(call->why, sizeof(call->why), "an answer that is none");
     return take_failure(acquire, hold, call, sent_ms, RELOCK_E_SERVER);
@@ -136,7 +136,7 @@ int relock_acquire_ask(struct relock_acquire *acquire)
 
     site->asked_ms = relock_clock_now_ms();
     if (r == RELOCK_OK)
-        r = take_answer(acquire, hold, &request.call, sent_ms);
+        r = take_answer(acquire, hold, &request, sent_ms);
     else
         r = take_failure(acquire, hold, &request.call, sent_ms, r);
     relock_call_end(&request.call);

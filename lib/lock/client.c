@@ -5,7 +5,6 @@
 #include "base/fork.h"
 #include "lock/io.h"
 #include "lock/options.h"
-#include "lock/subscription.h"
 #include "redis/call.h"
 #include "redis/lanes.h"
 #include "redis/loop.h"
@@ -83,43 +82,6 @@ void relock_client_set_timer(struct relock_client *client, struct relock_timer *
 void relock_client_unset_timer(struct relock_client *client, struct relock_timer *timer)
 {
     relock_timer_unset(&client->guarded.timers, timer);
-}
-
-/* ---- sites --------------------------------------------------------------------------------- */
-
-struct relock_site *relock_client_site(struct relock_client *client, const char *name, size_t len)
-{
-    struct relock_site *site;
-
-    HASH_FIND(hh, client->guarded.sites, name, len, site);
-    if (site) {
-        site->refs++;
-        return site;
-    }
-    site = calloc(1, sizeof(*site) + len + 1);
-    if (!site)
-        return NULL;
-    site->client = client;
-    site->refs = 1;
-    site->lease_end_ms = RELOCK_NEVER;
-    site->name_len = len;
-    memcpy(site->name, name, len);
-    relock_timer_init(&site->linger, relock_subscription_fire);
-    HASH_ADD_KEYPTR(hh, client->guarded.sites, site->name, site->name_len, site);
-    if (!site->hh.tbl) {
-        free(site);
-        return NULL;
-    }
-    return site;
-}
-
-void relock_client_unref_site(struct relock_client *client, struct relock_site *site)
-{
-    if (--site->refs > 0)
-        return;
-    relock_client_unset_timer(client, &site->linger);
-    HASH_DEL(client->guarded.sites, site);
-    free(site);
 }
 
 /* ---- new ----------------------------------------------------------------------------------- */

@@ -102,12 +102,6 @@ void relock_client_unset_timer(struct relock_client *client, struct relock_timer
 /* Has the I/O thread look at once. */
 void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* Sites: found or made, NULL when out of memory; the last reference frees. */
-struct relock_site *relock_client_site(struct relock_client *client, const char *name, size_t len)
-    RELOCK_REQUIRES(client->mutex);
-void relock_client_unref_site(struct relock_client *client, struct relock_site *site)
-    RELOCK_REQUIRES(client->mutex);
-
 /* Ends the I/O thread and frees what a client has, as far as it was made; not the struct. */
 void relock_client_dispose(struct relock_client *client);
 

@@ -8,6 +8,7 @@
 #include "lock/holds.h"
 #include "lock/io.h"
 #include "lock/losses.h"
+#include "lock/sites.h"
 #include "lock/subscription.h"
 #include "redis/lanes.h"
 
@@ -87,7 +88,7 @@ static void drop_rest(struct relock_client *client) RELOCK_REQUIRES(client->mute
     {
         relock_client_unset_timer(client, &site->linger);
         site->refs = site->n_handles + 1;
-        relock_client_unref_site(client, site);
+        relock_sites_unref(client, site);
     }
 }
 

@@ -72,6 +72,7 @@ void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct 
 
     *grant = (struct relock_grant){
         .owner = hold->owner,
+        .fencing_token = hold->fencing_token,
         .valid_ms = certain ? hold->valid_until_ms - now_ms : 0,
         .hold_count = hold->count,
         .acked_replicas = hold->acked_replicas,

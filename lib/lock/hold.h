@@ -34,19 +34,20 @@ struct relock_hold {
     struct relock_site *site; /* a reference; constant */
     uint64_t number;          /* constant */
     unsigned refs;
-    enum relock_hold_state state;
+    enum relock_hold_state state : 8;
+    int lost_reason : 8; /* RELOCK_LOST_*, when lost */
+    bool busy : 1;       /* a command of its owner is under way: the next one waits */
+    bool untold : 1;     /* its last command was not granted: Redis may have another count */
+    bool renewed : 1;    /* some level asked for it */
+    bool in_flight : 1;  /* a command of the I/O thread is under way */
+    bool loaded : 1;     /* the last of these found no script: the next must */
+    bool to_be_told : 1; /* stands in the list of losses that the I/O thread will tell */
+    bool telling : 1;    /* it is telling it */
 
     uint64_t owner;
+    uint64_t fencing_token;  /* of a fenced lock */
     unsigned count;          /* levels */
     unsigned acked_replicas; /* of the acquire */
-    int lost_reason;         /* RELOCK_LOST_*, when lost */
-    bool busy : 1;           /* a command of its owner is under way: the next one waits */
-    bool untold : 1;         /* its last command was not granted: Redis may have another count */
-    bool renewed : 1;        /* some level asked for it */
-    bool in_flight : 1;      /* a command of the I/O thread is under way */
-    bool loaded : 1;         /* the last of these found no script: the next must */
-    bool to_be_told : 1;     /* stands in the list of losses that the I/O thread will tell */
-    bool telling : 1;        /* it is telling it */
     uint64_t lease_ms;       /* the longest that Redis was asked for */
     uint64_t valid_until_ms; /* settling: when a refusal is the last word */
     uint64_t cap_ms;         /* renewed until then */

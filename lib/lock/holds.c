@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/keys.h"
+#include "lock/sites.h"
 #include "lock/subscription.h"
 #include "lock/watchdog.h"
 #include "redis/origin.h"
@@ -37,7 +38,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     if (--hold->refs > 0)
         return;
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
-    relock_client_unref_site(client, hold->site);
+    relock_sites_unref(client, hold->site);
     relock_origin_unref(hold->debt);
     free(hold);
 }
@@ -98,6 +99,8 @@ static struct relock_waiter *heir(const struct relock_client *client,
     uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
     struct relock_waiter *head = site->queue;
 
+    if (!site->kind->is_passed_on)
+        return NULL;
     while (head && head->end != RELOCK_WAITER_WAITS)
         head = head->next;
     if (!head || !head->renewed || client->guarded.shut_down)

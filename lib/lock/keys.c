@@ -5,19 +5,10 @@
 
 #include <string.h>
 
-#define CHANNEL_PREFIX "redisson_lock__channel:"
-
 bool relock_keys_name(const char *name, size_t *len)
 {
     *len = name ? strnlen(name, RELOCK_NAME_MAX + 1) : 0;
     return *len > 0 && *len <= RELOCK_NAME_MAX;
-}
-
-size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number)
-{
-    memcpy(out, id, RELOCK_UUID_LEN);
-    out[RELOCK_UUID_LEN] = ':';
-    return RELOCK_UUID_LEN + 1 + relock_decimal(out + RELOCK_UUID_LEN + 1, number);
 }
 
 static char *append(char *at, const char *text, size_t len)
@@ -26,11 +17,24 @@ static char *append(char *at, const char *text, size_t len)
     return at + len;
 }
 
-size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *name, size_t len)
+size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
+                         const char *suffix)
+{
+    char *at = append(out, id, RELOCK_UUID_LEN);
+
+    *at++ = ':';
+    at += relock_decimal(at, number);
+    at = append(at, suffix, strlen(suffix) + 1) - 1;
+    return (size_t)(at - out);
+}
+
+size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
+                           size_t len)
 {
     bool has_tag = memchr(name, '{', len) != NULL;
-    char *at = append(out, CHANNEL_PREFIX, strlen(CHANNEL_PREFIX));
+    char *at = append(out, prefix, strlen(prefix));
 
+    *at++ = ':';
     if (!has_tag)
         *at++ = '{';
     at = append(at, name, len);

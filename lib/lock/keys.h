@@ -14,6 +14,9 @@
 #define RELOCK_FIELD_MAX 64
 #define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32)
 
+/* What stands before the name in that of a channel. */
+#define RELOCK_CHANNEL_LOCK "redisson_lock__channel"
+
 /* The message that says "free". */
 #define RELOCK_MESSAGE_FREE "0"
 
@@ -27,8 +30,10 @@
 bool relock_keys_name(const char *name, size_t *len);
 
 /* Each writes a text with its NUL and returns its length. */
-size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number);
-size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *name, size_t len);
+size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
+                         const char *suffix);
+size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
+                           size_t len);
 
 /* The number of the hold that is the `serial`th of its client: that alone makes it the only one. */
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial);

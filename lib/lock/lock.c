@@ -1,32 +1,47 @@
 #include "lock/lock.h"
 
 #include "lock/keys.h"
+#include "lock/sites.h"
 
 #include <stdlib.h>
 
-static struct relock_lock *make(struct relock_client *client, const char *name, size_t len)
-    RELOCK_REQUIRES(client->mutex)
+const struct relock_kind relock_kind_plain = {
+    .lock = &relock_script_lock,
+    .unlock = &relock_script_unlock,
+    .renew = &relock_script_renew,
+    .extend = &relock_script_extend,
+    .inspect = &relock_script_inspect,
+    .force_unlock = &relock_script_force_unlock,
+    .channel = RELOCK_CHANNEL_LOCK,
+    .message = RELOCK_MESSAGE_FREE,
+    .field_suffix = "",
+    .is_passed_on = true,
+};
+
+static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
+                size_t len, struct relock_lock **lock) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_lock *new = calloc(1, sizeof(*new));
+    int r;
 
     if (!new)
-        return NULL;
+        return RELOCK_E_NOMEM;
     new->client = client;
-    new->site = relock_client_site(client, name, len);
-    if (!new->site) {
+    r = relock_sites_get(client, kind, name, len, &new->site);
+    if (r < 0) {
         free(new);
-        return NULL;
+        return r;
     }
     new->site->n_handles++;
     client->guarded.refs++;
-    return new;
+    *lock = new;
+    return RELOCK_OK;
 }
 
-RELOCK_UNCHECKED int relock_lock_new(struct relock_client *client, const char *name,
-                                     struct relock_lock **lock)
+RELOCK_UNCHECKED int relock_lock_make(struct relock_client *client, const struct relock_kind *kind,
+                                      const char *name, struct relock_lock **lock)
 {
     struct relock_visit visit;
-    struct relock_lock *new;
     size_t len;
     int r;
 
@@ -35,12 +50,14 @@ RELOCK_UNCHECKED int relock_lock_new(struct relock_client *client, const char *n
     r = relock_client_enter(client, false, &visit);
     if (r < 0)
         return r;
-    new = make(client, name, len);
+    r = make(client, kind, name, len, lock);
     relock_client_leave(client, &visit);
-    if (!new)
-        return RELOCK_E_NOMEM;
-    *lock = new;
-    return RELOCK_OK;
+    return r;
+}
+
+int relock_lock_new(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    return relock_lock_make(client, &relock_kind_plain, name, lock);
 }
 
 /* Says so when the name is held here and this is its last handle. Gives the mutex up meanwhile. */
@@ -68,7 +85,7 @@ RELOCK_UNCHECKED struct relock_lock *relock_lock_free(struct relock_lock *lock)
     if (r != RELOCK_E_FORKED) {
         relock_mutex_lock(&lock->client->mutex);
         lock->site->n_handles--;
-        relock_client_unref_site(lock->client, lock->site);
+        relock_sites_unref(lock->client, lock->site);
         relock_client_unref(lock->client);
     }
     free(lock);

@@ -139,7 +139,8 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     is_announced = r == RELOCK_OK && command.answer >= ANSWER_DONE;
     if (is_announced && command.answer > ANSWER_DONE + is_heard)
         relock_site_yield(site, lock->client->options.handoff_ms, now_ms);
-    relock_site_vacate(site, is_heard && is_announced, now_ms);
+    /* Who polls goes on polling: else this process would get the lock each time. */
+    relock_site_vacate(site, !site->kind->channel || (is_heard && is_announced), now_ms);
     relock_subscription_idle(lock->client, site);
     if (r == RELOCK_LOST)
         lock->client->guarded.stats.lost++;

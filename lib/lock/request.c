@@ -22,7 +22,8 @@ static void add_text(struct relock_request *request, const char *data, size_t le
 static void add_field(struct relock_request *request, const struct relock_site *site,
                       uint64_t number)
 {
-    add_text(request, request->field, relock_keys_field(request->field, site->client->id, number));
+    add_text(request, request->field,
+             relock_keys_field(request->field, site->client->id, number, site->kind->field_suffix));
 }
 
 static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_MAX],
@@ -33,15 +34,19 @@ static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_
 
 static void add_announcement(struct relock_request *request, const struct relock_site *site)
 {
-    add_text(request, request->channel,
-             relock_keys_channel(request->channel, site->name, site->name_len));
-    add_text(request, RELOCK_MESSAGE_FREE, strlen(RELOCK_MESSAGE_FREE));
+    const struct relock_kind *kind = site->kind;
+    size_t len = 0;
+
+    if (kind->channel)
+        len = relock_keys_channel(request->channel, kind->channel, site->name, site->name_len);
+    add_text(request, request->channel, len);
+    add_text(request, kind->message, strlen(kind->message));
 }
 
 void relock_request_lock(struct relock_request *request, const struct relock_site *site,
                          uint64_t number, unsigned count, uint64_t lease_ms)
 {
-    begin(request, &relock_script_lock, site);
+    begin(request, site->kind->lock, site);
     add_number(request, request->lease, lease_ms);
     add_field(request, site, number);
     add_number(request, request->count, count);
@@ -50,7 +55,7 @@ void relock_request_lock(struct relock_request *request, const struct relock_sit
 void relock_request_unlock(struct relock_request *request, const struct relock_site *site,
                            uint64_t number, unsigned count)
 {
-    begin(request, &relock_script_unlock, site);
+    begin(request, site->kind->unlock, site);
     add_field(request, site, number);
     add_number(request, request->count, count);
     add_announcement(request, site);
@@ -59,7 +64,7 @@ void relock_request_unlock(struct relock_request *request, const struct relock_s
 void relock_request_renew(struct relock_request *request, const struct relock_site *site,
                           uint64_t number, uint64_t lease_ms)
 {
-    begin(request, &relock_script_renew, site);
+    begin(request, site->kind->renew, site);
     add_number(request, request->lease, lease_ms);
     add_field(request, site, number);
 }
@@ -67,7 +72,7 @@ void relock_request_renew(struct relock_request *request, const struct relock_si
 void relock_request_extend(struct relock_request *request, const struct relock_site *site,
                            uint64_t number, unsigned count, uint64_t lease_ms)
 {
-    begin(request, &relock_script_extend, site);
+    begin(request, site->kind->extend, site);
     add_number(request, request->lease, lease_ms);
     add_field(request, site, number);
     add_number(request, request->count, count);
@@ -76,7 +81,7 @@ void relock_request_extend(struct relock_request *request, const struct relock_s
 void relock_request_inspect(struct relock_request *request, const struct relock_site *site,
                             uint64_t number)
 {
-    begin(request, &relock_script_inspect, site);
+    begin(request, site->kind->inspect, site);
     if (number > 0)
         add_field(request, site, number);
     else
@@ -86,7 +91,7 @@ void relock_request_inspect(struct relock_request *request, const struct relock_
 void relock_request_force_unlock(struct relock_request *request, const struct relock_site *site,
                                  const char *field, size_t len)
 {
-    begin(request, &relock_script_force_unlock, site);
+    begin(request, site->kind->force_unlock, site);
     add_text(request, field, len);
     add_announcement(request, site);
 }
@@ -103,6 +108,18 @@ int relock_request_run_until(struct relock_request *request, struct relock_clien
                              uint64_t deadline_ms)
 {
     return relock_call_run(&request->call, client->lanes, deadline_ms);
+}
+
+bool relock_request_is_granted(const struct relock_request *request, uint64_t *fencing_token)
+{
+    int64_t token;
+
+    if (relock_reply_is_nil(request->call.reply))
+        return true;
+    if (!relock_reply_integer(relock_reply_at(request->call.reply, 0), &token))
+        return false;
+    *fencing_token = (uint64_t)token;
+    return true;
 }
 
 bool relock_request_answer(const struct relock_request *request, int64_t *answer)

@@ -48,6 +48,9 @@ int relock_request_run(struct relock_request *request, struct relock_client *cli
 int relock_request_run_until(struct relock_request *request, struct relock_client *client,
                              uint64_t deadline_ms);
 
+/* What the answer to relock_request_lock is: granted, then maybe with a token; else an integer. */
+bool relock_request_is_granted(const struct relock_request *request, uint64_t *fencing_token);
+
 /* Its integer, which is what most scripts return. Returns false when the server sent another. */
 bool relock_request_answer(const struct relock_request *request, int64_t *answer);
 

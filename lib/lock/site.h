@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "lock/cancel.h"
 #include "lock/hold.h"
+#include "lock/kind.h"
 
 struct relock_client;
 struct relock_channel;
@@ -46,8 +47,9 @@ struct relock_waiter {
 };
 
 struct relock_site {
-    UT_hash_handle hh;            /* of the client's sites, by name */
-    struct relock_client *client; /* constant */
+    UT_hash_handle hh;              /* of the client's sites, by name */
+    struct relock_client *client;   /* constant */
+    const struct relock_kind *kind; /* constant */
     unsigned refs;
     unsigned n_handles;
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/keys.h"
+#include "lock/sites.h"
 #include "redis/pubsub.h"
 
 #include <stddef.h>
@@ -25,7 +26,7 @@ static void change(struct relock_client *client, struct relock_site *site, bool 
 
 void relock_subscription_want(struct relock_client *client, struct relock_site *site)
 {
-    if (!site->wants_channel)
+    if (site->kind->channel && !site->wants_channel)
         change(client, site, true);
 }
 
@@ -78,7 +79,7 @@ static void on_channel(void *arg, enum relock_channel_event event)
 static void subscribe(struct relock_client *client, struct relock_site *site)
 {
     char name[RELOCK_CHANNEL_MAX];
-    size_t len = relock_keys_channel(name, site->name, site->name_len);
+    size_t len = relock_keys_channel(name, site->kind->channel, site->name, site->name_len);
 
     site->channel = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, site);
 }
@@ -114,9 +115,9 @@ void relock_subscription_sync(struct relock_client *client)
         if (!had_channel && site->channel)
             site->refs++; /* of the channel */
         if (had_channel && !site->channel)
-            relock_client_unref_site(client, site);
+            relock_sites_unref(client, site);
         if (wants && !site->channel)
             site->wants_channel = false; /* out of memory: whoever is refused next wants it again */
-        relock_client_unref_site(client, site);
+        relock_sites_unref(client, site);
     }
 }

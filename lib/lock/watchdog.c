@@ -4,6 +4,7 @@
 #include "lock/holds.h"
 #include "lock/request.h"
 #include "lock/settle.h"
+#include "lock/sites.h"
 #include "redis/pipeline.h"
 #include "redis/reply.h"
 
@@ -100,7 +101,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     if (refused)
         log_refusal(client, site->name, owner, relock_reply_error(reply));
     relock_mutex_lock(&client->mutex);
-    relock_client_unref_site(client, site);
+    relock_sites_unref(client, site);
     relock_mutex_unlock(&client->mutex);
 }
 

@@ -194,7 +194,7 @@ static int ask_on_the_same(struct exchange *exchange, struct relock_lane *lane,
     return RELOCK_E_CONN;
 }
 
-/* Only what was granted is worth the wait. */
+/* Only what was granted is worth the wait: a refusal is a number, the rest of a lease. */
 static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
                              uint64_t deadline_ms)
 {
@@ -202,9 +202,11 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
     uint64_t wait_ms = left_ms - (left_ms / 4); /* the answer has to come in time, too */
     struct exchange exchange;
     int64_t acked = 0;
+    int64_t rest_ms;
     int r;
 
-    if (call->min_replicas == 0 || !relock_reply_is_nil(call->reply))
+    if (call->min_replicas == 0 || relock_reply_integer(call->reply, &rest_ms) ||
+        relock_reply_error(call->reply))
         return RELOCK_OK;
     if (wait_ms > call->replica_timeout_ms)
         wait_ms = call->replica_timeout_ms;

@@ -79,13 +79,14 @@ static void run(struct relock_call *call)
 {
     uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
     int r = relock_call_run(call, lanes, deadline_ms);
+    int64_t refused;
 
     FUZZ_CHECK(relock_clock_now_ms() <= deadline_ms + LATE_MS);
     FUZZ_CHECK(strnlen(call->why, sizeof(call->why)) < sizeof(call->why));
     fuzz_check_text(&play, call->why);
     if (r == RELOCK_OK) {
         read_answer(call->reply);
-        FUZZ_CHECK(call->acked_replicas == 0 || relock_reply_is_nil(call->reply));
+        FUZZ_CHECK(call->acked_replicas == 0 || !relock_reply_integer(call->reply, &refused));
     } else {
         FUZZ_CHECK(r == RELOCK_E_CONN || r == RELOCK_E_SERVER || r == RELOCK_E_AUTH ||
                    r == RELOCK_E_NOMEM);

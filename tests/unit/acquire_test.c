@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "lock/holds.h"
+#include "lock/sites.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,8 +57,9 @@ static int begin(void **state)
     client.options.handoff_ms = LEASE_MS;
 
     lock.client = &client;
-    lock.site = relock_client_site(&client, "orders", strlen("orders"));
-    assert_non_null(lock.site);
+    assert_int_equal(
+        relock_sites_get(&client, &relock_kind_plain, "orders", strlen("orders"), &lock.site),
+        RELOCK_OK);
     hold = relock_holds_new(&client, lock.site, 1);
     assert_non_null(hold);
     hold->lease_ms = LEASE_MS;
@@ -74,7 +76,7 @@ static int end(void **state)
     relock_site_vacate(lock.site, false, 0);
     relock_holds_end(&client, hold);
     relock_holds_unref(&client, hold);
-    relock_client_unref_site(&client, lock.site);
+    relock_sites_unref(&client, lock.site);
     relock_cond_deinit(&client.changed);
     relock_mutex_deinit(&client.mutex);
     return client.guarded.sites || client.guarded.holds ? -1 : 0;

@@ -26,6 +26,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_client_shutdown);
     NAMED(relock_client_stats);
     NAMED(relock_extend);
+    NAMED(relock_fencedlock_new);
     NAMED(relock_force_unlock);
     NAMED(relock_hold_count);
     NAMED(relock_is_locked);
@@ -36,6 +37,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_lock_new);
     NAMED(relock_owner_new);
     NAMED(relock_release);
+    NAMED(relock_spinlock_new);
     NAMED(relock_strerror);
     NAMED(relock_timedlock);
     NAMED(relock_trylock);

@@ -2,6 +2,7 @@
 #include "lock/holds.h"
 
 #include "base/clock.h"
+#include "lock/sites.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,8 +41,9 @@ static int begin(void **state)
     client.options.watchdog_timeout_ms = LEASE_MS;
     client.options.handoff_ms = 1000;
 
-    site = relock_client_site(&client, "orders", strlen("orders"));
-    assert_non_null(site);
+    assert_int_equal(
+        relock_sites_get(&client, &relock_kind_plain, "orders", strlen("orders"), &site),
+        RELOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
         waiters[i] = (struct relock_waiter){.owner = i + 1, .renewed = true, .arg = &waiters[i]};
         relock_gate_init(&waiters[i].gate);
@@ -63,7 +65,7 @@ static int end(void **state)
 
     (void)state;
     relock_holds_unref(&client, hold);
-    relock_client_unref_site(&client, site);
+    relock_sites_unref(&client, site);
     relock_cond_deinit(&client.changed);
     relock_mutex_deinit(&client.mutex);
     return refs == 1 && !client.guarded.sites && !client.guarded.holds ? 0 : -1;

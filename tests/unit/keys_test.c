@@ -53,9 +53,9 @@ static void a_field_is_the_client_and_the_number_of_the_hold(void **state)
 
     (void)state;
 
-    assert_int_equal(relock_keys_field(field, ID, 7000000012), 36 + 1 + 10);
+    assert_int_equal(relock_keys_field(field, ID, 7000000012, ""), 36 + 1 + 10);
     assert_string_equal(field, ID ":7000000012");
-    assert_int_equal(relock_keys_field(field, ID, UINT64_MAX), 36 + 1 + 20);
+    assert_int_equal(relock_keys_field(field, ID, UINT64_MAX, ""), 36 + 1 + 20);
     assert_string_equal(field, ID ":18446744073709551615");
 }
 
@@ -77,7 +77,8 @@ static void a_channel_has_the_name_in_braces_unless_it_has_some_itself(void **st
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         char channel[RELOCK_CHANNEL_MAX];
-        size_t len = relock_keys_channel(channel, cases[i].name, strlen(cases[i].name));
+        size_t len =
+            relock_keys_channel(channel, RELOCK_CHANNEL_LOCK, cases[i].name, strlen(cases[i].name));
 
         assert_string_equal(channel, cases[i].channel);
         assert_int_equal(len, strlen(cases[i].channel));
@@ -94,7 +95,7 @@ static void the_channel_of_the_longest_name_is_whole(void **state)
 
     assert_non_null(channel);
     memset(name, 'x', sizeof(name));
-    assert_int_equal(relock_keys_channel(channel, name, RELOCK_NAME_MAX),
+    assert_int_equal(relock_keys_channel(channel, RELOCK_CHANNEL_LOCK, name, RELOCK_NAME_MAX),
                      before + RELOCK_NAME_MAX + 1);
     assert_int_equal(strlen(channel), before + RELOCK_NAME_MAX + 1);
     assert_int_equal(channel[before + RELOCK_NAME_MAX], '}');

@@ -1,0 +1,44 @@
+/*
+ * Kind - what one kind of lock does in its own way
+ *
+ * All kinds share the calls, the holds, the watchdog and the waiting. What differs is here, and
+ * most of it is data: the scripts, what stands in Redis, and who may go when.
+ *
+ * Threads: any; all of it is constant.
+ */
+#ifndef RELOCK_KIND_H
+#define RELOCK_KIND_H
+
+#include "redis/script.h"
+
+#include <stdbool.h>
+
+struct relock_acquire;
+
+struct relock_kind {
+    const struct relock_script *lock;
+    const struct relock_script *unlock;
+    const struct relock_script *renew;
+    const struct relock_script *extend;
+    const struct relock_script *inspect;
+    const struct relock_script *force_unlock;
+
+    const char *channel;      /* the prefix of its name; NULL: releases are not announced */
+    const char *message;      /* that says "free" */
+    const char *field_suffix; /* behind the number of a hold */
+    const char *side;         /* of a read/write lock, for the scripts that know both; else NULL */
+
+    bool is_passed_on; /* from thread to thread of the process */
+    bool is_shared;    /* by owners that hold it together */
+    bool is_queued;    /* in Redis, each waiter for itself, under the number of its hold to be */
+
+    /*
+     * Looks at the caller's other holds before it asks. With the mutex of the client held; NULL:
+     * there is nothing to look at. Returns RELOCK_OK, or what the call returns.
+     */
+    int (*look)(struct relock_acquire *acquire);
+};
+
+extern const struct relock_kind relock_kind_plain;
+
+#endif

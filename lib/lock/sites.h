@@ -1,0 +1,23 @@
+/*
+ * Sites - what a client knows of the names of its locks, found by name
+ *
+ * Threads: with the mutex of the client held.
+ */
+#ifndef RELOCK_SITES_H
+#define RELOCK_SITES_H
+
+#include "lock/client.h"
+
+/*
+ * Finds or makes the site of a name, with a reference.
+ *
+ * Returns RELOCK_OK, RELOCK_E_INVALID when another kind of lock has the name, RELOCK_E_NOMEM.
+ */
+int relock_sites_get(struct relock_client *client, const struct relock_kind *kind, const char *name,
+                     size_t len, struct relock_site **site) RELOCK_REQUIRES(client->mutex);
+
+/* The last reference frees. */
+void relock_sites_unref(struct relock_client *client, struct relock_site *site)
+    RELOCK_REQUIRES(client->mutex);
+
+#endif
