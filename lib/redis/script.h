@@ -13,8 +13,16 @@ extern const struct relock_script relock_script_fenced_lock;
 extern const struct relock_script relock_script_force_unlock;
 extern const struct relock_script relock_script_inspect;
 extern const struct relock_script relock_script_lock;
+extern const struct relock_script relock_script_read_extend;
+extern const struct relock_script relock_script_read_lock;
+extern const struct relock_script relock_script_read_renew;
+extern const struct relock_script relock_script_read_unlock;
 extern const struct relock_script relock_script_renew;
+extern const struct relock_script relock_script_rw_force_unlock;
+extern const struct relock_script relock_script_rw_inspect;
 extern const struct relock_script relock_script_unlock;
+extern const struct relock_script relock_script_write_lock;
+extern const struct relock_script relock_script_write_unlock;
 
 /* All of them, ended by NULL. */
 extern const struct relock_script *const relock_scripts[];

@@ -18,8 +18,16 @@ static const struct {
     {&relock_script_force_unlock, "force_unlock"},
     {&relock_script_inspect, "inspect"},
     {&relock_script_lock, "lock"},
+    {&relock_script_read_extend, "read_extend"},
+    {&relock_script_read_lock, "read_lock"},
+    {&relock_script_read_renew, "read_renew"},
+    {&relock_script_read_unlock, "read_unlock"},
     {&relock_script_renew, "renew"},
+    {&relock_script_rw_force_unlock, "rw_force_unlock"},
+    {&relock_script_rw_inspect, "rw_inspect"},
     {&relock_script_unlock, "unlock"},
+    {&relock_script_write_lock, "write_lock"},
+    {&relock_script_write_unlock, "write_unlock"},
 };
 
 #define N_SCRIPTS (sizeof(scripts) / sizeof(*scripts))

@@ -1,0 +1,46 @@
+--[[
+Lets a read hold last at least as long as its owner asks for, and sets its hold count: like all
+that an owner sends, it mends a count that an unanswered command left behind.
+
+KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
+ARGV[1]  lease, ms
+ARGV[2]  field of the hold, "<client id>:<number>"
+ARGV[3]  hold count
+
+Returns  1 when the hold has at least that lease,
+         0 when it is gone, -1 when it is gone and another owner holds the lock
+]]
+local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
+local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
+local count = tonumber(ARGV[3])
+local held = tonumber(redis.call('hget', KEYS[1], ARGV[2]))
+if not held then
+    return -redis.call('exists', KEYS[1])
+end
+
+local rest = 0
+for level = 1, held do
+    rest = math.max(rest, redis.call('pttl', level_key .. level))
+end
+if rest == 0 then
+    return 0
+end
+
+-- A server that is out of memory refuses to write what needs not be written.
+local lease = math.max(tonumber(ARGV[1]), rest)
+for level = 1, count do
+    local key = level_key .. level
+    if redis.call('pttl', key) < lease and redis.call('pexpire', key, lease) == 0 then
+        redis.call('set', key, '1', 'px', lease)
+    end
+end
+for level = count + 1, held do
+    redis.call('del', level_key .. level)
+end
+if redis.call('pttl', KEYS[1]) < lease then
+    redis.call('pexpire', KEYS[1], lease)
+end
+if held ~= count then
+    redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
+end
+return 1

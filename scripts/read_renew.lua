@@ -1,0 +1,36 @@
+--[[
+Renews the lease of a read hold, of all its levels, if that makes it longer; other readers have
+to live by themselves. Says nothing about the hold count, which its owner may be changing over
+another connection.
+
+KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
+ARGV[1]  lease, ms
+ARGV[2]  field of the hold, "<client id>:<number>"
+
+Returns  1 when the hold has at least that lease,
+         0 when it is gone, -1 when it is gone and another owner holds the lock
+]]
+local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
+local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
+local lease = tonumber(ARGV[1])
+local held = tonumber(redis.call('hget', KEYS[1], ARGV[2]))
+if not held then
+    return -redis.call('exists', KEYS[1])
+end
+
+local is_alive = false
+for level = 1, held do
+    local left = redis.call('pttl', level_key .. level)
+    if left > 0 and left < lease then
+        redis.call('pexpire', level_key .. level, lease)
+    end
+    is_alive = is_alive or left > 0
+end
+if not is_alive then
+    return 0
+end
+
+if redis.call('pttl', KEYS[1]) < lease then
+    redis.call('pexpire', KEYS[1], lease)
+end
+return 1

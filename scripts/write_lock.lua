@@ -1,0 +1,49 @@
+--[[
+Takes the lock for writing, or sets the hold count of the writer that holds it. Only a first level
+creates the field: a deeper one whose field is gone has lost its hold. Readers that died, none of
+whose levels has a key any more, keep no writer out. Never shortens the lease.
+
+The caller says what its hold count is afterwards, so a repeated call does no harm.
+
+KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
+ARGV[1]  lease, ms
+ARGV[2]  field of the hold, "<client id>:<number>:write"
+ARGV[3]  hold count after this call
+
+Returns  nil when the caller holds the lock, else the rest of the holder's lease in ms, of the
+         living readers the longest:
+         -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is gone
+]]
+local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
+local mode = redis.call('hget', KEYS[1], 'mode')
+local is_new = redis.call('hexists', KEYS[1], ARGV[2]) == 0
+if is_new and (ARGV[3] ~= '1' or mode == 'write') then
+    return redis.call('pttl', KEYS[1])
+end
+
+if mode == 'read' then
+    local longest, fields = 0, redis.call('hgetall', KEYS[1])
+    for i = 1, #fields, 2 do
+        for level = 1, tonumber(fields[i + 1]) or 0 do
+            local key = tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level
+            longest = math.max(longest, redis.call('pttl', key))
+        end
+    end
+    if longest > 0 then
+        return longest
+    end
+    redis.call('del', KEYS[1])
+end
+
+redis.call('hset', KEYS[1], 'mode', 'write', ARGV[2], ARGV[3])
+if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
+    local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
+    if type(set) == 'table' and set.err then
+        -- A user without the right to it must not leave a lock behind that never expires.
+        if is_new then
+            redis.call('del', KEYS[1])
+        end
+        return set
+    end
+end
+return nil
