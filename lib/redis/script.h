@@ -9,6 +9,9 @@ struct relock_script {
 };
 
 extern const struct relock_script relock_script_extend;
+extern const struct relock_script relock_script_fair_force_unlock;
+extern const struct relock_script relock_script_fair_lock;
+extern const struct relock_script relock_script_fair_unlock;
 extern const struct relock_script relock_script_fenced_lock;
 extern const struct relock_script relock_script_force_unlock;
 extern const struct relock_script relock_script_inspect;

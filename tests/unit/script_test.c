@@ -14,6 +14,9 @@ static const struct {
     const char *name;
 } scripts[] = {
     {&relock_script_extend, "extend"},
+    {&relock_script_fair_force_unlock, "fair_force_unlock"},
+    {&relock_script_fair_lock, "fair_lock"},
+    {&relock_script_fair_unlock, "fair_unlock"},
     {&relock_script_fenced_lock, "fenced_lock"},
     {&relock_script_force_unlock, "force_unlock"},
     {&relock_script_inspect, "inspect"},

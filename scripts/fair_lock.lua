@@ -1,0 +1,95 @@
+--[[
+Takes the lock when it is free and nobody else is first in its queue, or sets the hold count of the
+owner that holds it, as lock.lua does. Who is refused stands in the queue, under the field of the
+hold it is to have, and must ask again well within its patience: who is silent for longer is taken
+for dead, and dropped when it is first. Never shortens a lease and never lowers a deadline.
+
+The caller says what its hold count is afterwards, so a repeated call does no harm.
+
+KEYS[1]  the lock: a hash of field -> hold count
+ARGV[1]  lease, ms
+ARGV[2]  field of the hold, "<client id>:<number>"
+ARGV[3]  hold count after this call
+ARGV[4]  patience, ms; 0 for a caller that does not wait
+
+Returns  nil when the caller holds the lock, else the ms that it may sleep: the rest of the holder's
+         lease, -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is
+         gone; or, when the lock is free, the rest of the time that who is first has to come
+]]
+local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
+local queue = 'redisson_lock_queue:' .. tag
+local deadlines = 'redisson_lock_timeout:' .. tag
+local owner = ARGV[2]
+local patience = tonumber(ARGV[4])
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local left = redis.call('pttl', KEYS[1])
+local is_new = redis.call('hexists', KEYS[1], owner) == 0
+
+if is_new and ARGV[3] ~= '1' then
+    return left
+end
+
+-- False without a deadline. Redisson writes some that are too far for the integers of PEXPIRE.
+local function rest_of(waiter)
+    local deadline = redis.call('zscore', deadlines, waiter)
+    return deadline and math.min(deadline - now, 1e12)
+end
+
+local head = redis.call('lindex', queue, 0)
+local purged = false
+while head and head ~= owner and (rest_of(head) or 0) <= 0 do
+    redis.call('zrem', deadlines, head)
+    redis.call('lpop', queue)
+    head = redis.call('lindex', queue, 0)
+    purged = true
+end
+
+if not is_new or (left == -2 and (not head or head == owner)) then
+    redis.call('zrem', deadlines, owner)
+    redis.call('lrem', queue, 0, owner)
+    if is_new then
+        -- Redisson's rule: the others need not wait for this one. None alive becomes late by it.
+        local near = now + 2 * patience
+        for _, waiter in ipairs(redis.call('zrangebyscore', deadlines, near, 'inf')) do
+            redis.call('zincrby', deadlines, -patience, waiter)
+        end
+    end
+    redis.call('hset', KEYS[1], owner, ARGV[3])
+    if left < tonumber(ARGV[1]) then
+        local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
+        if type(set) == 'table' and set.err then
+            -- A user without the right to it must not leave a lock behind that never expires.
+            if is_new then
+                redis.call('del', KEYS[1])
+            end
+            return set
+        end
+    end
+    return nil
+end
+
+if patience > 0 then
+    local before = left
+    if not redis.call('lpos', queue, owner) then
+        local last = redis.call('lindex', queue, -1)
+        before = last and rest_of(last) or left
+        redis.call('rpush', queue, owner)
+    elseif head ~= owner then
+        before = 0
+    end
+    redis.call('zadd', deadlines, 'GT', now + patience + math.max(before, 0), owner)
+
+    -- They go when nobody uses them: Redisson's own would stay for ever.
+    local furthest = rest_of(redis.call('zrevrange', deadlines, 0, 0)[1])
+    redis.call('pexpire', queue, furthest + 600000)
+    redis.call('pexpire', deadlines, furthest + 600000)
+end
+
+if left ~= -2 then
+    return left
+end
+if purged then
+    redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
+end
+return math.max(rest_of(head), 100)

@@ -1,0 +1,29 @@
+/*
+ * Scripts - one Lua script run by itself, without the library around it
+ *
+ * `body` is its text, as in `relock_script_lock.body`. A script takes up to four
+ * arguments: `SCRIPT_ARGS("30000", owner, "1")`.
+ *
+ * Threads: as the probe.
+ */
+#ifndef RELOCK_TEST_SCRIPTS_H
+#define RELOCK_TEST_SCRIPTS_H
+
+#include "support/probe.h"
+
+struct script_args {
+    const char *arg[4];
+};
+
+#define SCRIPT_ARGS(...) (&(struct script_args){{__VA_ARGS__}})
+
+/* The reply as probe_int() and probe_text() give it: nil is -1, or "". */
+long long script_int(struct probe *probe, const char *body, const char *key,
+                     const struct script_args *args);
+const char *script_text(struct probe *probe, const char *body, const char *key,
+                        const struct script_args *args);
+
+/* A connection of a user who may do all but what `denied` says, as in ACL SETUSER: "-pexpire". */
+struct probe *script_user(struct probe *admin, const char *socket, const char *denied);
+
+#endif
