@@ -600,6 +600,20 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 
 /* ---- further kinds, on the same calls ------------------------------------------------------ */
 
+/** First come, first served, across processes and languages. As relock_lock_new. */
+RELOCK_API RELOCK_CHECKED int relock_fairlock_new(struct relock_client *client, const char *name,
+                                                  struct relock_lock **lock);
+
+/**
+ * The two sides of one read/write lock: readers together, a writer alone. Each side counts its own
+ * levels; a writer may take the read side too and keep it when it gives the write side up. Both
+ * sides of one name are one kind. As relock_lock_new.
+ */
+RELOCK_API RELOCK_CHECKED int relock_rdlock_new(struct relock_client *client, const char *name,
+                                                struct relock_lock **lock);
+RELOCK_API RELOCK_CHECKED int relock_wrlock_new(struct relock_client *client, const char *name,
+                                                struct relock_lock **lock);
+
 /** Each hold has a `fencing_token` greater than that of every hold before. As relock_lock_new. */
 RELOCK_API RELOCK_CHECKED int relock_fencedlock_new(struct relock_client *client, const char *name,
                                                     struct relock_lock **lock);

@@ -12,7 +12,7 @@
 #include "lock/holds.h"
 #include "lock/options.h"
 #include "lock/owner.h"
-#include "lock/request.h"
+#include "lock/sites.h"
 #include "lock/spinlock.h"
 #include "lock/subscription.h"
 
@@ -22,6 +22,18 @@
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
 {
     (void)snprintf(acquire->why, sizeof(acquire->why), "%s", why);
+}
+
+void relock_acquire_request(const struct relock_acquire *acquire, struct relock_request *request,
+                            const struct relock_hold *hold, unsigned count)
+{
+    struct relock_site *site = acquire->site;
+
+    relock_request_lock(request, site, hold->number, count, acquire->lease_ms);
+    if (site->kind->home)
+        relock_request_beside(request, relock_site_home(site), acquire->beside);
+    if (site->kind->is_queued)
+        relock_request_queue(request, site, acquire->how->wait_ms > 0);
 }
 
 /* ---- nesting ------------------------------------------------------------------------------- */
@@ -64,7 +76,7 @@ static int nest(struct relock_acquire *acquire, struct relock_hold *hold)
         return RELOCK_E_DEADLOCK;
 
     relock_holds_work(hold, acquire->lease_ms);
-    relock_request_lock(&request, acquire->site, hold->number, hold->count + 1, acquire->lease_ms);
+    relock_acquire_request(acquire, &request, hold, hold->count + 1);
     request.call.debt = &hold->debt;
     relock_mutex_unlock(&acquire->client->mutex);
     sent_ms = relock_clock_now_ms();
@@ -116,7 +128,7 @@ static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
 static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    return now_ms < acquire->site->yields_until_ms && now_ms < acquire->deadline_ms;
+    return now_ms < acquire->waiter.line->yields_until_ms && now_ms < acquire->deadline_ms;
 }
 
 /* How soon after one try the head makes the next: where nothing is announced it has to poll. */
@@ -129,7 +141,7 @@ static uint64_t recheck_after(const struct relock_acquire *acquire)
 static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct relock_site *site = acquire->site;
+    struct relock_site *site = acquire->waiter.line;
     struct relock_stats *stats = &acquire->client->guarded.stats;
     bool is_head = site->queue == &acquire->waiter && !site->holder;
     uint64_t until_ms = acquire->deadline_ms;
@@ -168,19 +180,22 @@ static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
 
         if (r != RELOCK_BUSY)
             return r;
-        may_ask = relock_site_may_ask(acquire->site, &acquire->waiter) && !yields(acquire, now_ms);
+        may_ask =
+            relock_site_may_ask(acquire->waiter.line, &acquire->waiter) && !yields(acquire, now_ms);
         /* However short the time, whoever may ask does so once. */
-        if (now_ms >= acquire->deadline_ms && (acquire->has_asked || !may_ask))
+        if (now_ms >= acquire->deadline_ms && (acquire->waiter.has_asked || !may_ask))
             return RELOCK_TIMEOUT;
         if (!may_ask) {
             sleep_in_queue(acquire, now_ms);
             continue;
         }
-        r = relock_acquire_ask(acquire);
+        r = acquire->site->kind->look ? acquire->site->kind->look(acquire) : RELOCK_OK;
+        if (r == RELOCK_OK)
+            r = relock_acquire_ask(acquire);
         if (r != RELOCK_BUSY || is_one_try(acquire))
             return r;
         acquire->pause_ms = relock_spinlock_pause_ms(acquire->pause_ms);
-        relock_subscription_want(acquire->client, acquire->site);
+        relock_subscription_want(acquire->client, acquire->waiter.line);
     }
 }
 
@@ -189,32 +204,41 @@ static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
 /* Leaves the queue without the lock. */
 static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct relock_site *site = acquire->site;
+    struct relock_site *line = acquire->waiter.line;
 
     /* It was refused, and nobody listens: whoever came meanwhile begins at the beginning. */
-    if (is_one_try(acquire) && acquire->has_asked && !site->subscribed)
-        relock_site_add_news(site, false);
-    relock_site_leave(site, &acquire->waiter);
-    relock_subscription_idle(acquire->client, site);
+    if (is_one_try(acquire) && acquire->waiter.has_asked && !relock_site_listener(line)->subscribed)
+        relock_site_add_news(line, false);
+    relock_site_leave(line, &acquire->waiter);
+    if (acquire->queued) {
+        relock_holds_settle(acquire->client, acquire->queued, relock_clock_now_ms());
+        acquire->queued = NULL;
+    }
 }
 
 static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_site *site = acquire->site;
+    struct relock_site *line = site;
     int r;
 
     acquire->waiter.end = RELOCK_WAITER_WAITS;
     r = end_of_wait(acquire);
     if (r != RELOCK_BUSY)
         return r;
-    if (site->holder || site->queue) {
+    if (site->holder || (site->queue && !site->kind->is_shared)) {
         acquire->contended = true;
         if (is_one_try(acquire))
             return RELOCK_BUSY;
     }
+    if (site->kind->is_queued) {
+        r = relock_sites_line(acquire->client, site, &line);
+        if (r < 0)
+            return r;
+    }
 
     acquire->waiter.joined_ms = relock_clock_now_ms();
-    relock_site_join(site, &acquire->waiter);
+    relock_site_join(line, &acquire->waiter);
     if (!is_one_try(acquire))
         acquire->client->guarded.stats.waiters++;
     r = wait_turn(acquire);
@@ -222,6 +246,10 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
         acquire->client->guarded.stats.waiters--;
     if (r != RELOCK_OK)
         leave_queue(acquire);
+    if (r != RELOCK_OK || line != site)
+        relock_subscription_idle(acquire->client, line);
+    if (line != site)
+        relock_sites_unref(acquire->client, line);
     return r;
 }
 
@@ -268,7 +296,8 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
         acquire->deadline_ms = RELOCK_NEVER;
     else if (how->wait_ms > 0)
         acquire->deadline_ms = relock_clock_after(now_ms, (uint64_t)how->wait_ms);
-    acquire->has_asked = false;
+    acquire->beside = 0;
+    acquire->queued = NULL;
     acquire->has_slept = false;
     acquire->contended = false;
     acquire->pause_ms = 0;

@@ -7,6 +7,7 @@
 #define RELOCK_ACQUIRE_H
 
 #include "lock/lock.h"
+#include "lock/request.h"
 
 struct relock_acquire {
     struct relock_lock *lock;
@@ -14,15 +15,20 @@ struct relock_acquire {
     struct relock_site *site;
     struct relock_waiter waiter;
     const struct relock_how *how;
-    uint64_t lease_ms;    /* to ask for */
-    uint64_t deadline_ms; /* of the waiting */
-    bool has_asked;
-    bool has_slept;           /* as the head */
-    uint64_t pause_ms;        /* between two tries, where releases are not announced */
-    bool contended;           /* it did not get the lock at once */
-    struct relock_hold *hold; /* what it got, a reference */
-    char why[RELOCK_WHY_MAX]; /* what the log is told of a failure */
+    uint64_t lease_ms;          /* to ask for */
+    uint64_t deadline_ms;       /* of the waiting */
+    bool has_slept;             /* as the head */
+    uint64_t pause_ms;          /* between two tries, where releases are not announced */
+    bool contended;             /* it did not get the lock at once */
+    uint64_t beside;            /* number of the owner's write hold, for a read level; 0: none */
+    struct relock_hold *queued; /* has a place in Redis' queue, and goes on asking for it */
+    struct relock_hold *hold;   /* what it got, a reference */
+    char why[RELOCK_WHY_MAX];   /* what the log is told of a failure */
 };
+
+/* What is asked for a hold to have `count` levels. */
+void relock_acquire_request(const struct relock_acquire *acquire, struct relock_request *request,
+                            const struct relock_hold *hold, unsigned count);
 
 /* For the log, when the call ends in a failure. */
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);

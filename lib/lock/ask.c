@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "lock/acquire.h"
 #include "lock/holds.h"
-#include "lock/request.h"
 
 #include <stdio.h>
 
@@ -32,7 +31,7 @@ static void give_back(struct relock_acquire *acquire, struct relock_hold *hold,
         relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
     else
         relock_holds_end(acquire->client, hold);
-    relock_site_add_news(acquire->site, false);
+    relock_site_add_news(acquire->waiter.line, false);
 }
 
 static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold,
@@ -62,7 +61,7 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
                         const struct relock_call *call, int64_t ttl_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct relock_site *site = acquire->site;
+    struct relock_site *site = acquire->waiter.line;
     uint64_t now_ms = relock_clock_now_ms();
 
     if (ttl_ms >= 0)
@@ -71,6 +70,10 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
         site->lease_end_ms = ttl_ms == -1 ? RELOCK_NEVER : now_ms + SHORTEST_WAIT_MS;
 
     acquire->contended = true;
+    if (acquire->site->kind->is_queued && acquire->how->wait_ms > 0) {
+        acquire->queued = hold;
+        return RELOCK_BUSY;
+    }
     /* An attempt before this one went unanswered, and may yet be granted. */
     if (call->unanswered)
         relock_holds_settle(acquire->client, hold, now_ms);
@@ -84,14 +87,14 @@ static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     relock_acquire_keep_why(acquire, call->why);
-    if (call->unanswered)
+    if (call->unanswered || acquire->site->kind->is_queued)
         relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
     else
         relock_holds_end(acquire->client, hold);
     /* This try has taken the news and learned nothing: the next head has the same reason. */
-    relock_site_add_news(acquire->site, false);
+    relock_site_add_news(acquire->waiter.line, false);
     if (result == RELOCK_E_CONN)
-        relock_site_end_unreached(acquire->site, sent_ms);
+        relock_site_end_unreached(acquire->waiter.line, sent_ms);
     return result;
 }
 
@@ -110,21 +113,38 @@ static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
     return take_failure(acquire, hold, call, sent_ms, RELOCK_E_SERVER);
 }
 
+/* The hold to be. One that has a place in Redis' queue keeps it, and its number, until it ends. */
+static struct relock_hold *begin_to_ask(struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_hold *hold = acquire->queued;
+
+    acquire->queued = NULL;
+    if (hold)
+        return hold;
+    hold = relock_holds_new(acquire->client, acquire->site, acquire->waiter.owner);
+    if (!hold)
+        return NULL;
+    hold->lease_ms = acquire->lease_ms;
+    if (acquire->waiter.line != acquire->site)
+        relock_site_kin(acquire->waiter.line)->number = hold->number;
+    return hold;
+}
+
 int relock_acquire_ask(struct relock_acquire *acquire)
 {
-    struct relock_site *site = acquire->site;
+    struct relock_site *line = acquire->waiter.line;
     struct relock_request request;
-    struct relock_hold *hold;
+    struct relock_hold *hold = begin_to_ask(acquire);
     uint64_t sent_ms;
     int r;
 
-    hold = relock_holds_new(acquire->client, site, acquire->waiter.owner);
     if (!hold)
         return RELOCK_E_NOMEM;
-    hold->lease_ms = acquire->lease_ms;
-    site->news = false;
-    acquire->has_asked = true;
-    relock_request_lock(&request, site, hold->number, 1, acquire->lease_ms);
+    if (line->queue == &acquire->waiter)
+        line->news = false;
+    acquire->waiter.has_asked = true;
+    relock_acquire_request(acquire, &request, hold, 1);
     request.call.debt = &hold->debt;
     request.call.min_replicas = acquire->client->options.min_replicas;
     request.call.replica_timeout_ms = acquire->client->options.replica_timeout_ms;
@@ -134,7 +154,7 @@ int relock_acquire_ask(struct relock_acquire *acquire)
     r = relock_request_run(&request, acquire->client);
     relock_mutex_lock(&acquire->client->mutex);
 
-    site->asked_ms = relock_clock_now_ms();
+    line->asked_ms = relock_clock_now_ms();
     if (r == RELOCK_OK)
         r = take_answer(acquire, hold, &request, sent_ms);
     else

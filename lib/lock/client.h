@@ -58,6 +58,7 @@ struct relock_client {
         uint64_t serial;  /* of the next hold */
 
         struct relock_site *sites;  /* by name */
+        struct relock_kin *lines;   /* of all that wait for fair locks */
         struct relock_hold *holds;  /* all, those included that are only asked for */
         struct relock_hold *losses; /* to be told */
         unsigned n_settling;

@@ -19,12 +19,18 @@
 static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_site *site;
+    struct relock_kin *kin;
 
     if (client->guarded.shut_down)
         return;
     client->guarded.shut_down = true;
-    for (site = client->guarded.sites; site; site = site->hh.next)
+    for (site = client->guarded.sites; site; site = site->hh.next) {
         relock_site_rouse(site);
+        if (relock_site_readers(site))
+            relock_site_rouse(relock_site_readers(site));
+    }
+    DL_FOREACH(client->guarded.lines, kin)
+    relock_site_rouse((struct relock_site *)(kin + 1));
 }
 
 RELOCK_UNCHECKED void relock_client_shutdown(struct relock_client *client)
@@ -67,6 +73,17 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
         in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
 }
 
+/* Only handles refer to it any more, and the readers' site to its home. */
+static void drop_site(struct relock_client *client, struct relock_site *site)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_client_unset_timer(client, &site->linger);
+    site->refs = site->n_handles + 1;
+    if (relock_site_readers(site) && relock_site_readers(site) != site)
+        site->refs++;
+    relock_sites_unref(client, site);
+}
+
 /* After the I/O thread has ended: what it did not get to see through. */
 static void drop_rest(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
@@ -84,11 +101,14 @@ static void drop_rest(struct relock_client *client) RELOCK_REQUIRES(client->mute
         client->guarded.holds->refs = 1;
         relock_holds_unref(client, client->guarded.holds);
     }
+    while (client->guarded.lines)
+        drop_site(client, (struct relock_site *)(client->guarded.lines + 1));
     HASH_ITER(hh, client->guarded.sites, site, next)
     {
-        relock_client_unset_timer(client, &site->linger);
-        site->refs = site->n_handles + 1;
-        relock_sites_unref(client, site);
+        site->refs++; /* the readers' may be the last but this */
+        if (relock_site_readers(site))
+            drop_site(client, relock_site_readers(site));
+        drop_site(client, site);
     }
 }
 

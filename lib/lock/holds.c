@@ -140,7 +140,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     relock_client_unset_timer(client, &hold->timer);
     client->guarded.stats.lost++;
     client->guarded.stats.holds--;
-    if (hold->site->holder == hold) {
+    if (hold->site->holder == hold || hold->site->kind->is_shared) {
         relock_site_vacate(hold->site, false, now_ms);
         relock_subscription_idle(client, hold->site);
     }

@@ -12,13 +12,15 @@
 
 #define RELOCK_NAME_MAX 4096
 #define RELOCK_FIELD_MAX 64
-#define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32)
+#define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32 + RELOCK_FIELD_MAX)
 
 /* What stands before the name in that of a channel. */
 #define RELOCK_CHANNEL_LOCK "redisson_lock__channel"
+#define RELOCK_CHANNEL_RW "redisson_rwlock"
 
-/* The message that says "free". */
+/* The message that says "free"; that a writer's lock is. */
 #define RELOCK_MESSAGE_FREE "0"
+#define RELOCK_MESSAGE_FREE_WRITE "1"
 
 /* An owner's number times this, plus a serial, is the number of a hold. */
 #define RELOCK_SERIALS UINT64_C(1000000000)

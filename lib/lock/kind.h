@@ -32,6 +32,8 @@ struct relock_kind {
     bool is_shared;    /* by owners that hold it together */
     bool is_queued;    /* in Redis, each waiter for itself, under the number of its hold to be */
 
+    const struct relock_kind *home; /* the side that has the name; NULL: this one */
+
     /*
      * Looks at the caller's other holds before it asks. With the mutex of the client held; NULL:
      * there is nothing to look at. Returns RELOCK_OK, or what the call returns.

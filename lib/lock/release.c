@@ -113,12 +113,21 @@ static void log_last(struct relock_lock *lock, uint64_t owner, const struct comm
         log_failure(lock, 0, "released without being announced: may this user publish?", 0, "");
 }
 
+/*
+ * Whether who waits here learns of a release that is announced. The head of a fair queue has a
+ * channel of its own. Who polls goes on polling: else this process would get the lock each time.
+ */
+static bool comes(const struct relock_site *site, bool is_heard)
+{
+    return is_heard || site->kind->is_queued || !site->kind->channel;
+}
+
 static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_site *site = lock->site;
     uint64_t owner = hold->owner;
-    bool is_heard = site->subscribed;
+    bool is_heard = relock_site_listener(site)->subscribed;
     bool is_announced;
     struct command command;
     uint64_t now_ms;
@@ -128,7 +137,7 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
         return RELOCK_OK;
 
     relock_holds_leave(lock->client, hold);
-    if (is_heard)
+    if (is_heard && !site->kind->is_shared)
         site->news = false; /* the announcement is to come */
     relock_request_unlock(&command.request, site, hold->number, 0);
     command.request.call.debt = &hold->debt;
@@ -139,8 +148,7 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     is_announced = r == RELOCK_OK && command.answer >= ANSWER_DONE;
     if (is_announced && command.answer > ANSWER_DONE + is_heard)
         relock_site_yield(site, lock->client->options.handoff_ms, now_ms);
-    /* Who polls goes on polling: else this process would get the lock each time. */
-    relock_site_vacate(site, !site->kind->channel || (is_heard && is_announced), now_ms);
+    relock_site_vacate(site, is_announced && comes(site, is_heard), now_ms);
     relock_subscription_idle(lock->client, site);
     if (r == RELOCK_LOST)
         lock->client->guarded.stats.lost++;

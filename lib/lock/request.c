@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* A waiter in a fair queue asks each `recheck_ms`; after so many without it is taken for dead. */
+#define RECHECKS_TO_LIVE 3
+
 static void begin(struct relock_request *request, const struct relock_script *script,
                   const struct relock_site *site)
 {
@@ -43,6 +46,18 @@ static void add_announcement(struct relock_request *request, const struct relock
     add_text(request, kind->message, strlen(kind->message));
 }
 
+/* How long the place of a waiter is kept that does not ask any more. */
+static uint64_t patience_ms(const struct relock_site *site)
+{
+    return site->client->options.recheck_ms * RECHECKS_TO_LIVE;
+}
+
+static void add_side(struct relock_request *request, const struct relock_site *site)
+{
+    if (site->kind->side)
+        add_text(request, site->kind->side, strlen(site->kind->side));
+}
+
 void relock_request_lock(struct relock_request *request, const struct relock_site *site,
                          uint64_t number, unsigned count, uint64_t lease_ms)
 {
@@ -52,13 +67,33 @@ void relock_request_lock(struct relock_request *request, const struct relock_sit
     add_number(request, request->count, count);
 }
 
+void relock_request_beside(struct relock_request *request, const struct relock_site *home,
+                           uint64_t number)
+{
+    size_t len = 0;
+
+    if (number > 0)
+        len =
+            relock_keys_field(request->beside, home->client->id, number, home->kind->field_suffix);
+    add_text(request, request->beside, len);
+}
+
+void relock_request_queue(struct relock_request *request, const struct relock_site *site,
+                          bool waits)
+{
+    add_number(request, request->patience, waits ? patience_ms(site) : 0);
+}
+
 void relock_request_unlock(struct relock_request *request, const struct relock_site *site,
                            uint64_t number, unsigned count)
 {
     begin(request, site->kind->unlock, site);
     add_field(request, site, number);
     add_number(request, request->count, count);
-    add_announcement(request, site);
+    if (site->kind->is_queued)
+        add_number(request, request->patience, patience_ms(site));
+    else
+        add_announcement(request, site);
 }
 
 void relock_request_renew(struct relock_request *request, const struct relock_site *site,
@@ -86,6 +121,7 @@ void relock_request_inspect(struct relock_request *request, const struct relock_
         add_field(request, site, number);
     else
         add_text(request, "", 0);
+    add_side(request, site);
 }
 
 void relock_request_force_unlock(struct relock_request *request, const struct relock_site *site,
@@ -93,7 +129,9 @@ void relock_request_force_unlock(struct relock_request *request, const struct re
 {
     begin(request, site->kind->force_unlock, site);
     add_text(request, field, len);
-    add_announcement(request, site);
+    if (!site->kind->is_queued)
+        add_announcement(request, site);
+    add_side(request, site);
 }
 
 int relock_request_run(struct relock_request *request, struct relock_client *client)

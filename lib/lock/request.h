@@ -19,6 +19,8 @@ struct relock_request {
     char field[RELOCK_FIELD_MAX];
     char lease[RELOCK_DECIMAL_MAX];
     char count[RELOCK_DECIMAL_MAX];
+    char beside[RELOCK_FIELD_MAX];
+    char patience[RELOCK_DECIMAL_MAX];
     char channel[RELOCK_CHANNEL_MAX];
 };
 
@@ -26,7 +28,15 @@ struct relock_request {
 void relock_request_lock(struct relock_request *request, const struct relock_site *site,
                          uint64_t number, unsigned count, uint64_t lease_ms);
 
-/* Sets the count to what is left; at 0 frees the lock. */
+/* Of a reader: `number` is that of the write hold of the same owner, 0 for none. */
+void relock_request_beside(struct relock_request *request, const struct relock_site *home,
+                           uint64_t number);
+
+/* Of a fair lock: whether it is to be queued if it is refused. */
+void relock_request_queue(struct relock_request *request, const struct relock_site *site,
+                          bool waits);
+
+/* Sets the count to what is left; at 0 frees the lock, and gives a place in the queue up. */
 void relock_request_unlock(struct relock_request *request, const struct relock_site *site,
                            uint64_t number, unsigned count);
 

@@ -6,6 +6,34 @@
 /* Enough for another process to be woken and to ask. */
 #define YIELD_MS 2
 
+/* ---- kin ----------------------------------------------------------------------------------- */
+
+struct relock_kin *relock_site_kin(const struct relock_site *site)
+{
+    return site->has_kin ? (struct relock_kin *)site - 1 : NULL;
+}
+
+struct relock_site *relock_site_home(struct relock_site *site)
+{
+    struct relock_kin *kin = relock_site_kin(site);
+
+    return kin && kin->home ? kin->home : site;
+}
+
+struct relock_site *relock_site_readers(struct relock_site *site)
+{
+    struct relock_kin *kin = relock_site_kin(relock_site_home(site));
+
+    return kin ? kin->readers : NULL;
+}
+
+struct relock_site *relock_site_listener(struct relock_site *site)
+{
+    return site->kind->side ? relock_site_home(site) : site;
+}
+
+/* ---- news ---------------------------------------------------------------------------------- */
+
 struct relock_hold *relock_site_find(const struct relock_site *site, uint64_t owner)
 {
     struct relock_hold *hold;
@@ -36,10 +64,29 @@ void relock_site_add_news(struct relock_site *site, bool is_message)
         look_around(site);
 }
 
+RELOCK_UNCHECKED void relock_site_add_news_to_all(struct relock_site *site, bool is_message)
+{
+    struct relock_site *home = relock_site_home(site);
+    struct relock_site *readers = relock_site_readers(site);
+    struct relock_kin *kin;
+
+    relock_site_add_news(home, is_message);
+    if (readers)
+        relock_site_add_news(readers, is_message);
+    if (!site->kind->is_queued)
+        return;
+    DL_FOREACH(site->client->guarded.lines, kin)
+    if (kin->home == home)
+        relock_site_add_news((struct relock_site *)(kin + 1), is_message);
+}
+
+/* ---- the queue ----------------------------------------------------------------------------- */
+
 void relock_site_join(struct relock_site *site, struct relock_waiter *waiter)
 {
     bool is_first = site->queue == NULL;
 
+    waiter->line = site;
     DL_APPEND(site->queue, waiter);
     if (waiter->named)
         site->n_named++;
@@ -60,6 +107,8 @@ void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter)
 
 bool relock_site_may_ask(const struct relock_site *site, const struct relock_waiter *waiter)
 {
+    if (site->kind->is_shared && !waiter->has_asked)
+        return true;
     return site->queue == waiter && !site->holder && site->news;
 }
 
@@ -70,29 +119,47 @@ uint64_t relock_site_recheck_at(const struct relock_site *site, uint64_t recheck
     return at_ms < site->lease_end_ms ? at_ms : site->lease_end_ms;
 }
 
-/* Only an owner that was named can be waited for by two threads, so mostly there is none. */
-static void start_anew(struct relock_site *site, uint64_t owner, bool named)
+static void start_line_anew(struct relock_site *line, uint64_t owner)
 {
     struct relock_waiter *at;
 
-    if (!named && site->n_named == 0)
-        return;
-    DL_FOREACH(site->queue, at)
+    DL_FOREACH(line->queue, at)
     {
         if (at->owner == owner) {
             at->end = RELOCK_WAITER_STARTS_ANEW;
-            let_look(site, at);
+            let_look(line, at);
         }
     }
+}
+
+/* Only an owner that was named can be waited for by two threads, so mostly there is none. */
+RELOCK_UNCHECKED static void start_anew(struct relock_site *site, uint64_t owner, bool named)
+{
+    struct relock_kin *kin;
+
+    if (!named && site->n_named == 0)
+        return;
+    start_line_anew(site, owner);
+    if (!site->kind->is_queued)
+        return;
+    DL_FOREACH(site->client->guarded.lines, kin)
+    if (kin->home == site)
+        start_line_anew((struct relock_site *)(kin + 1), owner);
 }
 
 void relock_site_enter(struct relock_site *site, struct relock_waiter *waiter,
                        struct relock_hold *hold)
 {
-    site->holder = hold;
-    relock_site_leave(site, waiter);
+    struct relock_site *line = waiter->line;
+
+    if (!site->kind->is_shared)
+        site->holder = hold;
+    relock_site_leave(line, waiter);
     site->lease_end_ms = RELOCK_NEVER;
     start_anew(site, waiter->owner, waiter->named);
+    /* What one of them got, the next one may get, too. */
+    if (site->kind->is_shared && line->queue)
+        relock_site_add_news(site, false);
 }
 
 void relock_site_yield(struct relock_site *site, uint64_t turn_ms, uint64_t now_ms)
@@ -107,7 +174,7 @@ void relock_site_vacate(struct relock_site *site, bool is_announced, uint64_t no
     site->asked_ms = now_ms;
     site->lease_end_ms = RELOCK_NEVER;
     if (!is_announced)
-        relock_site_add_news(site, false);
+        relock_site_add_news_to_all(site, false);
     look_around(site);
 }
 

@@ -23,6 +23,18 @@
 struct relock_client;
 struct relock_channel;
 
+/*
+ * Some sites are one of several with their name, and this stands before them: the two sides of a
+ * read/write lock, of which the write side is the home; and the line in which one waiter of a fair
+ * lock stands for itself, for its place is in Redis' queue.
+ */
+struct relock_kin {
+    struct relock_site *home;       /* a reference, constant; NULL in the home itself */
+    struct relock_site *readers;    /* of a home; NULL while there are none */
+    uint64_t number;                /* of a line: its waiter's, in Redis; 0 before it has asked */
+    struct relock_kin *next, *prev; /* of a line: all of the client */
+};
+
 /* How a wait ends from outside. */
 enum relock_waiter_end {
     RELOCK_WAITER_WAITS,
@@ -36,11 +48,13 @@ struct relock_waiter {
     struct relock_waiter *next, *prev; /* in the queue */
     struct relock_gate gate;           /* opened when there is something to look at */
     struct relock_cancel_wait cancel_wait;
-    uint64_t owner;          /* constant */
-    bool named;              /* constant: the owner was named, so others may act for it too */
-    bool renewed;            /* constant: it may be given a hold that the watchdog renews */
-    uint64_t joined_ms;      /* constant */
-    relock_lost_fn *on_lost; /* constant, like arg */
+    struct relock_site *line; /* where it queues: the site of the lock, or a line of its own */
+    uint64_t owner;           /* constant */
+    bool named;               /* constant: the owner was named, so others may act for it too */
+    bool renewed;             /* constant: it may be given a hold that the watchdog renews */
+    bool has_asked;           /* at least once */
+    uint64_t joined_ms;       /* constant */
+    relock_lost_fn *on_lost;  /* constant, like arg */
     void *arg;
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */
@@ -59,6 +73,7 @@ struct relock_site {
 
     struct relock_waiter *queue;
     unsigned n_named; /* of these, with an owner that was named */
+    bool has_kin : 1; /* constant: a struct relock_kin stands before it */
     bool news : 1;    /* the head has reason to ask */
     bool news_is_message : 1;
     bool wants_channel : 1;   /* to be subscribed */
@@ -77,11 +92,21 @@ struct relock_site {
     char name[]; /* constant */
 };
 
+struct relock_kin *relock_site_kin(const struct relock_site *site);
+
+/* The site of the name, the readers' site if there is one, and the one that has the channel. */
+struct relock_site *relock_site_home(struct relock_site *site);
+struct relock_site *relock_site_readers(struct relock_site *site);
+struct relock_site *relock_site_listener(struct relock_site *site);
+
 /* The hold of an owner that has levels, NULL when it has none. */
 struct relock_hold *relock_site_find(const struct relock_site *site, uint64_t owner);
 
 /* Gives the head a reason to ask, if no local owner is in the way: else it is kept. */
 void relock_site_add_news(struct relock_site *site, bool is_message);
+
+/* The same, for each side of the lock and each line: something has changed for all of them. */
+void relock_site_add_news_to_all(struct relock_site *site, bool is_message);
 
 void relock_site_join(struct relock_site *site, struct relock_waiter *waiter);
 
@@ -89,7 +114,8 @@ void relock_site_join(struct relock_site *site, struct relock_waiter *waiter);
  */
 void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter);
 
-/* Whether Redis may be asked for this waiter, and there is reason to. */
+/* Whether Redis may be asked for this waiter, and there is reason to: news, or a first try of one
+ * that may hold it together with others. */
 bool relock_site_may_ask(const struct relock_site *site, const struct relock_waiter *waiter);
 
 /* When the head asks without news: the lease that was in the way ends, or `recheck_ms` is over. */

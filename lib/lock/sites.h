@@ -16,6 +16,13 @@
 int relock_sites_get(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      size_t len, struct relock_site **site) RELOCK_REQUIRES(client->mutex);
 
+/*
+ * Makes a line, with a reference, in which one waiter for a fair lock stands. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM.
+ */
+int relock_sites_line(struct relock_client *client, struct relock_site *home,
+                      struct relock_site **line) RELOCK_REQUIRES(client->mutex);
+
 /* The last reference frees. */
 void relock_sites_unref(struct relock_client *client, struct relock_site *site)
     RELOCK_REQUIRES(client->mutex);

@@ -26,20 +26,32 @@ static void change(struct relock_client *client, struct relock_site *site, bool 
 
 void relock_subscription_want(struct relock_client *client, struct relock_site *site)
 {
+    site = relock_site_listener(site);
     if (site->kind->channel && !site->wants_channel)
         change(client, site, true);
 }
 
-static bool is_idle(const struct relock_site *site)
+static bool is_used(const struct relock_site *site)
 {
-    return site->wants_channel && !site->queue && !site->holder;
+    return site->queue || site->holder || (site->kind->is_shared && site->holds);
+}
+
+static bool is_idle(struct relock_site *listener)
+{
+    struct relock_site *readers = relock_site_readers(listener);
+
+    return listener->wants_channel && !is_used(listener) && !(readers && is_used(readers));
 }
 
 void relock_subscription_idle(struct relock_client *client, struct relock_site *site)
 {
+    bool is_line = site->kind->is_queued; /* a channel of its own, that nobody waits for again */
+    uint64_t linger_ms = is_line ? 0 : LINGER_MS;
+
+    site = relock_site_listener(site);
     if (is_idle(site))
         relock_client_set_timer(client, &site->linger,
-                                relock_clock_after(relock_clock_now_ms(), LINGER_MS));
+                                relock_clock_after(relock_clock_now_ms(), linger_ms));
 }
 
 RELOCK_UNCHECKED void relock_subscription_fire(struct relock_timer *timer, uint64_t now_ms)
@@ -52,6 +64,16 @@ RELOCK_UNCHECKED void relock_subscription_fire(struct relock_timer *timer, uint6
         change(site->client, site, false);
 }
 
+/* For both sides, if there are two. */
+static void add_news(struct relock_site *listener, bool is_message)
+{
+    struct relock_site *readers = relock_site_readers(listener);
+
+    relock_site_add_news(listener, is_message);
+    if (readers)
+        relock_site_add_news(readers, is_message);
+}
+
 static void on_channel(void *arg, enum relock_channel_event event)
 {
     struct relock_site *site = arg;
@@ -62,15 +84,15 @@ static void on_channel(void *arg, enum relock_channel_event event)
     case RELOCK_CHANNEL_SUBSCRIBED:
         /* Any acknowledgement, also one after a reconnect: the release may have come before. */
         site->subscribed = site->wants_channel;
-        relock_site_add_news(site, false);
+        add_news(site, false);
         break;
     case RELOCK_CHANNEL_MESSAGE:
-        relock_site_add_news(site, true);
+        add_news(site, true);
         break;
     case RELOCK_CHANNEL_DOWN:
         /* The head finds out whether Redis is away. */
         site->subscribed = false;
-        relock_site_add_news(site, false);
+        add_news(site, false);
         break;
     }
     relock_mutex_unlock(&client->mutex);
@@ -81,6 +103,10 @@ static void subscribe(struct relock_client *client, struct relock_site *site)
     char name[RELOCK_CHANNEL_MAX];
     size_t len = relock_keys_channel(name, site->kind->channel, site->name, site->name_len);
 
+    if (site->kind->is_queued) {
+        name[len++] = ':';
+        len += relock_keys_field(name + len, client->id, relock_site_kin(site)->number, "");
+    }
     site->channel = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, site);
 }
 

@@ -26,6 +26,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_client_shutdown);
     NAMED(relock_client_stats);
     NAMED(relock_extend);
+    NAMED(relock_fairlock_new);
     NAMED(relock_fencedlock_new);
     NAMED(relock_force_unlock);
     NAMED(relock_hold_count);
@@ -36,6 +37,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_lock_name);
     NAMED(relock_lock_new);
     NAMED(relock_owner_new);
+    NAMED(relock_rdlock_new);
     NAMED(relock_release);
     NAMED(relock_spinlock_new);
     NAMED(relock_strerror);
@@ -45,6 +47,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_unlock);
     NAMED(relock_valid_ms);
     NAMED(relock_who_holds);
+    NAMED(relock_wrlock_new);
 #undef NAMED
     assert_true(named != NULL);
 }
