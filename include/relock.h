@@ -438,8 +438,9 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *          RELOCK_BUSY        another owner holds it, and `wait_ms` was 0 or less
  *          RELOCK_TIMEOUT     another owner held it for all of `wait_ms`
  *          RELOCK_CANCELLED   not held: `cancel` was fired, before the call or during it
- *          RELOCK_E_INVALID   also: `reserved` is not 0, `flags` has unknown bits, or `lease_ms` is
- * beyond ten years *grant is written at every return, all 0 unless RELOCK_OK
+ *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is beyond
+ *                             ten years
+ *          *grant is written at every return, all 0 unless RELOCK_OK
  */
 RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
                                              struct relock_grant *grant);
