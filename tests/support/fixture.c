@@ -61,15 +61,21 @@ struct relock_client *fixture_client(struct fixture *f, const struct relock_opti
     return f->clients[i];
 }
 
-struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client, const char *name)
+struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *client,
+                                    const char *name, fixture_constructor_fn *constructor)
 {
     size_t i = 0;
 
     while (i < FIXTURE_MAX_LOCKS && f->locks[i])
         i++;
     assert_true(i < FIXTURE_MAX_LOCKS);
-    assert_result(relock_lock_new(client, name, &f->locks[i]), RELOCK_OK);
+    assert_result(constructor(client, name, &f->locks[i]), RELOCK_OK);
     return f->locks[i];
+}
+
+struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client, const char *name)
+{
+    return fixture_lock_of(f, client, name, relock_lock_new);
 }
 
 void fixture_free_client(struct fixture *f, struct relock_client *client)
@@ -253,4 +259,18 @@ int fixture_end(void **state)
     assert_true(no_keys_later);
     assert_true(no_leaks);
     return 0;
+}
+
+int fixture_end_fenced(void **state)
+{
+    static const char forget_counters[] =
+        "for _, key in ipairs(redis.call('keys', 'redisson_lock_token:*')) do"
+        "    redis.call('del', key) "
+        "end "
+        "return 0";
+    struct fixture *f = *state;
+
+    server_resume(f->server);
+    probe_int(f->probe, "EVAL %s 0", forget_counters);
+    return fixture_end(state);
 }

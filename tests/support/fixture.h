@@ -73,6 +73,12 @@ struct relock_options fixture_options(struct fixture *f, const struct relock_opt
 /* A handle of this test, freed at its end. */
 struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client, const char *name);
 
+/* The same of another kind: relock_fencedlock_new, say. */
+typedef int fixture_constructor_fn(struct relock_client *client, const char *name,
+                                   struct relock_lock **lock);
+struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *client,
+                                    const char *name, fixture_constructor_fn *constructor);
+
 /* Frees before the end of the test. */
 void fixture_free_client(struct fixture *f, struct relock_client *client);
 void fixture_free_lock(struct fixture *f, struct relock_lock *lock);
@@ -97,7 +103,13 @@ int fixture_stop(void **state);
 int fixture_begin(void **state);
 int fixture_end(void **state);
 
+/* Removes what fenced locks leave behind by their nature, the counters of their tokens, and ends.
+ */
+int fixture_end_fenced(void **state);
+
 #define SERVER_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, fixture_end)
+#define FENCED_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, fixture_begin, fixture_end_fenced)
 #define SERVER_TESTS_RUN(tests) cmocka_run_group_tests(tests, fixture_start, fixture_stop)
 
 #endif

@@ -1,0 +1,354 @@
+/* What holds and waits of every kind have in common. Each kind has a test of its own beside this.
+ */
+#include "support/actor.h"
+#include "support/kinds.h"
+#include "support/peer.h"
+
+#include <string.h>
+
+#define LEASE_MS 600
+#define LONG_MS 20000
+#define LONG_LEAST_MS 12000 /* what is still there of it on a slow machine */
+#define WAIT_MS 150
+#define SLACK_MS 1000 /* a shared machine */
+
+static struct relock_client *watchful_client(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+}
+
+static int take(struct relock_lock *lock, uint64_t lease_ms)
+{
+    return relock_acquire(lock, &(struct relock_how){.lease_ms = lease_ms}, NULL);
+}
+
+/* ---- leases ---- */
+
+static void a_hold_is_renewed_until_it_is_released(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = watchful_client(f);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    uint64_t until_ms = deadline_in(3 * LEASE_MS);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    while (now_ms() < until_ms) {
+        long long pttl = probe_pttl(f->probe, "orders");
+
+        assert_true(pttl > 0 && pttl <= (long long)slow_ms(LEASE_MS));
+        let_pass(5);
+    }
+    assert_true(stats_of(client).renewed >= 3);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    assert_int_equal(losses_count(f->losses), 0);
+}
+
+static void a_fixed_lease_ends_and_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+
+    assert_result(take(lock, 200), RELOCK_OK);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_EXPIRED);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    assert_int_equal(stats_of(client).renewed, 0);
+    assert_result(relock_lock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+}
+
+static void extending_lengthens_and_never_shortens(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(take(lock, slow_ms(2000)), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, 1), RELOCK_OK);
+    assert_result(take(lock, 50), RELOCK_OK);
+    assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
+    assert_true(relock_valid_ms(lock) > LONG_LEAST_MS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_NOT_OWNER);
+}
+
+/* ---- losses ---- */
+
+static void a_deleted_key_is_told_and_so_is_a_taken_one(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = watchful_client(f);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL orders");
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_GONE);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(peer_usurp(f->probe, "orders", PEER, PEER_LEASE_MS));
+    assert_true(losses_wait(f->losses, 2, SOON_MS));
+    assert_int_equal(losses_get(f->losses, 1).reason, RELOCK_LOST_TAKEN);
+    assert_int_equal(losses_get(f->losses, 1).hold_count, 2);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_int_equal(stats_of(client).lost, 2);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void a_level_finds_out_that_the_hold_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL orders");
+    assert_result(relock_lock(lock), RELOCK_LOST);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+static void who_waits_behind_a_lost_hold_gets_in(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = watchful_client(f);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    probe_int(f->probe, "DEL orders");
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static void force_frees_the_lock_and_lets_in_who_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL), *another = fixture_client(f, NULL);
+    struct relock_lock *ours = kind_lock(f, client, "orders");
+    struct relock_lock *theirs = kind_lock(f, another, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_force_unlock(theirs), RELOCK_OK); /* free: stays free */
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    assert_result(relock_lock(ours), RELOCK_OK);
+    assert_result(relock_lock(ours), RELOCK_OK);
+    actor_begin_lock(waiting, theirs);
+    assert_true(wait_for_waiters(another, 1));
+    assert_result(relock_force_unlock(theirs), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(relock_unlock(ours), RELOCK_LOST);
+    assert_result(relock_unlock(ours), RELOCK_LOST);
+    assert_result(actor_check(waiting, theirs), RELOCK_OK);
+    assert_result(actor_unlock(waiting, theirs), RELOCK_OK);
+}
+
+/* ---- endings ---- */
+
+static void a_thread_that_ends_and_a_client_that_is_freed_release(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *careless = actor_start(), *waiting = actor_start();
+
+    assert_result(actor_lock(careless, lock), RELOCK_OK);
+    assert_result(actor_lock(careless, lock), RELOCK_OK);
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    actor_end(careless);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_lock(waiting, lock), RELOCK_OK);
+    fixture_free_client(f, client);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+    assert_result(actor_unlock(waiting, lock), RELOCK_E_CLOSED);
+    assert_int_equal(losses_count(f->losses), 0);
+}
+
+static void a_wait_ends_at_its_deadline(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
+    struct actor *other = actor_start();
+    uint64_t began_ms;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    began_ms = now_ms();
+    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_true(now_ms() - began_ms >= WAIT_MS);
+    assert_true(now_ms() - began_ms <= WAIT_MS + slow_ms(SLACK_MS));
+    assert_result(relock_timedlock(lock, 0), RELOCK_TIMEOUT);
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(actor_timedlock(other, lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_true(actor_took_ms(other) >= WAIT_MS);
+    assert_result(actor_unlock(other, lock), RELOCK_NOT_OWNER);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_wait_ends_by_cancel_and_by_shutdown(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *cancelled = actor_start(), *closed = actor_start();
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    actor_begin_acquire(cancelled, lock, &how);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin_lock(closed, lock);
+    assert_true(wait_for_waiters(client, 2));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(cancelled), RELOCK_CANCELLED);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_CANCELLED);
+    assert_true(actor_is_busy(closed));
+    relock_client_shutdown(client);
+    assert_result(actor_result(closed), RELOCK_E_CLOSED);
+    assert_int_equal(stats_of(client).waiters, 0);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    relock_cancel_free(how.cancel);
+}
+
+/* ---- owners, questions ---- */
+
+static void whoever_names_an_owner_acts_for_it(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_how one = {.owner = relock_owner_new()}, two = {.owner = relock_owner_new()};
+    struct actor *other = actor_start();
+    struct relock_grant grant;
+
+    assert_result(actor_acquire(other, lock, &one), RELOCK_OK);
+    assert_result(relock_acquire(lock, &one, &grant), RELOCK_OK);
+    assert_true(grant.owner == one.owner);
+    assert_int_equal(grant.hold_count, 2);
+    assert_true(grant.fencing_token == actor_grant(other).fencing_token);
+    assert_result(relock_acquire(lock, &two, NULL), RELOCK_BUSY);
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    actor_end(other); /* what a named owner holds outlives the thread */
+    assert_result(relock_check(lock, one.owner, NULL), RELOCK_OK);
+    assert_result(relock_extend(lock, one.owner, LONG_MS), RELOCK_OK);
+    assert_result(relock_release(lock, one.owner), RELOCK_OK);
+    assert_result(relock_release(lock, two.owner), RELOCK_NOT_OWNER);
+    assert_result(relock_release(lock, one.owner), RELOCK_OK);
+}
+
+static void questions_are_answered_as_redis_has_it(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct relock_holder holder;
+    unsigned count;
+    int64_t ttl_ms;
+    bool locked;
+
+    assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
+    assert_false(locked);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_string_equal(holder.id, probe_only_field(f->probe, "orders"));
+    assert_int_equal(strncmp(holder.id, relock_client_id(client), 36), 0);
+    assert_int_equal(holder.hold_count, 2);
+    assert_int_equal(holder.n_holders, 1);
+    assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
+    assert_true(locked);
+    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
+    assert_true(ttl_ms > 0 && ttl_ms <= 30000);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
+    assert_int_equal(ttl_ms, -2);
+}
+
+static void stats_count_what_was_done(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+    struct relock_stats stats;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    stats = stats_of(client);
+    assert_int_equal(stats.acquired, 1);
+    assert_int_equal(stats.holds, 1);
+    assert_int_equal(stats.contended, 0);
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    stats = stats_of(client);
+    assert_int_equal(stats.acquired + stats.passed_on, 2);
+    assert_int_equal(stats.contended, 1);
+    assert_int_equal(stats.holds, 0);
+    assert_int_equal(stats.waiters, 0);
+    assert_int_equal(stats.lost, 0);
+}
+
+static void what_replicas_did_not_acknowledge_is_not_held(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.min_replicas = 1, .replica_timeout_ms = 50});
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    long long waits = probe_calls(f->probe, "wait");
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_E_REPLICAS);
+    assert_int_equal(grant.hold_count, 0);
+    assert_true(grant.fencing_token == 0);
+    assert_int_equal(probe_calls(f->probe, "wait"), waits + 1);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+
+    /* What was refused is not worth the wait. */
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_int_equal(probe_calls(f->probe, "wait"), waits + 1);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KINDS_TEST(a_hold_is_renewed_until_it_is_released),
+        KINDS_TEST(a_fixed_lease_ends_and_is_told),
+        KINDS_TEST(extending_lengthens_and_never_shortens),
+        KINDS_TEST(a_deleted_key_is_told_and_so_is_a_taken_one),
+        KINDS_TEST(a_level_finds_out_that_the_hold_is_gone),
+        KINDS_TEST(who_waits_behind_a_lost_hold_gets_in),
+        KINDS_TEST(force_frees_the_lock_and_lets_in_who_waits),
+        KINDS_TEST(a_thread_that_ends_and_a_client_that_is_freed_release),
+        KINDS_TEST(a_wait_ends_at_its_deadline),
+        KINDS_TEST(a_wait_ends_by_cancel_and_by_shutdown),
+        KINDS_TEST(whoever_names_an_owner_acts_for_it),
+        KINDS_TEST(questions_are_answered_as_redis_has_it),
+        KINDS_TEST(stats_count_what_was_done),
+        KINDS_TEST(what_replicas_did_not_acknowledge_is_not_held),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,41 @@
+/*
+ * Kinds - the same case for locks of each kind
+ *
+ * KINDS_TEST(case) stands in a list of tests as one entry for each kind, "spin: case" say. Such a
+ * case makes its locks with kind_lock(), and may say kind_now() where a kind is different.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_KINDS_H
+#define RELOCK_TEST_KINDS_H
+
+#include "support/fixture.h"
+
+struct kind {
+    const char *name;
+    fixture_constructor_fn *constructor;
+};
+
+enum kind_no { KIND_PLAIN, KIND_FENCED, KIND_SPIN, KINDS_N };
+
+extern const struct kind kinds[KINDS_N];
+
+/* The kind that the case runs for. */
+const struct kind *kind_now(void);
+
+/* A handle of that kind, freed at the end of the test. */
+struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, const char *name);
+
+/* Before each case. */
+int kinds_begin_plain(void **state);
+int kinds_begin_fenced(void **state);
+int kinds_begin_spin(void **state);
+
+#define KINDS_TEST_OF(function, kind)                                                \
+    {                                                                                \
+#kind ": " #function, function, kinds_begin_##kind, fixture_end_fenced, NULL \
+    }
+#define KINDS_TEST(function) \
+    KINDS_TEST_OF(function, plain), KINDS_TEST_OF(function, fenced), KINDS_TEST_OF(function, spin)
+
+#endif
