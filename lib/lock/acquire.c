@@ -43,11 +43,12 @@ static int take_nested_answer(struct relock_acquire *acquire, struct relock_hold
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
+    uint64_t counter; /* of a fenced lock, now: the token of the hold is what it was */
     int64_t ttl_ms;
 
     if (!relock_hold_is_held(hold))
         return RELOCK_LOST; /* meanwhile */
-    if (relock_request_is_granted(request, &hold->fencing_token)) {
+    if (relock_request_is_granted(request, &counter)) {
         hold->count++;
         hold->renewed = hold->renewed || acquire->how->lease_ms == 0;
         relock_holds_prolong(acquire->client, hold, sent_ms, acquire->lease_ms);

@@ -43,6 +43,23 @@ static void a_hold_says_how_many_replicas_acknowledged(void **state)
     server_stop(replica);
 }
 
+/* It is granted by a token, not by nothing. */
+static void so_does_a_fenced_one(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica(f);
+    struct relock_lock *lock =
+        fixture_lock_of(f, careful_client(f, slow_ms(5000)), "orders", relock_fencedlock_new);
+    struct relock_grant grant;
+
+    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_int_equal(grant.acked_replicas, 1);
+    assert_true(grant.fencing_token > 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    server_stop(replica);
+}
+
 static void without_a_replica_nothing_is_held(void **state)
 {
     struct fixture *f = *state;
@@ -99,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(who_asks_for_none_does_not_wait_for_any),
         SERVER_TEST(a_hold_says_how_many_replicas_acknowledged),
+        FENCED_TEST(so_does_a_fenced_one),
         SERVER_TEST(without_a_replica_nothing_is_held),
         SERVER_TEST(a_replica_that_hangs_does_not_count),
     };
