@@ -301,7 +301,7 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
     acquire->queued = NULL;
     acquire->has_slept = false;
     acquire->contended = false;
-    acquire->pause_ms = 0;
+    acquire->pause_ms = RELOCK_SPINLOCK_FIRST_MS;
     acquire->hold = NULL;
     acquire->why[0] = '\0';
 

@@ -22,7 +22,7 @@ static const struct relock_kind spin = {
 uint64_t relock_spinlock_pause_ms(uint64_t pause_ms)
 {
     /* Longer on the average each time, and spread: those who were refused together part. */
-    uint64_t most_ms = pause_ms > 0 ? pause_ms * 3 : 1;
+    uint64_t most_ms = pause_ms * 3;
 
     if (most_ms > MAX_PAUSE_MS)
         most_ms = MAX_PAUSE_MS;

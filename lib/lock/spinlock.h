@@ -8,7 +8,13 @@
 
 #include <stdint.h>
 
-/* How long to wait after a try in vain, when it was `pause_ms` before it; 0 for the first. */
+/*
+ * The first pause. Who waits behind an owner of this process makes it too when that one is gone:
+ * nobody is told of a release, so another process gets its turn only if it finds the lock free.
+ */
+#define RELOCK_SPINLOCK_FIRST_MS 2
+
+/* How long to wait after a try in vain, when it was `pause_ms` before it. */
 uint64_t relock_spinlock_pause_ms(uint64_t pause_ms);
 
 #endif
