@@ -24,79 +24,6 @@ void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
     (void)snprintf(acquire->why, sizeof(acquire->why), "%s", why);
 }
 
-void relock_acquire_request(const struct relock_acquire *acquire, struct relock_request *request,
-                            const struct relock_hold *hold, unsigned count)
-{
-    struct relock_site *site = acquire->site;
-
-    relock_request_lock(request, site, hold->number, count, acquire->lease_ms);
-    if (site->kind->home)
-        relock_request_beside(request, relock_site_home(site), acquire->beside);
-    if (site->kind->is_queued)
-        relock_request_queue(request, site, acquire->how->wait_ms > 0);
-}
-
-/* ---- nesting ------------------------------------------------------------------------------- */
-
-static int take_nested_answer(struct relock_acquire *acquire, struct relock_hold *hold,
-                              const struct relock_request *request, uint64_t sent_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    uint64_t now_ms = relock_clock_now_ms();
-    uint64_t counter; /* of a fenced lock, now: the token of the hold is what it was */
-    int64_t ttl_ms;
-
-    if (!relock_hold_is_held(hold))
-        return RELOCK_LOST; /* meanwhile */
-    if (relock_request_is_granted(request, &counter)) {
-        hold->count++;
-        hold->renewed = hold->renewed || acquire->how->lease_ms == 0;
-        relock_holds_prolong(acquire->client, hold, sent_ms, acquire->lease_ms);
-        return RELOCK_OK;
-    }
-    if (!relock_request_answer(request, &ttl_ms)) {
-        relock_acquire_keep_why(acquire, "an answer that is none");
-        return RELOCK_E_SERVER;
-    }
-    relock_holds_lose(acquire->client, hold, ttl_ms == -2 ? RELOCK_LOST_GONE : RELOCK_LOST_TAKEN,
-                      now_ms);
-    return RELOCK_LOST;
-}
-
-static int nest(struct relock_acquire *acquire, struct relock_hold *hold)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    struct relock_request request;
-    uint64_t sent_ms;
-    int r;
-
-    relock_holds_check_time(acquire->client, hold, relock_clock_now_ms());
-    if (hold->state == RELOCK_HOLD_LOST)
-        return RELOCK_LOST;
-    if (acquire->how->flags & RELOCK_NON_REENTRANT)
-        return RELOCK_E_DEADLOCK;
-
-    relock_holds_work(hold, acquire->lease_ms);
-    relock_acquire_request(acquire, &request, hold, hold->count + 1);
-    request.call.debt = &hold->debt;
-    relock_mutex_unlock(&acquire->client->mutex);
-    sent_ms = relock_clock_now_ms();
-    r = relock_request_run(&request, acquire->client);
-    relock_mutex_lock(&acquire->client->mutex);
-    hold->untold = r != RELOCK_OK;
-    relock_holds_rest(acquire->client, hold);
-
-    if (r == RELOCK_OK)
-        r = take_nested_answer(acquire, hold, &request, sent_ms);
-    else
-        relock_acquire_keep_why(acquire, request.call.why);
-    if (r == RELOCK_OK)
-        acquire->hold = relock_holds_ref(hold);
-    relock_call_end(&request.call);
-    relock_holds_unref(acquire->client, hold);
-    return r;
-}
-
 /* ---- waiting ------------------------------------------------------------------------------- */
 
 static bool is_one_try(const struct relock_acquire *acquire)
@@ -266,7 +193,7 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
         if (!hold) {
             r = take_first_level(acquire);
         } else if (!hold->busy) {
-            return nest(acquire, hold);
+            return relock_acquire_nest(acquire, hold);
         } else {
             /* Another thread acts for the same owner: one thing at a time. */
             (void)relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex,

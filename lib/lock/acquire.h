@@ -30,6 +30,14 @@ struct relock_acquire {
 void relock_acquire_request(const struct relock_acquire *acquire, struct relock_request *request,
                             const struct relock_hold *hold, unsigned count);
 
+/*
+ * The owner has this hold, and wants a level more. The mutex is given up meanwhile.
+ *
+ * Returns what the call returns; with RELOCK_OK `acquire->hold`.
+ */
+int relock_acquire_nest(struct relock_acquire *acquire, struct relock_hold *hold)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
 /* For the log, when the call ends in a failure. */
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);
 

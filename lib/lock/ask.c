@@ -13,6 +13,18 @@
 /* The holder's lease ends in less than Redis can say: no reason to ask in a loop. */
 #define SHORTEST_WAIT_MS 1
 
+void relock_acquire_request(const struct relock_acquire *acquire, struct relock_request *request,
+                            const struct relock_hold *hold, unsigned count)
+{
+    struct relock_site *site = acquire->site;
+
+    relock_request_lock(request, site, hold->number, count, acquire->lease_ms);
+    if (site->kind->home)
+        relock_request_beside(request, relock_site_home(site), acquire->beside);
+    if (site->kind->is_queued)
+        relock_request_queue(request, site, acquire->how->wait_ms > 0);
+}
+
 /* Granted, and of no use: Redis is told at once, so that whoever tries again is not in its way. */
 static void give_back(struct relock_acquire *acquire, struct relock_hold *hold,
                       uint64_t deadline_ms) RELOCK_REQUIRES(acquire->client->mutex)
