@@ -27,7 +27,7 @@ for i = 1, #fields, 2 do
     local writer = fields[i]:match('^(.*):write$')
     if ARGV[2] == 'write' and writer then
         left = redis.call('pttl', KEYS[1])
-    elseif ARGV[2] == 'read' and not writer then
+    elseif ARGV[2] == 'read' then
         left = rest_of(fields[i], count)
     end
     if left ~= -2 then
