@@ -152,6 +152,31 @@ const char *probe_text(struct probe *probe, const char *format, ...)
     return probe->text;
 }
 
+const char *probe_list(struct probe *probe, const char *format, ...)
+{
+    redisReply *reply;
+    va_list ap;
+
+    va_start(ap, format);
+    reply = ask(probe, format, ap);
+    va_end(ap);
+
+    probe->text[0] = '\0';
+    for (size_t i = 0, len = 0; reply && i < reply->elements; i++, len = strlen(probe->text)) {
+        const redisReply *element = reply->element[i];
+        const char *blank = i == 0 ? "" : " ";
+
+        if (element->type == REDIS_REPLY_INTEGER)
+            snprintf(probe->text + len, sizeof(probe->text) - len, "%s%lld", blank,
+                     element->integer);
+        else
+            snprintf(probe->text + len, sizeof(probe->text) - len, "%s%s", blank,
+                     element->str ? element->str : "");
+    }
+    freeReplyObject(reply);
+    return probe->text;
+}
+
 long long probe_pttl(struct probe *probe, const char *key)
 {
     return probe_int(probe, "PTTL %s", key);

@@ -32,6 +32,9 @@ long long probe_int(struct probe *probe, const char *format, ...);
 /* Texts as they are and integers in decimal; nil is "". Valid until the next call. */
 const char *probe_text(struct probe *probe, const char *format, ...);
 
+/* The texts and integers of an array, with blanks between. Valid until the next call. */
+const char *probe_list(struct probe *probe, const char *format, ...);
+
 long long probe_pttl(struct probe *probe, const char *key);
 long long probe_n_keys(struct probe *probe);
 
