@@ -1,0 +1,290 @@
+/* What the scripts of the read/write lock say of it, its removal by force, and what becomes
+ * of it where a right or memory is missing. */
+#include "rw.h"
+#include "support/listener.h"
+#include "support/scripts.h"
+
+#include "redis/script.h"
+
+static struct probe *probe_of(void **state)
+{
+    return ((struct fixture *)*state)->probe;
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static void assert_free(struct probe *p, const char *field, const char *side)
+{
+    struct rw_side found = rw_inspect(p, field, side);
+
+    assert_string_equal(found.holder, "");
+    assert_int_equal(found.hold_count, 0);
+    assert_int_equal(found.n_holders, 0);
+    assert_int_equal(found.rest_ms, -2);
+    assert_int_equal(found.own_count, 0);
+}
+
+static void a_lock_that_is_not_there_is_free_on_both_sides(void **state)
+{
+    assert_free(probe_of(state), R1, "read");
+    assert_free(probe_of(state), W3, "write");
+}
+
+static void readers_hold_the_side_of_readers_alone(void **state)
+{
+    struct probe *p = probe_of(state);
+    struct rw_side found;
+
+    assert_int_equal(rw_read_lock(p, R1, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_lock(p, R1, 2, SHORT_MS), GRANTED);
+    found = rw_inspect(p, R1, "read");
+    assert_string_equal(found.holder, R1);
+    assert_int_equal(found.hold_count, 2);
+    assert_int_equal(found.n_holders, 1);
+    assert_true(found.rest_ms > SHORT_MS && found.rest_ms <= LEASE_MS);
+    assert_int_equal(found.own_count, 2);
+    assert_int_equal(rw_inspect(p, R2, "read").own_count, 0);
+    assert_int_equal(rw_inspect(p, "", "read").own_count, 0);
+    assert_int_equal(rw_inspect(p, "mode", "read").own_count, 0);
+    assert_free(p, W3, "write");
+
+    rw_add_foreign_reader(p, JAVA, 3, SHORT_MS);
+    found = rw_inspect(p, R1, "read");
+    assert_int_equal(found.n_holders, 2);
+    assert_true(found.rest_ms > SHORT_MS); /* the longest */
+    assert_int_equal(found.own_count, 2);
+    assert_int_equal(rw_inspect(p, JAVA, "read").own_count, 3);
+    assert_int_equal(rw_force_unlock(p, JAVA, "read"), 1);
+}
+
+static void a_writer_holds_its_side_under_an_id_like_any(void **state)
+{
+    struct probe *p = probe_of(state);
+    struct rw_side found;
+
+    assert_int_equal(rw_write_lock(p, W3, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_write_lock(p, W3, 2, LEASE_MS), GRANTED);
+    found = rw_inspect(p, W3, "write");
+    assert_string_equal(found.holder, W3_ID);
+    assert_int_equal(found.hold_count, 2);
+    assert_int_equal(found.n_holders, 1);
+    assert_true(found.rest_ms > SHORT_MS && found.rest_ms <= LEASE_MS);
+    assert_int_equal(found.own_count, 2);
+    assert_int_equal(rw_inspect(p, W4, "write").own_count, 0);
+    assert_free(p, R1, "read");
+
+    assert_int_equal(rw_read_lock_under(p, W3, R1, 1, SHORT_MS), GRANTED);
+    assert_string_equal(rw_inspect(p, R1, "read").holder, R1);
+    assert_int_equal(rw_inspect(p, W3, "write").n_holders, 1);
+    assert_int_equal(rw_force_unlock(p, W3_ID, "write"), 1);
+}
+
+static void dead_readers_do_not_count(void **state)
+{
+    struct probe *p = probe_of(state);
+    struct rw_side found;
+
+    assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
+    assert_int_equal(rw_read_lock(p, R2, 1, LONG_MS), GRANTED);
+    rw_let_die(p, R2);
+    found = rw_inspect(p, R2, "read");
+    assert_string_equal(found.holder, R1);
+    assert_int_equal(found.n_holders, 1);
+    assert_true(found.rest_ms > 0 && found.rest_ms <= SHORT_MS);
+    assert_int_equal(found.own_count, 0);
+    rw_let_die(p, R1);
+    assert_free(p, R1, "read");
+    assert_int_equal(rw_read_unlock(p, R1, 0), 0);
+}
+
+static void questions_change_nothing(void **state)
+{
+    struct probe *p = probe_of(state);
+
+    rw_add_foreign_reader(p, JAVA, 2, LEASE_MS);
+    rw_add_foreign_reader(p, R1, 1, LEASE_MS);
+    rw_let_die(p, R1);
+    for (int i = 0; i < 2; i++) {
+        rw_inspect(p, JAVA, "read");
+        rw_inspect(p, W3, "write");
+    }
+    assert_string_equal(rw_hash(p), "mode read " JAVA " 2 " R1 " 1");
+    assert_rest(p, "orders", LEASE_MS);
+    assert_int_equal(probe_n_keys(p), 3);
+    assert_int_equal(rw_force_unlock(p, JAVA, "read"), 1);
+}
+
+/* ---- by force ------------------------------------------------------------------------------ */
+
+static void readers_are_removed_by_force_with_their_levels_once(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *listener = listener_open(f->server->socket, CHANNEL);
+
+    assert_int_equal(rw_read_lock(f->probe, R1, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_lock(f->probe, R1, 2, LEASE_MS), GRANTED);
+    rw_add_foreign_reader(f->probe, JAVA, 2, LEASE_MS);
+    assert_int_equal(rw_force_unlock(f->probe, R2, "read"), 0);
+    assert_int_equal(rw_force_unlock(f->probe, R1, "write"), 0);
+    assert_int_equal(probe_n_keys(f->probe), 5);
+    assert_int_equal(rw_force_unlock(f->probe, R1, "read"), 1);
+    assert_true(listener_hears(listener, "0", SOON_MS));
+    assert_int_equal(probe_n_keys(f->probe), 0);
+
+    assert_int_equal(rw_read_lock(f->probe, R2, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_force_unlock(f->probe, R1, "read"), 0);
+    assert_true(listener_hears_nothing(listener, 20));
+    assert_int_equal(rw_read_unlock(f->probe, R2, 0), 2);
+    listener_close(listener);
+}
+
+static void a_writer_is_removed_by_force_with_its_reads_once(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *listener = listener_open(f->server->socket, CHANNEL);
+
+    assert_int_equal(rw_write_lock(f->probe, W3, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_lock_under(f->probe, W3, R1, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_force_unlock(f->probe, R1, "read"), 0); /* the writer's, so to speak */
+    assert_int_equal(rw_force_unlock(f->probe, R1, "write"), 0);
+    assert_int_equal(rw_force_unlock(f->probe, W3_ID, "write"), 1);
+    assert_true(listener_hears(listener, "1", SOON_MS));
+    assert_int_equal(probe_n_keys(f->probe), 0);
+
+    assert_int_equal(rw_write_lock(f->probe, W4, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_force_unlock(f->probe, W3_ID, "write"), 0);
+    assert_true(listener_hears_nothing(listener, 20));
+    assert_int_equal(rw_write_unlock(f->probe, W4, 0), 2);
+    listener_close(listener);
+}
+
+/* ---- rights -------------------------------------------------------------------------------- */
+
+static void end_user(struct fixture *f, struct probe *user)
+{
+    probe_close(user);
+    assert_int_equal(probe_int(f->probe, "ACL DELUSER limited"), 1);
+}
+
+static void who_may_not_give_a_lease_leaves_no_lock_behind(void **state)
+{
+    struct fixture *f = *state;
+    struct probe *user = script_user(f->probe, f->server->socket, "-pexpire");
+
+    assert_int_equal(rw_read_lock(user, R1, 1, LEASE_MS), PROBE_REFUSED);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+    assert_int_equal(rw_write_lock(user, W3, 1, LEASE_MS), PROBE_REFUSED);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+
+    rw_add_foreign_reader(f->probe, JAVA, 1, LEASE_MS);
+    rw_let_die(f->probe, JAVA);
+    assert_int_equal(rw_write_lock(user, W3, 1, LEASE_MS), PROBE_REFUSED);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+    end_user(f, user);
+}
+
+static void who_may_not_give_a_lease_takes_nothing_from_others(void **state)
+{
+    struct fixture *f = *state;
+    struct probe *user = script_user(f->probe, f->server->socket, "-pexpire");
+
+    rw_add_foreign_reader(f->probe, JAVA, 1, SHORT_MS);
+    assert_int_equal(rw_read_lock(user, R1, 1, LEASE_MS), PROBE_REFUSED);
+    assert_string_equal(rw_hash(f->probe), "mode read " JAVA " 1");
+    assert_int_equal(probe_n_keys(f->probe), 2);
+    assert_int_equal(rw_read_lock(f->probe, R1, 1, SHORT_MS), GRANTED);
+    assert_int_equal(rw_read_lock(user, R1, 2, LEASE_MS), PROBE_REFUSED);
+    assert_rest(f->probe, LEVEL(R1, 1), SHORT_MS);
+    assert_rest(f->probe, "orders", SHORT_MS);
+    assert_int_equal(rw_force_unlock(f->probe, JAVA, "read"), 1);
+
+    assert_int_equal(rw_write_lock(f->probe, W3, 1, SHORT_MS), GRANTED);
+    assert_int_equal(rw_write_lock(user, W3, 2, LEASE_MS), PROBE_REFUSED);
+    assert_rest(f->probe, "orders", SHORT_MS);
+    assert_int_equal(rw_write_unlock(f->probe, W3, 0), 1);
+    end_user(f, user);
+}
+
+static void who_may_not_publish_frees_all_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct probe *user = script_user(f->probe, f->server->socket, "-publish");
+
+    assert_int_equal(rw_read_lock(user, R1, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_unlock(user, R1, 0), -2);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+
+    assert_int_equal(rw_write_lock(user, W3, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_write_unlock(user, W3, 0), -2);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+
+    assert_int_equal(rw_write_lock(user, W3, 1, LONG_MS), GRANTED);
+    assert_int_equal(rw_read_lock_under(user, W3, R1, 1, SHORT_MS), GRANTED);
+    assert_int_equal(rw_write_unlock(user, W3, 0), -2);
+    assert_string_equal(rw_hash(f->probe), "mode read " R1 " 1");
+    assert_rest(f->probe, "orders", SHORT_MS);
+    assert_int_equal(rw_force_unlock(user, R1, "read"), 2);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+    end_user(f, user);
+}
+
+/* ---- no memory ----------------------------------------------------------------------------- */
+
+static void a_server_without_memory_lets_holds_be_renewed_extended_and_given_up(void **state)
+{
+    struct probe *p = probe_of(state);
+
+    assert_int_equal(rw_write_lock(p, W3, 1, SHORT_MS), GRANTED);
+    assert_int_equal(rw_read_lock_under(p, W3, R1, 1, SHORT_MS), GRANTED);
+    assert_int_equal(rw_read_lock_under(p, W3, R1, 2, LEASE_MS), GRANTED);
+    assert_int_equal(probe_int(p, "CONFIG SET maxmemory 1"), 0);
+    assert_int_equal(rw_read_lock_under(p, W3, R2, 1, LEASE_MS), PROBE_REFUSED);
+    assert_int_equal(rw_read_renew(p, R1, LEASE_MS), 1);
+    assert_int_equal(rw_read_extend(p, R1, 2, LONG_MS), 1);
+    assert_int_equal(rw_read_extend(p, R1, 2, SHORT_MS), 1);
+    assert_int_equal(rw_write_unlock(p, W3, 0), 1);
+    assert_true(rw_write_lock(p, W4, 1, LEASE_MS) > LEASE_MS);
+    assert_int_equal(rw_read_unlock(p, R1, 1), 1);
+    assert_int_equal(rw_read_unlock(p, R1, 0), 1);
+    assert_int_equal(rw_write_lock(p, W4, 1, LEASE_MS), PROBE_REFUSED);
+    assert_int_equal(probe_int(p, "CONFIG SET maxmemory 0"), 0);
+    assert_int_equal(probe_n_keys(p), 0);
+}
+
+/* ---- the plain scripts --------------------------------------------------------------------- */
+
+/* A write hold is renewed and extended as a plain one. */
+static void a_writer_is_renewed_and_extended_like_any_lock(void **state)
+{
+    struct probe *p = probe_of(state);
+
+    assert_int_equal(rw_write_lock(p, W3, 1, SHORT_MS), GRANTED);
+    assert_int_equal(script_int(p, relock_script_renew.body, "orders", SCRIPT_ARGS("40000", W3)),
+                     1);
+    assert_rest(p, "orders", LEASE_MS);
+    assert_int_equal(
+        script_int(p, relock_script_extend.body, "orders", SCRIPT_ARGS("60000", W3, "2")), 1);
+    assert_rest(p, "orders", LONG_MS);
+    assert_string_equal(rw_hash(p), "mode write " W3 " 2");
+    assert_int_equal(rw_write_unlock(p, W3, 0), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_lock_that_is_not_there_is_free_on_both_sides),
+        SERVER_TEST(readers_hold_the_side_of_readers_alone),
+        SERVER_TEST(a_writer_holds_its_side_under_an_id_like_any),
+        SERVER_TEST(dead_readers_do_not_count),
+        SERVER_TEST(questions_change_nothing),
+        SERVER_TEST(readers_are_removed_by_force_with_their_levels_once),
+        SERVER_TEST(a_writer_is_removed_by_force_with_its_reads_once),
+        SERVER_TEST(who_may_not_give_a_lease_leaves_no_lock_behind),
+        SERVER_TEST(who_may_not_give_a_lease_takes_nothing_from_others),
+        SERVER_TEST(who_may_not_publish_frees_all_the_same),
+        SERVER_TEST(a_server_without_memory_lets_holds_be_renewed_extended_and_given_up),
+        SERVER_TEST(a_writer_is_renewed_and_extended_like_any_lock),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
