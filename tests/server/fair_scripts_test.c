@@ -213,9 +213,11 @@ static void only_the_first_is_told_at_unlock(void **state)
     assert_int_equal(fair_lock(f, B, 1), GRANTED);
     assert_true(listener_hears_nothing(second, 20));
 
+    assert_true(fair_lock(f, D, 1) > 0);
     assert_int_equal(fair_force_unlock(f, B), 1);
     assert_true(listener_hears(second, "0", SOON_MS));
     assert_true(listener_hears_nothing(first, 20));
+    assert_int_equal(fair_unlock(f, D, 0), 1);
     assert_int_equal(fair_lock(f, C, 1), GRANTED);
     assert_int_equal(fair_unlock(f, C, 0), 1);
     listener_close(first);
@@ -282,6 +284,14 @@ static void a_name_with_a_brace_has_no_further_braces_in_its_keys(void **state)
     assert_int_equal(
         script_int(f->probe, relock_script_fair_force_unlock.body, "{shop}:orders", SCRIPT_ARGS(B)),
         1);
+    script_int(f->probe, lock, "{shop}:orders", SCRIPT_ARGS("30000", A, "1", "9000"));
+    script_int(f->probe, lock, "{shop}:orders", SCRIPT_ARGS("30000", B, "1", "9000"));
+    assert_int_equal(
+        script_int(f->probe, relock_script_fair_force_unlock.body, "{shop}:orders", SCRIPT_ARGS(A)),
+        1);
+    assert_true(listener_hears(first, "0", SOON_MS));
+    script_int(f->probe, relock_script_fair_unlock.body, "{shop}:orders",
+               SCRIPT_ARGS(B, "0", "9000"));
     listener_close(first);
 }
 
