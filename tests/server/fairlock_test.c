@@ -1,6 +1,7 @@
 /* Fair locks: in the order of arrival, over threads and processes. */
 #include "support/actor.h"
 #include "support/fixture.h"
+#include "support/peer.h"
 
 #include <stdio.h>
 
@@ -96,11 +97,155 @@ static void who_gives_up_leaves_the_queue(void **state)
     lock = relock_lock_free(lock);
 }
 
+/* ---- places ---- */
+
+#define OWNER 1000000007 /* no thread */
+#define PLACES "redisson_lock_timeout:{orders}"
+
+/* Nothing ends by time: whoever gets in was woken. */
+static struct relock_client *patient_client(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(60000),
+                                                      .watchdog_timeout_ms = slow_ms(60000)});
+}
+
+/* Until when the last one in the queue is waited for. */
+static long long deadline(struct fixture *f)
+{
+    return probe_int(f->probe, "EVAL %s 0",
+                     "return redis.call('zrange', '" PLACES "', -1, -1, 'withscores')[2]");
+}
+
+struct later {
+    struct fixture *f;
+    long long than;
+};
+
+static bool is_later(void *arg)
+{
+    struct later *later = arg;
+
+    return deadline(later->f) >= later->than;
+}
+
+/* Else it would be dropped as dead when it is first. */
+static void who_waits_says_again_that_it_is_there(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(fixture_client(f, &(struct relock_options){.recheck_ms = 100}));
+    struct actor *waiting = actor_start();
+    struct later later = {.f = f};
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    assert_int_equal(probe_int(f->probe, "PERSIST orders"), 1); /* no lease that could end */
+    actor_begin_lock(waiting, lock);
+    wait_for_queue(f, 1);
+    later.than = deadline(f) + 1000;
+    assert_true(wait_until(is_later, &later, SOON_MS));
+    wait_for_queue(f, 1);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+static void a_try_takes_no_place(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *ours = make(patient_client(f)), *theirs = make(patient_client(f));
+
+    assert_result(relock_lock(theirs), RELOCK_OK);
+    assert_result(relock_trylock(ours), RELOCK_BUSY);
+    wait_for_queue(f, 0);
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    ours = relock_lock_free(ours);
+    theirs = relock_lock_free(theirs);
+}
+
+/* It asks again and again, and one of these fails: the place is there from those before. */
+static void a_wait_that_fails_leaves_no_place(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(fixture_client(f, &(struct relock_options){.recheck_ms = 100}));
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    actor_begin_lock(waiting, lock);
+    wait_for_queue(f, 1);
+    assert_string_equal(probe_text(f->probe, "SET " PLACES " text"), "OK");
+    assert_result(actor_result(waiting), RELOCK_E_SERVER);
+    assert_int_equal(probe_int(f->probe, "DEL " PLACES), 1);
+    wait_for_queue(f, 0);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+static bool have_asked(void *arg)
+{
+    struct later *later = arg;
+
+    return probe_script_calls(later->f->probe) >= later->than;
+}
+
+/* Nobody says so in Redis, and who waits is far from asking again. */
+static void who_waits_gets_in_when_the_hold_here_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(patient_client(f));
+    struct actor *waiting = actor_start();
+    struct later asked = {.f = f};
+
+    assert_result(relock_lock(lock), RELOCK_OK); /* Redis knows the script then */
+    asked.than = probe_script_calls(f->probe) + 2;
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_until(have_asked, &asked, SOON_MS)); /* and again when subscribed */
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_result(relock_trylock(lock), RELOCK_LOST);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+/* Two threads wait for one owner: what the first gets, the second has too, and goes deeper. */
+static void what_one_thread_gets_another_of_the_owner_has(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(patient_client(f));
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = OWNER};
+    struct actor *actors[2];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (int i = 0; i < 2; i++) {
+        actors[i] = actor_start();
+        actor_begin_acquire(actors[i], lock, &how);
+        wait_for_queue(f, i + 1);
+    }
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+        assert_int_equal(actor_grant(actors[i]).hold_count, i + 1);
+    }
+    wait_for_queue(f, 0);
+    for (int i = 0; i < 2; i++)
+        assert_result(relock_release(lock, OWNER), RELOCK_OK);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(it_goes_to_who_came_first_whatever_the_process),
         SERVER_TEST(who_gives_up_leaves_the_queue),
+        SERVER_TEST(who_waits_says_again_that_it_is_there),
+        SERVER_TEST(a_try_takes_no_place),
+        SERVER_TEST(a_wait_that_fails_leaves_no_place),
+        SERVER_TEST(who_waits_gets_in_when_the_hold_here_is_lost),
+        SERVER_TEST(what_one_thread_gets_another_of_the_owner_has),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -146,6 +146,130 @@ static void a_writer_here_goes_when_the_last_reader_here_leaves(void **state)
     drop(&ours);
 }
 
+/* ---- between the sides ---- */
+
+/* Nothing ends by time: whoever gets in was woken. */
+static struct relock_client *patient_client(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(60000),
+                                                      .watchdog_timeout_ms = slow_ms(60000)});
+}
+
+/* Who reads inside its own write hold waits for nobody: the other one here waits for it. */
+static void a_writer_reads_though_another_waits_to_read(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = make(client, "orders");
+    struct actor *reader = actor_start();
+
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    actor_begin_lock(reader, ours.read);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_trylock(ours.read), RELOCK_OK);
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_result(relock_timedlock(ours.read, SOON_MS), RELOCK_OK);
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
+    assert_result(actor_result(reader), RELOCK_OK);
+    assert_result(actor_unlock(reader, ours.read), RELOCK_OK);
+    actor_end_all();
+    drop(&ours);
+}
+
+static void a_hold_that_was_lost_is_no_leave_for_the_other_side(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = make(patient_client(f), "orders");
+    struct relock_lock *sides[] = {ours.read, ours.write};
+
+    for (int i = 0; i < 2; i++) {
+        struct relock_lock *lost = sides[i], *other = sides[1 - i];
+
+        assert_result(relock_acquire(lost, &(struct relock_how){.lease_ms = 50}, NULL), RELOCK_OK);
+        assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+        assert_result(relock_trylock(other), RELOCK_LOST);
+        assert_result(relock_unlock(lost), RELOCK_LOST);
+        assert_result(relock_timedlock(other, SOON_MS), RELOCK_OK);
+        assert_result(relock_unlock(other), RELOCK_OK);
+    }
+    drop(&ours);
+}
+
+struct asked {
+    struct fixture *f;
+    long long n;
+};
+
+static bool have_asked(void *arg)
+{
+    struct asked *asked = arg;
+
+    return probe_script_calls(asked->f->probe) >= asked->n;
+}
+
+/* A hold of ours on one side is gone; nobody says so, and who waits at the other is far from asking
+ * again. */
+static void gets_in_when_it_is_lost(struct fixture *f, struct relock_lock *lost,
+                                    struct relock_lock *wanted)
+{
+    struct actor *waiting = actor_start();
+    struct asked asked = {f, 0};
+
+    assert_result(relock_trylock(wanted), RELOCK_OK); /* Redis knows the scripts */
+    assert_result(relock_unlock(wanted), RELOCK_OK);
+    assert_result(relock_lock(lost), RELOCK_OK);
+    asked.n = probe_script_calls(f->probe) + 2;
+    actor_begin_lock(waiting, wanted);
+    assert_true(wait_until(have_asked, &asked, SOON_MS)); /* and again when subscribed */
+    assert_int_equal(probe_int(f->probe, "EVAL %s 0", "redis.call('flushdb') return 1"), 1);
+    assert_result(relock_trylock(lost), RELOCK_LOST);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(relock_unlock(lost), RELOCK_LOST);
+    assert_result(actor_unlock(waiting, wanted), RELOCK_OK);
+    actor_end(waiting);
+}
+
+static void who_waits_to_read_gets_in_when_the_writer_here_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = make(patient_client(f), "orders");
+
+    gets_in_when_it_is_lost(f, ours.write, ours.read);
+    drop(&ours);
+}
+
+static void who_waits_to_write_gets_in_when_the_reader_here_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = make(patient_client(f), "orders");
+
+    gets_in_when_it_is_lost(f, ours.read, ours.write);
+    drop(&ours);
+}
+
+/* Both sides have one channel, and who tries to write here is done with it. */
+static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = make(patient_client(f), "orders");
+    struct sides theirs = make(fixture_client(f, NULL), "orders");
+    struct actor *reader = actor_start(), *writer = actor_start();
+
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    actor_begin_lock(reader, ours.read);
+    assert_true(probe_wait_subscribers(f->probe, "redisson_rwlock:{orders}", 1));
+    assert_result(actor_trylock(writer, ours.write), RELOCK_BUSY);
+    let_pass(1500); /* longer than a channel that nobody needs is kept */
+    assert_int_equal(probe_subscribers(f->probe, "redisson_rwlock:{orders}"), 1);
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+    assert_result(actor_result(reader), RELOCK_OK);
+    assert_result(actor_unlock(reader, ours.read), RELOCK_OK);
+    actor_end_all();
+    drop(&ours);
+    drop(&theirs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +278,11 @@ int main(void)
         SERVER_TEST(a_writer_may_read_and_go_on_reading),
         SERVER_TEST(all_local_readers_go_when_the_writer_leaves),
         SERVER_TEST(a_writer_here_goes_when_the_last_reader_here_leaves),
+        SERVER_TEST(a_writer_reads_though_another_waits_to_read),
+        SERVER_TEST(a_hold_that_was_lost_is_no_leave_for_the_other_side),
+        SERVER_TEST(who_waits_to_read_gets_in_when_the_writer_here_is_lost),
+        SERVER_TEST(who_waits_to_write_gets_in_when_the_reader_here_is_lost),
+        SERVER_TEST(the_channel_is_kept_while_somebody_waits_to_read),
     };
 
     return SERVER_TESTS_RUN(tests);
