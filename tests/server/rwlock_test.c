@@ -270,6 +270,45 @@ static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
     drop(&theirs);
 }
 
+/* What is left is a reader: those who wait to read elsewhere go beside it. */
+static void a_downgrade_lets_readers_in_elsewhere(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = make(patient_client(f), "orders");
+    struct sides theirs = make(patient_client(f), "orders");
+    struct actor *reader = actor_start();
+    struct asked asked = {f, 0};
+
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    assert_result(relock_lock(ours.read), RELOCK_OK); /* Redis knows the scripts */
+    asked.n = probe_script_calls(f->probe) + 2;
+    actor_begin_lock(reader, theirs.read);
+    assert_true(wait_until(have_asked, &asked, SOON_MS)); /* and again when subscribed */
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
+    assert_result(actor_result(reader), RELOCK_OK);
+    assert_result(actor_unlock(reader, theirs.read), RELOCK_OK);
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    actor_end_all();
+    drop(&ours);
+    drop(&theirs);
+}
+
+static void a_name_with_sides_is_of_no_other_kind(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct sides ours = make(client, "orders");
+    struct relock_lock *lock = NULL;
+
+    assert_result(relock_lock_new(client, "orders", &lock), RELOCK_E_INVALID);
+    assert_result(relock_fairlock_new(client, "orders", &lock), RELOCK_E_INVALID);
+    (void)fixture_lock(f, client, "invoices");
+    assert_result(relock_rdlock_new(client, "invoices", &lock), RELOCK_E_INVALID);
+    assert_result(relock_wrlock_new(client, "invoices", &lock), RELOCK_E_INVALID);
+    assert_null(lock);
+    drop(&ours);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +322,8 @@ int main(void)
         SERVER_TEST(who_waits_to_read_gets_in_when_the_writer_here_is_lost),
         SERVER_TEST(who_waits_to_write_gets_in_when_the_reader_here_is_lost),
         SERVER_TEST(the_channel_is_kept_while_somebody_waits_to_read),
+        SERVER_TEST(a_downgrade_lets_readers_in_elsewhere),
+        SERVER_TEST(a_name_with_sides_is_of_no_other_kind),
     };
 
     return SERVER_TESTS_RUN(tests);
