@@ -171,11 +171,11 @@ inline read_unlock(o, count)
 {
     if
     :: rf[o] == 0
-    :: rf[o] && count > 0 -> rf[o] = count;
+    :: rf[o] && count > 0 && rkey[o] -> rf[o] = count;
 #ifdef BAD_READ_UNLOCK_CUTS
         rest = LONGEST
 #endif
-    :: rf[o] && count == 0 -> rf[o] = 0; rkey[o] = 0;
+    :: rf[o] && (count == 0 || rkey[o] == 0) -> rf[o] = 0; rkey[o] = 0;
         if
         :: mode == READ && SOMEBODY_READS ->
 #ifndef STRICT

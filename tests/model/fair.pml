@@ -1,0 +1,454 @@
+/*
+ * Fair locks: waiters 0 and 1 in process 0, waiter 2 in process 1, one lock and its queue in Redis.
+ *
+ * Each waiter stands in the queue under a name of its own for as long as it waits, hears its own
+ * channel, and asks again every recheck_ms, a tick here: with that it says that it lives. It holds
+ * under the same name. It may give up at any moment, and then leaves; its wait may end because a
+ * command is not answered, which ran, runs late or never, and then what came of it is settled; its
+ * process may die. Places end when they have not been confirmed for PATIENCE ticks. The living renew
+ * in time what they hold.
+ *
+ * NOT in it as what wakes is recheck_ms, but after a lease that has run out (`by_lease`), and for
+ * the waiters behind a head that is not there any more: they ask again, find its place over, and
+ * tell who is head then. A head that lives and sleeps though the lock is free, with nothing under
+ * way, is an error at once.
+ *
+ *   ORDER     among those who live and wait, who was first in the queue is granted first
+ *   AWAKE     no head sleeps while the lock is free and nothing is under way to wake it
+ *   PATIENCE  the lock is not free for longer than IDLE ticks while somebody waits
+ *   STRAY     in Redis is nobody but waiters, holders, the dead, and what is being settled: who gave
+ *             up is not granted later, and the queue ends empty
+ *   and nobody waits for ever: that would be an invalid end state
+ *
+ * What stands for what:
+ *
+ *   fair_lock              scripts/fair_lock.lua, its steps in the same order
+ *   fair_unlock            scripts/fair_unlock.lua, as a release, to leave, and to settle
+ *   waiter: the look       wait_turn, end_of_wait, sleep_in_queue     lib/lock/acquire.c
+ *           the answer     take_granted, take_refused, take_failure   lib/lock/ask.c
+ *           give up        leave_queue                                lib/lock/acquire.c
+ *           release        release_last                               lib/lock/release.c
+ *   told[]                 lease_end_ms                               lib/lock/site.c
+ *   io                     on_channel                                 lib/lock/subscription.c
+ *   net                    relock_settle_step                         lib/lock/settle.c
+ *                          CLIENT KILL and what runs late before it   lib/redis/origin.c
+ *   tick                   renewals in time                           lib/lock/watchdog.c
+ *                          and Redis' clock
+ *
+ * patience[n] is the rest of the score of a name, 0 = stale. A waiter of Redisson's is a dead one
+ * here as far as its place goes: it confirms nothing. What its scripts do to places of ours is not
+ * in it. Left out: nesting, force, and what wait.pml, unknown.pml and renew.pml show for all kinds.
+ *
+ * -DT0 -DT1 -DT2  turns of each; -DTRIES: waiter 2 only tries; -DDEATHS of processes; -DGIVES: waiters
+ * that give up; -DUNKNOWN: commands without an answer; -DTICKS that come though nothing runs out.
+ * -DBAD_*: a rule left out.
+ */
+#ifndef T0
+#define T0 1
+#endif
+#ifndef T1
+#define T1 1
+#endif
+#ifndef T2
+#define T2 1
+#endif
+#ifdef TRIES
+#define ONLY_TRIES(w) (w == 2)
+#else
+#define ONLY_TRIES(w) false
+#endif
+#ifndef DEATHS
+#define DEATHS 0
+#endif
+#ifndef GIVES
+#define GIVES 0
+#endif
+#ifndef UNKNOWN
+#define UNKNOWN 0
+#endif
+#ifndef TICKS
+#define TICKS 0
+#endif
+
+#define LEASE 2
+#define PATIENCE 2
+#ifndef IDLE
+#define IDLE (LEASE + 2 * PATIENCE)
+#endif
+
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+#define NAMES 6
+#define WHO(n) ((n - 1) % 3)        /* waiter w has the names w + 1 and w + 4 */
+#define SITE(w) (w / 2)
+
+/* Redis; rests in ticks */
+byte holder, rest;                  /* a name, and of its lease */
+byte place[NAMES + 1];              /* of a name in the queue, 1 the head, 0 none */
+byte queued;
+byte patience[NAMES + 1];
+
+/* a channel for each waiter: nothing, SUBSCRIBE or its answer under way, subscribed */
+mtype = { NONE, SUB, ACK, ON };
+mtype channel[3] = NONE;
+bool msg[3];                        /* under way; one behind another says nothing new */
+
+byte name[3];                       /* under which it waits, holds, or is about to leave; 0 none */
+bool waits[3], news[3];
+bool asking[3];                     /* a command is under way */
+bool beaten[3];                     /* has asked since the last tick */
+byte told[3];                       /* until it looks again, as Redis said; 0 never */
+bool dead[2];
+
+bool late[NAMES + 1];                      /* may run yet, though nobody waits for the answer */
+bool owed[NAMES + 1];                      /* to be settled */
+
+byte turn[3], waiting;              /* ghost: of a waiter among those who came to the queue, as place[] */
+bool by_lease;                      /* ghost: the lock is free because a lease ran out */
+byte idle;                          /* ghost: ticks for which the lock was free and wanted */
+byte deaths, gives, unknown, ticks;
+hidden byte x, i, h, purged;        /* within a step */
+
+#define HEAD (place[1] == 1 -> 1 : (place[2] == 1 -> 2 : (place[3] == 1 -> 3 : \
+    (place[4] == 1 -> 4 : (place[5] == 1 -> 5 : 6)))))
+#define IS(n) (name[WHO(n)] == n)   /* a name that somebody who lives goes by */
+
+/* ---- Redis ------------------------------------------------------------------------------- */
+
+inline tell(n)
+{
+    if
+    :: IS(n) && (channel[WHO(n)] == ACK || channel[WHO(n)] == ON) -> msg[WHO(n)] = true
+    :: else
+    fi
+}
+
+inline tell_head()
+{
+    x = HEAD;
+    if :: queued -> tell(x) :: else fi;
+    x = 0
+}
+
+#ifdef BAD_LOWERS_TOO_FAR
+#define LOWER(n) patience[n] = (patience[n] > PATIENCE -> patience[n] - PATIENCE : 0)
+#else
+#define LOWER(n) patience[n] = (patience[n] >= 2 * PATIENCE -> patience[n] - PATIENCE : patience[n])
+#endif
+
+inline take_out(n)                  /* LREM, ZREM */
+{
+    x = place[n];
+    for (i : 1 .. NAMES) { if :: place[i] > x -> place[i]-- :: else fi }
+    place[n] = 0; patience[n] = 0; queued--; x = 0; i = 0
+}
+
+inline enqueue(n)
+{
+    patience[n] = rest + PATIENCE;  /* behind the lease, or behind the last one */
+    for (i : 1 .. NAMES) {
+        if :: queued && place[i] == queued -> patience[n] = patience[i] + PATIENCE :: else fi
+    }
+    queued++; place[n] = queued; i = 0;
+    assert(patience[n] < 20);
+    if
+    :: IS(n) && waits[WHO(n)] && !turn[WHO(n)] -> waiting++; turn[WHO(n)] = waiting
+    :: else
+    fi
+}
+
+inline purge(n)
+{
+#ifndef BAD_STALE_HEADS_STAY
+    do
+    :: queued && HEAD != n && patience[HEAD] == 0 -> h = HEAD; take_out(h); purged = true
+    :: else -> break
+    od;
+#endif
+    h = 0
+}
+
+inline out_of_line(w)
+{
+    x = turn[w];
+    for (i : 0 .. 2) { if :: x && turn[i] > x -> turn[i]-- :: else fi }
+    if :: x -> turn[w] = 0; waiting-- :: else fi;
+    x = 0; i = 0
+}
+
+inline grant(n)
+{
+    if
+    :: IS(n) && waits[WHO(n)] -> assert(waiting == 0 || turn[WHO(n)] == 1); out_of_line(WHO(n)) /* ORDER */
+    :: else
+    fi;
+    if :: place[n] -> take_out(n) :: else fi;
+    holder = n; rest = LEASE; by_lease = false; idle = 0;
+    for (i : 1 .. NAMES) { if :: place[i] -> LOWER(i) :: else fi }
+    i = 0
+}
+
+#if defined(BAD_BARGES)
+#define HIS_TURN(n, queues) true
+#elif defined(BAD_TRY_BARGES)
+#define HIS_TURN(n, queues) (queued == 0 || place[n] == 1 || !queues)
+#else
+#define HIS_TURN(n, queues) (queued == 0 || place[n] == 1)
+#endif
+
+inline fair_lock(n, queues)         /* left: for how long it may sleep */
+{
+    purge(n);
+    if
+    :: holder == n -> ok = true
+    :: holder == 0 && HIS_TURN(n, queues) -> ok = true; grant(n)
+    :: else ->
+        if
+        :: queues && place[n] == 0 -> enqueue(n)
+        :: queues && place[n] -> patience[n] = MAX(patience[n], PATIENCE + (place[n] == 1 -> rest : 0))
+        :: !queues
+        fi;
+#ifndef BAD_PURGE_TELLS_NOBODY
+        if :: purged && holder == 0 && place[n] != 1 -> tell_head() :: else fi;
+#endif
+        left = (holder -> rest : patience[HEAD])
+    fi;
+    purged = false
+}
+
+inline tell_after_unlock()
+{
+#if defined(BAD_UNLOCK_TELLS_ALL_BUT_THE_HEAD)
+    for (x : 1 .. NAMES) { if :: place[x] > 1 -> tell(x) :: else fi }
+    x = 0
+#elif defined(BAD_UNLOCK_TELLS_NOBODY)
+    skip
+#else
+    tell_head()
+#endif
+}
+
+inline fair_unlock(n)
+{
+    if
+    :: holder == n -> holder = 0; rest = 0; tell_after_unlock()
+    :: holder != n && place[n] ->
+        h = place[n];
+        take_out(n);
+        for (i : 1 .. NAMES) { if :: place[i] >= h -> LOWER(i) :: else fi }
+        i = 0;
+#ifndef BAD_LEAVES_SILENTLY
+        if :: h == 1 && holder == 0 -> tell_head() :: else fi;
+#endif
+        h = 0
+    :: else
+    fi
+}
+
+/* ---- a waiter ---------------------------------------------------------------------------- */
+
+#define IN_USE(n) (place[n] || holder == n || owed[n] || late[n])
+
+inline fresh(w)
+{
+    name[w] = w + 1;
+    do
+    :: IN_USE(name[w]) -> name[w] = name[w] + 3
+    :: !IN_USE(name[w]) -> break
+    od;
+    assert(name[w] <= NAMES)
+}
+
+inline end_of_wait(w)
+{
+    waits[w] = false; news[w] = false; told[w] = 0; channel[w] = NONE; msg[w] = false;
+    out_of_line(w)
+}
+
+inline start(w) { fresh(w); waits[w] = true; news[w] = true }
+
+#define ANY(m) (m(1) || m(2) || m(3) || m(4) || m(5) || m(6))
+#define STRANGER(n) (place[n] && !IS(n))
+/* what nobody confirms or renews runs out */
+#define TIME_MATTERS ((holder && !IS(holder)) || ANY(STRANGER) || ticks < TICKS)
+
+#ifdef BAD_NO_HEARTBEAT
+#define MAY_BEAT(w) false
+#define MUST_BEAT(w) false
+#else
+#define MAY_BEAT(w) (!beaten[w] && (TIME_MATTERS || by_lease))
+#define MUST_BEAT(w) (waits[w] && !beaten[w])
+#endif
+
+proctype waiter(byte w; byte turns)
+{
+    byte left;
+    bool ok;
+    {
+next_turn:
+    do
+    :: turns == 0 -> goto over
+    :: atomic { turns > 0 -> turns--; start(w); break }
+    od;
+look:
+    if
+    :: atomic { news[w] || MAY_BEAT(w) ->
+            news[w] = false; asking[w] = true; beaten[w] = true;
+#ifdef BAD_NEW_NAME_FOR_EACH_TRY
+            fair_unlock(name[w]);
+            fresh(w)
+#endif
+        }
+    :: atomic { gives < GIVES && !ONLY_TRIES(w) -> gives++;
+            end_of_wait(w);
+#ifdef BAD_GIVES_UP_AND_STAYS
+            name[w] = 0; goto next_turn
+#else
+            asking[w] = true; goto leaving
+#endif
+        }
+    fi;
+    if
+    :: atomic { fair_lock(name[w], !ONLY_TRIES(w)) }
+    :: atomic { unknown < UNKNOWN -> unknown++;            /* it runs now, later or never */
+            end_of_wait(w); owed[name[w]] = true;
+            if
+            :: late[name[w]] = true
+            :: fair_lock(name[w], !ONLY_TRIES(w)); left = 0; ok = false
+            :: true
+            fi;
+            asking[w] = false; name[w] = 0; goto next_turn }
+    fi;
+    if
+    :: atomic { !ok ->
+            asking[w] = false;
+            if
+            :: ONLY_TRIES(w) -> end_of_wait(w); name[w] = 0; left = 0; goto next_turn
+            :: else -> told[w] = left; left = 0;
+                if :: channel[w] == NONE -> channel[w] = SUB :: else fi;
+                goto look
+            fi }
+    :: atomic { ok -> ok = false; asking[w] = false; end_of_wait(w) }
+    fi;
+
+    atomic { assert(holder == name[w]); asking[w] = true } /* holds, and releases */
+leaving:
+    if
+    :: atomic { fair_unlock(name[w]) }
+    :: atomic { unknown < UNKNOWN -> unknown++; owed[name[w]] = true }
+    fi;
+    atomic { asking[w] = false; name[w] = 0; goto next_turn }
+    } unless { dead[SITE(w)] };
+over:
+    skip
+}
+
+/* ---- the I/O thread, settling, time, death -------------------------------------------------- */
+
+proctype io(byte w)
+{
+end:
+    do
+    :: atomic { channel[w] == SUB -> channel[w] = ACK }    /* Redis: from here on it hears */
+    :: atomic { channel[w] == ACK -> channel[w] = ON; news[w] = true }
+    :: atomic { channel[w] == ON && msg[w] -> msg[w] = false; news[w] = true }
+    od
+}
+
+#if UNKNOWN > 0
+#define IS_LATE(n) late[n]
+#define IS_OWED(n) owed[n]
+
+proctype net()
+{
+    byte n, left;
+    bool ok;
+end:
+    do
+    :: atomic { ANY(IS_LATE) ->
+            n = 1;
+            do :: n < NAMES && !late[n] -> n++ :: late[n] -> break od;
+            late[n] = false; fair_lock(n, true); n = 0; left = 0; ok = false }
+    :: atomic { ANY(IS_OWED) ->
+            n = 1;
+            do :: n < NAMES && !owed[n] -> n++ :: owed[n] -> break od;
+            late[n] = false; owed[n] = false;
+#ifndef BAD_NOTHING_IS_SETTLED
+            fair_unlock(n);
+#endif
+            n = 0 }
+    od
+}
+#endif
+
+#if DEATHS > 0
+inline bury(w)
+{
+    end_of_wait(w); name[w] = 0; asking[w] = false; beaten[w] = false;
+    owed[w + 1] = false; owed[w + 4] = false
+}
+
+proctype death()
+{
+end:
+    do
+    :: atomic { deaths < DEATHS && !dead[0] -> deaths++; dead[0] = true; bury(0); bury(1) }
+    :: atomic { deaths < DEATHS && !dead[1] -> deaths++; dead[1] = true; bury(2) }
+    od
+}
+#endif
+
+#define LESS(n) n = (n -> n - 1 : 0)
+
+inline pass_by(w)
+{
+    beaten[w] = false;
+    if :: told[w] == 1 -> news[w] = true :: else fi;
+    LESS(told[w])
+}
+
+proctype time()
+{
+end:
+    do
+    :: atomic { TIME_MATTERS && !asking[0] && !asking[1] && !asking[2] &&
+            !MUST_BEAT(0) && !MUST_BEAT(1) && !MUST_BEAT(2) ->
+            if :: ticks < TICKS -> ticks++ :: else fi;
+            if :: holder == 0 && waiting -> idle++ :: else -> idle = 0 fi;
+            assert(idle <= IDLE);                          /* PATIENCE */
+            if
+            :: holder && IS(holder) -> rest = LEASE        /* renewed */
+            :: holder && !IS(holder) -> rest--;
+                if :: rest == 0 -> holder = 0; by_lease = true :: else fi
+            :: else
+            fi;
+            for (x : 1 .. NAMES) { LESS(patience[x]) }
+            x = 0;
+            pass_by(0); pass_by(1); pass_by(2) }
+    od
+}
+
+#define ASLEEP(w) (waits[w] && !news[w] && !asking[w] && !msg[w] && channel[w] != SUB && channel[w] != ACK)
+#define SLEEPS_THOUGH_FREE(w) (holder == 0 && !by_lease && ASLEEP(w) && place[name[w]] == 1)
+#define STRAY(n) ((place[n] || holder == n) && !IS(n) && !owed[n] && !dead[SITE(WHO(n))])
+
+proctype watch()
+{
+end:
+    if
+    :: SLEEPS_THOUGH_FREE(0) || SLEEPS_THOUGH_FREE(1) || SLEEPS_THOUGH_FREE(2) -> assert(false)    /* AWAKE */
+    :: ANY(STRAY) -> assert(false)                         /* STRAY */
+    fi
+}
+
+init {
+    atomic {
+        run io(0); run io(1); run io(2); run time(); run watch();
+#if UNKNOWN > 0
+        run net();
+#endif
+#if DEATHS > 0
+        run death();
+#endif
+        run waiter(0, T0); run waiter(1, T1); run waiter(2, T2)
+    }
+}
