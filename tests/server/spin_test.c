@@ -22,10 +22,12 @@ static struct relock_lock *spinlock(struct fixture *f, struct relock_client *cli
 
 /* ---- nothing is published ---- */
 
-/* All that a plain lock publishes for, or is subscribed for. */
+/* All that a plain lock publishes for, or is subscribed for. Who waits in the same client is first,
+ * for the hold is passed on to it. */
 static void live_a_full_life(struct fixture *f)
 {
-    struct relock_client *one = fixture_client(f, NULL), *two = fixture_client(f, NULL);
+    struct relock_client *one = fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS});
+    struct relock_client *two = fixture_client(f, NULL);
     struct relock_lock *ours = spinlock(f, one), *theirs = spinlock(f, two);
     struct actor *near = actor_start(), *far = actor_start();
 
