@@ -92,12 +92,12 @@ static void it_excludes_plain_locks_of_the_name(void **state)
 
 /* ---- waiting ---- */
 
-/* From 1 to 128 ms, so that 3 s are about 60 tries. */
+/* 35 ms on the average, so that 3 s are about 90 tries; of the longest pauses they are 23. */
 static void assert_is_polled(long long n_tries)
 {
     print_message("%d ms: %lld tries\n", WAIT_MS, n_tries);
     assert_true(n_tries <= WAIT_MS / 10);
-    assert_true(n_tries >= WAIT_MS / (LONGEST_PAUSE_MS * (long long)slow_ms(1)) / 3);
+    assert_true(n_tries >= WAIT_MS / (LONGEST_PAUSE_MS * (long long)slow_ms(1)));
 }
 
 static void who_waits_asks_again_every_1_to_128_ms(void **state)
