@@ -270,6 +270,8 @@ int fixture_end_fenced(void **state)
         "return 0";
     struct fixture *f = *state;
 
+    if (f->server->pid == 0)
+        server_restart(f->server);
     server_resume(f->server);
     probe_int(f->probe, "EVAL %s 0", forget_counters);
     return fixture_end(state);
