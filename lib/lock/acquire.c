@@ -31,8 +31,11 @@ static bool is_one_try(const struct relock_acquire *acquire)
     return acquire->how->wait_ms <= 0;
 }
 
+/* Looks at the owner's other holds at once: who is before it may be waiting for this very owner. */
 static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
+    int r = RELOCK_OK;
+
     switch (acquire->waiter.end) {
     case RELOCK_WAITER_GRANTED: /* beats a deadline or a cancel that comes at the same moment */
         acquire->hold = acquire->waiter.hold;
@@ -49,7 +52,9 @@ static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
         return RELOCK_E_CLOSED;
     if (relock_cancel_is_fired(acquire->how->cancel))
         return RELOCK_CANCELLED;
-    return RELOCK_BUSY;
+    if (acquire->site->kind->look)
+        r = acquire->site->kind->look(acquire);
+    return r < 0 ? r : RELOCK_BUSY;
 }
 
 /* Whether another process is to go first. Who has no time to wait asks all the same. */
@@ -117,9 +122,7 @@ static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
             sleep_in_queue(acquire, now_ms);
             continue;
         }
-        r = acquire->site->kind->look ? acquire->site->kind->look(acquire) : RELOCK_OK;
-        if (r == RELOCK_OK)
-            r = relock_acquire_ask(acquire);
+        r = relock_acquire_ask(acquire);
         if (r != RELOCK_BUSY || is_one_try(acquire))
             return r;
         acquire->pause_ms = relock_spinlock_pause_ms(acquire->pause_ms);

@@ -309,6 +309,26 @@ static void a_name_with_sides_is_of_no_other_kind(void **state)
     drop(&ours);
 }
 
+/* Behind a writer that waits for this very reader, both would wait for ever. */
+static void a_reader_that_asks_to_write_is_told_so_behind_a_waiting_writer(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct sides ours = make(client, "orders");
+    struct actor *writer = actor_start(), *reader = actor_start();
+
+    assert_result(actor_lock(reader, ours.read), RELOCK_OK);
+    actor_begin_lock(writer, ours.write);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(actor_trylock(reader, ours.write), RELOCK_E_DEADLOCK);
+    assert_result(actor_lock(reader, ours.write), RELOCK_E_DEADLOCK);
+    assert_result(actor_unlock(reader, ours.read), RELOCK_OK);
+    assert_result(actor_result(writer), RELOCK_OK);
+    assert_result(actor_unlock(writer, ours.write), RELOCK_OK);
+    actor_end_all();
+    drop(&ours);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +344,7 @@ int main(void)
         SERVER_TEST(the_channel_is_kept_while_somebody_waits_to_read),
         SERVER_TEST(a_downgrade_lets_readers_in_elsewhere),
         SERVER_TEST(a_name_with_sides_is_of_no_other_kind),
+        SERVER_TEST(a_reader_that_asks_to_write_is_told_so_behind_a_waiting_writer),
     };
 
     return SERVER_TESTS_RUN(tests);
