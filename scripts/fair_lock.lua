@@ -70,15 +70,12 @@ if not is_new or (left == -2 and (not head or head == owner)) then
 end
 
 if patience > 0 then
-    local before = left
+    -- A deadline is no more than a sign of life, whatever lies before: a dead waiter is in the way
+    -- for its patience at most.
     if not redis.call('lpos', queue, owner) then
-        local last = redis.call('lindex', queue, -1)
-        before = last and rest_of(last) or left
         redis.call('rpush', queue, owner)
-    elseif head ~= owner then
-        before = 0
     end
-    redis.call('zadd', deadlines, 'GT', now + patience + math.max(before, 0), owner)
+    redis.call('zadd', deadlines, 'GT', now + patience, owner)
 
     -- They go when nobody uses them: Redisson's own would stay for ever.
     local furthest = rest_of(redis.call('zrevrange', deadlines, 0, 0)[1])
