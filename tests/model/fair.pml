@@ -2,11 +2,11 @@
  * Fair locks: waiters 0 and 1 in process 0, waiter 2 in process 1, one lock and its queue in Redis.
  *
  * Each waiter stands in the queue under a name of its own for as long as it waits, hears its own
- * channel, and asks again every recheck_ms, a tick here: with that it says that it lives. It holds
- * under the same name. It may give up at any moment, and then leaves; its wait may end because a
- * command is not answered, which ran, runs late or never, and then what came of it is settled; its
- * process may die. Places end when they have not been confirmed for PATIENCE ticks. The living renew
- * in time what they hold.
+ * channel, and asks again every recheck_ms, a tick here: with that it says that it lives. It
+ * holds under the same name. It may give up at any moment, and then leaves; its wait may end
+ * because a command is not answered, which ran, runs late or never, and then what came of it is
+ * settled; its process may die. Places end when they have not been confirmed for PATIENCE ticks.
+ * The living renew in time what they hold.
  *
  * NOT in it as what wakes is recheck_ms, but after a lease that has run out (`by_lease`), and for
  * the waiters behind a head that is not there any more: they ask again, find its place over, and
@@ -16,8 +16,8 @@
  *   ORDER     among those who live and wait, who was first in the queue is granted first
  *   AWAKE     no head sleeps while the lock is free and nothing is under way to wake it
  *   PATIENCE  the lock is not free for longer than IDLE ticks while somebody waits
- *   STRAY     in Redis is nobody but waiters, holders, the dead, and what is being settled: who gave
- *             up is not granted later, and the queue ends empty
+ *   STRAY     in Redis is nobody but waiters, holders, the dead, and what is being settled: who
+ *             gave up is not granted later, and the queue ends empty
  *   and nobody waits for ever: that would be an invalid end state
  *
  * What stands for what:
@@ -39,9 +39,9 @@
  * here as far as its place goes: it confirms nothing. What its scripts do to places of ours is not
  * in it. Left out: nesting, force, and what wait.pml, unknown.pml and renew.pml show for all kinds.
  *
- * -DT0 -DT1 -DT2  turns of each; -DTRIES: waiter 2 only tries; -DDEATHS of processes; -DGIVES: waiters
- * that give up; -DUNKNOWN: commands without an answer; -DTICKS that come though nothing runs out.
- * -DBAD_*: a rule left out.
+ * -DT0 -DT1 -DT2  turns of each; -DTRIES: waiter 2 only tries; -DDEATHS of processes; -DGIVES:
+ * waiters that give up; -DUNKNOWN: commands without an answer; -DTICKS that come though nothing
+ * runs out. -DBAD_*: a rule left out.
  */
 #ifndef T0
 #define T0 1
@@ -99,10 +99,10 @@ bool beaten[3];                     /* has asked since the last tick */
 byte told[3];                       /* until it looks again, as Redis said; 0 never */
 bool dead[2];
 
-bool late[NAMES + 1];                      /* may run yet, though nobody waits for the answer */
-bool owed[NAMES + 1];                      /* to be settled */
+bool late[NAMES + 1];               /* may run yet, though nobody waits for the answer */
+bool owed[NAMES + 1];               /* to be settled */
 
-byte turn[3], waiting;              /* ghost: of a waiter among those who came to the queue, as place[] */
+byte turn[3], waiting;              /* ghost: place of a waiter among those who came */
 bool by_lease;                      /* ghost: the lock is free because a lease ran out */
 byte idle;                          /* ghost: ticks for which the lock was free and wanted */
 byte deaths, gives, unknown, ticks;
@@ -178,7 +178,9 @@ inline out_of_line(w)
 inline grant(n)
 {
     if
-    :: IS(n) && waits[WHO(n)] -> assert(waiting == 0 || turn[WHO(n)] == 1); out_of_line(WHO(n)) /* ORDER */
+    :: IS(n) && waits[WHO(n)] ->
+        assert(waiting == 0 || turn[WHO(n)] == 1);         /* ORDER */
+        out_of_line(WHO(n))
     :: else
     fi;
     if :: place[n] -> take_out(n) :: else fi;
@@ -204,7 +206,8 @@ inline fair_lock(n, queues)         /* left: for how long it may sleep */
     :: else ->
         if
         :: queues && place[n] == 0 -> enqueue(n)
-        :: queues && place[n] -> patience[n] = MAX(patience[n], PATIENCE + (place[n] == 1 -> rest : 0))
+        :: queues && place[n] ->
+            patience[n] = MAX(patience[n], PATIENCE + (place[n] == 1 -> rest : 0))
         :: !queues
         fi;
 #ifndef BAD_PURGE_TELLS_NOBODY
@@ -427,15 +430,18 @@ end:
     od
 }
 
-#define ASLEEP(w) (waits[w] && !news[w] && !asking[w] && !msg[w] && channel[w] != SUB && channel[w] != ACK)
-#define SLEEPS_THOUGH_FREE(w) (holder == 0 && !by_lease && ASLEEP(w) && place[name[w]] == 1)
+#define ASLEEP(w) (waits[w] && !news[w] && !asking[w] && !msg[w] && \
+    channel[w] != SUB && channel[w] != ACK)
+#define SLEEPS_THOUGH_FREE(w) (holder == 0 && !by_lease && ASLEEP(w) && \
+    place[name[w]] == 1)
 #define STRAY(n) ((place[n] || holder == n) && !IS(n) && !owed[n] && !dead[SITE(WHO(n))])
 
 proctype watch()
 {
 end:
     if
-    :: SLEEPS_THOUGH_FREE(0) || SLEEPS_THOUGH_FREE(1) || SLEEPS_THOUGH_FREE(2) -> assert(false)    /* AWAKE */
+    :: SLEEPS_THOUGH_FREE(0) || SLEEPS_THOUGH_FREE(1) || SLEEPS_THOUGH_FREE(2) ->
+        assert(false)                                      /* AWAKE */
     :: ANY(STRAY) -> assert(false)                         /* STRAY */
     fi
 }

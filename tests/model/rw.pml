@@ -3,11 +3,11 @@
  *
  * Who has nothing waits to read or to write; who reads may read again, who writes may read inside
  * and give up either first: what is left of a write hold with a read hold in it is a reader
- * (downgrade). Each process has a line of readers and one of writers; the head of each asks on news.
- * A process dies at any moment. Who lives renews its own in time; what is left of the dead ends, and
- * so does a fixed lease (-DFIXED), of which the owner knows. Time is ticks, and leases are rests that
- * each tick makes smaller: no renewed hold of the living ends. A tick comes only when it makes a
- * difference to the dead or the fixed, and not while a command is under way.
+ * (downgrade). Each process has a line of readers and one of writers; the head of each asks on
+ * news. A process dies at any moment. Who lives renews its own in time; what is left of the dead
+ * ends, and so does a fixed lease (-DFIXED), of which the owner knows. Time is ticks, and leases
+ * are rests that each tick makes smaller: no renewed hold of the living ends. A tick comes only
+ * when it makes a difference to the dead or the fixed, and not while a command is under way.
  *
  * NOT in it is recheck_ms but where `excused` says so. A waiter that sleeps though the lock is free
  * for it, with nothing under way, is an error at once, not only at the end.
@@ -21,19 +21,20 @@
  *
  * What stands for what:
  *
- *   read_lock, read_unlock, read_renew                 scripts/read_lock.lua read_unlock.lua read_renew.lua
+ *   read_lock, read_unlock                             scripts/read_lock.lua read_unlock.lua
+ *   read_renew                                         scripts/read_renew.lua
  *   write_lock, write_unlock                           scripts/write_lock.lua write_unlock.lua
  *   write_renew                                        scripts/renew.lua with the field of a writer
  *   publish                                            the message of either unlock
  *   join, leave, add_news, MAY_ASK, after_release      lib/lock/site.c, for each line
  *   owner: first       wait_turn                       lib/lock/acquire.c
  *                      the answer                      lib/lock/ask.c
- *          inside      nesting, and the refusal of read -> write: that is no step, the owner goes on
+ *          inside      nest; the refusal of read -> write is no step: the owner goes on
  *                                                      lib/lock/acquire.c
  *          release     lib/lock/release.c
  *   told[]             lease_end_ms                    lib/lock/site.c
  *   io                 on_channel                      lib/lock/subscription.c
- *   tick               renewals in time; losses        lib/lock/watchdog.c holds.c; and Redis' clock
+ *   tick               renewals in time; losses        lib/lock/watchdog.c holds.c; Redis' clock
  *
  * rkey is the longest rest of the level keys of a hold. Where a script says that an owner may read
  * because it writes (W), the owner here is the same number for both sides.
@@ -43,11 +44,11 @@
  * nested levels of a plain lock; force. That readers may keep a writer out for ever by taking
  * turns is so by design.
  *
- * -DT0 -DT1 -DT2  turns of each owner; -DM0 -DM1 -DM2  what it may wait for: READS, WRITES or BOTH
- * -DNESTS  reads by who has a hold, for each owner; -DDEATHS of processes; -DFIXED: leases may be fixed
- * -DREDISSON: owner 2 gives up a write hold as Redisson does: without a word to the waiters when it
- * goes on reading, and without ending the lease of the write hold. -DSTRICT: see limit.shorter_rest
- * -DBAD_*: a rule left out.
+ * -DT0 -DT1 -DT2  turns of each owner; -DM0 -DM1 -DM2  what it may wait for: READS, WRITES or
+ * BOTH; -DNESTS  reads by who has a hold, for each owner; -DDEATHS of processes; -DFIXED: leases
+ * may be fixed; -DREDISSON: owner 2 gives up a write hold as Redisson does, without a word to the
+ * waiters when it goes on reading, and without ending the lease of the write hold; -DSTRICT: see
+ * limit.shorter_rest in runs. -DBAD_*: a rule left out.
  */
 #define READS 1
 #define WRITES 2
@@ -352,7 +353,10 @@ end:
 }
 
 #if DEATHS > 0
-inline buried(o) { rc[o] = 0; wc[o] = 0; vr[o] = 0; vw[o] = 0; rrenew[o] = false; wrenew[o] = false }
+inline bury(o)
+{
+    rc[o] = 0; wc[o] = 0; vr[o] = 0; vw[o] = 0; rrenew[o] = false; wrenew[o] = false
+}
 
 proctype death()
 {
@@ -368,8 +372,8 @@ end:
                 news[READERS(p)] = false; news[WRITERS(p)] = false;
                 told[READERS(p)] = 0; told[WRITERS(p)] = 0;
                 if
-                :: p == 0 -> buried(0); buried(1)
-                :: p == 1 -> buried(2)
+                :: p == 0 -> bury(0); bury(1)
+                :: p == 1 -> bury(2)
                 fi
             fi;
             p = 0 }
@@ -458,8 +462,9 @@ proctype watch()
 {
 end:
     if
-    :: NOT_ALONE(0, 1, 2) || NOT_ALONE(1, 0, 2) || NOT_ALONE(2, 0, 1) -> assert(false) /* EXCLUSION */
-    :: NOT_THERE(0) || NOT_THERE(1) || NOT_THERE(2) -> assert(false)                   /* SURE */
+    :: NOT_ALONE(0, 1, 2) || NOT_ALONE(1, 0, 2) || NOT_ALONE(2, 0, 1) ->
+        assert(false)                                      /* EXCLUSION */
+    :: NOT_THERE(0) || NOT_THERE(1) || NOT_THERE(2) -> assert(false)   /* SURE */
     :: !excused && (SLEEPS_THOUGH_FREE(0) || SLEEPS_THOUGH_FREE(1) ||
         SLEEPS_THOUGH_FREE(2) || SLEEPS_THOUGH_FREE(3)) -> assert(false)            /* AWAKE */
     fi
