@@ -2,7 +2,11 @@
 Takes the lock when it is free and nobody else is first in its queue, or sets the hold count of the
 owner that holds it, as lock.lua does. Who is refused stands in the queue, under the field of the
 hold it is to have, and must ask again well within its patience: who is silent for longer is taken
-for dead, and dropped when it is first. Never shortens a lease and never lowers a deadline.
+for dead, and dropped when it is first. Never shortens a lease.
+
+A deadline of ours has a fraction, by which it is told from Redisson's. Each waiter of Redisson's
+brings the deadlines of all others forward by five minutes when it is granted, so for each that is
+before us ours lies so much later; then it is a sign of life whoever goes first.
 
 The caller says what its hold count is afterwards, so a repeated call does no harm.
 
@@ -48,13 +52,6 @@ end
 if not is_new or (left == -2 and (not head or head == owner)) then
     redis.call('zrem', deadlines, owner)
     redis.call('lrem', queue, 0, owner)
-    if is_new then
-        -- Redisson's rule: the others need not wait for this one. None alive becomes late by it.
-        local near = now + 2 * patience
-        for _, waiter in ipairs(redis.call('zrangebyscore', deadlines, near, 'inf')) do
-            redis.call('zincrby', deadlines, -patience, waiter)
-        end
-    end
     redis.call('hset', KEYS[1], owner, ARGV[3])
     if left < tonumber(ARGV[1]) then
         local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
@@ -70,17 +67,28 @@ if not is_new or (left == -2 and (not head or head == owner)) then
 end
 
 if patience > 0 then
-    -- A deadline is no more than a sign of life, whatever lies before: a dead waiter is in the way
-    -- for its patience at most.
-    if not redis.call('lpos', queue, owner) then
-        redis.call('rpush', queue, owner)
+    local place = redis.call('lpos', queue, owner)
+    if not place then
+        place = redis.call('rpush', queue, owner) - 1
     end
-    redis.call('zadd', deadlines, 'GT', now + patience, owner)
+    local n_foreign = 0
+    for _, waiter in ipairs(place > 0 and redis.call('lrange', queue, 0, place - 1) or {}) do
+        if (rest_of(waiter) or 0.5) % 1 == 0 then
+            n_foreign = n_foreign + 1
+        end
+    end
+    redis.call('zadd', deadlines, now + patience + n_foreign * 300000 + 0.5, owner)
+
+    -- Who is first has nobody before it: what others were reckoned for is over.
+    head = head or owner
+    if rest_of(head) % 1 ~= 0 and rest_of(head) > patience + 0.5 then
+        redis.call('zadd', deadlines, now + patience + 0.5, head)
+    end
 
     -- They go when nobody uses them: Redisson's own would stay for ever.
     local furthest = rest_of(redis.call('zrevrange', deadlines, 0, 0)[1])
-    redis.call('pexpire', queue, furthest + 600000)
-    redis.call('pexpire', deadlines, furthest + 600000)
+    redis.call('pexpire', queue, math.ceil(furthest) + 600000)
+    redis.call('pexpire', deadlines, math.ceil(furthest) + 600000)
 end
 
 if left ~= -2 then

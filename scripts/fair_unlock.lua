@@ -8,7 +8,6 @@ on the announcement.
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
-ARGV[3]  patience of the owner, ms
 
 Returns  1 when done, plus how many heard that the hold is freed;
          0 when hold and place are gone, -1 when they are gone and another owner holds the lock,
@@ -17,7 +16,6 @@ Returns  1 when done, plus how many heard that the hold is freed;
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local queue = 'redisson_lock_queue:' .. tag
 local deadlines = 'redisson_lock_timeout:' .. tag
-local patience = tonumber(ARGV[3])
 local is_held = redis.call('hexists', KEYS[1], ARGV[1]) == 1
 
 if is_held and ARGV[2] ~= '0' then
@@ -31,15 +29,6 @@ if not is_held and not place then
 end
 
 if place then
-    -- Redisson's rule: those behind need not wait for this one. None alive becomes late by it.
-    local time = redis.call('time')
-    local near = time[1] * 1000 + math.floor(time[2] / 1000) + 2 * patience
-    for _, waiter in ipairs(redis.call('lrange', queue, place + 1, -1)) do
-        local deadline = redis.call('zscore', deadlines, waiter)
-        if deadline and tonumber(deadline) >= near then
-            redis.call('zincrby', deadlines, -patience, waiter)
-        end
-    end
     redis.call('zrem', deadlines, ARGV[1])
     redis.call('lrem', queue, 0, ARGV[1])
 end
@@ -50,7 +39,17 @@ end
 local told = 0
 local head = redis.call('lindex', queue, 0)
 if head and (is_held or (place == 0 and redis.call('exists', KEYS[1]) == 0)) then
-    told = redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
+    -- Not to a dead one: who is behind it would not hear of this.
+    local time = redis.call('time')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    while head and tonumber(redis.call('zscore', deadlines, head) or 0) <= now do
+        redis.call('zrem', deadlines, head)
+        redis.call('lpop', queue)
+        head = redis.call('lindex', queue, 0)
+    end
+    if head then
+        told = redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
+    end
 end
 if not is_held then
     return 1

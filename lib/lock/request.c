@@ -90,9 +90,7 @@ void relock_request_unlock(struct relock_request *request, const struct relock_s
     begin(request, site->kind->unlock, site);
     add_field(request, site, number);
     add_number(request, request->count, count);
-    if (site->kind->is_queued)
-        add_number(request, request->patience, patience_ms(site));
-    else
+    if (!site->kind->is_queued)
         add_announcement(request, site);
 }
 

@@ -39,10 +39,10 @@ long long fair_trylock(struct fixture *f, const char *owner)
 
 long long fair_unlock(struct fixture *f, const char *owner, unsigned count)
 {
-    char levels[24], patience[24];
+    char levels[24];
 
     return script_int(f->probe, relock_script_fair_unlock.body, "orders",
-                      SCRIPT_ARGS(owner, decimal(levels, count), decimal(patience, PATIENCE_MS)));
+                      SCRIPT_ARGS(owner, decimal(levels, count)));
 }
 
 long long fair_force_unlock(struct fixture *f, const char *owner)
@@ -52,14 +52,30 @@ long long fair_force_unlock(struct fixture *f, const char *owner)
 
 void fair_set_rest(struct fixture *f, const char *owner, long long rest_ms)
 {
-    assert_true(probe_int(f->probe, "ZADD " DEADLINES " %lld %s", fair_now(f) + rest_ms, owner) >=
-                0);
+    const char *fraction = fair_is_ours(f, owner) ? ".5" : "";
+
+    assert_true(probe_int(f->probe, "ZADD " DEADLINES " %lld%s %s", fair_now(f) + rest_ms, fraction,
+                          owner) >= 0);
 }
 
 void fair_add_foreign(struct fixture *f, const char *owner, long long rest_ms)
 {
     assert_true(probe_int(f->probe, "RPUSH " QUEUE " %s", owner) > 0);
-    fair_set_rest(f, owner, rest_ms);
+    assert_true(probe_int(f->probe, "ZADD " DEADLINES " %lld %s", fair_now(f) + rest_ms, owner) >=
+                0);
+}
+
+void fair_take_foreign(struct fixture *f, const char *owner)
+{
+    char others[4096];
+
+    assert_int_equal(probe_int(f->probe, "LREM " QUEUE " 0 %s", owner), 1);
+    assert_int_equal(probe_int(f->probe, "ZREM " DEADLINES " %s", owner), 1);
+    snprintf(others, sizeof(others),
+             "for _, m in ipairs(redis.call('zrange', '" DEADLINES "', 0, -1)) do "
+             "redis.call('zincrby', '" DEADLINES "', -%d, m) end return 0",
+             REDISSON_MS);
+    assert_int_equal(probe_int(f->probe, "EVAL %s 0", others), 0);
 }
 
 void fair_let_die(struct fixture *f, const char *owner)
@@ -85,7 +101,15 @@ long long fair_length(struct fixture *f)
 
 long long fair_deadline(struct fixture *f, const char *owner)
 {
-    return probe_int(f->probe, "ZSCORE " DEADLINES " %s", owner);
+    return probe_int(f->probe, "EVAL %s 1 " DEADLINES " %s",
+                     "return math.floor(redis.call('zscore', KEYS[1], ARGV[1]) or -1)", owner);
+}
+
+bool fair_is_ours(struct fixture *f, const char *owner)
+{
+    return probe_int(f->probe, "EVAL %s 1 " DEADLINES " %s",
+                     "return (redis.call('zscore', KEYS[1], ARGV[1]) or 0) % 1 ~= 0 and 1 or 0",
+                     owner) == 1;
 }
 
 long long fair_now(struct fixture *f)

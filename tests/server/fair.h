@@ -38,6 +38,9 @@ long long fair_force_unlock(struct fixture *f, const char *owner);
 /* A waiter of Redisson's at the tail: it writes what it writes, with a deadline in `rest_ms`. */
 void fair_add_foreign(struct fixture *f, const char *owner, long long rest_ms);
 
+/* A waiter of Redisson's goes as it does when it is granted. */
+void fair_take_foreign(struct fixture *f, const char *owner);
+
 /* The waiter has been silent for too long. */
 void fair_let_die(struct fixture *f, const char *owner);
 
@@ -48,8 +51,9 @@ void fair_set_rest(struct fixture *f, const char *owner, long long rest_ms);
 long long fair_place(struct fixture *f, const char *owner);
 long long fair_length(struct fixture *f);
 
-/* On the clock of the server. */
+/* On the clock of the server, without the fraction that says that it is ours. */
 long long fair_deadline(struct fixture *f, const char *owner);
+bool fair_is_ours(struct fixture *f, const char *owner);
 long long fair_now(struct fixture *f);
 
 #endif

@@ -18,7 +18,7 @@ static void leave(struct fixture *f, const char *owner)
     assert_true(fair_unlock(f, owner, 0) > 0);
 }
 
-/* A sign of life: what lies before the waiter, and how long, has no part in it. */
+/* A sign of life: what ours before the waiter may take, and the holder, has no part in it. */
 static void a_deadline_is_the_patience_of_the_waiter_from_now(void **state)
 {
     static const char *const owners[] = {B, C, "late:1"};
@@ -28,37 +28,67 @@ static void a_deadline_is_the_patience_of_the_waiter_from_now(void **state)
     for (int i = 0; i < 3; i++) {
         long long before_ms = fair_now(f);
 
-        if (i == 2)
-            fair_add_foreign(f, D, REDISSON_MS);
         assert_true(fair_lock(f, owners[i], 1) > 0);
         assert_rest(f, owners[i], before_ms, PATIENCE_MS);
+        assert_true(fair_is_ours(f, owners[i]));
     }
     leave(f, "late:1");
-    leave(f, D);
     leave(f, C);
     leave(f, B);
     leave(f, A);
 }
 
-/* The last may have run out already, or have no deadline: nobody begins in the past. */
-static void who_comes_behind_one_that_is_late_has_its_whole_patience(void **state)
+/* Each of Redisson's takes five minutes off all others when it is granted. */
+static void a_deadline_outlives_redissons_waiters_before_it(void **state)
+{
+    struct fixture *f = *state;
+    long long before_ms = fair_now(f);
+
+    assert_int_equal(fair_lock(f, A, 1), GRANTED);
+    fair_add_foreign(f, B, REDISSON_MS);
+    fair_add_foreign(f, C, 2 * REDISSON_MS);
+    assert_true(fair_lock(f, D, 1) > 0);
+    fair_add_foreign(f, "late:1", 3 * REDISSON_MS); /* behind it: none of its business */
+    for (int i = 0; i < 2; i++) {
+        assert_rest(f, D, before_ms, 2 * REDISSON_MS + PATIENCE_MS);
+        before_ms = fair_now(f);
+        assert_true(fair_lock(f, D, 1) > 0);
+    }
+    leave(f, A);
+    fair_take_foreign(f, B);
+    fair_take_foreign(f, C);
+    assert_true(fair_trylock(f, A) > 0);
+    assert_int_equal(fair_place(f, D), 0);
+    assert_rest(f, D, before_ms, PATIENCE_MS);
+    assert_int_equal(fair_lock(f, D, 1), GRANTED);
+    leave(f, "late:1");
+    leave(f, D);
+}
+
+/* It died behind one of Redisson's that nobody took off, for that was dropped as dead. */
+static void a_dead_first_is_in_the_way_for_its_patience_alone(void **state)
 {
     struct fixture *f = *state;
     long long before_ms;
 
     assert_int_equal(fair_lock(f, A, 1), GRANTED);
     fair_add_foreign(f, B, REDISSON_MS);
-    fair_add_foreign(f, C, -5000);
-    for (int i = 0; i < 2; i++) {
-        before_ms = fair_now(f);
-        assert_true(fair_lock(f, D, 1) > 0);
-        assert_int_equal(fair_place(f, D), 2);
-        assert_rest(f, D, before_ms, PATIENCE_MS);
-        leave(f, D);
-        assert_int_equal(probe_int(f->probe, "ZREM " DEADLINES " " C), 1 - i);
-    }
+    assert_true(fair_lock(f, C, 1) > 0);
+    fair_let_die(f, B);
+    before_ms = fair_now(f);
+    assert_true(fair_lock(f, D, 1) > 0);
+    assert_int_equal(fair_place(f, C), 0);
+    assert_rest(f, C, before_ms, PATIENCE_MS);
+    leave(f, D);
     leave(f, C);
+
+    /* One of Redisson's is waited for as long as that wants. */
+    fair_add_foreign(f, B, REDISSON_MS);
+    before_ms = fair_deadline(f, B);
+    assert_true(fair_lock(f, D, 1) > 0);
+    assert_int_equal(fair_deadline(f, B), before_ms);
     leave(f, B);
+    leave(f, D);
     leave(f, A);
 }
 
@@ -80,27 +110,6 @@ static void a_question_keeps_the_place_and_renews_the_deadline(void **state)
     assert_int_equal(fair_place(f, B), 0);
     assert_int_equal(fair_place(f, C), 1);
     assert_int_equal(fair_length(f), 2);
-    leave(f, B);
-    leave(f, C);
-    leave(f, A);
-}
-
-static void a_question_never_lowers_a_deadline(void **state)
-{
-    struct fixture *f = *state;
-    long long b_ms, c_ms;
-
-    assert_int_equal(fair_lock(f, A, 1), GRANTED);
-    assert_true(fair_lock(f, B, 1) > 0);
-    assert_true(fair_lock(f, C, 1) > 0);
-    fair_set_rest(f, B, REDISSON_MS);
-    fair_set_rest(f, C, 2 * PATIENCE_MS);
-    b_ms = fair_deadline(f, B);
-    c_ms = fair_deadline(f, C);
-    assert_true(fair_lock(f, B, 1) > 0);
-    assert_true(fair_lock(f, C, 1) > 0);
-    assert_int_equal(fair_deadline(f, B), b_ms);
-    assert_int_equal(fair_deadline(f, C), c_ms);
     leave(f, B);
     leave(f, C);
     leave(f, A);
@@ -183,38 +192,16 @@ static void the_new_first_is_told_when_a_dead_one_was_in_its_way(void **state)
     listener_close(next);
 }
 
-/* Redisson's rule, to the digit, for all that are not close to being late by it. */
-static void a_grant_takes_the_patience_of_the_new_owner_off_all_others(void **state)
-{
-    struct fixture *f = *state;
-    long long c_ms, d_ms;
-
-    assert_int_equal(fair_lock(f, A, 1), GRANTED);
-    assert_true(fair_lock(f, B, 1) > 0);
-    fair_add_foreign(f, C, LEASE_MS + PATIENCE_MS + REDISSON_MS);
-    fair_add_foreign(f, D, LEASE_MS + PATIENCE_MS + 2 * REDISSON_MS);
-    c_ms = fair_deadline(f, C);
-    d_ms = fair_deadline(f, D);
-    leave(f, A);
-    assert_int_equal(fair_lock(f, B, 1), GRANTED);
-    assert_int_equal(fair_lock(f, B, 1), GRANTED); /* once */
-    assert_int_equal(fair_lock(f, B, 2), GRANTED);
-    assert_int_equal(fair_deadline(f, C), c_ms - PATIENCE_MS);
-    assert_int_equal(fair_deadline(f, D), d_ms - PATIENCE_MS);
-    leave(f, D);
-    leave(f, C);
-    leave(f, B);
-}
-
-static void who_leaves_takes_its_patience_off_those_behind(void **state)
+/* Redisson's may be the later for it: they wait for ours as long as they reckoned. */
+static void who_comes_and_goes_leaves_the_deadlines_of_others(void **state)
 {
     struct fixture *f = *state;
     long long b_ms, d_ms;
 
     assert_int_equal(fair_lock(f, A, 1), GRANTED);
-    fair_add_foreign(f, B, LEASE_MS + REDISSON_MS);
+    fair_add_foreign(f, B, REDISSON_MS);
     assert_true(fair_lock(f, C, 1) > 0);
-    fair_add_foreign(f, D, LEASE_MS + PATIENCE_MS + 2 * REDISSON_MS);
+    fair_add_foreign(f, D, 3 * REDISSON_MS);
     b_ms = fair_deadline(f, B);
     d_ms = fair_deadline(f, D);
     assert_int_equal(fair_unlock(f, C, 0), 1);
@@ -223,27 +210,32 @@ static void who_leaves_takes_its_patience_off_those_behind(void **state)
     assert_int_equal(fair_place(f, D), 1);
     assert_int_equal(fair_length(f), 2);
     assert_int_equal(fair_deadline(f, B), b_ms);
-    assert_int_equal(fair_deadline(f, D), d_ms - PATIENCE_MS);
-    leave(f, D);
-    leave(f, B);
     leave(f, A);
-}
-
-/* Those who ask again and again have just their patience left: a grant must not make them late. */
-static void nobody_alive_is_made_late_by_those_before(void **state)
-{
-    struct fixture *f = *state;
-    long long d_ms;
-
-    fair_add_foreign(f, B, PATIENCE_MS);
-    fair_add_foreign(f, C, PATIENCE_MS);
-    fair_add_foreign(f, D, PATIENCE_MS);
-    d_ms = fair_deadline(f, D);
     assert_int_equal(fair_lock(f, B, 1), GRANTED);
-    assert_int_equal(fair_unlock(f, C, 0), 1);
     assert_int_equal(fair_deadline(f, D), d_ms);
     leave(f, D);
     leave(f, B);
+}
+
+static void a_release_tells_who_is_first_of_the_living(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *dead = listener_open(f->server->socket, CHANNEL_OF(B));
+    struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
+
+    assert_int_equal(fair_lock(f, A, 1), GRANTED);
+    assert_true(fair_lock(f, B, 1) > 0);
+    assert_true(fair_lock(f, C, 1) > 0);
+    fair_let_die(f, B);
+    assert_int_equal(fair_unlock(f, A, 0), 2);
+    assert_true(listener_hears(next, "0", SOON_MS));
+    assert_true(listener_hears_nothing(dead, 20));
+    assert_int_equal(fair_place(f, B), -1);
+    fair_let_die(f, C);
+    assert_int_equal(fair_trylock(f, A), GRANTED);
+    leave(f, A);
+    listener_close(next);
+    listener_close(dead);
 }
 
 static void the_next_is_told_when_the_first_leaves_a_free_lock(void **state)
@@ -333,16 +325,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_deadline_is_the_patience_of_the_waiter_from_now),
-        SERVER_TEST(who_comes_behind_one_that_is_late_has_its_whole_patience),
+        SERVER_TEST(a_deadline_outlives_redissons_waiters_before_it),
+        SERVER_TEST(a_dead_first_is_in_the_way_for_its_patience_alone),
         SERVER_TEST(a_question_keeps_the_place_and_renews_the_deadline),
-        SERVER_TEST(a_question_never_lowers_a_deadline),
         SERVER_TEST(who_asks_is_alive_however_late),
         SERVER_TEST(dead_waiters_are_dropped_when_they_are_first),
         SERVER_TEST(the_living_are_not_dropped),
         SERVER_TEST(the_new_first_is_told_when_a_dead_one_was_in_its_way),
-        SERVER_TEST(a_grant_takes_the_patience_of_the_new_owner_off_all_others),
-        SERVER_TEST(who_leaves_takes_its_patience_off_those_behind),
-        SERVER_TEST(nobody_alive_is_made_late_by_those_before),
+        SERVER_TEST(who_comes_and_goes_leaves_the_deadlines_of_others),
+        SERVER_TEST(a_release_tells_who_is_first_of_the_living),
         SERVER_TEST(the_next_is_told_when_the_first_leaves_a_free_lock),
         SERVER_TEST(one_call_gives_up_hold_and_place),
         SERVER_TEST(a_level_less_is_no_reason_to_leave_the_queue),
