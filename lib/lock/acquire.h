@@ -44,8 +44,9 @@ void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);
 /*
  * The head of the queue asks Redis. The mutex is given up meanwhile.
  *
- * Returns RELOCK_OK with `acquire->hold`, RELOCK_BUSY when another owner has the lock, or the
- * failures of asking: then nothing is held, and what Redis may have granted is settled.
+ * Returns RELOCK_OK with `acquire->hold`, RELOCK_BUSY when another owner has the lock, RELOCK_AGAIN
+ * when the caller's has it meanwhile, by another thread, or the failures of asking: then nothing is
+ * held, and what Redis may have granted is settled.
  */
 int relock_acquire_ask(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 

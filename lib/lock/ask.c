@@ -5,6 +5,7 @@
  * no use when it was, is given back or settled; whoever is head then has the same reason to ask.
  */
 #include "base/clock.h"
+#include "base/status.h"
 #include "lock/acquire.h"
 #include "lock/holds.h"
 
@@ -53,6 +54,11 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     const struct relock_options *options = &acquire->client->options;
     uint64_t deadline_ms = relock_clock_after(sent_ms, options->command_timeout_ms);
 
+    /* Another thread asked for the same owner at the same time: an owner has one hold. */
+    if (relock_site_find(acquire->site, acquire->waiter.owner)) {
+        give_back(acquire, hold, deadline_ms);
+        return RELOCK_AGAIN;
+    }
     if (call->acked_replicas < options->min_replicas) {
         give_back(acquire, hold, deadline_ms);
         relock_acquire_keep_why(acquire, *call->why ? call->why : "given back");

@@ -1,0 +1,55 @@
+/* What an owner on one side of a read/write lock meets on the other. */
+#include "support/actor.h"
+#include "support/fixture.h"
+
+static struct relock_lock *read_side, *write_side;
+
+static struct relock_client *make(struct fixture *f, const struct relock_options *options)
+{
+    struct relock_client *client = fixture_client(f, options);
+
+    assert_result(relock_rdlock_new(client, "orders", &read_side), RELOCK_OK);
+    assert_result(relock_wrlock_new(client, "orders", &write_side), RELOCK_OK);
+    return client;
+}
+
+static void drop(void)
+{
+    read_side = relock_lock_free(read_side);
+    write_side = relock_lock_free(write_side);
+}
+
+static void two_threads_that_read_for_one_owner_have_one_hold(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = make(f, NULL);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
+    struct actor *actors[2] = {actor_start(), actor_start()};
+    struct relock_grant grant;
+
+    server_pause(f->server);
+    for (int i = 0; i < 2; i++)
+        actor_begin_acquire(actors[i], read_side, &how);
+    assert_true(wait_for_waiters(client, 2)); /* both are being asked for */
+    server_resume(f->server);
+    for (int i = 0; i < 2; i++)
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+    assert_int_equal(stats_of(client).holds, 1);
+    assert_result(relock_check(read_side, how.owner, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, 2);
+    for (int i = 0; i < 2; i++)
+        assert_result(relock_release(read_side, how.owner), RELOCK_OK);
+    assert_result(relock_release(read_side, how.owner), RELOCK_NOT_OWNER);
+    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
+    actor_end_all();
+    drop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(two_threads_that_read_for_one_owner_have_one_hold),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
