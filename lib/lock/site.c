@@ -89,7 +89,7 @@ void relock_site_join(struct relock_site *site, struct relock_waiter *waiter)
     waiter->line = site;
     DL_APPEND(site->queue, waiter);
     if (waiter->named)
-        site->n_named++;
+        relock_site_home(site)->n_named++;
     if (is_first && !site->holder)
         relock_site_add_news(site, false);
 }
@@ -100,7 +100,7 @@ void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter)
 
     DL_DELETE(site->queue, waiter);
     if (waiter->named)
-        site->n_named--;
+        relock_site_home(site)->n_named--;
     if (was_head && !site->holder)
         look_around(site);
 }
@@ -132,18 +132,25 @@ static void start_line_anew(struct relock_site *line, uint64_t owner)
     }
 }
 
-/* Only an owner that was named can be waited for by two threads, so mostly there is none. */
+/*
+ * Only an owner that was named can be waited for by two threads, so mostly there is none. On the
+ * other side of the lock, too: there it may go now, or waits for itself.
+ */
 RELOCK_UNCHECKED static void start_anew(struct relock_site *site, uint64_t owner, bool named)
 {
+    struct relock_site *home = relock_site_home(site);
+    struct relock_site *readers = relock_site_readers(site);
     struct relock_kin *kin;
 
-    if (!named && site->n_named == 0)
+    if (!named && home->n_named == 0)
         return;
-    start_line_anew(site, owner);
+    start_line_anew(home, owner);
+    if (readers)
+        start_line_anew(readers, owner);
     if (!site->kind->is_queued)
         return;
     DL_FOREACH(site->client->guarded.lines, kin)
-    if (kin->home == site)
+    if (kin->home == home)
         start_line_anew((struct relock_site *)(kin + 1), owner);
 }
 

@@ -39,7 +39,8 @@ struct relock_kin {
 enum relock_waiter_end {
     RELOCK_WAITER_WAITS,
     RELOCK_WAITER_GRANTED,     /* a hold was passed on: `hold` */
-    RELOCK_WAITER_STARTS_ANEW, /* its owner has got the lock by another thread */
+    RELOCK_WAITER_STARTS_ANEW, /* another thread has got the lock, or its other side, for its owner
+                                */
     RELOCK_WAITER_UNREACHED,   /* Redis was away for as long as a wait may miss it */
 };
 
@@ -72,7 +73,7 @@ struct relock_site {
     uint64_t taken_ms;          /* when this process took the lock from Redis */
 
     struct relock_waiter *queue;
-    unsigned n_named; /* of these, with an owner that was named */
+    unsigned n_named; /* of a home: with an owner that was named, on all sides and in all lines */
     bool has_kin : 1; /* constant: a struct relock_kin stands before it */
     bool news : 1;    /* the head has reason to ask */
     bool news_is_message : 1;
@@ -121,7 +122,7 @@ bool relock_site_may_ask(const struct relock_site *site, const struct relock_wai
 /* When the head asks without news: the lease that was in the way ends, or `recheck_ms` is over. */
 uint64_t relock_site_recheck_at(const struct relock_site *site, uint64_t recheck_ms);
 
-/* The waiter's owner holds: out of the queue; those who wait for the same owner start anew. */
+/* The waiter's owner holds: out of the queue; all who wait for the same owner start anew. */
 void relock_site_enter(struct relock_site *site, struct relock_waiter *waiter,
                        struct relock_hold *hold);
 

@@ -236,6 +236,37 @@ static void what_one_thread_gets_another_of_the_owner_has(void **state)
     lock = relock_lock_free(lock);
 }
 
+static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
+    struct relock_lock *lock = make(fixture_client(f, &slow));
+    struct relock_lock *other = make(fixture_client(f, &slow));
+    struct actor *owner = actor_start(), *helper = actor_start();
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+
+    assert_result(actor_trylock(owner, lock), RELOCK_OK);
+    assert_result(actor_check(owner, lock), RELOCK_OK);
+    how.owner = actor_grant(owner).owner;
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+
+    assert_result(relock_lock(other), RELOCK_OK);
+    actor_begin_lock(owner, lock);
+    wait_for_queue(f, 1);
+    actor_begin_acquire(helper, lock, &how);
+    wait_for_queue(f, 2);
+    assert_result(relock_unlock(other), RELOCK_OK);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_result(actor_result(helper), RELOCK_OK);
+    assert_int_equal(actor_grant(helper).hold_count, 2);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    wait_for_queue(f, 0);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+    other = relock_lock_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +277,7 @@ int main(void)
         SERVER_TEST(a_wait_that_fails_leaves_no_place),
         SERVER_TEST(who_waits_gets_in_when_the_hold_here_is_lost),
         SERVER_TEST(what_one_thread_gets_another_of_the_owner_has),
+        SERVER_TEST(a_thread_waits_no_more_when_its_owner_has_it_by_another),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -45,10 +45,29 @@ static void two_threads_that_read_for_one_owner_have_one_hold(void **state)
     drop();
 }
 
+static void who_waits_to_write_for_an_owner_that_comes_to_read_is_told_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = make(f, &(struct relock_options){.recheck_ms = slow_ms(60000)});
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
+    struct actor *writer = actor_start();
+
+    assert_result(relock_lock(read_side), RELOCK_OK);
+    actor_begin_acquire(writer, write_side, &how);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_acquire(read_side, &how, NULL), RELOCK_OK);
+    assert_result(actor_result(writer), RELOCK_E_DEADLOCK);
+    assert_result(relock_release(read_side, how.owner), RELOCK_OK);
+    assert_result(relock_unlock(read_side), RELOCK_OK);
+    actor_end_all();
+    drop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(two_threads_that_read_for_one_owner_have_one_hold),
+        SERVER_TEST(who_waits_to_write_for_an_owner_that_comes_to_read_is_told_at_once),
     };
 
     return SERVER_TESTS_RUN(tests);
