@@ -202,6 +202,7 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
 void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     DL_DELETE(hold->site->holds, hold);
+    relock_subscription_idle(client, hold->site);
     if (hold->to_be_told) {
         hold->to_be_told = false;
         DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);

@@ -63,11 +63,36 @@ static void who_waits_to_write_for_an_owner_that_comes_to_read_is_told_at_once(v
     drop();
 }
 
+static bool nobody_listens(void *arg)
+{
+    struct fixture *f = arg;
+
+    return probe_int(f->probe, "PUBLISH redisson_rwlock:{orders} 0") == 0;
+}
+
+static void the_channel_of_a_lost_read_hold_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(300)};
+    struct actor *writer = actor_start();
+
+    make(f, &options);
+    assert_result(relock_lock(read_side), RELOCK_OK);
+    assert_result(actor_timedlock(writer, write_side, 50), RELOCK_TIMEOUT);
+    assert_result(relock_force_unlock(read_side), RELOCK_OK);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_result(relock_unlock(read_side), RELOCK_LOST);
+    assert_true(wait_until(nobody_listens, f, SOON_MS));
+    actor_end_all();
+    drop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(two_threads_that_read_for_one_owner_have_one_hold),
         SERVER_TEST(who_waits_to_write_for_an_owner_that_comes_to_read_is_told_at_once),
+        SERVER_TEST(the_channel_of_a_lost_read_hold_is_given_up),
     };
 
     return SERVER_TESTS_RUN(tests);
