@@ -1,6 +1,7 @@
 --[[
 Frees one side of the lock while the holder that the caller saw still has it, and tells who waits.
-A newer hold is left alone, so a repeat that runs late removes nobody's.
+A newer hold is left alone, so a repeat that runs late removes nobody's. A reader under its own write
+hold is removed alone: the lock stays the writer's, and nobody is told.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  holder to be removed, as rw_inspect.lua names it
@@ -12,19 +13,27 @@ Returns  1 when freed, 2 when freed without being announced, 0 when that hold is
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local field = ARGV[4] == 'write' and ARGV[1] .. ':write' or ARGV[1]
-if redis.call('hget', KEYS[1], 'mode') ~= ARGV[4]
-    or redis.call('hexists', KEYS[1], field) == 0 then
+local mode = redis.call('hget', KEYS[1], 'mode')
+if (ARGV[4] == 'write' and mode ~= 'write') or redis.call('hexists', KEYS[1], field) == 0 then
     return 0
 end
 
+local is_freed = mode == ARGV[4]
 local fields = redis.call('hgetall', KEYS[1])
-redis.call('del', KEYS[1])
+if is_freed then
+    redis.call('del', KEYS[1])
+else
+    redis.call('hdel', KEYS[1], field)
+end
 for i = 1, #fields, 2 do
     for level = 1, tonumber(fields[i + 1]) or 0 do
         redis.call('del', tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level)
     end
 end
 
+if not is_freed then
+    return 1
+end
 local told = redis.pcall('publish', ARGV[2], ARGV[3])
 if type(told) == 'table' and told.err then
     return 2

@@ -138,6 +138,23 @@ static void readers_are_removed_by_force_with_their_levels_once(void **state)
     listener_close(listener);
 }
 
+static void a_reader_under_a_write_hold_is_removed_by_force_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *listener = listener_open(f->server->socket, CHANNEL);
+
+    assert_int_equal(rw_write_lock(f->probe, W3, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_lock_under(f->probe, W3, R1, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_lock_under(f->probe, W3, R1, 2, LEASE_MS), GRANTED);
+    assert_int_equal(rw_force_unlock(f->probe, R1, "read"), 1);
+    assert_true(listener_hears_nothing(listener, 20));
+    assert_int_equal(probe_n_keys(f->probe), 1);
+    assert_int_equal(rw_force_unlock(f->probe, R1, "read"), 0);
+    assert_int_equal(rw_write_unlock(f->probe, W3, 0), 2);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+    listener_close(listener);
+}
+
 static void a_writer_is_removed_by_force_with_its_reads_once(void **state)
 {
     struct fixture *f = *state;
@@ -145,7 +162,6 @@ static void a_writer_is_removed_by_force_with_its_reads_once(void **state)
 
     assert_int_equal(rw_write_lock(f->probe, W3, 1, LEASE_MS), GRANTED);
     assert_int_equal(rw_read_lock_under(f->probe, W3, R1, 1, LEASE_MS), GRANTED);
-    assert_int_equal(rw_force_unlock(f->probe, R1, "read"), 0); /* the writer's, so to speak */
     assert_int_equal(rw_force_unlock(f->probe, R1, "write"), 0);
     assert_int_equal(rw_force_unlock(f->probe, W3_ID, "write"), 1);
     assert_true(listener_hears(listener, "1", SOON_MS));
@@ -278,6 +294,7 @@ int main(void)
         SERVER_TEST(dead_readers_do_not_count),
         SERVER_TEST(questions_change_nothing),
         SERVER_TEST(readers_are_removed_by_force_with_their_levels_once),
+        SERVER_TEST(a_reader_under_a_write_hold_is_removed_by_force_alone),
         SERVER_TEST(a_writer_is_removed_by_force_with_its_reads_once),
         SERVER_TEST(who_may_not_give_a_lease_leaves_no_lock_behind),
         SERVER_TEST(who_may_not_give_a_lease_takes_nothing_from_others),

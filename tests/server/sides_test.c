@@ -19,6 +19,27 @@ static void drop(void)
     write_side = relock_lock_free(write_side);
 }
 
+static void the_read_side_is_freed_by_force_under_a_write_hold(void **state)
+{
+    struct fixture *f = *state;
+    bool is_locked;
+
+    make(f, NULL);
+    assert_result(relock_lock(write_side), RELOCK_OK);
+    assert_result(relock_lock(read_side), RELOCK_OK);
+    assert_result(relock_lock(read_side), RELOCK_OK);
+    assert_result(relock_force_unlock(read_side), RELOCK_OK);
+    assert_result(relock_is_locked(read_side, &is_locked), RELOCK_OK);
+    assert_false(is_locked);
+    assert_result(relock_is_locked(write_side, &is_locked), RELOCK_OK);
+    assert_true(is_locked);
+    assert_result(relock_unlock(read_side), RELOCK_LOST);
+    assert_result(relock_unlock(read_side), RELOCK_LOST);
+    assert_result(relock_unlock(write_side), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
+    drop();
+}
+
 static void two_threads_that_read_for_one_owner_have_one_hold(void **state)
 {
     struct fixture *f = *state;
@@ -90,6 +111,7 @@ static void the_channel_of_a_lost_read_hold_is_given_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SERVER_TEST(the_read_side_is_freed_by_force_under_a_write_hold),
         SERVER_TEST(two_threads_that_read_for_one_owner_have_one_hold),
         SERVER_TEST(who_waits_to_write_for_an_owner_that_comes_to_read_is_told_at_once),
         SERVER_TEST(the_channel_of_a_lost_read_hold_is_given_up),
