@@ -177,7 +177,9 @@ void relock_site_yield(struct relock_site *site, uint64_t turn_ms, uint64_t now_
 
 void relock_site_vacate(struct relock_site *site, bool is_announced, uint64_t now_ms)
 {
-    site->holder = NULL;
+    /* Waiters of a fair lock ask while it is being given up: one may have it by now. */
+    if (site->holder && !relock_hold_is_held(site->holder))
+        site->holder = NULL;
     site->asked_ms = now_ms;
     site->lease_end_ms = RELOCK_NEVER;
     if (!is_announced)

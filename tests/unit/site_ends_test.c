@@ -36,6 +36,22 @@ static void a_hold_may_go_to_one_who_is_not_the_head(void **state)
     assert_false(may_ask(0));
 }
 
+static void who_entered_before_the_last_owner_was_back_stays(void **state)
+{
+    struct relock_hold next = {.state = RELOCK_HOLD_HELD};
+
+    (void)state;
+    join_all();
+    relock_site_enter(&site, &waiters[0], &hold);
+    hold.state = RELOCK_HOLD_LEAVING;
+    relock_site_enter(&site, &waiters[1], &next);
+    relock_site_vacate(&site, true, 0);
+    assert_ptr_equal(site.holder, &next);
+    next.state = RELOCK_HOLD_LEAVING;
+    relock_site_vacate(&site, true, 0);
+    assert_null(site.holder);
+}
+
 /* ---- one owner, several waiters ------------------------------------------------------------- */
 
 static void others_that_wait_for_the_same_owner_start_anew(void **state)
@@ -172,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SITE_TEST(the_one_who_enters_leaves_the_queue),
         SITE_TEST(a_hold_may_go_to_one_who_is_not_the_head),
+        SITE_TEST(who_entered_before_the_last_owner_was_back_stays),
         SITE_TEST(others_that_wait_for_the_same_owner_start_anew),
         SITE_TEST(a_thread_and_who_acts_for_it_are_the_same_owner),
         SITE_TEST(named_waiters_are_counted_while_they_queue),
