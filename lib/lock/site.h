@@ -39,8 +39,7 @@ struct relock_kin {
 enum relock_waiter_end {
     RELOCK_WAITER_WAITS,
     RELOCK_WAITER_GRANTED,     /* a hold was passed on: `hold` */
-    RELOCK_WAITER_STARTS_ANEW, /* another thread has got the lock, or its other side, for its owner
-                                */
+    RELOCK_WAITER_STARTS_ANEW, /* its owner has got the lock, or a side of it, by another thread */
     RELOCK_WAITER_UNREACHED,   /* Redis was away for as long as a wait may miss it */
 };
 
