@@ -1,7 +1,8 @@
 --[[
 Takes the lock for reading, beside other readers or under the writer's own write hold, or sets the
 hold count of the reader that holds it. Each level has a key with a lease of its own, and a reader
-none of whose keys is left is dead: it cannot go deeper. Never shortens a lease.
+none of whose keys is left is dead: it cannot go deeper. A hash without "mode" is a lock of another
+kind, and held by somebody else. Never shortens a lease.
 
 The caller says what its hold count is afterwards, so a repeated call does no harm.
 
@@ -27,7 +28,8 @@ end
 if count > 1 and rest == 0 then
     return held > 0 and -2 or redis.call('pttl', KEYS[1])
 end
-if count == 1 and mode == 'write' and redis.call('hexists', KEYS[1], ARGV[4]) == 0 then
+if count == 1 and mode ~= 'read' and redis.call('hexists', KEYS[1], ARGV[4]) == 0
+    and redis.call('exists', KEYS[1]) == 1 then
     return redis.call('pttl', KEYS[1])
 end
 

@@ -1,7 +1,8 @@
 --[[
 Takes the lock for writing, or sets the hold count of the writer that holds it. Only a first level
 creates the field: a deeper one whose field is gone has lost its hold. Readers that died, none of
-whose levels has a key any more, keep no writer out. Never shortens the lease.
+whose levels has a key any more, keep no writer out. A hash without "mode" is a lock of another kind,
+and held by somebody else. Never shortens the lease.
 
 The caller says what its hold count is afterwards, so a repeated call does no harm.
 
@@ -17,8 +18,9 @@ Returns  nil when the caller holds the lock, else the rest of the holder's lease
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local mode = redis.call('hget', KEYS[1], 'mode')
 local is_new = redis.call('hexists', KEYS[1], ARGV[2]) == 0
-if is_new and (ARGV[3] ~= '1' or mode == 'write') then
-    return redis.call('pttl', KEYS[1])
+local rest = redis.call('pttl', KEYS[1])
+if is_new and (ARGV[3] ~= '1' or (mode ~= 'read' and rest ~= -2)) then
+    return rest
 end
 
 if mode == 'read' then

@@ -279,6 +279,25 @@ static void a_name_with_a_brace_is_as_it_is_before_the_levels(void **state)
     the_levels_of_a_lock_stand_at(probe_of(state), "odd{", "odd{");
 }
 
+/* A hash without "mode": somebody has the name for a lock of another kind. */
+static void a_plain_lock_of_that_name_keeps_both_sides_out(void **state)
+{
+    struct probe *p = probe_of(state);
+
+    assert_int_equal(probe_int(p, "HSET orders " JAVA " 1"), 1);
+    rw_set_rest(p, "orders", LEASE_MS);
+    assert_true(rw_read_lock(p, R1, 1, LONG_MS) > SHORT_MS);
+    assert_true(rw_write_lock(p, W3, 1, LONG_MS) > SHORT_MS);
+    assert_true(rw_read_lock(p, R1, 2, LONG_MS) > SHORT_MS);
+    assert_string_equal(rw_hash(p), JAVA " 1");
+    assert_rest(p, "orders", LEASE_MS);
+    assert_int_equal(probe_n_keys(p), 1);
+    assert_int_equal(probe_int(p, "PERSIST orders"), 1);
+    assert_int_equal(rw_read_lock(p, R1, 1, LONG_MS), -1);
+    assert_int_equal(rw_write_lock(p, W3, 1, LONG_MS), -1);
+    assert_int_equal(probe_int(p, "DEL orders"), 1);
+}
+
 /* ---- with Redisson ------------------------------------------------------------------------- */
 
 static void a_reader_of_redissons_keeps_a_writer_out_and_reads_with_us(void **state)
@@ -326,6 +345,7 @@ int main(void)
         SERVER_TEST(a_reader_under_a_write_hold_says_nothing),
         SERVER_TEST(a_name_without_a_brace_is_put_in_braces_before_the_levels),
         SERVER_TEST(a_name_with_a_brace_is_as_it_is_before_the_levels),
+        SERVER_TEST(a_plain_lock_of_that_name_keeps_both_sides_out),
         SERVER_TEST(a_reader_of_redissons_keeps_a_writer_out_and_reads_with_us),
         SERVER_TEST(a_writer_of_redissons_keeps_us_out),
     };
