@@ -1,0 +1,290 @@
+/*
+ * Waiting for a side of a read/write lock. Nothing ends by time here, unless a test says so:
+ * whoever gets in was woken.
+ */
+#include "support/actor.h"
+#include "support/listener.h"
+#include "support/sides.h"
+
+#define LONG_MS 60000
+#define N_READERS 8
+
+static struct relock_client *patient_client(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(LONG_MS),
+                                                      .watchdog_timeout_ms = slow_ms(LONG_MS)});
+}
+
+/* Redis knows the scripts of this client: each question is one call. */
+static void learn(struct relock_lock *side)
+{
+    assert_result(relock_trylock(side), RELOCK_OK);
+    assert_result(relock_unlock(side), RELOCK_OK);
+}
+
+/* It has asked in vain, and again when it was subscribed. */
+static void begins_to_wait(struct fixture *f, struct actor *actor, struct relock_lock *side)
+{
+    long long before = probe_script_calls(f->probe);
+
+    actor_begin_lock(actor, side);
+    assert_true(sides_wait_asked(f->probe, before, 2));
+}
+
+static int lock_and_unlock(void *side)
+{
+    int r = relock_lock(side);
+
+    return r == RELOCK_OK ? relock_unlock(side) : r;
+}
+
+static void gets_in(struct actor *actor, struct relock_lock *side)
+{
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, side), RELOCK_OK);
+}
+
+/* ---- who wakes whom ------------------------------------------------------------------------ */
+
+static void all_local_readers_go_when_the_writer_leaves(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, client);
+    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+    struct actor *actors[N_READERS];
+
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    for (int i = 0; i < N_READERS; i++) {
+        actors[i] = actor_start();
+        actor_begin_lock(actors[i], ours.read);
+    }
+    assert_true(wait_for_waiters(client, N_READERS));
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+    for (int i = 0; i < N_READERS; i++)
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+    assert_result(relock_trylock(theirs.write), RELOCK_BUSY);
+    for (int i = 0; i < N_READERS; i++)
+        assert_result(actor_unlock(actors[i], ours.read), RELOCK_OK);
+    assert_result(relock_trylock(theirs.write), RELOCK_OK);
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+}
+
+static void a_writer_here_goes_when_the_last_reader_here_leaves(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, client);
+    struct actor *writer = actor_start(), *reader = actor_start();
+
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    assert_result(actor_lock(reader, ours.read), RELOCK_OK);
+    actor_begin_lock(writer, ours.write);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_true(actor_is_busy(writer));
+    assert_result(actor_unlock(reader, ours.read), RELOCK_OK);
+    assert_result(actor_result(writer), RELOCK_OK);
+    actor_begin_lock(reader, ours.read);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(actor_unlock(writer, ours.write), RELOCK_OK);
+    gets_in(reader, ours.read);
+}
+
+static void a_writer_goes_when_the_last_reader_elsewhere_leaves(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, client);
+    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+    struct actor *writer = actor_start(), *reader = actor_start();
+
+    learn(theirs.write);
+    assert_result(relock_lock(theirs.read), RELOCK_OK);
+    assert_result(actor_lock(reader, theirs.read), RELOCK_OK);
+    begins_to_wait(f, writer, ours.write);
+    assert_result(relock_unlock(theirs.read), RELOCK_OK);
+    assert_true(actor_is_busy(writer));
+    assert_result(actor_unlock(reader, theirs.read), RELOCK_OK);
+    gets_in(writer, ours.write);
+    assert_int_equal(stats_of(client).wakes, 1);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+/* Some of them read here and some elsewhere: the last one of all counts, wherever it is. */
+static void a_writer_waits_for_readers_here_and_elsewhere(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, client);
+    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+    struct relock_lock *leaves_first[] = {ours.read, theirs.read};
+    struct relock_lock *leaves_last[] = {theirs.read, ours.read};
+    struct actor *writer = actor_start();
+
+    learn(ours.write);
+    for (int i = 0; i < 2; i++) {
+        assert_result(relock_lock(ours.read), RELOCK_OK);
+        assert_result(relock_lock(theirs.read), RELOCK_OK);
+        actor_begin_lock(writer, ours.write);
+        assert_true(wait_for_waiters(client, 1));
+        assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
+        assert_result(relock_unlock(leaves_first[i]), RELOCK_OK);
+        assert_true(actor_is_busy(writer));
+        assert_result(relock_unlock(leaves_last[i]), RELOCK_OK);
+        gets_in(writer, ours.write);
+    }
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+/* Whoever is first: the other one gets in after it. */
+static void a_writer_that_leaves_wakes_readers_and_writers(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, client);
+    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+    struct actor *writer = actor_start(), *reader = actor_start();
+
+    learn(ours.write);
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    actor_begin(writer, lock_and_unlock, ours.write);
+    actor_begin(reader, lock_and_unlock, ours.read);
+    assert_true(wait_for_waiters(client, 2));
+    assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+    assert_result(actor_result(writer), RELOCK_OK);
+    assert_result(actor_result(reader), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+/* What is left is a reader: those who wait to read elsewhere go beside it, and no writer does. */
+static void a_downgrade_lets_readers_in_elsewhere(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = sides_of(f, patient_client(f));
+    struct relock_client *client = patient_client(f);
+    struct sides theirs = sides_of(f, client);
+    struct actor *reader = actor_start(), *writer = actor_start();
+
+    learn(ours.write);
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    begins_to_wait(f, reader, theirs.read);
+    actor_begin_lock(writer, theirs.write);
+    assert_true(wait_for_waiters(client, 2));
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
+    gets_in(reader, theirs.read);
+    assert_true(actor_is_busy(writer));
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    gets_in(writer, theirs.write);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+/* A lease may end elsewhere without a word: the longest of the readers that live is waited for. */
+static void a_writer_goes_when_the_leases_of_the_readers_end(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, client);
+    struct relock_how how = {.lease_ms = slow_ms(200)};
+    struct actor *writer = actor_start(), *reader = actor_start();
+    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+
+    assert_result(relock_acquire(theirs.read, &how, NULL), RELOCK_OK);
+    how.lease_ms = slow_ms(500);
+    assert_result(actor_acquire(reader, theirs.read, &how), RELOCK_OK);
+    actor_begin_lock(writer, ours.write);
+    gets_in(writer, ours.write);
+    assert_int_equal(stats_of(client).wakes, 0);
+    assert_result(relock_unlock(theirs.read), RELOCK_LOST);
+    assert_result(actor_unlock(reader, theirs.read), RELOCK_LOST);
+}
+
+/* ---- messages and channels ----------------------------------------------------------------- */
+
+static void the_last_reader_says_0_and_a_writer_1(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = sides_of(f, fixture_client(f, NULL));
+    struct listener *listener = listener_open(f->server->socket, SIDES_CHANNEL);
+    struct actor *reader = actor_start();
+
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    assert_result(actor_lock(reader, ours.read), RELOCK_OK);
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_true(listener_hears_nothing(listener, 20));
+    assert_result(actor_unlock(reader, ours.read), RELOCK_OK);
+    assert_true(listener_hears(listener, "0", SOON_MS));
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
+    assert_true(listener_hears(listener, "1", SOON_MS));
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_true(listener_hears(listener, "0", SOON_MS));
+    learn(ours.write);
+    assert_true(listener_hears(listener, "1", SOON_MS));
+    listener_close(listener);
+}
+
+static void both_sides_have_one_subscription_that_goes_after_a_while(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, client);
+    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+    struct actor *writer = actor_start(), *reader = actor_start();
+    long long before = probe_calls(f->probe, "subscribe");
+
+    for (int i = 0; i < 2; i++) { /* the second time within the while */
+        assert_result(relock_lock(theirs.write), RELOCK_OK);
+        actor_begin(reader, lock_and_unlock, ours.read);
+        assert_true(wait_for_waiters(client, 1));
+        assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
+        actor_begin(writer, lock_and_unlock, ours.write);
+        assert_true(wait_for_waiters(client, 2));
+        assert_int_equal(probe_n_channels(f->probe), 1);
+        assert_result(relock_unlock(theirs.write), RELOCK_OK);
+        assert_result(actor_result(writer), RELOCK_OK);
+        assert_result(actor_result(reader), RELOCK_OK);
+    }
+    assert_int_equal(probe_calls(f->probe, "subscribe"), before + 1);
+    assert_true(sides_wait_no_channel(f->probe));
+}
+
+/* Both sides have one channel, and who tries to write here is done with it. */
+static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours = sides_of(f, patient_client(f));
+    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+    struct actor *reader = actor_start(), *writer = actor_start();
+
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    actor_begin_lock(reader, ours.read);
+    assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
+    assert_result(actor_trylock(writer, ours.write), RELOCK_BUSY);
+    let_pass(1500); /* longer than a channel that nobody needs is kept */
+    assert_int_equal(probe_subscribers(f->probe, SIDES_CHANNEL), 1);
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+    gets_in(reader, ours.read);
+    assert_true(sides_wait_no_channel(f->probe));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(all_local_readers_go_when_the_writer_leaves),
+        SERVER_TEST(a_writer_here_goes_when_the_last_reader_here_leaves),
+        SERVER_TEST(a_writer_goes_when_the_last_reader_elsewhere_leaves),
+        SERVER_TEST(a_writer_waits_for_readers_here_and_elsewhere),
+        SERVER_TEST(a_writer_that_leaves_wakes_readers_and_writers),
+        SERVER_TEST(a_downgrade_lets_readers_in_elsewhere),
+        SERVER_TEST(a_writer_goes_when_the_leases_of_the_readers_end),
+        SERVER_TEST(the_last_reader_says_0_and_a_writer_1),
+        SERVER_TEST(both_sides_have_one_subscription_that_goes_after_a_while),
+        SERVER_TEST(the_channel_is_kept_while_somebody_waits_to_read),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

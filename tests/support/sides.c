@@ -1,0 +1,49 @@
+#include "support/sides.h"
+
+struct sides sides_of(struct fixture *f, struct relock_client *client)
+{
+    return (struct sides){
+        .read = fixture_lock_of(f, client, "orders", relock_rdlock_new),
+        .write = fixture_lock_of(f, client, "orders", relock_wrlock_new),
+    };
+}
+
+struct relock_holder sides_holder(struct relock_lock *side)
+{
+    struct relock_holder holder = {.id = ""};
+
+    assert_result(relock_who_holds(side, &holder), RELOCK_OK);
+    return holder;
+}
+
+long long sides_level_rest(struct probe *probe, const char *id, unsigned level)
+{
+    return probe_int(probe, "PTTL {orders}:%s:rwlock_timeout:%u", id, level);
+}
+
+struct asked {
+    struct probe *probe;
+    long long n;
+};
+
+static bool have_asked(void *arg)
+{
+    struct asked *asked = arg;
+
+    return probe_script_calls(asked->probe) >= asked->n;
+}
+
+bool sides_wait_asked(struct probe *probe, long long before, long long n)
+{
+    return wait_until(have_asked, &(struct asked){probe, before + n}, SOON_MS);
+}
+
+static bool has_no_channel(void *probe)
+{
+    return probe_n_channels(probe) == 0;
+}
+
+bool sides_wait_no_channel(struct probe *probe)
+{
+    return wait_until(has_no_channel, probe, SOON_MS);
+}

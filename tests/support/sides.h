@@ -1,0 +1,32 @@
+/*
+ * Sides - both sides of one read/write lock, and what stands in Redis of it
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_SIDES_H
+#define RELOCK_TEST_SIDES_H
+
+#include "support/fixture.h"
+
+#define SIDES_CHANNEL "redisson_rwlock:{orders}"
+
+struct sides {
+    struct relock_lock *read, *write;
+};
+
+/* Handles of "orders", freed at the end of the test. */
+struct sides sides_of(struct fixture *f, struct relock_client *client);
+
+/* Who holds one side, as relock_who_holds() has it. */
+struct relock_holder sides_holder(struct relock_lock *side);
+
+/* The lease of a level of a reader, whose id is the holder's; -2 when there is none. */
+long long sides_level_rest(struct probe *probe, const char *id, unsigned level);
+
+/* Waits until so many scripts have run since `before`, which is a probe_script_calls(). */
+bool sides_wait_asked(struct probe *probe, long long before, long long n);
+
+/* Waits until nobody is subscribed to anything. */
+bool sides_wait_no_channel(struct probe *probe);
+
+#endif
