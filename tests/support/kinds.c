@@ -4,6 +4,7 @@ const struct kind kinds[KINDS_N] = {
     [KIND_PLAIN] = {"plain", relock_lock_new},
     [KIND_FENCED] = {"fenced", relock_fencedlock_new},
     [KIND_SPIN] = {"spin", relock_spinlock_new},
+    [KIND_FAIR] = {"fair", relock_fairlock_new},
 };
 
 static const struct kind *now;
@@ -33,5 +34,11 @@ int kinds_begin_fenced(void **state)
 int kinds_begin_spin(void **state)
 {
     now = &kinds[KIND_SPIN];
+    return fixture_begin(state);
+}
+
+int kinds_begin_fair(void **state)
+{
+    now = &kinds[KIND_FAIR];
     return fixture_begin(state);
 }
