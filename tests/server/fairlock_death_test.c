@@ -1,0 +1,209 @@
+/*
+ * A process that dies while it waits for a fair lock is in the way of those behind it for its
+ * patience at most, three rechecks after it last asked.
+ */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/fair_queue.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#define RECHECK_MS 200
+#define PATIENCE_MS (3 * RECHECK_MS)
+#define SLACK_MS 1000 /* a shared machine */
+#define N_CHILDREN 3
+#define LEASE_MS 900
+
+static struct relock_options options_of(struct fixture *f)
+{
+    return (struct relock_options){.url = f->server->unix_url,
+                                   .recheck_ms = slow_ms(RECHECK_MS),
+                                   .watchdog_timeout_ms = slow_ms(30 * LEASE_MS)};
+}
+
+/* Waits when told to, says when it has the lock, and gives it up when told to. */
+static int wait_in_turn(struct child *parent, void *arg)
+{
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    child_must(child_await(parent));
+    child_must(relock_client_new(arg, &client) == RELOCK_OK);
+    child_must(relock_fairlock_new(client, "orders", &lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK);
+    child_must(child_send(parent, 1));
+    child_must(child_await(parent));
+    child_must(relock_unlock(lock) == RELOCK_OK);
+    relock_lock_free(lock);
+    relock_client_free(client);
+    return EXIT_SUCCESS;
+}
+
+static void line_up(struct fixture *f, struct child *children[N_CHILDREN])
+{
+    for (int i = 0; i < N_CHILDREN; i++) {
+        assert_true(child_send(children[i], 0));
+        assert_true(fair_queue_wait(f, i + 1));
+    }
+}
+
+/* In their order, and each so soon after the one before. */
+static void gets_in_and_goes(struct child *child, uint64_t within_ms)
+{
+    uint64_t began_ms = now_ms();
+
+    assert_true(child_await(child));
+    assert_true(now_ms() - began_ms <= slow_ms(within_ms + SLACK_MS));
+    assert_true(child_send(child, 0));
+    assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
+}
+
+static void the_others_go_on_when_one_dies(struct fixture *f, int dead)
+{
+    struct relock_options options = options_of(f);
+    struct child *children[N_CHILDREN];
+    struct relock_lock *lock;
+    struct relock_client *client;
+
+    for (int i = 0; i < N_CHILDREN; i++)
+        children[i] = child_start(wait_in_turn, &options);
+    client = fixture_client(f, &options);
+    lock = fair_handle(f, client);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    line_up(f, children);
+    child_signal(children[dead], SIGKILL);
+    assert_int_equal(child_wait(children[dead], SOON_MS), 128 + SIGKILL);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (int i = 0; i < N_CHILDREN; i++)
+        if (i != dead)
+            gets_in_and_goes(children[i], PATIENCE_MS + RECHECK_MS);
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(PATIENCE_MS + SLACK_MS)), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    fixture_free_client(f, client);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+static void the_first_dies_and_the_others_go_on(void **state)
+{
+    the_others_go_on_when_one_dies(*state, 0);
+}
+
+static void one_in_the_middle_dies_and_the_others_go_on(void **state)
+{
+    the_others_go_on_when_one_dies(*state, 1);
+}
+
+static void the_last_dies_and_who_comes_then_goes_on(void **state)
+{
+    the_others_go_on_when_one_dies(*state, 2);
+}
+
+/* However long the lease of the holder was, and however many stood there. */
+static void all_but_one_die_behind_a_long_lease(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = options_of(f);
+    struct child *children[N_CHILDREN];
+    struct relock_lock *lock;
+
+    for (int i = 0; i < N_CHILDREN; i++)
+        children[i] = child_start(wait_in_turn, &options);
+    lock = fair_handle(f, fixture_client(f, &options));
+    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = 3600000}, NULL), RELOCK_OK);
+    line_up(f, children);
+    for (int i = 0; i < N_CHILDREN - 1; i++) {
+        child_signal(children[i], SIGKILL);
+        assert_int_equal(child_wait(children[i], SOON_MS), 128 + SIGKILL);
+    }
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    gets_in_and_goes(children[N_CHILDREN - 1], PATIENCE_MS + RECHECK_MS);
+}
+
+static int hold_for_ever(struct child *parent, void *arg)
+{
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    child_must(relock_client_new(arg, &client) == RELOCK_OK);
+    child_must(relock_fairlock_new(client, "orders", &lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK);
+    child_must(child_send(parent, 1));
+    child_must(child_await(parent));
+    return EXIT_SUCCESS;
+}
+
+/* Its lease ends, nobody is told, and who is first finds out by itself. */
+static void the_holder_dies_and_the_first_gets_in_when_its_lease_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = options_of(f), patient = options_of(f);
+    struct child *holder;
+    struct relock_lock *lock;
+    struct actor *first, *second;
+
+    options.watchdog_timeout_ms = slow_ms(LEASE_MS);
+    patient.recheck_ms = 600000;
+    holder = child_start(hold_for_ever, &options);
+    assert_true(child_await(holder));
+    lock = fair_handle(f, fixture_client(f, &patient));
+    first = actor_start();
+    second = actor_start();
+    actor_begin_lock(first, lock);
+    assert_true(fair_queue_wait(f, 1));
+    actor_begin_lock(second, lock);
+    assert_true(fair_queue_wait(f, 2));
+    child_signal(holder, SIGKILL);
+    assert_int_equal(child_wait(holder, SOON_MS), 128 + SIGKILL);
+    assert_result(actor_result_within(first, LEASE_MS + SLACK_MS), RELOCK_OK);
+    assert_true(actor_is_busy(second));
+    assert_result(actor_unlock(first, lock), RELOCK_OK);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(actor_unlock(second, lock), RELOCK_OK);
+}
+
+static bool is_out(void *arg)
+{
+    struct fixture *f = arg;
+
+    return probe_int(f->probe, "LLEN " FAIR_QUEUE) == 1;
+}
+
+/* Taken for dead and dropped; it is alive after all, and stands at the end then. */
+static void who_was_silent_for_too_long_is_last(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = options_of(f);
+    struct child *children[2];
+    struct relock_lock *lock;
+
+    for (int i = 0; i < 2; i++)
+        children[i] = child_start(wait_in_turn, &options);
+    lock = fair_handle(f, fixture_client(f, &options));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_true(child_send(children[i], 0));
+        assert_true(fair_queue_wait(f, i + 1));
+    }
+    child_signal(children[0], SIGSTOP);
+    assert_true(wait_until(is_out, f, SOON_MS));
+    child_signal(children[0], SIGCONT);
+    assert_true(fair_queue_wait(f, 2));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    gets_in_and_goes(children[1], RECHECK_MS);
+    gets_in_and_goes(children[0], RECHECK_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(the_first_dies_and_the_others_go_on),
+        SERVER_TEST(one_in_the_middle_dies_and_the_others_go_on),
+        SERVER_TEST(the_last_dies_and_who_comes_then_goes_on),
+        SERVER_TEST(all_but_one_die_behind_a_long_lease),
+        SERVER_TEST(the_holder_dies_and_the_first_gets_in_when_its_lease_ends),
+        SERVER_TEST(who_was_silent_for_too_long_is_last),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,218 @@
+/* Waiting for a fair lock: who lives keeps its place, asks seldom, and leaves nothing behind. */
+#include "support/actor.h"
+#include "support/fair_queue.h"
+
+#include <stdio.h>
+
+#define RECHECK_MS 100
+#define PATIENCE_MS (3 * RECHECK_MS)
+#define LONG_MS (7 * PATIENCE_MS)
+#define NEVER_MS 600000
+#define N_WAITERS 4
+#define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
+
+static struct relock_client *client_with(struct fixture *f, uint64_t recheck_ms)
+{
+    return fixture_client(
+        f, &(struct relock_options){.recheck_ms = recheck_ms, .watchdog_timeout_ms = NEVER_MS});
+}
+
+static void begin_to_wait(struct fixture *f, struct relock_lock *lock,
+                          struct actor *waiting[N_WAITERS])
+{
+    for (int i = 0; i < N_WAITERS; i++) {
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], lock);
+        assert_true(fair_queue_wait(f, i + 1));
+    }
+}
+
+static void all_get_in(struct relock_lock *lock, struct actor *waiting[N_WAITERS])
+{
+    for (int i = 0; i < N_WAITERS; i++) {
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+        assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
+    }
+}
+
+static void who_waits_for_long_keeps_its_place(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with(f, slow_ms(RECHECK_MS));
+    struct relock_lock *lock = fair_handle(f, client);
+    struct relock_lock *other = fair_handle(f, client_with(f, NEVER_MS));
+    struct relock_lock *third = fair_handle(f, client_with(f, NEVER_MS));
+    struct actor *waiting[N_WAITERS], *asking = actor_start();
+    char fields[N_WAITERS][FAIR_FIELD_MAX], field[FAIR_FIELD_MAX];
+
+    assert_result(relock_lock(other), RELOCK_OK);
+    begin_to_wait(f, lock, waiting);
+    for (int i = 0; i < N_WAITERS; i++)
+        fair_queue_field(f, i, fields[i]);
+    /* Who asks drops the dead. */
+    for (uint64_t until_ms = deadline_in(LONG_MS); now_ms() < until_ms; let_pass(10))
+        assert_result(actor_trylock(asking, third), RELOCK_BUSY);
+    for (int i = 0; i < N_WAITERS; i++) {
+        fair_queue_field(f, i, field);
+        assert_string_equal(field, fields[i]);
+        assert_true(fair_queue_rest_ms(f, i) > 0);
+        assert_true(fair_queue_rest_ms(f, i) <= (long long)slow_ms(PATIENCE_MS));
+    }
+    assert_true(stats_of(client).rechecks >= N_WAITERS);
+    assert_result(relock_unlock(other), RELOCK_OK);
+    all_get_in(lock, waiting);
+}
+
+/* One question for each waiter and recheck, and what it takes to begin. */
+static void assert_asks_seldom(long long calls, uint64_t took_ms, uint64_t recheck_ms)
+{
+    long long most = N_WAITERS * ((long long)(took_ms / recheck_ms) + 3);
+
+    print_message("%llu ms: %lld scripts of %lld\n", (unsigned long long)took_ms, calls, most);
+    assert_true(calls <= most);
+}
+
+static void waiters_of_a_held_lock_ask_once_a_recheck(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fair_handle(f, client_with(f, RECHECK_MS));
+    struct relock_lock *other = fair_handle(f, client_with(f, NEVER_MS));
+    struct actor *waiting[N_WAITERS];
+    long long before;
+    uint64_t began_ms;
+
+    assert_result(relock_lock(other), RELOCK_OK);
+    began_ms = now_ms();
+    before = probe_script_calls(f->probe);
+    begin_to_wait(f, lock, waiting);
+    let_pass(LONG_MS);
+    assert_asks_seldom(probe_script_calls(f->probe) - before, now_ms() - began_ms, RECHECK_MS);
+    assert_result(relock_unlock(other), RELOCK_OK);
+    all_get_in(lock, waiting);
+}
+
+/* Redisson's waiters ask without a pause here. */
+static void waiters_of_a_free_lock_whose_first_does_not_come_ask_seldom(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fair_handle(f, client_with(f, RECHECK_MS));
+    struct actor *waiting[N_WAITERS];
+    long long before;
+    uint64_t began_ms;
+
+    fair_queue_add_dead(f, ABSENT, NEVER_MS);
+    began_ms = now_ms();
+    before = probe_script_calls(f->probe);
+    for (int i = 0; i < N_WAITERS; i++) {
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], lock);
+        assert_true(fair_queue_wait(f, i + 2));
+    }
+    let_pass(LONG_MS);
+    assert_asks_seldom(probe_script_calls(f->probe) - before, now_ms() - began_ms, RECHECK_MS);
+    fair_queue_remove(f, ABSENT);
+    all_get_in(lock, waiting);
+}
+
+/* A head that died just before the release; nobody but its deadline says so. */
+static void a_dead_first_is_waited_for_until_its_deadline(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t patience_ms = 700;
+    struct relock_client *client = client_with(f, NEVER_MS);
+    struct relock_lock *lock = fair_handle(f, client);
+    uint64_t began_ms = now_ms();
+
+    fair_queue_add_dead(f, ABSENT, (long long)patience_ms);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(now_ms() - began_ms >= patience_ms - 5); /* two clocks */
+    assert_true(now_ms() - began_ms <= patience_ms + slow_ms(1000));
+    assert_int_equal(stats_of(client).rechecks, 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static bool has_n_channels(void *arg)
+{
+    return probe_n_channels(arg) == N_WAITERS;
+}
+
+static void each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fair_handle(f, client_with(f, NEVER_MS));
+    struct actor *waiting[N_WAITERS];
+    char channels[N_WAITERS][FAIR_FIELD_MAX + sizeof(FAIR_CHANNEL)];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    begin_to_wait(f, lock, waiting);
+    assert_true(wait_until(has_n_channels, f->probe, SOON_MS));
+    for (int i = 0; i < N_WAITERS; i++) {
+        char field[FAIR_FIELD_MAX];
+
+        fair_queue_field(f, i, field);
+        snprintf(channels[i], sizeof(channels[i]), FAIR_CHANNEL ":%s", field);
+        assert_int_equal(probe_subscribers(f->probe, channels[i]), 1);
+    }
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (int i = 0; i < N_WAITERS; i++) {
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+        assert_true(probe_wait_subscribers(f->probe, channels[i], 0)); /* not at the release */
+        assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
+    }
+    assert_int_equal(probe_n_channels(f->probe), 0);
+}
+
+static void the_keys_of_a_queue_do_not_stay(void **state)
+{
+    static const char *const keys[] = {FAIR_QUEUE, FAIR_DEADLINES};
+    struct fixture *f = *state;
+    struct relock_lock *lock = fair_handle(f, client_with(f, slow_ms(RECHECK_MS)));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    begin_to_wait(f, lock, waiting);
+    for (int i = 0; i < 2; i++) {
+        assert_true(probe_pttl(f->probe, keys[i]) > 0);
+        assert_true(probe_pttl(f->probe, keys[i]) <= 600000 + (long long)slow_ms(PATIENCE_MS));
+    }
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    all_get_in(lock, waiting);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+/* As after a failover: whoever asks stands there again, and none sleeps longer than its recheck. */
+static void all_get_in_though_the_queue_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with(f, slow_ms(RECHECK_MS));
+    struct relock_lock *lock = fair_handle(f, client);
+    struct relock_lock *other = fair_handle(f, client_with(f, NEVER_MS));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(other), RELOCK_OK);
+    begin_to_wait(f, lock, waiting);
+    probe_int(f->probe, "DEL " FAIR_QUEUE " " FAIR_DEADLINES);
+    assert_true(fair_queue_wait(f, N_WAITERS));
+    probe_int(f->probe, "DEL " FAIR_QUEUE);
+    assert_true(fair_queue_wait(f, N_WAITERS));
+    probe_int(f->probe, "DEL " FAIR_DEADLINES);
+    assert_true(fair_queue_wait(f, N_WAITERS));
+    probe_int(f->probe, "FLUSHALL");
+    all_get_in(lock, waiting);
+    assert_result(relock_unlock(other), RELOCK_LOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(who_waits_for_long_keeps_its_place),
+        SERVER_TEST(waiters_of_a_held_lock_ask_once_a_recheck),
+        SERVER_TEST(waiters_of_a_free_lock_whose_first_does_not_come_ask_seldom),
+        SERVER_TEST(a_dead_first_is_waited_for_until_its_deadline),
+        SERVER_TEST(each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits),
+        SERVER_TEST(the_keys_of_a_queue_do_not_stay),
+        SERVER_TEST(all_get_in_though_the_queue_is_lost),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
