@@ -1,239 +1,261 @@
-/* Fair locks: in the order of arrival, over threads and processes. */
+/* Fair locks: in the order of arrival, over threads, clients and processes. */
 #include "support/actor.h"
-#include "support/fixture.h"
-#include "support/peer.h"
+#include "support/child.h"
+#include "support/fair_queue.h"
 
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define MOST 6
+#define NEVER_MS 600000 /* recheck: whoever gets in was woken */
+#define N_WAITERS 6
+#define N_CHILDREN 3
+#define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
-static struct relock_lock *make(struct relock_client *client)
+static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
+
+/* ---- who is next --------------------------------------------------------------------------- */
+
+static void it_goes_to_who_came_first_whatever_the_client(void **state)
 {
-    struct relock_lock *lock = NULL;
+    struct fixture *f = *state;
+    struct relock_client *clients[2] = {fixture_client(f, &by_message_only),
+                                        fixture_client(f, &by_message_only)};
+    struct relock_lock *locks[2] = {fair_handle(f, clients[0]), fair_handle(f, clients[1])};
+    struct actor *actors[N_WAITERS];
 
-    assert_result(relock_fairlock_new(client, "orders", &lock), RELOCK_OK);
-    return lock;
+    assert_result(relock_lock(locks[0]), RELOCK_OK);
+    for (int i = 0; i < N_WAITERS; i++) {
+        actors[i] = actor_start();
+        actor_begin_lock(actors[i], locks[(i / 2) % 2]);
+        assert_true(fair_queue_wait(f, i + 1));
+    }
+    assert_result(relock_unlock(locks[0]), RELOCK_OK);
+    for (int i = 0; i < N_WAITERS; i++) {
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+        for (int j = i + 1; j < N_WAITERS; j++)
+            assert_true(actor_is_busy(actors[j]));
+        assert_result(actor_unlock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
+    }
+    assert_int_equal(stats_of(clients[0]).rechecks + stats_of(clients[1]).rechecks, 0);
+    assert_int_equal(stats_of(clients[0]).passed_on + stats_of(clients[1]).passed_on, 0);
+    assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* Waits until so many stand in Redis' queue. */
-struct queued {
-    struct fixture *f;
-    int n;
+/* The own client has no short way. */
+static void who_lets_go_and_asks_again_is_last(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fair_handle(f, client);
+    struct actor *actors[2] = {actor_start(), actor_start()};
+
+    assert_result(actor_lock(actors[0], lock), RELOCK_OK);
+    for (int turn = 0; turn < 20; turn++) {
+        struct actor *has = actors[turn % 2], *wants = actors[(turn + 1) % 2];
+
+        actor_begin_lock(wants, lock);
+        assert_true(fair_queue_wait(f, 1));
+        assert_result(actor_unlock(has, lock), RELOCK_OK);
+        assert_result(actor_trylock(has, lock), RELOCK_BUSY);
+        assert_result(actor_result(wants), RELOCK_OK);
+    }
+    assert_result(actor_unlock(actors[0], lock), RELOCK_OK);
+}
+
+struct family {
+    struct relock_options options;
 };
 
-static bool are_queued(void *arg)
+/* Waits when told to, says when it has the lock, and gives it up when told to. */
+static int wait_in_turn(struct child *parent, void *arg)
 {
-    struct queued *queued = arg;
+    struct family *family = arg;
+    struct relock_client *client;
+    struct relock_lock *lock;
 
-    return probe_int(queued->f->probe, "LLEN redisson_lock_queue:{orders}") == queued->n;
-}
-
-static void wait_for_queue(struct fixture *f, int n)
-{
-    struct queued queued = {f, n};
-
-    assert_true(wait_until(are_queued, &queued, SOON_MS));
+    child_must(child_await(parent));
+    child_must(relock_client_new(&family->options, &client) == RELOCK_OK);
+    child_must(relock_fairlock_new(client, "orders", &lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK);
+    child_must(child_send(parent, 1));
+    child_must(child_await(parent));
+    child_must(relock_unlock(lock) == RELOCK_OK);
+    child_must(relock_unlock(lock) == RELOCK_OK);
+    relock_lock_free(lock);
+    relock_client_free(client);
+    return EXIT_SUCCESS;
 }
 
 static void it_goes_to_who_came_first_whatever_the_process(void **state)
 {
     struct fixture *f = *state;
-    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
-    struct relock_client *clients[2] = {fixture_client(f, &slow), fixture_client(f, &slow)};
-    struct relock_lock *locks[2] = {make(clients[0]), make(clients[1])};
-    struct actor *actors[MOST];
+    struct family family = {
+        {.url = f->server->unix_url, .recheck_ms = NEVER_MS, .command_timeout_ms = slow_ms(5000)}};
+    struct child *children[N_CHILDREN];
+    struct relock_lock *lock;
 
-    assert_result(relock_lock(locks[0]), RELOCK_OK);
-    for (int i = 0; i < MOST; i++) {
-        actors[i] = actor_start();
-        actor_begin_lock(actors[i], locks[(i / 2) % 2]);
-        wait_for_queue(f, i + 1);
+    for (int i = 0; i < N_CHILDREN; i++)
+        children[i] = child_start(wait_in_turn, &family);
+    lock = fair_handle(f, fixture_client(f, &by_message_only));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (int i = 0; i < N_CHILDREN; i++) {
+        assert_true(child_send(children[i], 0));
+        assert_true(fair_queue_wait(f, i + 1));
     }
-    assert_result(relock_unlock(locks[0]), RELOCK_OK);
-    for (int i = 0; i < MOST; i++) {
-        assert_result(actor_result(actors[i]), RELOCK_OK);
-        for (int j = i + 1; j < MOST; j++)
-            assert_true(actor_is_busy(actors[j]));
-        assert_result(actor_trylock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
-        assert_result(actor_unlock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
-        assert_result(relock_trylock(locks[1]), RELOCK_BUSY);
-        assert_result(actor_unlock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (int i = 0; i < N_CHILDREN; i++) {
+        int64_t number;
+
+        assert_true(child_await(children[i]));
+        for (int j = i + 1; j < N_CHILDREN; j++)
+            assert_false(child_receive_within(children[j], &number, 20));
+        assert_result(relock_trylock(lock), RELOCK_BUSY);
+        assert_true(child_send(children[i], 0));
+        assert_int_equal(child_wait(children[i], SOON_MS), EXIT_SUCCESS);
     }
-    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
-    actor_end_all();
-    for (int i = 0; i < 2; i++)
-        locks[i] = relock_lock_free(locks[i]);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void who_gives_up_leaves_the_queue(void **state)
+/* ---- nobody barges ------------------------------------------------------------------------- */
+
+static void a_try_takes_nothing_from_who_is_first(void **state)
 {
     struct fixture *f = *state;
-    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
-    struct relock_client *client = fixture_client(f, &slow);
-    struct relock_lock *lock = make(client);
+    struct relock_lock *lock = fair_handle(f, fixture_client(f, &by_message_only));
+
+    fair_queue_add_dead(f, ABSENT, NEVER_MS); /* the lock is free */
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_result(relock_timedlock(lock, 0), RELOCK_TIMEOUT);
+    assert_result(relock_timedlock(lock, 30), RELOCK_TIMEOUT);
+    assert_true(fair_queue_wait(f, 1));
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    fair_queue_remove(f, ABSENT);
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* A level more is not a place more, and a level less is nobody's turn. */
+static void the_holder_nests_whoever_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fair_handle(f, client);
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_lock(waiting, lock);
+    assert_true(fair_queue_wait(f, 1));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_timedlock(lock, 50), RELOCK_OK);
+    assert_int_equal(probe_only_value(f->probe, "orders"), 4);
+    assert_true(fair_queue_wait(f, 1));
+    for (int i = 0; i < 3; i++)
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(actor_is_busy(waiting));
+    assert_int_equal(stats_of(client).wakes, 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+/* Who asks again, out of turn and often, is refused each time. */
+static void asking_more_often_is_no_help(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options often = {.recheck_ms = 20};
+    struct relock_lock *slow = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_lock *quick = fair_handle(f, fixture_client(f, &often));
     struct actor *first = actor_start(), *second = actor_start();
-    struct relock_cancel *cancel;
 
-    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    for (int i = 0; i < 10; i++) {
+        assert_result(relock_lock(slow), RELOCK_OK);
+        actor_begin_lock(first, slow);
+        assert_true(fair_queue_wait(f, 1));
+        actor_begin_lock(second, quick);
+        assert_true(fair_queue_wait(f, 2));
+        assert_result(relock_unlock(slow), RELOCK_OK);
+        assert_result(actor_result(first), RELOCK_OK);
+        assert_true(actor_is_busy(second));
+        assert_result(actor_unlock(first, slow), RELOCK_OK);
+        assert_result(actor_result(second), RELOCK_OK);
+        assert_result(actor_unlock(second, quick), RELOCK_OK);
+    }
+}
+
+/* ---- several owners and names -------------------------------------------------------------- */
+
+/* The thread gets it first, by its own number; who acts for it is a level deeper then. */
+static void who_acts_for_an_owner_has_what_its_thread_got(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *lock = fair_handle(f, client);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *thread = actor_start(), *other = actor_start();
+
+    assert_result(actor_acquire(thread, lock, &how), RELOCK_OK);
+    how.owner = actor_grant(thread).owner;
+    assert_result(actor_unlock(thread, lock), RELOCK_OK);
+
     assert_result(relock_lock(lock), RELOCK_OK);
-    actor_begin_acquire(first, lock,
-                        &(struct relock_how){.wait_ms = RELOCK_FOREVER, .cancel = cancel});
-    wait_for_queue(f, 1);
-    actor_begin_lock(second, lock);
-    wait_for_queue(f, 2);
-    relock_cancel_fire(cancel);
-    assert_result(actor_result(first), RELOCK_CANCELLED);
-    wait_for_queue(f, 1);
+    actor_begin_lock(thread, lock);
+    assert_true(fair_queue_wait(f, 1));
+    actor_begin_acquire(other, lock, &how);
+    assert_true(fair_queue_wait(f, 2));
     assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(thread), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_int_equal(actor_grant(other).hold_count, 2);
+    assert_true(fair_queue_wait(f, 0));
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+static void two_that_wait_for_one_owner_get_a_level_each(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
+    struct actor *one = actor_start(), *two = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_acquire(one, lock, &how);
+    actor_begin_acquire(two, lock, &how);
+    assert_true(fair_queue_wait(f, 2));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(one), RELOCK_OK);
+    assert_result(actor_result(two), RELOCK_OK);
+    assert_int_equal(actor_grant(one).hold_count + actor_grant(two).hold_count, 3);
+    assert_true(fair_queue_wait(f, 0));
+    assert_int_equal(probe_only_value(f->probe, "orders"), 2);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+static void each_name_has_a_queue_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_lock *orders = fair_handle(f, client);
+    struct relock_lock *ledger = fixture_lock_of(f, client, "{a}:b", relock_fairlock_new);
+    struct actor *first = actor_start(), *second = actor_start();
+
+    assert_result(relock_lock(orders), RELOCK_OK);
+    assert_result(relock_lock(ledger), RELOCK_OK);
+    actor_begin_lock(first, orders);
+    assert_true(fair_queue_wait(f, 1));
+    actor_begin_lock(second, ledger);
+    assert_true(wait_for_waiters(client, 2));
+    assert_result(relock_unlock(ledger), RELOCK_OK);
     assert_result(actor_result(second), RELOCK_OK);
-    assert_result(actor_unlock(second, lock), RELOCK_OK);
-    assert_result(actor_timedlock(first, lock, 1), RELOCK_OK);
-    assert_result(relock_timedlock(lock, 20), RELOCK_TIMEOUT);
-    assert_result(actor_unlock(first, lock), RELOCK_OK);
-    wait_for_queue(f, 0);
-    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
-    relock_cancel_free(cancel);
-    actor_end_all();
-    lock = relock_lock_free(lock);
-}
-
-/* ---- places ---- */
-
-#define OWNER 1000000007 /* no thread */
-#define PLACES "redisson_lock_timeout:{orders}"
-
-/* Nothing ends by time: whoever gets in was woken. */
-static struct relock_client *patient_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(60000),
-                                                      .watchdog_timeout_ms = slow_ms(60000)});
-}
-
-/* Until when the last one in the queue is waited for. */
-static long long deadline(struct fixture *f)
-{
-    return probe_int(f->probe, "EVAL %s 0",
-                     "return redis.call('zrange', '" PLACES "', -1, -1, 'withscores')[2]");
-}
-
-struct later {
-    struct fixture *f;
-    long long than;
-};
-
-static bool is_later(void *arg)
-{
-    struct later *later = arg;
-
-    return deadline(later->f) >= later->than;
-}
-
-/* Else it would be dropped as dead when it is first. */
-static void who_waits_says_again_that_it_is_there(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = make(fixture_client(f, &(struct relock_options){.recheck_ms = 100}));
-    struct actor *waiting = actor_start();
-    struct later later = {.f = f};
-
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    assert_int_equal(probe_int(f->probe, "PERSIST orders"), 1); /* no lease that could end */
-    actor_begin_lock(waiting, lock);
-    wait_for_queue(f, 1);
-    later.than = deadline(f) + 1000;
-    assert_true(wait_until(is_later, &later, SOON_MS));
-    wait_for_queue(f, 1);
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-    actor_end_all();
-    lock = relock_lock_free(lock);
-}
-
-static void a_try_takes_no_place(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *ours = make(patient_client(f)), *theirs = make(patient_client(f));
-
-    assert_result(relock_lock(theirs), RELOCK_OK);
-    assert_result(relock_trylock(ours), RELOCK_BUSY);
-    wait_for_queue(f, 0);
-    assert_result(relock_unlock(theirs), RELOCK_OK);
-    ours = relock_lock_free(ours);
-    theirs = relock_lock_free(theirs);
-}
-
-/* It asks again and again, and one of these fails: the place is there from those before. */
-static void a_wait_that_fails_leaves_no_place(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = make(fixture_client(f, &(struct relock_options){.recheck_ms = 100}));
-    struct actor *waiting = actor_start();
-
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    wait_for_queue(f, 1);
-    assert_string_equal(probe_text(f->probe, "SET " PLACES " text"), "OK");
-    assert_result(actor_result(waiting), RELOCK_E_SERVER);
-    assert_int_equal(probe_int(f->probe, "DEL " PLACES), 1);
-    wait_for_queue(f, 0);
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    actor_end_all();
-    lock = relock_lock_free(lock);
-}
-
-static bool have_asked(void *arg)
-{
-    struct later *later = arg;
-
-    return probe_script_calls(later->f->probe) >= later->than;
-}
-
-/* Nobody says so in Redis, and who waits is far from asking again. */
-static void who_waits_gets_in_when_the_hold_here_is_lost(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = make(patient_client(f));
-    struct actor *waiting = actor_start();
-    struct later asked = {.f = f};
-
-    assert_result(relock_lock(lock), RELOCK_OK); /* Redis knows the script then */
-    asked.than = probe_script_calls(f->probe) + 2;
-    actor_begin_lock(waiting, lock);
-    assert_true(wait_until(have_asked, &asked, SOON_MS)); /* and again when subscribed */
-    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
-    assert_result(relock_trylock(lock), RELOCK_LOST);
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-    actor_end_all();
-    lock = relock_lock_free(lock);
-}
-
-/* Two threads wait for one owner: what the first gets, the second has too, and goes deeper. */
-static void what_one_thread_gets_another_of_the_owner_has(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = make(patient_client(f));
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = OWNER};
-    struct actor *actors[2];
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    for (int i = 0; i < 2; i++) {
-        actors[i] = actor_start();
-        actor_begin_acquire(actors[i], lock, &how);
-        wait_for_queue(f, i + 1);
-    }
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_result(actor_result(actors[i]), RELOCK_OK);
-        assert_int_equal(actor_grant(actors[i]).hold_count, i + 1);
-    }
-    wait_for_queue(f, 0);
-    for (int i = 0; i < 2; i++)
-        assert_result(relock_release(lock, OWNER), RELOCK_OK);
-    actor_end_all();
-    lock = relock_lock_free(lock);
+    assert_true(actor_is_busy(first));
+    assert_result(actor_unlock(second, ledger), RELOCK_OK);
+    assert_result(relock_unlock(orders), RELOCK_OK);
+    assert_result(actor_result(first), RELOCK_OK);
+    assert_result(actor_unlock(first, orders), RELOCK_OK);
 }
 
 static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state)
@@ -270,6 +292,8 @@ static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SERVER_TEST(it_goes_to_who_came_first_whatever_the_client),
+        SERVER_TEST(who_lets_go_and_asks_again_is_last),
         SERVER_TEST(it_goes_to_who_came_first_whatever_the_process),
         SERVER_TEST(who_gives_up_leaves_the_queue),
         SERVER_TEST(who_waits_says_again_that_it_is_there),
@@ -278,6 +302,12 @@ int main(void)
         SERVER_TEST(who_waits_gets_in_when_the_hold_here_is_lost),
         SERVER_TEST(what_one_thread_gets_another_of_the_owner_has),
         SERVER_TEST(a_thread_waits_no_more_when_its_owner_has_it_by_another),
+        SERVER_TEST(a_try_takes_nothing_from_who_is_first),
+        SERVER_TEST(the_holder_nests_whoever_waits),
+        SERVER_TEST(asking_more_often_is_no_help),
+        SERVER_TEST(who_acts_for_an_owner_has_what_its_thread_got),
+        SERVER_TEST(two_that_wait_for_one_owner_get_a_level_each),
+        SERVER_TEST(each_name_has_a_queue_of_its_own),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,0 +1,58 @@
+#include "support/fair_queue.h"
+
+#include <stdio.h>
+
+struct relock_lock *fair_handle(struct fixture *f, struct relock_client *client)
+{
+    return fixture_lock_of(f, client, "orders", relock_fairlock_new);
+}
+
+struct expected {
+    struct fixture *f;
+    long long n;
+};
+
+static bool has_length(void *arg)
+{
+    struct expected *expected = arg;
+
+    return probe_int(expected->f->probe, "LLEN " FAIR_QUEUE) == expected->n &&
+           probe_int(expected->f->probe, "ZCARD " FAIR_DEADLINES) == expected->n;
+}
+
+bool fair_queue_wait(struct fixture *f, long long n)
+{
+    return wait_until(has_length, &(struct expected){f, n}, SOON_MS);
+}
+
+void fair_queue_field(struct fixture *f, int i, char field[FAIR_FIELD_MAX])
+{
+    snprintf(field, FAIR_FIELD_MAX, "%s", probe_text(f->probe, "LINDEX " FAIR_QUEUE " %d", i));
+}
+
+static const char now_script[] =
+    "local t = redis.call('time') return t[1] * 1000 + math.floor(t[2] / 1000)";
+
+long long fair_queue_rest_ms(struct fixture *f, int i)
+{
+    char field[FAIR_FIELD_MAX];
+    long long now = probe_int(f->probe, "EVAL %s 0", now_script);
+
+    fair_queue_field(f, i, field);
+    return probe_int(f->probe, "ZSCORE " FAIR_DEADLINES " %s", field) - now;
+}
+
+void fair_queue_add_dead(struct fixture *f, const char *field, long long patience_ms)
+{
+    long long now = probe_int(f->probe, "EVAL %s 0", now_script);
+
+    assert_true(probe_int(f->probe, "RPUSH " FAIR_QUEUE " %s", field) > 0);
+    assert_true(probe_int(f->probe, "ZADD " FAIR_DEADLINES " %lld %s", now + patience_ms, field) >=
+                0);
+}
+
+void fair_queue_remove(struct fixture *f, const char *field)
+{
+    assert_int_equal(probe_int(f->probe, "LREM " FAIR_QUEUE " 0 %s", field), 1);
+    assert_int_equal(probe_int(f->probe, "ZREM " FAIR_DEADLINES " %s", field), 1);
+}
