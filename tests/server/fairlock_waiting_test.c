@@ -198,7 +198,7 @@ static void all_get_in_though_the_queue_is_lost(void **state)
     probe_int(f->probe, "DEL " FAIR_DEADLINES);
     assert_true(fair_queue_wait(f, N_WAITERS));
     probe_int(f->probe, "FLUSHALL");
-    all_get_in(lock, waiting);
+    fair_all_take_turns(lock, waiting, N_WAITERS);
     assert_result(relock_unlock(other), RELOCK_LOST);
 }
 

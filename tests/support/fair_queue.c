@@ -56,3 +56,30 @@ void fair_queue_remove(struct fixture *f, const char *field)
     assert_int_equal(probe_int(f->probe, "LREM " FAIR_QUEUE " 0 %s", field), 1);
     assert_int_equal(probe_int(f->probe, "ZREM " FAIR_DEADLINES " %s", field), 1);
 }
+
+struct crowd {
+    struct actor **waiting;
+    int n, in; /* which of them got in */
+};
+
+static bool one_is_in(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    for (int i = 0; i < crowd->n; i++)
+        if (crowd->waiting[i] && !actor_is_busy(crowd->waiting[i]))
+            crowd->in = i;
+    return crowd->in >= 0;
+}
+
+void fair_all_take_turns(struct relock_lock *lock, struct actor **waiting, int n)
+{
+    for (int turn = 0; turn < n; turn++) {
+        struct crowd crowd = {waiting, n, -1};
+
+        assert_true(wait_until(one_is_in, &crowd, SOON_MS));
+        assert_result(actor_result(waiting[crowd.in]), RELOCK_OK);
+        assert_result(actor_unlock(waiting[crowd.in], lock), RELOCK_OK);
+        waiting[crowd.in] = NULL;
+    }
+}

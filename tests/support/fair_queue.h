@@ -8,6 +8,7 @@
 #ifndef RELOCK_TEST_FAIR_QUEUE_H
 #define RELOCK_TEST_FAIR_QUEUE_H
 
+#include "support/actor.h"
 #include "support/fixture.h"
 
 #define FAIR_QUEUE "redisson_lock_queue:{orders}"
@@ -30,5 +31,9 @@ long long fair_queue_rest_ms(struct fixture *f, int i);
 /* Somebody at the tail who is not there, as a waiter that died just now; and away with it. */
 void fair_queue_add_dead(struct fixture *f, const char *field, long long patience_ms);
 void fair_queue_remove(struct fixture *f, const char *field);
+
+/* Waits until all that are in relock_lock() had their turn and gave it up, in whatever order. Sets
+ * them to NULL. */
+void fair_all_take_turns(struct relock_lock *lock, struct actor **waiting, int n);
 
 #endif

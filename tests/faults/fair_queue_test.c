@@ -1,0 +1,193 @@
+/* The queue of a fair lock while connections, rights or the server go away. */
+#include "faults.h"
+#include "support/fair_queue.h"
+
+#define RECHECK_MS 300
+#define N_WAITERS 5
+
+static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms)
+{
+    return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                     .recheck_ms = recheck_ms,
+                                                     .command_timeout_ms = slow_ms(SOON_MS)});
+}
+
+static void line_up(struct faults *t, struct relock_lock *lock, struct actor *waiting[N_WAITERS])
+{
+    for (int i = 0; i < N_WAITERS; i++) {
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], lock);
+        assert_true(fair_queue_wait(t->f, i + 1));
+    }
+}
+
+static void get_in_in_order(struct relock_lock *lock, struct actor *waiting[N_WAITERS])
+{
+    for (int i = 0; i < N_WAITERS; i++) {
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+        for (int j = i + 1; j < N_WAITERS; j++)
+            assert_true(actor_is_busy(waiting[j]));
+        assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
+    }
+}
+
+static bool all_listen(void *arg)
+{
+    return probe_n_channels(arg) == N_WAITERS;
+}
+
+/* By messages alone: each is subscribed again, under its own number. */
+static void a_queue_stays_in_order_when_its_connections_are_cut(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with(t, LONG_MS);
+    struct relock_lock *lock = fair_handle(t->f, client);
+    struct relock_lock *held = fair_handle(t->f, fixture_client(t->f, NULL));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    line_up(t, lock, waiting);
+    assert_true(wait_until(all_listen, t->f->probe, SOON_MS));
+    for (int i = 0; i < 3; i++) {
+        proxy_cut(t->proxy, "");
+        assert_true(wait_until(all_listen, t->f->probe, SOON_MS));
+    }
+    assert_result(relock_unlock(held), RELOCK_OK);
+    get_in_in_order(lock, waiting);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+/* Nobody heard it: who is connected again finds out. */
+static void a_release_while_the_first_is_cut_off_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with(t, LONG_MS);
+    struct relock_lock *lock = fair_handle(t->f, client);
+    struct relock_lock *held = fair_handle(t->f, fixture_client(t->f, NULL));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    line_up(t, lock, waiting);
+    assert_true(wait_until(all_listen, t->f->probe, SOON_MS));
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    assert_result(relock_unlock(held), RELOCK_OK);
+    let_pass(200);
+    proxy_refuse(t->proxy, false);
+    get_in_in_order(lock, waiting);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+/* Cut again and again while the lock goes through the queue. */
+static void all_get_in_while_their_connections_are_cut(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS));
+    struct relock_lock *held = fair_handle(t->f, fixture_client(t->f, NULL));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    line_up(t, lock, waiting);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    for (int i = 0; i < N_WAITERS; i++) {
+        proxy_cut(t->proxy, "");
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+        proxy_cut(t->proxy, "");
+        assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
+    }
+    assert_true(fair_queue_wait(t->f, 0));
+}
+
+/* Without its data: nobody holds the lock and nobody stands in the queue. */
+static void all_get_in_when_the_server_is_restarted(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with(t, slow_ms(RECHECK_MS));
+    struct relock_lock *lock = fair_handle(t->f, client);
+    struct relock_lock *held = fair_handle(t->f, client_with(t, LONG_MS));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    line_up(t, lock, waiting);
+    server_kill(t->f->server);
+    let_pass(50);
+    server_restart(t->f->server);
+    fair_all_take_turns(lock, waiting, N_WAITERS);
+    assert_result(relock_unlock(held), RELOCK_LOST);
+}
+
+/* ---- rights -------------------------------------------------------------------------------- */
+
+static struct relock_client *mute_client(struct faults *t, uint64_t recheck_ms)
+{
+    faults_worker(t, "~* &* +@all -publish");
+    return faults_client(t, &(struct relock_options){.user = WORKER,
+                                                     .password = PASSWORD,
+                                                     .watchdog_timeout_ms = LONG_MS,
+                                                     .recheck_ms = recheck_ms});
+}
+
+/* It knows that its release was not announced, and who waits here asks. */
+static void who_may_not_publish_lets_the_own_waiters_in_at_once(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = mute_client(t, LONG_MS);
+    struct relock_lock *lock = fair_handle(t->f, client);
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    line_up(t, lock, waiting);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    get_in_in_order(lock, waiting);
+    assert_true(log_count(t->f->log, "may this user publish?") > 0);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+static void who_may_not_publish_lets_others_in_by_their_recheck(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with(t, slow_ms(RECHECK_MS));
+    struct relock_lock *lock = fair_handle(t->f, client);
+    struct relock_lock *held = fair_handle(t->f, mute_client(t, LONG_MS));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    line_up(t, lock, waiting);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    get_in_in_order(lock, waiting);
+    assert_true(stats_of(client).rechecks > 0);
+}
+
+static void who_may_not_subscribe_waits_by_asking(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *held = fair_handle(t->f, fixture_client(t->f, NULL));
+    struct relock_lock *lock;
+    struct actor *waiting[N_WAITERS];
+
+    faults_worker(t, "~* +@all");
+    lock = fair_handle(
+        t->f, faults_client(t, &(struct relock_options){.user = WORKER,
+                                                        .password = PASSWORD,
+                                                        .watchdog_timeout_ms = LONG_MS,
+                                                        .recheck_ms = slow_ms(RECHECK_MS)}));
+    assert_result(relock_lock(held), RELOCK_OK);
+    line_up(t, lock, waiting);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    get_in_in_order(lock, waiting);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_queue_stays_in_order_when_its_connections_are_cut),
+        FAULT_TEST(a_release_while_the_first_is_cut_off_is_not_missed),
+        FAULT_TEST(all_get_in_while_their_connections_are_cut),
+        FAULT_TEST(all_get_in_when_the_server_is_restarted),
+        FAULT_TEST(who_may_not_publish_lets_the_own_waiters_in_at_once),
+        FAULT_TEST(who_may_not_publish_lets_others_in_by_their_recheck),
+        FAULT_TEST(who_may_not_subscribe_waits_by_asking),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}
