@@ -258,50 +258,12 @@ static void each_name_has_a_queue_of_its_own(void **state)
     assert_result(actor_unlock(first, orders), RELOCK_OK);
 }
 
-static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
-    struct relock_lock *lock = make(fixture_client(f, &slow));
-    struct relock_lock *other = make(fixture_client(f, &slow));
-    struct actor *owner = actor_start(), *helper = actor_start();
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
-
-    assert_result(actor_trylock(owner, lock), RELOCK_OK);
-    assert_result(actor_check(owner, lock), RELOCK_OK);
-    how.owner = actor_grant(owner).owner;
-    assert_result(actor_unlock(owner, lock), RELOCK_OK);
-
-    assert_result(relock_lock(other), RELOCK_OK);
-    actor_begin_lock(owner, lock);
-    wait_for_queue(f, 1);
-    actor_begin_acquire(helper, lock, &how);
-    wait_for_queue(f, 2);
-    assert_result(relock_unlock(other), RELOCK_OK);
-    assert_result(actor_result(owner), RELOCK_OK);
-    assert_result(actor_result(helper), RELOCK_OK);
-    assert_int_equal(actor_grant(helper).hold_count, 2);
-    assert_result(actor_unlock(owner, lock), RELOCK_OK);
-    assert_result(actor_unlock(owner, lock), RELOCK_OK);
-    wait_for_queue(f, 0);
-    actor_end_all();
-    lock = relock_lock_free(lock);
-    other = relock_lock_free(other);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(it_goes_to_who_came_first_whatever_the_client),
         SERVER_TEST(who_lets_go_and_asks_again_is_last),
         SERVER_TEST(it_goes_to_who_came_first_whatever_the_process),
-        SERVER_TEST(who_gives_up_leaves_the_queue),
-        SERVER_TEST(who_waits_says_again_that_it_is_there),
-        SERVER_TEST(a_try_takes_no_place),
-        SERVER_TEST(a_wait_that_fails_leaves_no_place),
-        SERVER_TEST(who_waits_gets_in_when_the_hold_here_is_lost),
-        SERVER_TEST(what_one_thread_gets_another_of_the_owner_has),
-        SERVER_TEST(a_thread_waits_no_more_when_its_owner_has_it_by_another),
         SERVER_TEST(a_try_takes_nothing_from_who_is_first),
         SERVER_TEST(the_holder_nests_whoever_waits),
         SERVER_TEST(asking_more_often_is_no_help),

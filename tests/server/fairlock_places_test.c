@@ -1,0 +1,284 @@
+/* Fair locks: places in the queue, kept and given up, as the threads of a process see them. */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#include <stdio.h>
+
+#define MOST 6
+
+static struct relock_lock *make(struct relock_client *client)
+{
+    struct relock_lock *lock = NULL;
+
+    assert_result(relock_fairlock_new(client, "orders", &lock), RELOCK_OK);
+    return lock;
+}
+
+/* Waits until so many stand in Redis' queue. */
+struct queued {
+    struct fixture *f;
+    int n;
+};
+
+static bool are_queued(void *arg)
+{
+    struct queued *queued = arg;
+
+    return probe_int(queued->f->probe, "LLEN redisson_lock_queue:{orders}") == queued->n;
+}
+
+static void wait_for_queue(struct fixture *f, int n)
+{
+    struct queued queued = {f, n};
+
+    assert_true(wait_until(are_queued, &queued, SOON_MS));
+}
+
+static void it_goes_to_who_came_first_whatever_the_process(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
+    struct relock_client *clients[2] = {fixture_client(f, &slow), fixture_client(f, &slow)};
+    struct relock_lock *locks[2] = {make(clients[0]), make(clients[1])};
+    struct actor *actors[MOST];
+
+    assert_result(relock_lock(locks[0]), RELOCK_OK);
+    for (int i = 0; i < MOST; i++) {
+        actors[i] = actor_start();
+        actor_begin_lock(actors[i], locks[(i / 2) % 2]);
+        wait_for_queue(f, i + 1);
+    }
+    assert_result(relock_unlock(locks[0]), RELOCK_OK);
+    for (int i = 0; i < MOST; i++) {
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+        for (int j = i + 1; j < MOST; j++)
+            assert_true(actor_is_busy(actors[j]));
+        assert_result(actor_trylock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
+        assert_result(actor_unlock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
+        assert_result(relock_trylock(locks[1]), RELOCK_BUSY);
+        assert_result(actor_unlock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
+    }
+    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
+    actor_end_all();
+    for (int i = 0; i < 2; i++)
+        locks[i] = relock_lock_free(locks[i]);
+}
+
+static void who_gives_up_leaves_the_queue(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
+    struct relock_client *client = fixture_client(f, &slow);
+    struct relock_lock *lock = make(client);
+    struct actor *first = actor_start(), *second = actor_start();
+    struct relock_cancel *cancel;
+
+    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_acquire(first, lock,
+                        &(struct relock_how){.wait_ms = RELOCK_FOREVER, .cancel = cancel});
+    wait_for_queue(f, 1);
+    actor_begin_lock(second, lock);
+    wait_for_queue(f, 2);
+    relock_cancel_fire(cancel);
+    assert_result(actor_result(first), RELOCK_CANCELLED);
+    wait_for_queue(f, 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(actor_unlock(second, lock), RELOCK_OK);
+    assert_result(actor_timedlock(first, lock, 1), RELOCK_OK);
+    assert_result(relock_timedlock(lock, 20), RELOCK_TIMEOUT);
+    assert_result(actor_unlock(first, lock), RELOCK_OK);
+    wait_for_queue(f, 0);
+    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
+    relock_cancel_free(cancel);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+/* ---- places ---- */
+
+#define OWNER 1000000007 /* no thread */
+#define PLACES "redisson_lock_timeout:{orders}"
+
+/* Nothing ends by time: whoever gets in was woken. */
+static struct relock_client *patient_client(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(60000),
+                                                      .watchdog_timeout_ms = slow_ms(60000)});
+}
+
+/* Until when the last one in the queue is waited for. */
+static long long deadline(struct fixture *f)
+{
+    return probe_int(f->probe, "EVAL %s 0",
+                     "return redis.call('zrange', '" PLACES "', -1, -1, 'withscores')[2]");
+}
+
+struct later {
+    struct fixture *f;
+    long long than;
+};
+
+static bool is_later(void *arg)
+{
+    struct later *later = arg;
+
+    return deadline(later->f) >= later->than;
+}
+
+/* Else it would be dropped as dead when it is first. */
+static void who_waits_says_again_that_it_is_there(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(fixture_client(f, &(struct relock_options){.recheck_ms = 100}));
+    struct actor *waiting = actor_start();
+    struct later later = {.f = f};
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    assert_int_equal(probe_int(f->probe, "PERSIST orders"), 1); /* no lease that could end */
+    actor_begin_lock(waiting, lock);
+    wait_for_queue(f, 1);
+    later.than = deadline(f) + 1000;
+    assert_true(wait_until(is_later, &later, SOON_MS));
+    wait_for_queue(f, 1);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+static void a_try_takes_no_place(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *ours = make(patient_client(f)), *theirs = make(patient_client(f));
+
+    assert_result(relock_lock(theirs), RELOCK_OK);
+    assert_result(relock_trylock(ours), RELOCK_BUSY);
+    wait_for_queue(f, 0);
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    ours = relock_lock_free(ours);
+    theirs = relock_lock_free(theirs);
+}
+
+/* It asks again and again, and one of these fails: the place is there from those before. */
+static void a_wait_that_fails_leaves_no_place(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(fixture_client(f, &(struct relock_options){.recheck_ms = 100}));
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    actor_begin_lock(waiting, lock);
+    wait_for_queue(f, 1);
+    assert_string_equal(probe_text(f->probe, "SET " PLACES " text"), "OK");
+    assert_result(actor_result(waiting), RELOCK_E_SERVER);
+    assert_int_equal(probe_int(f->probe, "DEL " PLACES), 1);
+    wait_for_queue(f, 0);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+static bool have_asked(void *arg)
+{
+    struct later *later = arg;
+
+    return probe_script_calls(later->f->probe) >= later->than;
+}
+
+/* Nobody says so in Redis, and who waits is far from asking again. */
+static void who_waits_gets_in_when_the_hold_here_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(patient_client(f));
+    struct actor *waiting = actor_start();
+    struct later asked = {.f = f};
+
+    assert_result(relock_lock(lock), RELOCK_OK); /* Redis knows the script then */
+    asked.than = probe_script_calls(f->probe) + 2;
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_until(have_asked, &asked, SOON_MS)); /* and again when subscribed */
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_result(relock_trylock(lock), RELOCK_LOST);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+/* Two threads wait for one owner: what the first gets, the second has too, and goes deeper. */
+static void what_one_thread_gets_another_of_the_owner_has(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = make(patient_client(f));
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = OWNER};
+    struct actor *actors[2];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    for (int i = 0; i < 2; i++) {
+        actors[i] = actor_start();
+        actor_begin_acquire(actors[i], lock, &how);
+        wait_for_queue(f, i + 1);
+    }
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+        assert_int_equal(actor_grant(actors[i]).hold_count, i + 1);
+    }
+    wait_for_queue(f, 0);
+    for (int i = 0; i < 2; i++)
+        assert_result(relock_release(lock, OWNER), RELOCK_OK);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+}
+
+static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
+    struct relock_lock *lock = make(fixture_client(f, &slow));
+    struct relock_lock *other = make(fixture_client(f, &slow));
+    struct actor *owner = actor_start(), *helper = actor_start();
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+
+    assert_result(actor_trylock(owner, lock), RELOCK_OK);
+    assert_result(actor_check(owner, lock), RELOCK_OK);
+    how.owner = actor_grant(owner).owner;
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+
+    assert_result(relock_lock(other), RELOCK_OK);
+    actor_begin_lock(owner, lock);
+    wait_for_queue(f, 1);
+    actor_begin_acquire(helper, lock, &how);
+    wait_for_queue(f, 2);
+    assert_result(relock_unlock(other), RELOCK_OK);
+    assert_result(actor_result(owner), RELOCK_OK);
+    assert_result(actor_result(helper), RELOCK_OK);
+    assert_int_equal(actor_grant(helper).hold_count, 2);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    assert_result(actor_unlock(owner, lock), RELOCK_OK);
+    wait_for_queue(f, 0);
+    actor_end_all();
+    lock = relock_lock_free(lock);
+    other = relock_lock_free(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(it_goes_to_who_came_first_whatever_the_process),
+        SERVER_TEST(who_gives_up_leaves_the_queue),
+        SERVER_TEST(who_waits_says_again_that_it_is_there),
+        SERVER_TEST(a_try_takes_no_place),
+        SERVER_TEST(a_wait_that_fails_leaves_no_place),
+        SERVER_TEST(who_waits_gets_in_when_the_hold_here_is_lost),
+        SERVER_TEST(what_one_thread_gets_another_of_the_owner_has),
+        SERVER_TEST(a_thread_waits_no_more_when_its_owner_has_it_by_another),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
