@@ -90,7 +90,8 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     }
     if (recheck_ms < until_ms)
         until_ms = recheck_ms;
-    if (is_head && yields(acquire, now_ms) && site->yields_until_ms < until_ms)
+    if (yields(acquire, now_ms) && site->yields_until_ms < until_ms &&
+        (is_head || relock_site_may_ask(site, &acquire->waiter)))
         until_ms = site->yields_until_ms;
     if (is_head)
         stats->waits++;
@@ -154,6 +155,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
     int r;
 
     acquire->waiter.end = RELOCK_WAITER_WAITS;
+    acquire->waiter.has_asked = false;
     r = end_of_wait(acquire);
     if (r != RELOCK_BUSY)
         return r;
