@@ -1,11 +1,9 @@
-/* Fair locks: places in the queue, kept and given up, as the threads of a process see them. */
+/* Fair locks: the place of a waiter, and what goes on between the lines of one process. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
 
 #include <stdio.h>
-
-#define MOST 6
 
 static struct relock_lock *make(struct relock_client *client)
 {
@@ -33,36 +31,6 @@ static void wait_for_queue(struct fixture *f, int n)
     struct queued queued = {f, n};
 
     assert_true(wait_until(are_queued, &queued, SOON_MS));
-}
-
-static void it_goes_to_who_came_first_whatever_the_process(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_options slow = {.recheck_ms = slow_ms(20000)};
-    struct relock_client *clients[2] = {fixture_client(f, &slow), fixture_client(f, &slow)};
-    struct relock_lock *locks[2] = {make(clients[0]), make(clients[1])};
-    struct actor *actors[MOST];
-
-    assert_result(relock_lock(locks[0]), RELOCK_OK);
-    for (int i = 0; i < MOST; i++) {
-        actors[i] = actor_start();
-        actor_begin_lock(actors[i], locks[(i / 2) % 2]);
-        wait_for_queue(f, i + 1);
-    }
-    assert_result(relock_unlock(locks[0]), RELOCK_OK);
-    for (int i = 0; i < MOST; i++) {
-        assert_result(actor_result(actors[i]), RELOCK_OK);
-        for (int j = i + 1; j < MOST; j++)
-            assert_true(actor_is_busy(actors[j]));
-        assert_result(actor_trylock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
-        assert_result(actor_unlock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
-        assert_result(relock_trylock(locks[1]), RELOCK_BUSY);
-        assert_result(actor_unlock(actors[i], locks[(i / 2) % 2]), RELOCK_OK);
-    }
-    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
-    actor_end_all();
-    for (int i = 0; i < 2; i++)
-        locks[i] = relock_lock_free(locks[i]);
 }
 
 static void who_gives_up_leaves_the_queue(void **state)
@@ -270,7 +238,6 @@ static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(it_goes_to_who_came_first_whatever_the_process),
         SERVER_TEST(who_gives_up_leaves_the_queue),
         SERVER_TEST(who_waits_says_again_that_it_is_there),
         SERVER_TEST(a_try_takes_no_place),
