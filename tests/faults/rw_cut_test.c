@@ -1,0 +1,223 @@
+/*
+ * Readers and writers that wait and hold while connections end, the server is away, or the user may
+ * not publish.
+ */
+#include "faults.h"
+#include "support/sides.h"
+
+#define N_WAITERS 16
+
+static int lock_and_unlock(void *side)
+{
+    int r = relock_lock(side);
+
+    return r == RELOCK_OK ? relock_unlock(side) : r;
+}
+
+/* Half of them to read, half to write. */
+static void begin_to_wait(struct faults *t, struct relock_client *client, struct sides ours,
+                          struct actor *waiting[N_WAITERS])
+{
+    for (int i = 0; i < N_WAITERS; i++) {
+        waiting[i] = actor_start();
+        actor_begin(waiting[i], lock_and_unlock, i % 2 == 0 ? ours.read : ours.write);
+    }
+    assert_true(wait_for_waiters(client, N_WAITERS));
+    assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 1));
+}
+
+static void all_get_in(struct faults *t, struct relock_client *client,
+                       struct actor *waiting[N_WAITERS])
+{
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_result(actor_result(waiting[i]), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+/* Nothing ends by time: whoever gets in was woken, or saw the connection come back. */
+static struct relock_client *patient_client(struct faults *t)
+{
+    return faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                     .watchdog_timeout_ms = LONG_MS,
+                                                     .command_timeout_ms = slow_ms(SOON_MS)});
+}
+
+static void waiters_of_both_sides_go_on_when_their_connections_are_cut(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct sides ours = sides_of(t->f, client);
+    struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
+    struct relock_lock *held[] = {theirs.write, theirs.read};
+    struct actor *waiting[N_WAITERS];
+
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t reconnects = stats_of(client).reconnects;
+
+        assert_result(relock_lock(held[i]), RELOCK_OK);
+        if (i == 0) {
+            begin_to_wait(t, client, ours, waiting);
+        } else { /* readers do not wait for readers */
+            for (int j = 0; j < N_WAITERS; j++)
+                actor_begin(waiting[j], lock_and_unlock, ours.write);
+            assert_true(wait_for_waiters(client, N_WAITERS));
+            assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 1));
+        }
+        proxy_cut(t->proxy, "");
+        assert_true(wait_for_reconnects(client, reconnects + 2));
+        assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 1));
+        assert_int_equal(stats_of(client).waiters, N_WAITERS);
+        assert_result(relock_unlock(held[i]), RELOCK_OK);
+        all_get_in(t, client, waiting);
+    }
+}
+
+/* Cut while the lock goes around: whatever was under way is put right. */
+static void waiters_of_both_sides_go_on_while_their_connections_are_cut(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct sides ours = sides_of(t->f, client);
+    struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    begin_to_wait(t, client, ours, waiting);
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+    for (int i = 0; i < 10; i++) {
+        proxy_cut(t->proxy, "");
+        let_pass(10);
+    }
+    all_get_in(t, client, waiting);
+}
+
+/* The message that would have woken them was said while nobody listened. */
+static void a_release_while_the_subscription_is_away_wakes_both_sides(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = patient_client(t);
+    struct sides ours = sides_of(t->f, client);
+    struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    begin_to_wait(t, client, ours, waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 0));
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+    proxy_refuse(t->proxy, false);
+    all_get_in(t, client, waiting);
+}
+
+static void waits_of_both_sides_end_when_the_server_is_gone(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct sides ours = sides_of(t->f, client);
+    struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
+    struct actor *waiting[N_WAITERS];
+
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    begin_to_wait(t, client, ours, waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_result(actor_result(waiting[i]), RELOCK_E_CONN);
+    proxy_refuse(t->proxy, false);
+    assert_result(relock_unlock(theirs.write), RELOCK_OK);
+}
+
+static void holds_of_both_sides_survive_their_connections(void **state)
+{
+    struct faults *t = *state;
+    uint64_t lease_ms = slow_ms(2000);
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
+    struct sides ours = sides_of(t->f, client);
+
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    for (int i = 0; i < 4; i++) {
+        nothing_is_lost_for(t, client, lease_ms / 4);
+        proxy_cut(t->proxy, "");
+    }
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 4));
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_int_equal(stats_of(client).lost, 0);
+}
+
+/* ---- rights -------------------------------------------------------------------------------- */
+
+static struct relock_client *silent_client(struct faults *t)
+{
+    faults_worker(t, "~* &* +@all -publish");
+    return faults_client(t, &(struct relock_options){.user = WORKER,
+                                                     .password = PASSWORD,
+                                                     .recheck_ms = LONG_MS,
+                                                     .watchdog_timeout_ms = LONG_MS});
+}
+
+static void who_may_not_publish_gives_each_side_up_and_the_log_warns(void **state)
+{
+    struct faults *t = *state;
+    struct sides ours = sides_of(t->f, silent_client(t));
+
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    log_clear(t->f->log);
+    assert_result(relock_unlock(ours.write), RELOCK_OK); /* a step down */
+    assert_int_equal(log_count(t->f->log, "may this user publish?"), 1);
+    assert_true(relock_is_mine(ours.read));
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_int_equal(log_count(t->f->log, "may this user publish?"), 2);
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
+    assert_int_equal(log_count(t->f->log, "may this user publish?"), 3);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
+/* Nobody announces it, and who waits in this process knows that. */
+static void what_is_not_announced_lets_in_who_waits_here(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = silent_client(t);
+    struct sides ours = sides_of(t->f, client);
+    struct actor *reader = actor_start(), *writer = actor_start();
+
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    actor_begin_lock(reader, ours.read);
+    assert_true(wait_for_waiters(client, 1));
+    assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 1));
+    actor_begin_lock(writer, ours.write);
+    assert_true(wait_for_waiters(client, 2));
+    assert_true(proxy_counts(t->proxy, "read_lock 1 orders", 3));
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
+    assert_result(actor_result(reader), RELOCK_OK);
+    assert_result(relock_unlock(ours.read), RELOCK_OK);
+    assert_true(actor_is_busy(writer));
+    assert_result(actor_unlock(reader, ours.read), RELOCK_OK);
+    assert_result(actor_result(writer), RELOCK_OK);
+    assert_result(actor_unlock(writer, ours.write), RELOCK_OK);
+    assert_int_equal(stats_of(client).rechecks, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(waiters_of_both_sides_go_on_when_their_connections_are_cut),
+        FAULT_TEST(waiters_of_both_sides_go_on_while_their_connections_are_cut),
+        FAULT_TEST(a_release_while_the_subscription_is_away_wakes_both_sides),
+        FAULT_TEST(waits_of_both_sides_end_when_the_server_is_gone),
+        FAULT_TEST(holds_of_both_sides_survive_their_connections),
+        FAULT_TEST(who_may_not_publish_gives_each_side_up_and_the_log_warns),
+        FAULT_TEST(what_is_not_announced_lets_in_who_waits_here),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}
