@@ -210,7 +210,10 @@ static bool has_no_channels(void *arg)
 
 static bool has_no_other_clients(void *arg)
 {
-    return probe_n_clients(arg, "") == 1;
+    struct fixture *f = arg;
+    long long n = f->neighbours ? probe_n_clients(f->probe, f->neighbours) : 0;
+
+    return probe_n_clients(f->probe, "") == n + 1;
 }
 
 static bool holds_nothing(struct relock_client *client)
@@ -246,7 +249,7 @@ int fixture_end(void **state)
         f->locks[i] = relock_lock_free(f->locks[i]);
 
     no_channels = wait_until(has_no_channels, f->probe, SOON_MS);
-    no_clients = wait_until(has_no_other_clients, f->probe, SOON_MS);
+    no_clients = wait_until(has_no_other_clients, f, SOON_MS);
     no_keys_later = probe_n_keys(f->probe) == 0;
     no_leaks = leaks_none_since(&f->before);
     f->losses = losses_free(f->losses);

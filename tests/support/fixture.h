@@ -54,8 +54,9 @@
 struct fixture {
     struct server *server;
     struct probe *probe;
-    struct log *log;       /* of this test's clients */
-    struct losses *losses; /* what their own on_lost was told */
+    struct log *log;        /* of this test's clients */
+    struct losses *losses;  /* what their own on_lost was told */
+    const char *neighbours; /* text in CLIENT LIST of connections that others keep; NULL: none */
 
     struct relock_client *clients[FIXTURE_MAX_CLIENTS];
     struct relock_lock *locks[FIXTURE_MAX_LOCKS];
