@@ -13,7 +13,7 @@ source tools/packages.sh
 
 # The tests wait more than they compute. So while those of one variant run, the next is built in
 # the background, at low priority, and after the last one come the checks.
-variants='gcc clang asan tsan static valgrind'
+variants='gcc redisson clang asan tsan static valgrind'
 checks='format tidy shellcheck model install consumer fuzz'
 on_request='rules' # checks that are run when they are named
 
@@ -89,6 +89,7 @@ build()
     asan) build_with gcc asan -Db_sanitize=address,undefined ;;
     tsan) build_with gcc tsan -Db_sanitize=thread ;;
     static) build_with gcc static -Ddefault_library=static ;;
+    redisson) build_with gcc gcc && { tests/redisson/build.sh "$out/redisson" || [[ $? == 77 ]]; } ;;
     esac
 }
 
@@ -118,18 +119,27 @@ test_variant()
 
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc) run_tests gcc gcc ;;
-    clang) run_tests clang clang --no-suite chaos ;;
+    gcc) run_tests gcc gcc --no-suite redisson ;;
+    redisson)
+        if [[ -e $out/redisson/newest/built ]]; then
+            RELOCK_TEST_REDISSON=$PWD/$out/redisson run_tests redisson gcc --suite redisson
+        else
+            report skipped redisson "$out/logs/redisson-build.log"
+        fi
+        ;;
+    clang) run_tests clang clang --no-suite redisson --no-suite chaos ;;
     static) run_tests static static --suite unit ;;
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-        RELOCK_TEST_SLOW=2 run_tests asan asan --no-suite tree --timeout-multiplier 3 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests asan asan --no-suite tree --no-suite redisson \
+            --timeout-multiplier 3 "${still[@]}"
         ;;
     tsan)
         # After fork() the child still counts the threads that it does not have.
         export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
-        RELOCK_TEST_SLOW=2 run_tests tsan tsan --no-suite tree --timeout-multiplier 5 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests tsan tsan --no-suite tree --no-suite redisson \
+            --timeout-multiplier 5 "${still[@]}"
         ;;
     valgrind)
         RELOCK_TEST_SLOW=2 run_tests valgrind gcc --suite unit --suite server --suite faults --no-suite tree \

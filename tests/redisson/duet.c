@@ -1,0 +1,202 @@
+#include "duet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The counters of fenced locks stay for good, but not beyond a test. */
+static const char delete_counters[] =
+    "for _, key in ipairs(redis.call('keys', 'redisson_lock_token:*')) do\n"
+    "    redis.call('del', key)\n"
+    "end\n";
+
+static const struct duet_kind kinds[] = {
+    {"plain", relock_lock_new, true},
+    {"fenced", relock_fencedlock_new, true},
+    {"spin", relock_spinlock_new, false},
+};
+
+static const struct duet_kind *chosen;
+static const char *folder;
+
+static const struct duet_kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    }
+    fprintf(stderr, "no kind %s\n", name);
+    exit(EXIT_FAILURE);
+}
+
+void duet_choose(const char *kind, const char *version)
+{
+    chosen = find_kind(kind);
+    folder = player_find(version);
+    if (!folder)
+        exit(SERVER_EXIT_SKIP);
+}
+
+bool duet_is(const struct duet *d, const char *kind)
+{
+    return strcmp(d->kind->name, kind) == 0;
+}
+
+struct relock_client *duet_client(struct duet *d)
+{
+    return fixture_client(d->f, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                         .watchdog_timeout_ms = LONG_MS,
+                                                         .handoff_ms = 1});
+}
+
+struct relock_client *duet_watched_client(struct duet *d)
+{
+    return fixture_client(d->f,
+                          &(struct relock_options){.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)});
+}
+
+struct relock_lock *duet_lock_of(struct duet *d, const char *kind, struct relock_client *client,
+                                 const char *name)
+{
+    struct relock_lock **lock = d->f->locks;
+
+    while (*lock)
+        lock++;
+    assert_true(lock < d->f->locks + FIXTURE_MAX_LOCKS);
+    assert_result(find_kind(kind)->make(client, name, lock), RELOCK_OK);
+    return *lock;
+}
+
+struct relock_lock *duet_lock(struct duet *d, struct relock_client *client, const char *name)
+{
+    return duet_lock_of(d, d->kind->name, client, name);
+}
+
+/* ---- Redisson ----------------------------------------------------------------------------- */
+
+unsigned duet_begin(struct duet *d, const char *thread, const char *order)
+{
+    int verb = (int)strcspn(order, " ");
+
+    return player_begin(d->player, thread, "%.*s %s%s", verb, order, d->kind->name, order + verb);
+}
+
+const char *duet_answer(struct duet *d, unsigned order)
+{
+    return player_answer(d->player, order);
+}
+
+const char *duet_do(struct duet *d, const char *thread, const char *order)
+{
+    return duet_answer(d, duet_begin(d, thread, order));
+}
+
+static long long failed_calls(struct probe *probe, const char *command)
+{
+    const char *text = probe_text(probe, "INFO commandstats");
+    char before[64];
+
+    snprintf(before, sizeof(before), "cmdstat_%s:", command);
+    text = strstr(text, before);
+    text = text ? strstr(text, "failed_calls=") : NULL;
+    return text ? strtoll(text + strlen("failed_calls="), NULL, 10) : 0;
+}
+
+/* Those that ran: a script that the server does not know yet is asked for once more. */
+static long long n_scripts(struct probe *probe)
+{
+    return probe_script_calls(probe) - failed_calls(probe, "evalsha") - failed_calls(probe, "eval");
+}
+
+struct expected {
+    struct duet *d;
+    struct relock_client *client;
+    long long n_scripts;
+};
+
+static bool has_asked(void *arg)
+{
+    struct expected *expected = arg;
+
+    return n_scripts(expected->d->f->probe) >= expected->n_scripts;
+}
+
+unsigned duet_begin_wait(struct duet *d, const char *thread, const char *order)
+{
+    struct expected twice = {.d = d, .n_scripts = n_scripts(d->f->probe) + 2};
+    unsigned number = duet_begin(d, thread, order);
+
+    assert_true(wait_until(has_asked, &twice, SOON_MS));
+    assert_true(player_is_busy(d->player, number));
+    return number;
+}
+
+/* ---- us ----------------------------------------------------------------------------------- */
+
+static bool sleeps(void *arg)
+{
+    struct expected *expected = arg;
+    struct relock_stats stats = stats_of(expected->client);
+
+    return stats.waiters == 1 && stats.waits > 0 &&
+           (!expected->d->kind->publishes || probe_n_channels(expected->d->f->probe) > 0);
+}
+
+bool duet_sleeps(struct duet *d, struct relock_client *client)
+{
+    return wait_until(sleeps, &(struct expected){.d = d, .client = client}, SOON_MS);
+}
+
+/* ---- around tests ------------------------------------------------------------------------- */
+
+static void start_player(struct duet *d)
+{
+    d->player = player_start(folder, d->f->server->tcp_url, slow_ms(WATCHDOG_MS));
+}
+
+int duet_start(void **state)
+{
+    struct duet *d = calloc(1, sizeof(*d));
+    void *fixture;
+
+    if (!d || fixture_start_tcp(&fixture) != 0)
+        return -1;
+    d->f = fixture;
+    d->f->neighbours = PLAYER_CONNECTIONS;
+    d->kind = chosen;
+    start_player(d);
+    *state = d;
+    return 0;
+}
+
+int duet_stop(void **state)
+{
+    struct duet *d = *state;
+    void *fixture = d->f;
+
+    player_end(d->player);
+    free(d);
+    return fixture_stop(&fixture);
+}
+
+/* A new Redisson when a test has ended it or has left it busy. */
+int duet_setup(void **state)
+{
+    struct duet *d = *state;
+    void *fixture = d->f;
+
+    if (!player_is_idle(d->player)) {
+        player_end(d->player);
+        start_player(d);
+    }
+    return fixture_begin(&fixture);
+}
+
+int duet_teardown(void **state)
+{
+    struct duet *d = *state;
+    void *fixture = d->f;
+
+    probe_int(d->f->probe, "EVAL %s 0", delete_counters);
+    return fixture_end(&fixture);
+}

@@ -1,0 +1,283 @@
+/* One holder at a time, here or in Redisson, whatever the kind of lock: the program's argument. */
+#include "duet.h"
+#include "shape.h"
+#include "support/child.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void who_has_it_in_redisson_keeps_us_out(void **state)
+{
+    struct duet *d = *state;
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+
+    assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+    assert_string_equal(duet_do(d, "ann", "count orders"), "2");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void who_has_it_here_keeps_redisson_out(void **state)
+{
+    struct duet *d = *state;
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_string_equal(duet_do(d, "ann", "try orders"), "no");
+    assert_string_equal(duet_do(d, "ann", "try orders 20 -1"), "no");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "not-owner");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(duet_do(d, "ann", "try orders"), "no");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(duet_do(d, "ann", "try orders"), "yes");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+}
+
+static void what_redisson_releases_wakes_us(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *client = duet_client(d);
+    struct relock_lock *lock = duet_lock(d, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+    actor_begin_lock(waiting, lock);
+    assert_true(duet_sleeps(d, client));
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(d->kind->publishes ? stats_of(client).rechecks : 0, 0);
+    assert_string_equal(duet_do(d, "ann", "try orders"), "no");
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static void what_we_release_wakes_redisson(void **state)
+{
+    struct duet *d = *state;
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+    unsigned waiting;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    waiting = duet_begin_wait(d, "ann", "lock orders");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(duet_answer(d, waiting), "ok");
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+}
+
+/* Two threads there and two here, each waiting for the next. */
+static void the_lock_goes_round(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *client = duet_client(d);
+    struct relock_lock *lock = duet_lock(d, client, "orders");
+    struct actor *waiting = actor_start();
+    unsigned bob;
+
+    assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+    for (int i = 0; i < 5; i++) {
+        actor_begin_lock(waiting, lock);
+        assert_true(wait_for_waiters(client, 1));
+        assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+        assert_result(actor_result(waiting), RELOCK_OK);
+        bob = duet_begin_wait(d, "bob", "lock orders 100000");
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+        assert_string_equal(duet_answer(d, bob), "ok");
+
+        actor_begin_lock(waiting, lock);
+        assert_true(wait_for_waiters(client, 1));
+        assert_string_equal(duet_do(d, "bob", "unlock orders"), "ok");
+        assert_result(actor_result(waiting), RELOCK_OK);
+        bob = duet_begin_wait(d, "ann", "lock orders 100000");
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+        assert_string_equal(duet_answer(d, bob), "ok");
+    }
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+}
+
+static void what_is_renewed_outlives_its_lease_on_both_sides(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *client = duet_watched_client(d);
+    struct relock_lock *theirs = duet_lock(d, client, "theirs");
+    struct relock_lock *ours = duet_lock(d, client, "ours");
+    uint64_t until_ms = deadline_in(2 * WATCHDOG_MS + WATCHDOG_MS / 2);
+
+    assert_string_equal(duet_do(d, "ann", "lock theirs"), "ok");
+    assert_result(relock_lock(ours), RELOCK_OK);
+    for (; now_ms() < until_ms; let_pass(100)) {
+        assert_true(probe_pttl(d->f->probe, "theirs") <= (long long)slow_ms(WATCHDOG_MS));
+        assert_result(relock_trylock(theirs), RELOCK_BUSY);
+        assert_string_equal(duet_do(d, "bob", "try ours"), "no");
+    }
+    assert_string_equal(duet_do(d, "ann", "unlock theirs"), "ok");
+    assert_result(relock_trylock(theirs), RELOCK_OK);
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    assert_result(relock_unlock(ours), RELOCK_OK);
+}
+
+static void a_fixed_lease_ends_for_the_other_side(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *client = duet_client(d);
+    struct relock_lock *theirs = duet_lock(d, client, "theirs");
+    struct relock_lock *ours = duet_lock(d, client, "ours");
+    unsigned waiting;
+
+    assert_string_equal(duet_do(d, "ann", "lock theirs 700"), "ok");
+    assert_result(relock_timedlock(theirs, LONG_MS), RELOCK_OK);
+    assert_string_equal(duet_do(d, "ann", "mine theirs"), "no");
+    assert_string_equal(duet_do(d, "ann", "unlock theirs"), "not-owner");
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+
+    assert_result(relock_acquire(ours, &(struct relock_how){.lease_ms = 700}, NULL), RELOCK_OK);
+    waiting = duet_begin(d, "ann", "lock ours");
+    assert_string_equal(duet_answer(d, waiting), "ok");
+    assert_result(relock_check(ours, 0, NULL), RELOCK_LOST);
+    assert_result(relock_unlock(ours), RELOCK_LOST);
+    assert_string_equal(duet_do(d, "ann", "unlock ours"), "ok");
+}
+
+/* Nobody announces that: the waiter comes when the lease has run out, and not long after. */
+static void what_a_dead_redisson_held_is_ours_after_its_lease(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *client = duet_client(d);
+    struct relock_lock *lock = duet_lock(d, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_string_equal(duet_do(d, "ann", "lock orders"), "ok");
+    actor_begin_lock(waiting, lock);
+    assert_true(duet_sleeps(d, client));
+    if (duet_is(d, "plain"))
+        assert_true(player_dies(d->player));
+    else
+        player_kill(d->player);
+    assert_true(actor_is_busy(waiting));
+    assert_result(actor_result_within(waiting, WATCHDOG_MS + SOON_MS), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static int hold_until_killed(struct child *parent, void *arg)
+{
+    struct duet *d = arg;
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)};
+    struct relock_client *client;
+    struct relock_lock *lock;
+    int64_t never;
+
+    options = fixture_options(d->f, &options);
+    child_must(relock_client_new(&options, &client) == RELOCK_OK);
+    child_must(d->kind->make(client, "orders", &lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK);
+    child_must(child_send(parent, 0));
+    child_receive_within(parent, &never, 10 * SOON_MS);
+    return EXIT_FAILURE;
+}
+
+static void what_our_dead_process_held_is_redissons_after_its_lease(void **state)
+{
+    struct duet *d = *state;
+    struct child *child = child_start(hold_until_killed, d);
+    unsigned waiting;
+
+    assert_true(child_await(child));
+    assert_string_equal(duet_do(d, "ann", "try orders"), "no");
+    waiting = duet_begin(d, "ann", "lock orders");
+    child_signal(child, SIGKILL);
+    assert_int_equal(child_wait(child, SOON_MS), 128 + SIGKILL);
+    assert_string_equal(duet_answer(d, waiting), "ok");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+}
+
+static void what_we_force_open_redisson_has_lost(void **state)
+{
+    struct duet *d = *state;
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+    unsigned waiting;
+
+    assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+    waiting = duet_begin_wait(d, "bob", "lock orders");
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_string_equal(duet_answer(d, waiting), "ok");
+    assert_string_equal(duet_do(d, "ann", "mine orders"), "no");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "not-owner");
+    assert_string_equal(duet_do(d, "bob", "unlock orders"), "ok");
+}
+
+static void what_redisson_forces_open_we_have_lost(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *holder = duet_watched_client(d), *client = duet_client(d);
+    struct relock_lock *lock = duet_lock(d, holder, "orders");
+    struct relock_lock *next = duet_lock(d, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_lock(waiting, next);
+    assert_true(duet_sleeps(d, client));
+    assert_string_equal(duet_do(d, "ann", "force orders"), "yes");
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_true(losses_wait(d->f->losses, 1, SOON_MS));
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(actor_unlock(waiting, next), RELOCK_OK);
+    assert_string_equal(duet_do(d, "ann", "force orders"), "no");
+}
+
+static void each_side_can_ask_about_the_other(void **state)
+{
+    struct duet *d = *state;
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+    struct relock_holder holder;
+    bool locked;
+
+    assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+    assert_string_equal(duet_do(d, "ann", "lock orders 100000"), "ok");
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_int_equal(strcspn(holder.id, ":"), 36);
+    assert_non_null(strchr(holder.id, ':'));
+    assert_int_equal(holder.hold_count, 2);
+    assert_int_equal(holder.n_holders, 1);
+    assert_true(holder.ttl_ms > LONG_MS / 2);
+    assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
+    assert_true(locked);
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_string_equal(duet_do(d, "ann", "locked orders"), "yes");
+    assert_string_equal(duet_do(d, "ann", "mine orders"), "no");
+    assert_string_equal(duet_do(d, "ann", "count orders"), "0");
+    assert_true(atoll(duet_do(d, "ann", "ttl orders")) > LONG_MS / 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(duet_do(d, "ann", "locked orders"), "no");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        DUET_TEST(who_has_it_in_redisson_keeps_us_out),
+        DUET_TEST(who_has_it_here_keeps_redisson_out),
+        DUET_TEST(what_redisson_releases_wakes_us),
+        DUET_TEST(what_we_release_wakes_redisson),
+        DUET_TEST(the_lock_goes_round),
+        DUET_TEST(what_is_renewed_outlives_its_lease_on_both_sides),
+        DUET_TEST(a_fixed_lease_ends_for_the_other_side),
+        DUET_TEST(what_a_dead_redisson_held_is_ours_after_its_lease),
+        DUET_TEST(what_our_dead_process_held_is_redissons_after_its_lease),
+        DUET_TEST(what_we_force_open_redisson_has_lost),
+        DUET_TEST(what_redisson_forces_open_we_have_lost),
+        DUET_TEST(each_side_can_ask_about_the_other),
+    };
+
+    duet_choose(argc > 1 ? argv[1] : "plain", "newest");
+    return DUET_TESTS_RUN(tests);
+}

@@ -1,0 +1,141 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+
+/**
+ * Redisson that does what it is told.
+ *
+ * <pre>
+ * Player URL WATCHDOG_MS
+ * </pre>
+ *
+ * It says "ready" and reads orders, one a line: {@code THREAD VERB KIND NAME [NUMBERS]}. A thread
+ * is made when it is first named and is an owner of its own; it does its orders one after the
+ * other, and each is answered by {@code NUMBER ANSWER} when it is done, NUMBER being the how many-th
+ * order it was, from 1. So a thread may wait for a lock while others go on.
+ *
+ * <pre>
+ * lock [LEASE_MS]          ok; renewed by the watchdog without a lease
+ * try [WAIT_MS LEASE_MS]   yes, no; renewed with a lease of -1
+ * unlock                   ok, not-owner
+ * force                    yes, no: there was nothing to unlock
+ * locked, mine             yes, no
+ * count, ttl, token        a number
+ * </pre>
+ *
+ * The order "die", or the end of the input, ends the process at once.
+ *
+ * What this version of Redisson does not have is "unsupported", what went wrong "failed" and why.
+ */
+public final class Player {
+    private final RedissonClient client;
+    private final Map<String, Actor> actors = new HashMap<>();
+
+    private Player(RedissonClient client) {
+        this.client = client;
+    }
+
+    /** A thread with the locks that it used: Redisson keeps the lease with the object. */
+    private final class Actor {
+        private final ExecutorService thread;
+        private final Map<String, RLock> locks = new HashMap<>();
+
+        Actor(String name) {
+            thread = Executors.newSingleThreadExecutor(task -> {
+                Thread made = new Thread(task, name);
+                made.setDaemon(true);
+                return made;
+            });
+        }
+
+        void begin(int number, String[] order) {
+            thread.execute(() -> say(number + " " + answer(order)));
+        }
+
+        private String answer(String[] order) {
+            try {
+                RLock lock = locks.computeIfAbsent(order[2] + " " + order[3],
+                    key -> Kinds.lock(client, order[2], order[3]));
+                long[] numbers = Arrays.stream(order).skip(4).mapToLong(Long::parseLong).toArray();
+                return obey(order[1], lock, numbers);
+            } catch (UnsupportedOperationException e) {
+                return "unsupported";
+            } catch (Exception e) {
+                return "failed " + e;
+            }
+        }
+    }
+
+    private static String obey(String verb, RLock lock, long[] numbers)
+        throws InterruptedException {
+        switch (verb) {
+        case "lock":
+            lock.lock(numbers.length > 0 ? numbers[0] : -1, TimeUnit.MILLISECONDS);
+            return "ok";
+        case "try":
+            return yesNo(numbers.length > 0
+                ? lock.tryLock(numbers[0], numbers[1], TimeUnit.MILLISECONDS) : lock.tryLock());
+        case "unlock":
+            return unlock(lock);
+        case "force":
+            return yesNo(lock.forceUnlock());
+        case "locked":
+            return yesNo(lock.isLocked());
+        case "mine":
+            return yesNo(lock.isHeldByCurrentThread());
+        case "count":
+            return Integer.toString(lock.getHoldCount());
+        case "ttl":
+            return Long.toString(lock.remainTimeToLive());
+        case "token":
+            return Long.toString(Kinds.token(lock));
+        default:
+            return "failed: no verb " + verb;
+        }
+    }
+
+    private static String unlock(RLock lock) {
+        try {
+            lock.unlock();
+            return "ok";
+        } catch (IllegalMonitorStateException e) {
+            return "not-owner";
+        }
+    }
+
+    private static String yesNo(boolean yes) {
+        return yes ? "yes" : "no";
+    }
+
+    private static synchronized void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    private void play() throws IOException {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        int number = 0;
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String[] order = line.split(" ");
+            if (order[1].equals("die")) {
+                break;
+            }
+            actors.computeIfAbsent(order[0], Actor::new).begin(++number, order);
+        }
+    }
+
+    public static void main(String[] args) throws IOException {
+        RedissonClient client = Kinds.connect(args[0], "redisson", Long.parseLong(args[1]));
+        say("ready");
+        new Player(client).play();
+        Runtime.getRuntime().halt(0); // at once: releases nothing
+    }
+}

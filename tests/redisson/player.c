@@ -1,0 +1,236 @@
+#include "player.h"
+
+#include "support/wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define START_MS 60000
+#define MAX_ORDERS 4096
+#define LINE_MAX_ 512
+
+struct player {
+    pid_t pid; /* 0: it is gone */
+    int fd;    /* its standard input and output */
+    bool ready;
+    unsigned n_orders;
+    char *answers[MAX_ORDERS + 1]; /* by order, NULL: not yet */
+    size_t n;
+    char read[LINE_MAX_]; /* the beginning of a line */
+};
+
+const char *player_find(const char *version)
+{
+    static char folder[4096];
+    const char *below = getenv("RELOCK_TEST_REDISSON");
+
+    snprintf(folder, sizeof(folder), "%s/%s/classes", below ? below : "", version);
+    if (!below || access(folder, X_OK) != 0) {
+        fprintf(stderr, "no Redisson %s, which ./tests/run.sh redisson builds: skipped\n", version);
+        return NULL;
+    }
+    snprintf(folder, sizeof(folder), "%s/%s", below, version);
+    return folder;
+}
+
+/* Runs in the child. A small machine that starts fast: it lives for seconds. */
+static void exec_java(const char *folder, const char *url, uint64_t watchdog_ms)
+{
+    char path[2 * 4096], watchdog[24];
+
+    snprintf(path, sizeof(path), "%.4000s/classes:%.4000s/dependency/*", folder, folder);
+    snprintf(watchdog, sizeof(watchdog), "%llu", (unsigned long long)watchdog_ms);
+    execlp("java", "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path,
+           "Player", url, watchdog, (char *)NULL);
+    _exit(127);
+}
+
+static void spawn(struct player *player, const char *folder, const char *url, uint64_t watchdog_ms)
+{
+    pid_t parent = getpid();
+    int fds[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        abort();
+    player->pid = fork();
+    if (player->pid < 0)
+        abort();
+    if (player->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(127);
+        dup2(fds[1], STDIN_FILENO);
+        dup2(fds[1], STDOUT_FILENO);
+        exec_java(folder, url, watchdog_ms);
+    }
+    close(fds[1]);
+    player->fd = fds[0];
+}
+
+/* "NUMBER ANSWER", or that it is ready. */
+static void take_line(struct player *player, const char *line)
+{
+    char *answer;
+    unsigned long order = strtoul(line, &answer, 10);
+
+    if (strcmp(line, "ready") == 0) {
+        player->ready = true;
+    } else if (order == 0 || order > player->n_orders || player->answers[order]) {
+        fprintf(stderr, "player: it said \"%s\"\n", line);
+        abort();
+    } else {
+        player->answers[order] = strdup(answer + strspn(answer, " "));
+    }
+}
+
+/* Reads what is there; false when the other side is closed. */
+static bool read_lines(struct player *player)
+{
+    ssize_t n = read(player->fd, player->read + player->n, sizeof(player->read) - player->n);
+    char *end;
+
+    if (n <= 0)
+        return n < 0 && errno == EINTR;
+    player->n += (size_t)n;
+    while ((end = memchr(player->read, '\n', player->n))) {
+        *end++ = '\0';
+        take_line(player, player->read);
+        player->n -= (size_t)(end - player->read);
+        memmove(player->read, end, player->n);
+    }
+    return player->n < sizeof(player->read);
+}
+
+/* Waits for that answer, 0: until it is ready. */
+static bool wait_for(struct player *player, unsigned order, uint64_t within_ms)
+{
+    uint64_t deadline_ms = deadline_in(within_ms);
+
+    while (order > 0 ? !player->answers[order] : !player->ready) {
+        struct pollfd poll_fd = {.fd = player->fd, .events = POLLIN};
+        uint64_t now = now_ms();
+        int rest_ms = deadline_ms > now ? (int)(deadline_ms - now) : 0;
+
+        if (poll(&poll_fd, 1, rest_ms) == 0 || !read_lines(player))
+            return false;
+    }
+    return true;
+}
+
+struct player *player_start(const char *folder, const char *url, uint64_t watchdog_ms)
+{
+    struct player *player = calloc(1, sizeof(*player));
+
+    if (!player)
+        abort();
+    spawn(player, folder, url, watchdog_ms);
+    if (!wait_for(player, 0, START_MS)) {
+        fprintf(stderr, "player: it does not come up\n");
+        exit(EXIT_FAILURE);
+    }
+    return player;
+}
+
+void player_kill(struct player *player)
+{
+    if (player->pid <= 0)
+        return;
+
+    kill(player->pid, SIGKILL);
+    waitpid(player->pid, NULL, 0);
+    player->pid = 0;
+}
+
+struct player *player_end(struct player *player)
+{
+    if (!player)
+        return NULL;
+
+    player_kill(player);
+    close(player->fd);
+    for (unsigned order = 1; order <= player->n_orders; order++)
+        free(player->answers[order]);
+    free(player);
+    return NULL;
+}
+
+static unsigned give(struct player *player, const char *thread, const char *format, va_list ap)
+{
+    char order[LINE_MAX_], line[2 * LINE_MAX_];
+    int n;
+
+    vsnprintf(order, sizeof(order), format, ap);
+    n = snprintf(line, sizeof(line), "%s %s\n", thread, order);
+    if (player->n_orders == MAX_ORDERS)
+        abort();
+    if (send(player->fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+        fprintf(stderr, "player: it is gone\n"); /* and will not answer */
+    return ++player->n_orders;
+}
+
+unsigned player_begin(struct player *player, const char *thread, const char *format, ...)
+{
+    unsigned order;
+    va_list ap;
+
+    va_start(ap, format);
+    order = give(player, thread, format, ap);
+    va_end(ap);
+    return order;
+}
+
+const char *player_answer(struct player *player, unsigned order)
+{
+    return wait_for(player, order, SOON_MS) ? player->answers[order] : "";
+}
+
+bool player_is_busy(struct player *player, unsigned order)
+{
+    return !wait_for(player, order, 0);
+}
+
+bool player_is_idle(struct player *player)
+{
+    for (unsigned order = 1; order <= player->n_orders; order++) {
+        if (player_is_busy(player, order))
+            return false;
+    }
+    return player->pid > 0;
+}
+
+const char *player_do(struct player *player, const char *thread, const char *format, ...)
+{
+    unsigned order;
+    va_list ap;
+
+    va_start(ap, format);
+    order = give(player, thread, format, ap);
+    va_end(ap);
+    return player_answer(player, order);
+}
+
+static bool has_ended(void *arg)
+{
+    struct player *player = arg;
+
+    return waitpid(player->pid, NULL, WNOHANG) == player->pid;
+}
+
+bool player_dies(struct player *player)
+{
+    player_begin(player, "reaper", "die");
+    if (!wait_until(has_ended, player, SOON_MS))
+        return false;
+    player->pid = 0;
+    return true;
+}

@@ -1,0 +1,145 @@
+/*
+ * What stands in the server, and what is published, is the same whoever does it: the key, its type,
+ * its fields, counts and lease; channel and message. The kind of lock is the program's argument.
+ */
+#include "duet.h"
+#include "shape.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRACE_MAX 8192
+
+/* The steps that both sides take, and what can be seen after each. */
+struct side {
+    struct duet *d;
+    struct relock_lock *lock; /* NULL: in Redisson */
+    char trace[TRACE_MAX];
+};
+
+static void note(struct side *side, const char *what, const char *seen)
+{
+    size_t n = strlen(side->trace);
+
+    snprintf(side->trace + n, sizeof(side->trace) - n, "%s:\n%s", what, seen);
+}
+
+static void note_all(struct side *side, const char *what)
+{
+    note(side, what, shape_of(side->d->f->probe, "*"));
+}
+
+static void take(struct side *side)
+{
+    if (side->lock)
+        assert_result(relock_acquire(side->lock, &(struct relock_how){.lease_ms = LONG_MS}, NULL),
+                      RELOCK_OK);
+    else
+        assert_string_equal(duet_do(side->d, "ann", "lock orders 100000"), "ok");
+}
+
+static void leave(struct side *side)
+{
+    if (side->lock)
+        assert_result(relock_unlock(side->lock), RELOCK_OK);
+    else
+        assert_string_equal(duet_do(side->d, "ann", "unlock orders"), "ok");
+}
+
+static void force(struct side *side)
+{
+    if (side->lock)
+        assert_result(relock_force_unlock(side->lock), RELOCK_OK);
+    else
+        assert_string_equal(duet_do(side->d, "ann", "force orders"), "yes");
+}
+
+static void leave_lost(struct side *side)
+{
+    if (side->lock)
+        assert_result(relock_unlock(side->lock), RELOCK_LOST);
+    else
+        assert_string_equal(duet_do(side->d, "ann", "unlock orders"), "not-owner");
+}
+
+static void take_and_leave(struct side *side)
+{
+    take(side);
+    note_all(side, "held");
+    leave(side);
+    note_all(side, "free");
+}
+
+/* But for what is left of the lease while two levels are held, and the counter of a fenced lock:
+ * there we do otherwise. */
+static void nest(struct side *side)
+{
+    char *seen;
+
+    take(side);
+    take(side);
+    seen = strdup(shape_of(side->d->f->probe, "orders"));
+    assert_non_null(strstr(seen, " lease"));
+    *strstr(seen, " lease") = '\0';
+    note(side, "held twice", seen);
+    free(seen);
+    leave(side);
+    note(side, "held once", shape_of(side->d->f->probe, "orders"));
+    leave(side);
+    note(side, "free", shape_of(side->d->f->probe, "orders"));
+}
+
+static void take_and_force(struct side *side)
+{
+    take(side);
+    force(side);
+    note_all(side, "forced");
+    leave_lost(side);
+}
+
+/* On one side and then on the other, from an empty server. */
+static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side *side))
+{
+    struct side theirs = {.d = d}, ours = {.d = d, .lock = duet_lock(d, duet_client(d), "orders")};
+    struct side *sides[] = {&theirs, &ours};
+
+    for (int i = 0; i < 2; i++) {
+        struct published *published = published_open(d->f->server->socket);
+        char *heard;
+
+        steps(sides[i]);
+        heard = published_close(published, d->f->probe);
+        note(sides[i], "heard", heard);
+        free(heard);
+        probe_int(d->f->probe, "FLUSHDB");
+    }
+    assert_string_equal(ours.trace, theirs.trace);
+}
+
+static void a_hold_is_the_same(void **state)
+{
+    is_the_same_on_both_sides(*state, take_and_leave);
+}
+
+static void levels_of_a_hold_are_the_same(void **state)
+{
+    is_the_same_on_both_sides(*state, nest);
+}
+
+static void a_lock_that_was_forced_open_is_the_same(void **state)
+{
+    is_the_same_on_both_sides(*state, take_and_force);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        DUET_TEST(a_hold_is_the_same),
+        DUET_TEST(levels_of_a_hold_are_the_same),
+        DUET_TEST(a_lock_that_was_forced_open_is_the_same),
+    };
+
+    duet_choose(argc > 1 ? argv[1] : "plain", "newest");
+    return DUET_TESTS_RUN(tests);
+}
