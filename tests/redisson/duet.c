@@ -14,6 +14,9 @@ static const struct duet_kind kinds[] = {
     {"plain", relock_lock_new, true},
     {"fenced", relock_fencedlock_new, true},
     {"spin", relock_spinlock_new, false},
+    {"fair", relock_fairlock_new, true},
+    {"read", relock_rdlock_new, true},
+    {"write", relock_wrlock_new, true},
 };
 
 static const struct duet_kind *chosen;
@@ -29,10 +32,10 @@ static const struct duet_kind *find_kind(const char *name)
     exit(EXIT_FAILURE);
 }
 
-void duet_choose(const char *kind, const char *version)
+void duet_choose(int argc, char **argv)
 {
-    chosen = find_kind(kind);
-    folder = player_find(version);
+    chosen = find_kind(argc > 1 ? argv[1] : "plain");
+    folder = player_find(argc > 2 ? argv[2] : "newest");
     if (!folder)
         exit(SERVER_EXIT_SKIP);
 }

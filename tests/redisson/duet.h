@@ -2,8 +2,8 @@
  * Duet - the library and Redisson on one server
  *
  * As support/fixture.h, on whose terms all tests here run, and a process with Redisson in it beside
- * it. A program is about one kind of lock, in one version of Redisson; orders to Redisson leave the
- * kind out:
+ * it. A program is about one kind of lock in one version of Redisson, which are its arguments;
+ * orders leave the kind out:
  *
  *     static void who_has_it_in_redisson_keeps_us_out(void **state)
  *     {
@@ -20,7 +20,7 @@
  *         const struct CMUnitTest tests[] = {
  *             DUET_TEST(who_has_it_in_redisson_keeps_us_out),
  *         };
- *         duet_choose("fair", "newest");
+ *         duet_choose(argc, argv);
  *         return DUET_TESTS_RUN(tests);
  *     }
  *
@@ -52,8 +52,9 @@ struct duet {
     const struct duet_kind *kind;
 };
 
-/* What the program is about. Ends it with SERVER_EXIT_SKIP when that Redisson is not there. */
-void duet_choose(const char *kind, const char *version);
+/* What the program is about: kind ["plain"] and version ["newest"]. Ends it with SERVER_EXIT_SKIP
+ * when that Redisson is not there. */
+void duet_choose(int argc, char **argv);
 
 /* Whether it is about that kind. */
 bool duet_is(const struct duet *d, const char *kind);

@@ -1,6 +1,6 @@
 /*
  * What stands in the server, and what is published, is the same whoever does it: the key, its type,
- * its fields, counts and lease; channel and message. The kind of lock is the program's argument.
+ * its fields, counts and lease; channel and message.
  */
 #include "duet.h"
 #include "shape.h"
@@ -140,6 +140,6 @@ int main(int argc, char **argv)
         DUET_TEST(a_lock_that_was_forced_open_is_the_same),
     };
 
-    duet_choose(argc > 1 ? argv[1] : "plain", "newest");
+    duet_choose(argc, argv);
     return DUET_TESTS_RUN(tests);
 }
