@@ -11,12 +11,9 @@ static const char delete_counters[] =
     "end\n";
 
 static const struct duet_kind kinds[] = {
-    {"plain", relock_lock_new, true},
-    {"fenced", relock_fencedlock_new, true},
-    {"spin", relock_spinlock_new, false},
-    {"fair", relock_fairlock_new, true},
-    {"read", relock_rdlock_new, true},
-    {"write", relock_wrlock_new, true},
+    {"plain", relock_lock_new, true},     {"fenced", relock_fencedlock_new, true},
+    {"spin", relock_spinlock_new, false}, {"fair", relock_fairlock_new, true},
+    {"read", relock_rdlock_new, true},    {"write", relock_wrlock_new, true},
 };
 
 static const struct duet_kind *chosen;
@@ -89,65 +86,60 @@ const char *duet_answer(struct duet *d, unsigned order)
     return player_answer(d->player, order);
 }
 
+const char *duet_do_as(struct duet *d, const char *thread, const char *order)
+{
+    return player_do(d->player, thread, "%s", order);
+}
+
 const char *duet_do(struct duet *d, const char *thread, const char *order)
 {
     return duet_answer(d, duet_begin(d, thread, order));
 }
 
-static long long failed_calls(struct probe *probe, const char *command)
-{
-    const char *text = probe_text(probe, "INFO commandstats");
-    char before[64];
-
-    snprintf(before, sizeof(before), "cmdstat_%s:", command);
-    text = strstr(text, before);
-    text = text ? strstr(text, "failed_calls=") : NULL;
-    return text ? strtoll(text + strlen("failed_calls="), NULL, 10) : 0;
-}
-
-/* Those that ran: a script that the server does not know yet is asked for once more. */
-static long long n_scripts(struct probe *probe)
-{
-    return probe_script_calls(probe) - failed_calls(probe, "evalsha") - failed_calls(probe, "eval");
-}
-
-struct expected {
+struct sleeper {
     struct duet *d;
     struct relock_client *client;
-    long long n_scripts;
+    const char *thread;
 };
 
-static bool has_asked(void *arg)
+static bool is_asleep(void *arg)
 {
-    struct expected *expected = arg;
+    struct sleeper *sleeper = arg;
 
-    return n_scripts(expected->d->f->probe) >= expected->n_scripts;
+    return player_is_asleep(sleeper->d->player, sleeper->thread);
+}
+
+static unsigned until_asleep(struct duet *d, const char *thread, unsigned order)
+{
+    assert_true(wait_until(is_asleep, &(struct sleeper){.d = d, .thread = thread}, SOON_MS));
+    assert_true(player_is_busy(d->player, order));
+    return order;
 }
 
 unsigned duet_begin_wait(struct duet *d, const char *thread, const char *order)
 {
-    struct expected twice = {.d = d, .n_scripts = n_scripts(d->f->probe) + 2};
-    unsigned number = duet_begin(d, thread, order);
+    return until_asleep(d, thread, duet_begin(d, thread, order));
+}
 
-    assert_true(wait_until(has_asked, &twice, SOON_MS));
-    assert_true(player_is_busy(d->player, number));
-    return number;
+unsigned duet_begin_wait_as(struct duet *d, const char *thread, const char *order)
+{
+    return until_asleep(d, thread, player_begin(d->player, thread, "%s", order));
 }
 
 /* ---- us ----------------------------------------------------------------------------------- */
 
-static bool sleeps(void *arg)
+static bool sleeps_here(void *arg)
 {
-    struct expected *expected = arg;
-    struct relock_stats stats = stats_of(expected->client);
+    struct sleeper *sleeper = arg;
+    struct relock_stats stats = stats_of(sleeper->client);
 
     return stats.waiters == 1 && stats.waits > 0 &&
-           (!expected->d->kind->publishes || probe_n_channels(expected->d->f->probe) > 0);
+           (!sleeper->d->kind->publishes || probe_n_channels(sleeper->d->f->probe) > 0);
 }
 
 bool duet_sleeps(struct duet *d, struct relock_client *client)
 {
-    return wait_until(sleeps, &(struct expected){.d = d, .client = client}, SOON_MS);
+    return wait_until(sleeps_here, &(struct sleeper){.d = d, .client = client}, SOON_MS);
 }
 
 /* ---- around tests ------------------------------------------------------------------------- */
@@ -188,7 +180,9 @@ int duet_setup(void **state)
     struct duet *d = *state;
     void *fixture = d->f;
 
-    if (!player_is_idle(d->player)) {
+    if (player_is_idle(d->player)) {
+        player_forget(d->player);
+    } else {
         player_end(d->player);
         start_player(d);
     }

@@ -77,8 +77,12 @@ const char *duet_do(struct duet *d, const char *thread, const char *order);
 unsigned duet_begin(struct duet *d, const char *thread, const char *order);
 const char *duet_answer(struct duet *d, unsigned order);
 
-/* duet_begin(), and waits until Redisson has subscribed and was refused a second time: from now on
- * it sleeps. No other script may run meanwhile. */
+/* The same for another kind, which stands behind the verb. */
+const char *duet_do_as(struct duet *d, const char *thread, const char *order);
+unsigned duet_begin_wait_as(struct duet *d, const char *thread, const char *order);
+
+/* duet_begin(), and waits until the thread sleeps: it has subscribed, and was refused once more. A
+ * message that comes while it goes to sleep may miss it: Redisson keeps a "0", but not a "1". */
 unsigned duet_begin_wait(struct duet *d, const char *thread, const char *order);
 
 /* ---- us ----------------------------------------------------------------------------------- */

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #define START_MS 60000
-#define MAX_ORDERS 4096
-#define LINE_MAX_ 512
+#define MAX_ORDERS 100000
+#define ORDER_MAX 512
 
 struct player {
     pid_t pid; /* 0: it is gone */
@@ -26,7 +26,7 @@ struct player {
     unsigned n_orders;
     char *answers[MAX_ORDERS + 1]; /* by order, NULL: not yet */
     size_t n;
-    char read[LINE_MAX_]; /* the beginning of a line */
+    char read[ORDER_MAX]; /* the beginning of a line */
 };
 
 const char *player_find(const char *version)
@@ -164,18 +164,24 @@ struct player *player_end(struct player *player)
     return NULL;
 }
 
-static unsigned give(struct player *player, const char *thread, const char *format, va_list ap)
+static unsigned send_line(struct player *player, const char *line)
 {
-    char order[LINE_MAX_], line[2 * LINE_MAX_];
-    int n;
+    size_t n = strlen(line);
 
-    vsnprintf(order, sizeof(order), format, ap);
-    n = snprintf(line, sizeof(line), "%s %s\n", thread, order);
     if (player->n_orders == MAX_ORDERS)
         abort();
-    if (send(player->fd, line, (size_t)n, MSG_NOSIGNAL) != n)
+    if (send(player->fd, line, n, MSG_NOSIGNAL) != (ssize_t)n)
         fprintf(stderr, "player: it is gone\n"); /* and will not answer */
     return ++player->n_orders;
+}
+
+static unsigned give(struct player *player, const char *thread, const char *format, va_list ap)
+{
+    char order[ORDER_MAX], line[2 * ORDER_MAX];
+
+    vsnprintf(order, sizeof(order), format, ap);
+    snprintf(line, sizeof(line), "%s %s\n", thread, order);
+    return send_line(player, line);
 }
 
 unsigned player_begin(struct player *player, const char *thread, const char *format, ...)
@@ -199,6 +205,14 @@ bool player_is_busy(struct player *player, unsigned order)
     return !wait_for(player, order, 0);
 }
 
+bool player_is_asleep(struct player *player, const char *thread)
+{
+    char line[ORDER_MAX];
+
+    snprintf(line, sizeof(line), "asleep %s\n", thread);
+    return strcmp(player_answer(player, send_line(player, line)), "yes") == 0;
+}
+
 bool player_is_idle(struct player *player)
 {
     for (unsigned order = 1; order <= player->n_orders; order++) {
@@ -219,6 +233,11 @@ const char *player_do(struct player *player, const char *thread, const char *for
     return player_answer(player, order);
 }
 
+void player_forget(struct player *player)
+{
+    player_answer(player, send_line(player, "forget\n"));
+}
+
 static bool has_ended(void *arg)
 {
     struct player *player = arg;
@@ -228,7 +247,7 @@ static bool has_ended(void *arg)
 
 bool player_dies(struct player *player)
 {
-    player_begin(player, "reaper", "die");
+    send_line(player, "die\n");
     if (!wait_until(has_ended, player, SOON_MS))
         return false;
     player->pid = 0;

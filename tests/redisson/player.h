@@ -47,8 +47,14 @@ const char *player_answer(struct player *player, unsigned order);
 /* Whether there is no answer yet. */
 bool player_is_busy(struct player *player, unsigned order);
 
+/* Whether a thread waits for a lock, and has asked for the last time until it is woken. */
+bool player_is_asleep(struct player *player, const char *thread);
+
 /* Whether it lives and has answered all. */
 bool player_is_idle(struct player *player);
+
+/* Ends its threads, which have nothing to do, and forgets their locks. */
+void player_forget(struct player *player);
 
 /* Gives one and waits for the answer. */
 const char *player_do(struct player *player, const char *thread, const char *format, ...)

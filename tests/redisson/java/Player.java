@@ -4,8 +4,8 @@ import java.io.InputStreamReader;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
@@ -31,33 +31,55 @@ import org.redisson.api.RedissonClient;
  * count, ttl, token        a number
  * </pre>
  *
- * The order "die", or the end of the input, ends the process at once.
+ * {@code asleep THREAD} is answered at once: whether that thread waits for a lock, and has asked for
+ * the last time until it is woken. {@code forget} ends all threads, which have nothing to do, and
+ * with them their locks. {@code die}, or the end of the input, ends the process at once.
  *
  * What this version of Redisson does not have is "unsupported", what went wrong "failed" and why.
  */
 public final class Player {
     private final RedissonClient client;
     private final Map<String, Actor> actors = new HashMap<>();
+    private int orders;
 
     private Player(RedissonClient client) {
         this.client = client;
     }
 
-    /** A thread with the locks that it used: Redisson keeps the lease with the object. */
+    /** A thread with the locks that it used: Redisson keeps the last lease with the object. */
     private final class Actor {
-        private final ExecutorService thread;
+        private final BlockingQueue<Runnable> tasks = new LinkedBlockingQueue<>();
+        private final Thread thread;
         private final Map<String, RLock> locks = new HashMap<>();
 
         Actor(String name) {
-            thread = Executors.newSingleThreadExecutor(task -> {
-                Thread made = new Thread(task, name);
-                made.setDaemon(true);
-                return made;
-            });
+            thread = new Thread(this::run, name);
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        private void run() {
+            try {
+                while (true) {
+                    tasks.take().run();
+                }
+            } catch (InterruptedException e) {
+                return; // forgotten
+            }
         }
 
         void begin(int number, String[] order) {
-            thread.execute(() -> say(number + " " + answer(order)));
+            tasks.add(() -> say(number + " " + answer(order)));
+        }
+
+        /** Redisson's waiters sleep at a semaphore that a message opens, those of spin locks just so. */
+        boolean isAsleep() {
+            Thread.State state = thread.getState();
+            return (state == Thread.State.WAITING || state == Thread.State.TIMED_WAITING)
+                && Arrays.stream(thread.getStackTrace()).anyMatch(frame ->
+                    frame.getClassName().equals("java.util.concurrent.Semaphore")
+                    || frame.getClassName().equals("java.lang.Thread")
+                        && frame.getMethodName().equals("sleep"));
         }
 
         private String answer(String[] order) {
@@ -122,13 +144,21 @@ public final class Player {
 
     private void play() throws IOException {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
-        int number = 0;
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] order = line.split(" ");
-            if (order[1].equals("die")) {
+            if (line.equals("die")) {
                 break;
             }
-            actors.computeIfAbsent(order[0], Actor::new).begin(++number, order);
+            orders++;
+            if (order[0].equals("asleep")) {
+                say(orders + " " + yesNo(actors.get(order[1]).isAsleep()));
+            } else if (line.equals("forget")) {
+                actors.values().forEach(actor -> actor.thread.interrupt());
+                actors.clear();
+                say(orders + " ok");
+            } else {
+                actors.computeIfAbsent(order[0], Actor::new).begin(orders, order);
+            }
         }
     }
 
