@@ -18,25 +18,31 @@ end
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- The names and values of a flat list, sorted.
-local function joined(flat, text_of)
+-- The names of a flat list with their values.
+local function named(flat, text_of)
     local all = {}
 
     for i = 1, #flat, 2 do
         table.insert(all, flat[i] .. '=' .. text_of(flat[i + 1]))
     end
-    table.sort(all)
-    return table.concat(all, ' ')
+    return all
 end
 
 local values = {
     string = function(key) return redis.call('get', key) end,
     list = function(key) return table.concat(redis.call('lrange', key, 0, -1), ' ') end,
-    hash = function(key) return joined(redis.call('hgetall', key), tostring) end,
+    hash = function(key)
+        local all = named(redis.call('hgetall', key), tostring)
+
+        table.sort(all)
+        return table.concat(all, ' ')
+    end,
     zset = function(key)
-        return joined(redis.call('zrange', key, 0, -1, 'withscores'), function(score)
+        local all = named(redis.call('zrange', key, 0, -1, 'withscores'), function(score)
             return 'now+' .. tens(score - now)
         end)
+
+        return table.concat(all, ' ')
     end,
 }
 local lines, keys = {}, redis.call('keys', ARGV[1])

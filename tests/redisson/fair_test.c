@@ -1,0 +1,266 @@
+/* One queue for both: who came first goes first, here or in Redisson. */
+#include "duet.h"
+#include "shape.h"
+#include "support/child.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUEUE "redisson_lock_queue:{orders}"
+#define DEADLINES "redisson_lock_timeout:{orders}"
+#define N_WAITERS 6
+#define RECHECK_MS 500
+
+struct expected {
+    struct duet *d;
+    long long n;
+};
+
+static bool is_so_long(void *arg)
+{
+    struct expected *expected = arg;
+
+    return probe_int(expected->d->f->probe, "LLEN " QUEUE) == expected->n;
+}
+
+static void wait_for_queue(struct duet *d, long long n)
+{
+    assert_true(wait_until(is_so_long, &(struct expected){d, n}, SOON_MS));
+}
+
+/* Somebody who waits, here or there. */
+struct waiter {
+    const char *thread;  /* in Redisson; NULL: here */
+    struct actor *actor; /* here */
+    unsigned order;      /* there */
+};
+
+static void begin(struct duet *d, struct waiter *waiter, struct relock_lock *lock)
+{
+    if (waiter->thread) {
+        waiter->order = duet_begin(d, waiter->thread, "lock orders 100000");
+    } else {
+        waiter->actor = actor_start();
+        actor_begin_lock(waiter->actor, lock);
+    }
+}
+
+static bool has_it(struct duet *d, struct waiter *waiter)
+{
+    if (waiter->thread)
+        return strcmp(duet_answer(d, waiter->order), "ok") == 0;
+    return actor_result(waiter->actor) == RELOCK_OK;
+}
+
+static bool still_waits(struct duet *d, struct waiter *waiter)
+{
+    return waiter->thread ? player_is_busy(d->player, waiter->order) : actor_is_busy(waiter->actor);
+}
+
+static void leave(struct duet *d, struct waiter *waiter, struct relock_lock *lock)
+{
+    if (waiter->thread)
+        assert_string_equal(duet_do(d, waiter->thread, "unlock orders"), "ok");
+    else
+        assert_result(actor_unlock(waiter->actor, lock), RELOCK_OK);
+}
+
+static void the_first_to_come_is_the_first_to_go(struct duet *d, const char *const *threads)
+{
+    struct relock_client *clients[] = {duet_client(d), duet_client(d)};
+    struct relock_lock *locks[] = {duet_lock(d, clients[0], "orders"),
+                                   duet_lock(d, clients[1], "orders")};
+    struct waiter waiters[N_WAITERS] = {{0}};
+
+    assert_string_equal(duet_do(d, "holder", "lock orders 100000"), "ok");
+    for (int i = 0; i < N_WAITERS; i++) {
+        waiters[i].thread = threads[i];
+        begin(d, &waiters[i], locks[i % 2]);
+        wait_for_queue(d, i + 1);
+    }
+    assert_string_equal(duet_do(d, "holder", "unlock orders"), "ok");
+    for (int i = 0; i < N_WAITERS; i++) {
+        assert_true(has_it(d, &waiters[i]));
+        for (int k = i + 1; k < N_WAITERS; k++)
+            assert_true(still_waits(d, &waiters[k]));
+        leave(d, &waiters[i], locks[i % 2]);
+    }
+}
+
+static void they_go_as_they_came_in_turn(void **state)
+{
+    static const char *const threads[N_WAITERS] = {NULL, "ann", NULL, "bob", NULL, "cat"};
+
+    the_first_to_come_is_the_first_to_go(*state, threads);
+}
+
+static void they_go_as_they_came_in_groups(void **state)
+{
+    static const char *const threads[N_WAITERS] = {"ann", "bob", NULL, NULL, "cat", NULL};
+
+    the_first_to_come_is_the_first_to_go(*state, threads);
+}
+
+/* Two of them queue up. What stands in the queue, and until when, is the same whoever they are;
+ * but ours go from the server when nobody comes any more. */
+static char *queue_of_two(struct duet *d, const char *first, const char *second)
+{
+    struct relock_lock *locks[] = {duet_lock(d, duet_client(d), "orders"),
+                                   duet_lock(d, duet_client(d), "orders")};
+    struct waiter waiters[] = {{.thread = first}, {.thread = second}};
+    char *queue, *deadlines, *both;
+
+    assert_string_equal(duet_do(d, "holder", "lock orders 100000"), "ok");
+    for (int i = 0; i < 2; i++) {
+        begin(d, &waiters[i], locks[i]);
+        wait_for_queue(d, i + 1);
+    }
+    queue = strdup(shape_of(d->f->probe, QUEUE));
+    deadlines = strdup(shape_of(d->f->probe, DEADLINES));
+    assert_non_null(strstr(queue, " lease"));
+    assert_non_null(strstr(deadlines, " lease"));
+    if (asprintf(&both, "%.*s\n%.*s", (int)(strstr(queue, " lease") - queue), queue,
+                 (int)(strstr(deadlines, " lease") - deadlines), deadlines) < 0)
+        abort();
+    free(queue);
+    free(deadlines);
+
+    assert_string_equal(duet_do(d, "holder", "unlock orders"), "ok");
+    for (int i = 0; i < 2; i++) {
+        assert_true(has_it(d, &waiters[i]));
+        leave(d, &waiters[i], locks[i]);
+    }
+    return both;
+}
+
+static void the_queue_is_the_same_whoever_stands_in_it(void **state)
+{
+    struct duet *d = *state;
+    static const char *const pairs[][2] = {{NULL, NULL}, {"ann", NULL}, {NULL, "bob"}};
+    char *theirs = queue_of_two(d, "ann", "bob");
+
+    assert_string_equal(theirs,
+                        QUEUE " list U:N U:N\n" DEADLINES " zset U:N=now+400 s U:N=now+700 s");
+    for (int i = 0; i < 3; i++) {
+        char *seen = queue_of_two(d, pairs[i][0], pairs[i][1]);
+
+        assert_string_equal(seen, theirs);
+        free(seen);
+    }
+    free(theirs);
+}
+
+static void who_gives_up_here_makes_room_for_redisson(void **state)
+{
+    struct duet *d = *state;
+    struct relock_client *client = duet_client(d);
+    struct relock_lock *lock = duet_lock(d, client, "orders");
+    struct actor *first = actor_start();
+    unsigned ann;
+
+    assert_string_equal(duet_do(d, "holder", "lock orders 100000"), "ok");
+    actor_begin_timedlock(first, lock, 700);
+    wait_for_queue(d, 1);
+    ann = duet_begin(d, "ann", "lock orders");
+    wait_for_queue(d, 2);
+    assert_result(actor_result(first), RELOCK_TIMEOUT);
+    wait_for_queue(d, 1);
+    assert_string_equal(duet_do(d, "holder", "unlock orders"), "ok");
+    assert_string_equal(duet_answer(d, ann), "ok");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+}
+
+static void who_gives_up_in_redisson_makes_room_for_us(void **state)
+{
+    struct duet *d = *state;
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+    struct actor *second = actor_start();
+    unsigned ann;
+
+    assert_string_equal(duet_do(d, "holder", "lock orders 100000"), "ok");
+    ann = duet_begin(d, "ann", "try orders 1500 -1");
+    wait_for_queue(d, 1);
+    actor_begin_lock(second, lock);
+    wait_for_queue(d, 2);
+    assert_string_equal(duet_answer(d, ann), "no");
+    wait_for_queue(d, 1);
+    assert_string_equal(duet_do(d, "holder", "unlock orders"), "ok");
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(actor_unlock(second, lock), RELOCK_OK);
+}
+
+static int wait_until_killed(struct child *parent, void *arg)
+{
+    struct duet *d = arg;
+    struct relock_options options = {.recheck_ms = slow_ms(RECHECK_MS)};
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    options = fixture_options(d->f, &options);
+    child_must(relock_client_new(&options, &client) == RELOCK_OK);
+    child_must(relock_fairlock_new(client, "orders", &lock) == RELOCK_OK);
+    child_must(child_await(parent));
+    child_must(relock_lock(lock) != RELOCK_OK);
+    return EXIT_FAILURE;
+}
+
+/* It is at the head and never comes. Its patience was short, and Redisson looks at it. */
+static void our_dead_waiter_keeps_redisson_out_for_a_short_time(void **state)
+{
+    struct duet *d = *state;
+    struct child *child = child_start(wait_until_killed, d);
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+    struct relock_how how = {.lease_ms = slow_ms(2000)};
+    unsigned ann;
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    child_send(child, 0);
+    wait_for_queue(d, 1);
+    ann = duet_begin(d, "ann", "lock orders");
+    wait_for_queue(d, 2);
+    child_signal(child, SIGKILL);
+    assert_int_equal(child_wait(child, SOON_MS), 128 + SIGKILL);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(duet_answer(d, ann), "ok");
+    assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
+}
+
+/* The patience of Redisson's is what it would have waited: two seconds here. */
+static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **state)
+{
+    struct duet *d = *state;
+    struct relock_options options = {.recheck_ms = RECHECK_MS};
+    struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
+    struct relock_lock *next = duet_lock(d, fixture_client(d->f, &options), "orders");
+    struct actor *second = actor_start();
+
+    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(2000)}, NULL),
+                  RELOCK_OK);
+    duet_begin(d, "ann", "try orders 2000 -1");
+    wait_for_queue(d, 1);
+    player_kill(d->player);
+    actor_begin_lock(second, next);
+    wait_for_queue(d, 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(actor_is_busy(second));
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(actor_unlock(second, next), RELOCK_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        DUET_TEST(they_go_as_they_came_in_turn),
+        DUET_TEST(they_go_as_they_came_in_groups),
+        DUET_TEST(the_queue_is_the_same_whoever_stands_in_it),
+        DUET_TEST(who_gives_up_here_makes_room_for_redisson),
+        DUET_TEST(who_gives_up_in_redisson_makes_room_for_us),
+        DUET_TEST(our_dead_waiter_keeps_redisson_out_for_a_short_time),
+        DUET_TEST(a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline),
+    };
+
+    duet_choose(argc, argv);
+    return DUET_TESTS_RUN(tests);
+}
