@@ -1,0 +1,143 @@
+/*
+ * Three processes of the library and two of Redisson take locks of all kinds on one server, and
+ * what they held is checked afterwards: held.h.
+ *
+ *     relock-redisson-soak [SECONDS]
+ *
+ * Ends with 77 when there is no server or no Redisson, with 1 when something cannot be.
+ */
+#include "held.h"
+#include "player.h"
+#include "support/child.h"
+#include "support/probe.h"
+#include "support/server.h"
+#include "support/wait.h"
+#include "worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_PROCESSES 5
+#define START_S 3 /* of a Java machine */
+
+struct process {
+    struct worker worker;
+    char path[128], who[8];
+    const char *folder; /* of Redisson, NULL: the library */
+    struct child *child;
+};
+
+static int run_java(const struct process *process)
+{
+    const struct worker *worker = &process->worker;
+    char path[2 * 4096], until[24], watchdog[24];
+
+    snprintf(path, sizeof(path), "%.4000s/classes:%.4000s/dependency/*", process->folder,
+             process->folder);
+    snprintf(until, sizeof(until), "%llu", (unsigned long long)worker->until_ns);
+    snprintf(watchdog, sizeof(watchdog), "%d", WORKER_WATCHDOG_MS);
+#define KIND(kind, make, lock) #kind ":" lock,
+    execlp("java", "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path,
+           "Soak", worker->url, worker->path, worker->who, until, watchdog,
+           WORKER_KIND_MAP(KIND)(char *) NULL);
+#undef KIND
+    return EXIT_FAILURE;
+}
+
+static int run(struct child *parent, void *arg)
+{
+    const struct process *process = arg;
+
+    (void)parent;
+    return process->folder ? run_java(process) : worker_run(&process->worker);
+}
+
+static void start(struct process *process, int number, const struct server *server,
+                  const char *folder, uint64_t until_ns)
+{
+    bool is_ours = number < 3;
+
+    snprintf(process->who, sizeof(process->who), "%s%d.", is_ours ? "c" : "java", number);
+    snprintf(process->path, sizeof(process->path), "%s/held.%d", server->dir, number);
+    process->folder = is_ours ? NULL : folder;
+    process->worker = (struct worker){
+        .url = server->tcp_url, .path = process->path, .who = process->who, .until_ns = until_ns};
+    process->child = child_start(run, process);
+}
+
+/* Each must have had each kind, or it says little that nothing is wrong. */
+static size_t check_counts(const struct helds *helds, const struct process *processes)
+{
+    static const char *const kinds[] = {
+#define KIND(kind, make, lock) #kind,
+        WORKER_KIND_MAP(KIND)
+#undef KIND
+    };
+    size_t n_wrong = 0;
+
+    for (int i = 0; i < N_PROCESSES; i++) {
+        printf("%-7s", processes[i].who);
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+            size_t n = held_count(helds, processes[i].who, kinds[k]);
+
+            printf("  %s %zu", kinds[k], n);
+            n_wrong += n == 0;
+        }
+        printf("\n");
+    }
+    return n_wrong;
+}
+
+/* But for the counter of the fenced lock, which stays. */
+static bool has_one_key(void *arg)
+{
+    return probe_n_keys(arg) == 1;
+}
+
+static size_t check_all(const struct process *processes, const struct server *server)
+{
+    struct probe *probe = probe_open(server->socket);
+    struct helds helds = {0};
+    size_t n_wrong = 0;
+
+    for (int i = 0; i < N_PROCESSES; i++)
+        held_read(&helds, processes[i].path);
+    n_wrong += held_check(&helds, stdout);
+    n_wrong += check_counts(&helds, processes);
+    if (!wait_until(has_one_key, probe, SOON_MS)) {
+        printf("%lld keys are left\n", probe_n_keys(probe));
+        n_wrong++;
+    }
+    held_free(&helds);
+    probe_close(probe);
+    return n_wrong;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long seconds = argc > 1 ? strtoul(argv[1], NULL, 10) : 60;
+    const char *folder = player_find("newest");
+    struct server *server = folder ? server_start(&(struct server_options){.tcp = true}) : NULL;
+    struct process processes[N_PROCESSES];
+    size_t n_wrong = 0;
+    uint64_t until_ns;
+
+    if (!server)
+        return SERVER_EXIT_SKIP;
+    until_ns = worker_now_ns() + (START_S + seconds) * 1000000000;
+    for (int i = 0; i < N_PROCESSES; i++)
+        start(&processes[i], i, server, folder, until_ns);
+    for (int i = 0; i < N_PROCESSES; i++) {
+        int status = child_wait(processes[i].child, (START_S + seconds) * 1000 + 3 * SOON_MS);
+
+        if (status != 0)
+            printf("%s ended with %d\n", processes[i].who, status);
+        n_wrong += status != 0;
+    }
+    n_wrong += check_all(processes, server);
+    server_stop(server);
+    printf("%zu things are wrong\n", n_wrong);
+    return n_wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
