@@ -244,7 +244,7 @@ struct relock_stats {
     uint64_t acquired;         /* first levels taken from Redis */
     uint64_t passed_on;        /* first levels taken inside the process, without Redis */
     uint64_t contended;        /* acquires that did not get the lock at once */
-    uint64_t waits;            /* sleeps of the head of a queue */
+    uint64_t waits;            /* sleeps of the head of a queue, or in a fair one */
     uint64_t wakes;            /* of these, ended by a message */
     uint64_t rechecks;         /* of these, ended by `recheck_ms` */
     uint64_t renewed;          /* renewals granted */
@@ -403,7 +403,8 @@ struct relock_grant {
 RELOCK_API RELOCK_CHECKED int relock_lock(struct relock_lock *lock);
 
 /**
- * Takes the lock if that needs no waiting. Asks nobody if another owner of this process has it.
+ * Takes the lock if that needs no waiting. Asks nobody if another owner of this process has it on
+ * this side.
  *
  * Threads: any; asks Redis.
  *

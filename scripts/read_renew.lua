@@ -8,7 +8,7 @@ ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 
 Returns  1 when the hold has at least that lease,
-         0 when it is gone, -1 when it is gone and another owner holds the lock
+         0 when it is gone, or dead among others, -1 when another owner holds the lock
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'

@@ -10,7 +10,7 @@ ARGV[3]  channel of the lock
 ARGV[4]  message that says "free"
 
 Returns  1 when done, plus how many heard that it is free;
-         0 when the hold is gone, -1 when it is gone and another owner holds the lock,
+         0 when the hold is gone, or dead among others, -1 when another owner holds the lock,
          -2 when freed without being announced
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'

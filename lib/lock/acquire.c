@@ -31,7 +31,10 @@ static bool is_one_try(const struct relock_acquire *acquire)
     return acquire->how->wait_ms <= 0;
 }
 
-/* Looks at the owner's other holds at once: who is before it may be waiting for this very owner. */
+/*
+ * The owner's other side is looked at whoever is before it: that one may wait for this very owner.
+ * A reader under its own write hold takes a level more of what it has, also while shutting down.
+ */
 static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     int r = RELOCK_OK;
@@ -48,13 +51,15 @@ static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
     case RELOCK_WAITER_WAITS:
         break;
     }
-    if (acquire->client->guarded.shut_down)
+    if (acquire->site->kind->check_other_side)
+        r = acquire->site->kind->check_other_side(acquire);
+    if (r < 0)
+        return r;
+    if (acquire->client->guarded.shut_down && acquire->write_number == 0)
         return RELOCK_E_CLOSED;
     if (relock_cancel_is_fired(acquire->how->cancel))
         return RELOCK_CANCELLED;
-    if (acquire->site->kind->look)
-        r = acquire->site->kind->look(acquire);
-    return r < 0 ? r : RELOCK_BUSY;
+    return RELOCK_BUSY;
 }
 
 /* Whether another process is to go first. Who has no time to wait asks all the same. */
@@ -229,7 +234,7 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
         acquire->deadline_ms = RELOCK_NEVER;
     else if (how->wait_ms > 0)
         acquire->deadline_ms = relock_clock_after(now_ms, (uint64_t)how->wait_ms);
-    acquire->beside = 0;
+    acquire->write_number = 0;
     acquire->queued = NULL;
     acquire->has_slept = false;
     acquire->contended = false;

@@ -20,7 +20,7 @@ struct relock_acquire {
     bool has_slept;             /* as the head */
     uint64_t pause_ms;          /* between two tries, where releases are not announced */
     bool contended;             /* it did not get the lock at once */
-    uint64_t beside;            /* number of the owner's write hold, for a read level; 0: none */
+    uint64_t write_number;      /* number of the owner's write hold, for a read level; 0: none */
     struct relock_hold *queued; /* has a place in Redis' queue, and goes on asking for it */
     struct relock_hold *hold;   /* what it got, a reference */
     char why[RELOCK_WHY_MAX];   /* what the log is told of a failure */
@@ -42,7 +42,7 @@ int relock_acquire_nest(struct relock_acquire *acquire, struct relock_hold *hold
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);
 
 /*
- * The head of the queue asks Redis. The mutex is given up meanwhile.
+ * The waiter asks Redis: the head, or a reader for the first time. The mutex is given up meanwhile.
  *
  * Returns RELOCK_OK with `acquire->hold`, RELOCK_BUSY when another owner has the lock, RELOCK_AGAIN
  * when the caller's has it meanwhile, by another thread, or the failures of asking: then nothing is

@@ -21,7 +21,7 @@ void relock_acquire_request(const struct relock_acquire *acquire, struct relock_
 
     relock_request_lock(request, site, hold->number, count, acquire->lease_ms);
     if (site->kind->home)
-        relock_request_beside(request, relock_site_home(site), acquire->beside);
+        relock_request_beside(request, relock_site_home(site), acquire->write_number);
     if (site->kind->is_queued)
         relock_request_queue(request, site, acquire->how->wait_ms > 0);
 }

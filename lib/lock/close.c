@@ -73,7 +73,7 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
         in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
 }
 
-/* Only handles refer to it any more, and the readers' site to its home. */
+/* Only handles refer to it any more, and the readers' site to its home; nothing to a line. */
 static void drop_site(struct relock_client *client, struct relock_site *site)
     RELOCK_REQUIRES(client->mutex)
 {

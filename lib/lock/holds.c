@@ -194,7 +194,7 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
     hold->state = RELOCK_HOLD_SETTLING;
     hold->count = 0;
     client->guarded.n_settling++;
-    /* A Redis that refuses has let go of it by then. */
+    /* A Redis that refuses has let go of the hold by then; a place in a queue ends by silence. */
     hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
     relock_client_set_timer(client, &hold->timer, now_ms);
 }

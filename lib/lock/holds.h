@@ -19,7 +19,7 @@ struct relock_hold *relock_holds_ref(struct relock_hold *hold);
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis granted it: asked at `sent_ms`, the waiter that asked being the head. */
+/* Redis granted it to the waiter that asked at `sent_ms`. */
 void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
                         struct relock_waiter *waiter, uint64_t sent_ms)
     RELOCK_REQUIRES(client->mutex);

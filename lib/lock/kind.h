@@ -35,10 +35,10 @@ struct relock_kind {
     const struct relock_kind *home; /* the side that has the name; NULL: this one */
 
     /*
-     * Looks at the caller's other holds before it asks. With the mutex of the client held; NULL:
-     * there is nothing to look at. Returns RELOCK_OK, or what the call returns.
+     * What the owner holds on the other side of a read/write lock: NULL where there is none. With
+     * the mutex of the client held. Returns RELOCK_OK, or what the call returns.
      */
-    int (*look)(struct relock_acquire *acquire);
+    int (*check_other_side)(struct relock_acquire *acquire);
 };
 
 extern const struct relock_kind relock_kind_plain;

@@ -114,12 +114,15 @@ static void log_last(struct relock_lock *lock, uint64_t owner, const struct comm
 }
 
 /*
- * Whether who waits here learns of a release that is announced. The head of a fair queue has a
- * channel of its own. Who polls goes on polling: else this process would get the lock each time.
+ * Whether who waits here learns of a release that Redis says is announced. Of a fair lock one
+ * waiter is told, here or elsewhere, on a channel of its own. Who polls goes on polling: else this
+ * process would get the lock each time.
  */
-static bool comes(const struct relock_site *site, bool is_heard)
+static bool reaches_who_waits(const struct relock_site *site, bool is_heard, int64_t answer)
 {
-    return is_heard || site->kind->is_queued || !site->kind->channel;
+    if (!site->kind->channel)
+        return true;
+    return site->kind->is_queued ? answer > ANSWER_DONE : is_heard;
 }
 
 static int release_last(struct relock_lock *lock, struct relock_hold *hold)
@@ -148,7 +151,8 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     is_announced = r == RELOCK_OK && command.answer >= ANSWER_DONE;
     if (is_announced && command.answer > ANSWER_DONE + is_heard)
         relock_site_yield(site, lock->client->options.handoff_ms, now_ms);
-    relock_site_vacate(site, is_announced && comes(site, is_heard), now_ms);
+    relock_site_vacate(site, is_announced && reaches_who_waits(site, is_heard, command.answer),
+                       now_ms);
     relock_subscription_idle(lock->client, site);
     if (r == RELOCK_LOST)
         lock->client->guarded.stats.lost++;

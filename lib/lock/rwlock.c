@@ -20,7 +20,7 @@ static int find_on(struct relock_acquire *acquire, struct relock_site *side,
     return (*hold)->state == RELOCK_HOLD_LOST ? RELOCK_LOST : RELOCK_OK;
 }
 
-RELOCK_UNCHECKED static int look_for_writing(struct relock_acquire *acquire)
+RELOCK_UNCHECKED static int check_for_writing(struct relock_acquire *acquire)
 {
     struct relock_hold *read_hold;
     int r = find_on(acquire, relock_site_readers(acquire->site), &read_hold);
@@ -30,14 +30,14 @@ RELOCK_UNCHECKED static int look_for_writing(struct relock_acquire *acquire)
     return read_hold ? RELOCK_E_DEADLOCK : RELOCK_OK;
 }
 
-RELOCK_UNCHECKED static int look_for_reading(struct relock_acquire *acquire)
+RELOCK_UNCHECKED static int check_for_reading(struct relock_acquire *acquire)
 {
     struct relock_hold *write_hold;
     int r = find_on(acquire, relock_site_home(acquire->site), &write_hold);
 
     if (r < 0)
         return r;
-    acquire->beside = write_hold ? write_hold->number : 0;
+    acquire->write_number = write_hold ? write_hold->number : 0;
     return RELOCK_OK;
 }
 
@@ -52,7 +52,7 @@ static const struct relock_kind write_side = {
     .message = RELOCK_MESSAGE_FREE_WRITE,
     .field_suffix = ":write",
     .side = "write",
-    .look = look_for_writing,
+    .check_other_side = check_for_writing,
 };
 
 static const struct relock_kind read_side = {
@@ -68,7 +68,7 @@ static const struct relock_kind read_side = {
     .side = "read",
     .is_shared = true,
     .home = &write_side,
-    .look = look_for_reading,
+    .check_other_side = check_for_reading,
 };
 
 int relock_rdlock_new(struct relock_client *client, const char *name, struct relock_lock **lock)

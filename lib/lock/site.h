@@ -3,9 +3,9 @@
  *
  * Who of its owners holds the lock, who of them waits, in the order in which they came, and
  * whether there is reason to ask Redis. Only the head of the queue asks, and only on news: the
- * others just queue. News belongs to the site, not to a waiter, so that none is lost with a waiter
- * that gives up: it is kept while a local owner holds, and taken by whoever is head when it can
- * be used.
+ * others just queue; but for readers, which may hold it together, so each asks once at once. News
+ * belongs to the site, not to a waiter, so that none is lost with a waiter that gives up: it is
+ * kept while a local owner holds, and taken by whoever is head when it can be used.
  *
  * A site lives as long as somebody refers to it: handles, holds, its subscription.
  *
