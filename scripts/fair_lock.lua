@@ -4,9 +4,9 @@ owner that holds it, as lock.lua does. Who is refused stands in the queue, under
 hold it is to have, and must ask again well within its patience: who is silent for longer is taken
 for dead, and dropped when it is first. Never shortens a lease.
 
-A deadline of ours has a fraction, by which it is told from Redisson's. Each waiter of Redisson's
-brings the deadlines of all others forward by five minutes when it is granted, so for each that is
-before us ours lies so much later; then it is a sign of life whoever goes first.
+Each waiter of Redisson's takes five minutes off the deadlines of all others when it is granted, so
+for each that is before us ours lies so much later; then it is a sign of life whoever goes first. They
+are known by their numbers: ours have ten digits and more.
 
 The caller says what its hold count is afterwards, so a repeated call does no harm.
 
@@ -38,6 +38,10 @@ end
 local function rest_of(waiter)
     local deadline = redis.call('zscore', deadlines, waiter)
     return deadline and math.min(deadline - now, 1e12)
+end
+
+local function is_ours(waiter)
+    return #waiter:match('%d*$') >= 10
 end
 
 local head = redis.call('lindex', queue, 0)
@@ -73,22 +77,20 @@ if patience > 0 then
     end
     local n_foreign = 0
     for _, waiter in ipairs(place > 0 and redis.call('lrange', queue, 0, place - 1) or {}) do
-        if (rest_of(waiter) or 0.5) % 1 == 0 then
-            n_foreign = n_foreign + 1
-        end
+        n_foreign = n_foreign + (is_ours(waiter) and 0 or 1)
     end
-    redis.call('zadd', deadlines, now + patience + n_foreign * 300000 + 0.5, owner)
+    redis.call('zadd', deadlines, now + patience + n_foreign * 300000, owner)
 
     -- Who is first has nobody before it: what others were reckoned for is over.
     head = head or owner
-    if rest_of(head) % 1 ~= 0 and rest_of(head) > patience + 0.5 then
-        redis.call('zadd', deadlines, now + patience + 0.5, head)
+    if is_ours(head) and rest_of(head) > patience then
+        redis.call('zadd', deadlines, now + patience, head)
     end
 
     -- They go when nobody uses them: Redisson's own would stay for ever.
     local furthest = rest_of(redis.call('zrevrange', deadlines, 0, 0)[1])
-    redis.call('pexpire', queue, math.ceil(furthest) + 600000)
-    redis.call('pexpire', deadlines, math.ceil(furthest) + 600000)
+    redis.call('pexpire', queue, furthest + 600000)
+    redis.call('pexpire', deadlines, furthest + 600000)
 end
 
 if left ~= -2 then

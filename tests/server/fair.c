@@ -52,17 +52,14 @@ long long fair_force_unlock(struct fixture *f, const char *owner)
 
 void fair_set_rest(struct fixture *f, const char *owner, long long rest_ms)
 {
-    const char *fraction = fair_is_ours(f, owner) ? ".5" : "";
-
-    assert_true(probe_int(f->probe, "ZADD " DEADLINES " %lld%s %s", fair_now(f) + rest_ms, fraction,
-                          owner) >= 0);
+    assert_true(probe_int(f->probe, "ZADD " DEADLINES " %lld %s", fair_now(f) + rest_ms, owner) >=
+                0);
 }
 
 void fair_add_foreign(struct fixture *f, const char *owner, long long rest_ms)
 {
     assert_true(probe_int(f->probe, "RPUSH " QUEUE " %s", owner) > 0);
-    assert_true(probe_int(f->probe, "ZADD " DEADLINES " %lld %s", fair_now(f) + rest_ms, owner) >=
-                0);
+    fair_set_rest(f, owner, rest_ms);
 }
 
 void fair_take_foreign(struct fixture *f, const char *owner)
@@ -101,15 +98,7 @@ long long fair_length(struct fixture *f)
 
 long long fair_deadline(struct fixture *f, const char *owner)
 {
-    return probe_int(f->probe, "EVAL %s 1 " DEADLINES " %s",
-                     "return math.floor(redis.call('zscore', KEYS[1], ARGV[1]) or -1)", owner);
-}
-
-bool fair_is_ours(struct fixture *f, const char *owner)
-{
-    return probe_int(f->probe, "EVAL %s 1 " DEADLINES " %s",
-                     "return (redis.call('zscore', KEYS[1], ARGV[1]) or 0) % 1 ~= 0 and 1 or 0",
-                     owner) == 1;
+    return probe_int(f->probe, "ZSCORE " DEADLINES " %s", owner);
 }
 
 long long fair_now(struct fixture *f)

@@ -14,10 +14,15 @@
 #define DEADLINES "redisson_lock_timeout:{orders}"
 #define CHANNEL_OF(owner) "redisson_lock__channel:{orders}:" owner
 
-#define A "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:1"
-#define B "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:2"
-#define C "77f1e0a2-3c5d-4e6f-8a9b-0c1d2e3f4a5b:3"
-#define D "77f1e0a2-3c5d-4e6f-8a9b-0c1d2e3f4a5b:4"
+#define A "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:1000000001"
+#define B "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:1000000002"
+#define C "77f1e0a2-3c5d-4e6f-8a9b-0c1d2e3f4a5b:1000000003"
+#define D "77f1e0a2-3c5d-4e6f-8a9b-0c1d2e3f4a5b:1000000004"
+
+/* Redisson's have small numbers, by which they are told from ours. */
+#define J1 "0c1d2e3f-8a9b-4e6f-8a9b-77f1e0a23c5d:31"
+#define J2 "0c1d2e3f-8a9b-4e6f-8a9b-77f1e0a23c5d:33"
+#define J3 "0c1d2e3f-8a9b-4e6f-8a9b-77f1e0a23c5d:35"
 
 #define LEASE_MS 30000
 #define PATIENCE_MS 15000
@@ -51,9 +56,8 @@ void fair_set_rest(struct fixture *f, const char *owner, long long rest_ms);
 long long fair_place(struct fixture *f, const char *owner);
 long long fair_length(struct fixture *f);
 
-/* On the clock of the server, without the fraction that says that it is ours. */
+/* On the clock of the server. */
 long long fair_deadline(struct fixture *f, const char *owner);
-bool fair_is_ours(struct fixture *f, const char *owner);
 long long fair_now(struct fixture *f);
 
 #endif

@@ -185,13 +185,13 @@ static void a_waiter_behind_the_first_never_spins_on_a_free_lock(void **state)
     struct fixture *f = *state;
     long long rest_ms;
 
-    fair_add_foreign(f, A, REDISSON_MS);
+    fair_add_foreign(f, J1, REDISSON_MS);
     rest_ms = fair_lock(f, B, 1);
     assert_in_range(rest_ms, REDISSON_MS / 2, REDISSON_MS);
-    fair_set_rest(f, A, 90);
+    fair_set_rest(f, J1, 90);
     rest_ms = fair_trylock(f, C);
-    assert_true(rest_ms >= 100); /* A may be dead by now, and B is first */
-    fair_let_die(f, A);
+    assert_true(rest_ms >= 100); /* it may be dead by now, and B is first */
+    fair_let_die(f, J1);
     assert_int_equal(fair_lock(f, B, 1), GRANTED);
     assert_int_equal(fair_unlock(f, B, 0), 1);
 }
