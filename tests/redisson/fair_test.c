@@ -89,6 +89,13 @@ static void the_first_to_come_is_the_first_to_go(struct duet *d, const char *con
     }
 }
 
+static void they_go_as_they_came_in_turn(void **state)
+{
+    static const char *const threads[N_WAITERS] = {NULL, "ann", NULL, "bob", NULL, "cat"};
+
+    the_first_to_come_is_the_first_to_go(*state, threads);
+}
+
 static void they_go_as_they_came_in_groups(void **state)
 {
     static const char *const threads[N_WAITERS] = {"ann", "bob", NULL, NULL, "cat", NULL};
@@ -222,6 +229,7 @@ static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **sta
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        DUET_TEST(they_go_as_they_came_in_turn),
         DUET_TEST(they_go_as_they_came_in_groups),
         DUET_TEST(a_waiter_stands_in_the_same_queue),
         DUET_TEST(who_gives_up_here_makes_room_for_redisson),
