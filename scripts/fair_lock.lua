@@ -81,10 +81,12 @@ if patience > 0 then
     end
     redis.call('zadd', deadlines, now + patience + n_foreign * 300000, owner)
 
-    -- Who is first has nobody before it: what others were reckoned for is over.
+    -- Who is first has nobody before it: what was reckoned for others is over. How often it asks
+    -- only its client knows, so one that lives has a minute.
+    local most = math.max(patience, 60000)
     head = head or owner
-    if is_ours(head) and rest_of(head) > patience then
-        redis.call('zadd', deadlines, now + patience, head)
+    if is_ours(head) and rest_of(head) > most then
+        redis.call('zadd', deadlines, now + most, head)
     end
 
     -- They go when nobody uses them: Redisson's own would stay for ever.
