@@ -1,0 +1,159 @@
+/*
+ * The rights that docs/wire.md#rights and the README name are enough for a whole life of each kind
+ * of lock: whatever a script does that the user may not do stands in the log.
+ */
+#include "support/actor.h"
+#include "support/fair_queue.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define USER "locker"
+#define PASSWORD "secret"
+#define LEASE_MS 900
+#define NEVER_MS 600000
+#define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
+
+/* README: "Rights at Redis". */
+#define COMMANDS                                                                       \
+    "+evalsha +script|load +hexists +hset +hget +hgetall +exists +del +pexpire +pttl " \
+    "+publish +subscribe +unsubscribe +ping +client|info +client|kill "
+#define PLAIN "~orders* &redisson_lock__channel:{orders* " COMMANDS
+
+static struct relock_client *client_of(struct fixture *f, const char *rights)
+{
+    char word[64];
+    int n;
+
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on >" PASSWORD), 0);
+    for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
+        assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " %s", word), 0);
+    return fixture_client(f, &(struct relock_options){.user = USER,
+                                                      .password = PASSWORD,
+                                                      .recheck_ms = NEVER_MS,
+                                                      .watchdog_timeout_ms = slow_ms(LEASE_MS)});
+}
+
+static void nothing_was_refused(struct fixture *f)
+{
+    assert_int_equal(log_count(f->log, "NOPERM"), 0);
+    assert_int_equal(log_count(f->log, "may this user publish?"), 0);
+    assert_int_equal(log_count(f->log, "not subscribed"), 0);
+}
+
+static bool has_renewed(void *client)
+{
+    return stats_of(client).renewed > 0;
+}
+
+/* Taken, nested, kept, looked at, waited for, given up, and freed by force. */
+static void live(struct relock_client *client, struct relock_lock *held, struct relock_lock *wanted)
+{
+    struct actor *other = actor_start();
+    struct relock_holder holder;
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    assert_result(relock_lock(held), RELOCK_OK);
+    assert_result(relock_extend(held, 0, slow_ms(LEASE_MS)), RELOCK_OK);
+    assert_result(relock_who_holds(held, &holder), RELOCK_OK);
+    assert_int_equal(holder.hold_count, 2);
+    assert_true(wait_until(has_renewed, client, SOON_MS));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(actor_trylock(other, wanted), RELOCK_BUSY);
+    assert_result(actor_timedlock(other, wanted, 30), RELOCK_TIMEOUT);
+    actor_begin_lock(other, wanted);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_result(relock_force_unlock(wanted), RELOCK_OK);
+    assert_result(actor_unlock(other, wanted), RELOCK_LOST);
+}
+
+static void live_with(struct fixture *f, const char *rights, fixture_constructor_fn *held,
+                      fixture_constructor_fn *wanted)
+{
+    struct relock_client *client = client_of(f, rights);
+
+    live(client, fixture_lock_of(f, client, "orders", held),
+         fixture_lock_of(f, client, "orders", wanted));
+    nothing_was_refused(f);
+}
+
+static void those_of_a_plain_lock_are_enough(void **state)
+{
+    live_with(*state, PLAIN, relock_lock_new, relock_lock_new);
+}
+
+static void those_of_a_spin_lock_are_enough(void **state)
+{
+    live_with(*state, "~orders* " COMMANDS, relock_spinlock_new, relock_spinlock_new);
+}
+
+static void those_of_a_fenced_lock_are_enough(void **state)
+{
+    live_with(*state, PLAIN "~redisson_lock_token:{orders* +incr +get +persist",
+              relock_fencedlock_new, relock_fencedlock_new);
+}
+
+/* Behind one that is dead, and before one that counts on those before it. */
+static void those_of_a_fair_lock_are_enough(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        client_of(f, PLAIN "~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* +time "
+                           "+lindex +lpos +lpop +lrange +lrem +rpush +zadd +zscore +zrem +zincrby "
+                           "+zrangebyscore +zrevrange");
+    struct relock_lock *lock = fair_handle(f, client);
+    struct actor *first = actor_start();
+
+    live(client, lock, lock);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    fair_queue_add_dead(f, ABSENT, -1);
+    fair_queue_add_dead(f, ABSENT "1", -1);
+    actor_begin_timedlock(first, lock, (int64_t)slow_ms(300));
+    assert_true(fair_queue_wait(f, 1)); /* the dead were dropped */
+    fair_queue_add_dead(f, ABSENT, 100L * NEVER_MS);
+    assert_result(actor_result(first), RELOCK_TIMEOUT);
+    assert_true(fair_queue_wait(f, 1));
+    actor_begin_lock(first, lock);
+    assert_true(fair_queue_wait(f, 2));
+    fair_queue_remove(f, ABSENT);
+    fair_queue_add_dead(f, ABSENT, 100L * NEVER_MS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(first), RELOCK_OK);
+    assert_result(actor_unlock(first, lock), RELOCK_OK);
+    fair_queue_remove(f, ABSENT);
+    nothing_was_refused(f);
+}
+
+static void those_of_a_read_write_lock_are_enough(void **state)
+{
+    static const char rights[] =
+        "~orders* ~{orders* &redisson_rwlock:{orders* " COMMANDS "+set +hdel";
+    struct fixture *f = *state;
+    struct relock_client *client = client_of(f, rights);
+    struct relock_lock *read = fixture_lock_of(f, client, "orders", relock_rdlock_new);
+    struct relock_lock *write = fixture_lock_of(f, client, "orders", relock_wrlock_new);
+
+    live(client, write, read);
+    assert_result(relock_lock(write), RELOCK_OK);
+    assert_result(relock_lock(read), RELOCK_OK);
+    assert_result(relock_unlock(write), RELOCK_OK); /* steps down */
+    assert_result(relock_unlock(read), RELOCK_OK);
+    fixture_free_client(f, client);
+    live_with(f, rights, relock_rdlock_new, relock_wrlock_new);
+    live_with(f, rights, relock_wrlock_new, relock_wrlock_new);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(those_of_a_plain_lock_are_enough),
+        SERVER_TEST(those_of_a_spin_lock_are_enough),
+        FENCED_TEST(those_of_a_fenced_lock_are_enough),
+        SERVER_TEST(those_of_a_fair_lock_are_enough),
+        SERVER_TEST(those_of_a_read_write_lock_are_enough),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
