@@ -101,8 +101,8 @@ static void those_of_a_fair_lock_are_enough(void **state)
     struct fixture *f = *state;
     struct relock_client *client =
         client_of(f, PLAIN "~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* +time "
-                           "+lindex +lpos +lpop +lrange +lrem +rpush +zadd +zscore +zrem +zincrby "
-                           "+zrangebyscore +zrevrange");
+                           "+lindex +lpos +lpop +lrange +lrem +rpush +zadd +zscore +zrem "
+                           "+zrevrange");
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *first = actor_start();
 
