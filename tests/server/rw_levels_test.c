@@ -192,7 +192,7 @@ static void a_fixed_lease_of_either_side_ends_and_is_told(void **state)
     struct relock_lock *sides[] = {ours.read, ours.write};
 
     for (size_t i = 0; i < 2; i++) {
-        assert_result(take(sides[i], 200), RELOCK_OK);
+        assert_result(take(sides[i], slow_ms(400)), RELOCK_OK);
         assert_true(losses_wait(f->losses, i + 1, SOON_MS));
         assert_int_equal(losses_get(f->losses, i).reason, RELOCK_LOST_EXPIRED);
         assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
