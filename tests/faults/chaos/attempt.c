@@ -23,6 +23,28 @@ uint64_t attempt_certain_until_ns(const struct attempt *attempt)
                                                                 : until_ns;
 }
 
+bool attempt_is_certain(const struct attempt *attempt)
+{
+    return attempt_is_hold(attempt) && attempt_certain_until_ns(attempt) > attempt->take->to_ns;
+}
+
+uint64_t attempt_end_ns(const struct attempt *attempt)
+{
+    if (attempt->take)
+        return attempt->take->to_ns;
+    return attempt->killed ? attempt->killed->from_ns : UINT64_MAX;
+}
+
+bool attempt_excludes(const struct attempt *attempt, const struct attempt *other)
+{
+    const struct history_record *a = attempt->ask, *b = other->ask;
+    bool is_same_owner = a->slot == b->slot && a->life == b->life && a->thread == b->thread;
+
+    if (a->sort != HISTORY_READ && b->sort != HISTORY_READ)
+        return true;
+    return a->sort != b->sort && !is_same_owner;
+}
+
 static void add_claim(struct attempt *attempt, const struct history_record *claim)
 {
     if (claim->value <= 0)
@@ -41,6 +63,12 @@ static void add_result(struct attempt *attempt, const struct history_record *rec
         attempt->lost = record;
 }
 
+static void add_level(struct attempt *attempt, const struct history_record *record)
+{
+    if (record->result == RELOCK_OK && record->token != attempt->take->token && !attempt->other)
+        attempt->other = record;
+}
+
 static void add(struct attempt *attempt, const struct history_record *record)
 {
     switch (record->kind) {
@@ -54,6 +82,9 @@ static void add(struct attempt *attempt, const struct history_record *record)
         add_claim(attempt, record);
         break;
     case HISTORY_NEST:
+        add_level(attempt, record);
+        add_result(attempt, record);
+        break;
     case HISTORY_EXTEND:
     case HISTORY_UNNEST:
         add_result(attempt, record);

@@ -27,6 +27,7 @@ struct attempt {
     const struct history_record *leave; /* NULL: not given up */
     const struct history_record *left;  /* NULL: that never returned */
     const struct history_record *lost;  /* the first RELOCK_LOST, before `last` had run out */
+    const struct history_record *other; /* the first level that has another token than `take` */
     const struct history_record *killed;
 };
 
@@ -39,6 +40,15 @@ void attempts_make(struct attempts *attempts, const struct history_records *reco
 void attempts_free(struct attempts *attempts);
 
 bool attempt_is_hold(const struct attempt *attempt);
+
+/* A hold that was certain for a time after it had been taken. */
+bool attempt_is_certain(const struct attempt *attempt);
+
+/* Until when it waited: when the call returned or its process was killed, else for ever. */
+uint64_t attempt_end_ns(const struct attempt *attempt);
+
+/* Whether two of one lock cannot hold it together: readers can, and a writer that reads. */
+bool attempt_excludes(const struct attempt *attempt, const struct attempt *other);
 
 /* Until when a claim promises, and until when all claims of a hold do, or its being given up. */
 uint64_t attempt_promise_ns(const struct history_record *claim);

@@ -17,6 +17,12 @@ static const char *const kinds[] = {
 #undef KIND
 };
 
+static const char *const sorts[] = {
+#define SORT(name, text) text,
+    HISTORY_SORT_MAP(SORT)
+#undef SORT
+};
+
 static void die(const char *what)
 {
     perror(what);
@@ -29,6 +35,11 @@ uint64_t history_now_ns(void)
 
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+const char *history_sort_name(enum history_sort sort)
+{
+    return sorts[sort];
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -49,9 +60,11 @@ void history_print(const struct history_record *r, char line[HISTORY_LINE_MAX])
 {
     snprintf(line, HISTORY_LINE_MAX,
              "%" PRIu64 ".%09" PRIu64 " %" PRIu64 ".%09" PRIu64
-             " %s process %d.%d thread %d lock %d hold %u result %d value %" PRId64,
+             " %s process %d.%d thread %d lock %d %s hold %u result %d value %" PRId64
+             " token %" PRIu64,
              r->from_ns / NS_PER_S, r->from_ns % NS_PER_S, r->to_ns / NS_PER_S, r->to_ns % NS_PER_S,
-             kinds[r->kind], r->slot, r->life, r->thread, r->lock, r->hold, r->result, r->value);
+             kinds[r->kind], r->slot, r->life, r->thread, r->lock, sorts[r->sort], r->hold,
+             r->result, r->value, r->token);
 }
 
 void history_write(struct history *history, const struct history_record *record)
@@ -79,22 +92,30 @@ void history_add(struct history_records *records, const struct history_record *r
     records->at[records->n++] = *record;
 }
 
+static int find(const char *const *names, int n, const char *name)
+{
+    int i = 0;
+
+    while (i < n && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
 static bool parse(const char *line, struct history_record *r)
 {
-    char kind[16] = "";
+    char kind[16] = "", sort[16] = "";
     uint64_t from_s, to_s;
     int n = sscanf(line,
                    "%" SCNu64 ".%" SCNu64 " %" SCNu64 ".%" SCNu64
-                   " %15s process %d.%d thread %d lock %d hold %u result %d value %" SCNd64,
+                   " %15s process %d.%d thread %d lock %d %15s hold %u result %d value %" SCNd64
+                   " token %" SCNu64,
                    &from_s, &r->from_ns, &to_s, &r->to_ns, kind, &r->slot, &r->life, &r->thread,
-                   &r->lock, &r->hold, &r->result, &r->value);
-    int i = 0;
+                   &r->lock, sort, &r->hold, &r->result, &r->value, &r->token);
 
-    while (i < HISTORY_N_KINDS && strcmp(kinds[i], kind) != 0)
-        i++;
-    if (n != 12 || i == HISTORY_N_KINDS)
+    r->kind = (enum history_kind)find(kinds, HISTORY_N_KINDS, kind);
+    r->sort = (enum history_sort)find(sorts, HISTORY_N_SORTS, sort);
+    if (n != 14 || r->kind == HISTORY_N_KINDS || r->sort == HISTORY_N_SORTS)
         return false;
-    r->kind = (enum history_kind)i;
     r->from_ns += from_s * NS_PER_S;
     r->to_ns += to_s * NS_PER_S;
     return true;

@@ -1,5 +1,5 @@
 /*
- * Job - one attempt of a thread to take a lock, and all that it does with it until it is given up
+ * Job - the threads of a worker, and how each comes for a lock
  *
  * For which lock it comes, in which way and for how long is drawn from its seed. It believes
  * nothing but relock_valid_ms(), stops when that is 0, and writes down each step; unless it is told
@@ -11,6 +11,7 @@
 #define RELOCK_TEST_JOB_H
 
 #include "history.h"
+#include "names.h"
 #include "worker.h"
 
 #include <pthread.h>
@@ -22,7 +23,9 @@ struct relock_lock;
 /* What all threads of a worker share. */
 struct workshop {
     struct worker_options options;
-    struct relock_lock *locks[WORKER_N_LOCKS];
+    struct names names;
+    struct relock_lock *locks[NAMES_N];
+    struct relock_lock *readers[NAMES_N]; /* the read side; NULL where there is none */
     struct history history;
     atomic_uint n_jobs;
 };
@@ -35,7 +38,7 @@ struct toiler {
     struct relock_cancel *cancel; /* of the wait that may be cancelled now; guarded by mutex */
 };
 
-/* Comes once. */
+/* Comes once, and stays until it has given up what it got. */
 void toiler_come(struct toiler *toiler);
 
 /* Ends its wait, if it is one that may be cancelled. Any thread. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Several processes take locks while a schedule kills and pauses them, breaks their connections and
-# restarts the server; then a checker reads what they wrote down. The schedule is drawn from a seed,
-# which is printed first.
+# Several processes take locks of every kind while a schedule kills and pauses them, breaks their
+# connections and restarts the server; then a checker reads what they wrote down. The schedule, and
+# which name has which kind, is drawn from a seed, which is printed first.
 #
 #     tests/faults/chaos/run.sh [--seed N] [--seconds S] [--processes P] [--threads T]
 #     tests/faults/chaos/run.sh --no-watchdog          must fail: nobody cares for the lease

@@ -1,7 +1,8 @@
 /*
- * The schedule, and what becomes of a history on its way through a file.
+ * The schedule, the names of the locks, and what becomes of a history on its way through a file.
  */
 #include "history.h"
+#include "names.h"
 #include "schedule.h"
 
 #include <setjmp.h>
@@ -88,10 +89,47 @@ static void every_fault_comes(void **state)
         assert_true(n[i] > 0);
 }
 
+static void each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed(void **state)
+{
+    size_t n_others = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        int n[2][HISTORY_N_SORTS] = {{0}};
+        struct names names, same;
+
+        names_draw(&names, seed);
+        names_draw(&same, seed);
+        for (int i = 0; i < NAMES_N; i++)
+            n[names_is_quiet(i)][names.sorts[i]]++;
+        for (int i = HISTORY_PLAIN; i <= HISTORY_WRITE; i++)
+            assert_true(n[0][i] == 1 && n[1][i] == 1);
+        assert_memory_equal(names.sorts, same.sorts, sizeof(names.sorts));
+        names_draw(&same, seed + 1);
+        n_others += memcmp(names.sorts, same.sorts, sizeof(names.sorts)) != 0;
+    }
+    assert_true(n_others > 90);
+}
+
+static void every_lock_is_wanted(void **state)
+{
+    size_t n[NAMES_N] = {0};
+    struct names names;
+    uint64_t seed = 7;
+
+    (void)state;
+    names_draw(&names, 7);
+    for (int i = 0; i < 10000; i++)
+        n[names_come(&names, &seed)]++;
+    for (int i = 0; i < NAMES_N; i++)
+        assert_true(n[i] > 0);
+}
+
 /* ---- histories ----------------------------------------------------------------------------- */
 
 static const struct history_record record = {
     .kind = HISTORY_LEFT,
+    .sort = HISTORY_WRITE,
     .slot = -1,
     .life = 3,
     .thread = 2,
@@ -101,6 +139,7 @@ static const struct history_record record = {
     .to_ns = 98765000000000,
     .result = -4,
     .value = INT64_MAX,
+    .token = UINT64_MAX,
 };
 
 static void what_was_written_is_read_but_for_a_line_that_was_cut_short(void **state)
@@ -126,6 +165,7 @@ static void what_was_written_is_read_but_for_a_line_that_was_cut_short(void **st
         const struct history_record *r = &records.at[i];
 
         assert_int_equal(r->kind, record.kind);
+        assert_int_equal(r->sort, record.sort);
         assert_int_equal(r->slot, record.slot);
         assert_int_equal(r->life, record.life);
         assert_int_equal(r->thread, record.thread);
@@ -135,6 +175,7 @@ static void what_was_written_is_read_but_for_a_line_that_was_cut_short(void **st
         assert_int_equal(r->to_ns, record.to_ns);
         assert_int_equal(r->result, record.result);
         assert_int_equal(r->value, record.value);
+        assert_true(r->token == record.token);
     }
     history_free(&records);
 }
@@ -146,6 +187,8 @@ int main(void)
         cmocka_unit_test(one_place_is_broken_in_one_way_at_a_time),
         cmocka_unit_test(a_calm_is_calm),
         cmocka_unit_test(every_fault_comes),
+        cmocka_unit_test(each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed),
+        cmocka_unit_test(every_lock_is_wanted),
         cmocka_unit_test(what_was_written_is_read_but_for_a_line_that_was_cut_short),
     };
 

@@ -1,116 +1,126 @@
-#include "sleeper.h"
+/*
+ * A waiter that slept though the lock was free.
+ *
+ * Whether a lock is free is seen from outside, for who holds it is not always told: a process that
+ * was killed may have been given it, and a call that failed may have left something behind. What
+ * was seen free all the time was not, if somebody got it in between; the time before and the time
+ * after are looked at alone. Of the time that is left a waiter had no chance while its process, its
+ * network or the server were broken, nor for a while after.
+ *
+ * For a reader a lock is free while nobody writes. While the place of who is first in a fair queue
+ * is kept, and it does not come, all others have to be patient: from the last sign of life of
+ * whoever died or was broken, wherever that was.
+ */
+#include "checker.h"
 
-#include <stdlib.h>
+/* Whether it was free but for the place of somebody who may be dead. */
+static bool is_for_the_patient(const struct history_record *free)
+{
+    return free->sort == HISTORY_FAIR && free->value == HISTORY_KEPT;
+}
 
-struct search {
-    const struct attempts *attempts;
-    const struct history_record **faults; /* by when they began */
-    size_t n_faults;
-    uint64_t longest_ns, recovery_ns;
-    sleeper_fn *found;
-    void *arg;
+/* How long a waiter may sleep without reason: until it asks again, and is answered. */
+static uint64_t longest_ns(const struct checker *checker, const struct history_record *free)
+{
+    const struct check_limits *limits = checker->limits;
+    uint64_t pause_ms = free->sort == HISTORY_SPIN ? limits->spin_pause_ms : limits->recheck_ms;
+
+    if (is_for_the_patient(free))
+        pause_ms += limits->patience_ms;
+    return (pause_ms + limits->round_trip_ms) * CHECKER_NS_PER_MS;
+}
+
+/* From one time to the other it slept, and had no reason to. */
+struct sleep {
+    uint64_t from_ns, to_ns;
 };
 
-static int compare_begins(const void *one, const void *other)
-{
-    const struct history_record *a = *(const struct history_record *const *)one;
-    const struct history_record *b = *(const struct history_record *const *)other;
-
-    return (a->from_ns > b->from_ns) - (a->from_ns < b->from_ns);
-}
-
-static void sort_faults(struct search *search, const struct history_records *records)
-{
-    search->faults = malloc((records->n + 1) * sizeof(const struct history_record *));
-    if (!search->faults)
-        abort();
-    for (size_t i = 0; i < records->n; i++)
-        if (records->at[i].kind == HISTORY_FAULT)
-            search->faults[search->n_faults++] = &records->at[i];
-    qsort(search->faults, search->n_faults, sizeof(*search->faults), compare_begins);
-}
-
 /* Cuts the time of a sleeper down to the first part of it that is too long and without faults. */
-static bool has_no_excuse(const struct search *search, struct sleeper *sleeper)
+static bool has_no_excuse(const struct checker *checker, const struct history_record *free,
+                          const struct attempt *sleeper, struct sleep *sleep)
 {
-    uint64_t end_ns = sleeper->to_ns;
+    uint64_t most_ns = longest_ns(checker, free);
 
-    for (size_t i = 0; i < search->n_faults && sleeper->from_ns < end_ns; i++) {
-        const struct history_record *fault = search->faults[i];
-        uint64_t felt_ns = fault->to_ns + search->recovery_ns;
+    for (size_t i = 0; i < checker->faults.n && sleep->from_ns < sleep->to_ns; i++) {
+        const struct history_record *fault = checker->faults.at[i];
+        uint64_t felt_ns = fault->to_ns + checker->faults.recovery_ns;
 
-        if (fault->slot >= 0 && fault->slot != sleeper->wait->slot)
+        if (!fault_touches(fault, sleeper->ask->slot) && !is_for_the_patient(free))
             continue;
-        if (fault->from_ns > sleeper->from_ns + search->longest_ns)
+        if (fault->from_ns > sleep->from_ns + most_ns)
             break;
-        if (felt_ns > sleeper->from_ns)
-            sleeper->from_ns = felt_ns;
+        if (felt_ns > sleep->from_ns)
+            sleep->from_ns = felt_ns;
     }
-    if (sleeper->from_ns + search->longest_ns >= end_ns)
+    if (sleep->from_ns + most_ns >= sleep->to_ns)
         return false;
-    sleeper->to_ns = sleeper->from_ns + search->longest_ns;
+    sleep->to_ns = sleep->from_ns + most_ns;
     return true;
 }
 
-static uint64_t end_of_wait(const struct attempt *attempt)
+/* Whether the record of free time is about this lock, and this side of it. */
+static bool is_about(const struct history_record *free, const struct attempt *attempt)
 {
-    if (attempt->take)
-        return attempt->take->to_ns;
-    return attempt->killed ? attempt->killed->from_ns : UINT64_MAX;
+    return attempt->ask->lock == free->lock && attempt->ask->sort == free->sort;
 }
 
 /* Who waited while the lock was free, and nobody got it, from one time to the other. */
-static void look_at(const struct search *search, const struct history_record *free,
-                    uint64_t from_ns, uint64_t to_ns)
+static void look_at(struct checker *checker, const struct history_record *free, struct sleep whole)
 {
-    if (to_ns - from_ns <= search->longest_ns)
-        return;
-    for (size_t i = 0; i < search->attempts->n; i++) {
-        const struct attempt *attempt = &search->attempts->at[i];
-        struct sleeper sleeper = {attempt->ask, free, from_ns, to_ns};
+    for (size_t i = 0; i < checker->attempts.n; i++) {
+        const struct attempt *attempt = &checker->attempts.at[i];
+        struct sleep sleep = whole;
 
-        if (attempt->ask->lock != free->lock || attempt->ask->value == 0)
+        if (!is_about(free, attempt) || attempt->ask->value == 0)
             continue;
-        if (attempt->ask->from_ns > sleeper.from_ns)
-            sleeper.from_ns = attempt->ask->from_ns;
-        if (end_of_wait(attempt) < sleeper.to_ns)
-            sleeper.to_ns = end_of_wait(attempt);
-        if (has_no_excuse(search, &sleeper))
-            search->found(&sleeper, search->arg);
+        if (attempt->ask->from_ns > sleep.from_ns)
+            sleep.from_ns = attempt->ask->from_ns;
+        if (attempt_end_ns(attempt) < sleep.to_ns)
+            sleep.to_ns = attempt_end_ns(attempt);
+        if (!has_no_excuse(checker, free, attempt, &sleep))
+            continue;
+        checker_report(checker, CHECK_SLEPT, attempt->ask, free);
+        if (checker_tells(checker, CHECK_SLEPT))
+            fprintf(checker->out, "    and nothing was broken from %llu to %llu\n",
+                    (unsigned long long)sleep.from_ns, (unsigned long long)sleep.to_ns);
     }
 }
 
-static void split(const struct search *search, const struct history_record *free)
+/* Whether somebody got the lock, and it was not free for a moment. Readers leave it to readers. */
+static bool took(const struct attempt *attempt, const struct history_record *free)
 {
-    uint64_t from_ns = free->from_ns;
-
-    for (size_t i = 0; i < search->attempts->n; i++) {
-        const struct attempt *attempt = &search->attempts->at[i];
-
-        if (attempt->ask->lock != free->lock || !attempt_is_hold(attempt) ||
-            attempt->take->to_ns < from_ns || attempt->take->to_ns > free->to_ns)
-            continue;
-        look_at(search, free, from_ns, attempt->take->to_ns);
-        from_ns = attempt->take->to_ns;
-    }
-    look_at(search, free, from_ns, free->to_ns);
+    if (attempt->ask->lock != free->lock || !attempt_is_hold(attempt))
+        return false;
+    return free->sort != HISTORY_READ || attempt->ask->sort != HISTORY_READ;
 }
 
-void sleepers_find(const struct history_records *records, const struct attempts *attempts,
-                   uint64_t longest_ns, uint64_t recovery_ns, sleeper_fn *found, void *arg)
+static void split(struct checker *checker, const struct history_record *free)
 {
-    struct search search = {.attempts = attempts,
-                            .longest_ns = longest_ns,
-                            .recovery_ns = recovery_ns,
-                            .found = found,
-                            .arg = arg};
+    uint64_t most_ns = longest_ns(checker, free);
+    struct sleep part = {free->from_ns, free->to_ns};
 
-    sort_faults(&search, records);
-    for (size_t i = 0; i < records->n; i++) {
-        const struct history_record *r = &records->at[i];
+    for (size_t i = 0; i < checker->attempts.n; i++) {
+        const struct attempt *attempt = &checker->attempts.at[i];
 
-        if (r->kind == HISTORY_FREE && r->to_ns - r->from_ns > longest_ns)
-            split(&search, r);
+        if (!took(attempt, free) || attempt->take->to_ns < part.from_ns ||
+            attempt->take->to_ns > free->to_ns)
+            continue;
+        part.to_ns = attempt->take->to_ns;
+        if (part.to_ns - part.from_ns > most_ns)
+            look_at(checker, free, part);
+        part.from_ns = part.to_ns;
     }
-    free(search.faults);
+    part.to_ns = free->to_ns;
+    if (part.to_ns - part.from_ns > most_ns)
+        look_at(checker, free, part);
+}
+
+void check_sleepers(struct checker *checker)
+{
+    for (size_t i = 0; i < checker->records->n; i++) {
+        const struct history_record *r = &checker->records->at[i];
+
+        if (r->kind == HISTORY_FREE && r->to_ns - r->from_ns > longest_ns(checker, r))
+            split(checker, r);
+    }
 }

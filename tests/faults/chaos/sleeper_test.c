@@ -100,6 +100,78 @@ static void the_dead_do_not_sleep(void **state)
     story_is_clean();
 }
 
+/* ---- kinds --------------------------------------------------------------------------------- */
+
+static void who_spins_asks_again_soon(void **state)
+{
+    (void)state;
+    story_sort = HISTORY_SPIN;
+    one_sleeper(STORY_SPIN_PAUSE_MS + STORY_ROUND_TRIP_MS);
+    story_is_clean();
+    story.at[story.n - 1].to_ns += STORY_NS_PER_MS;
+    story_shows(CHECK_SLEPT, 1);
+}
+
+static void a_reader_that_sleeps_though_nobody_writes_is_found(void **state)
+{
+    (void)state;
+    story_sort = HISTORY_READ;
+    one_sleeper(TOO_LONG_MS);
+    story_take(1, 1, 0, 1800); /* another reader, and that is no reason to wait */
+    story_leave(1, 1, 1801, 1802, RELOCK_OK);
+    story_shows(CHECK_SLEPT, 1);
+    for (size_t i = 3; i < story.n; i++)
+        story.at[i].sort = HISTORY_WRITE;
+    story_is_clean();
+}
+
+static void a_writer_waits_for_readers(void **state)
+{
+    (void)state;
+    story_sort = HISTORY_READ;
+    one_sleeper(TOO_LONG_MS);
+    story.at[0].sort = story.at[1].sort = HISTORY_WRITE;
+    story_is_clean();
+}
+
+static void a_writer_that_sleeps_though_nobody_is_there_is_found(void **state)
+{
+    (void)state;
+    story_sort = HISTORY_WRITE;
+    one_sleeper(TOO_LONG_MS);
+    story_shows(CHECK_SLEPT, 1);
+    story_sort = HISTORY_READ;
+    story_take(1, 1, 0, 1800);
+    story_leave(1, 1, 1801, 1802, RELOCK_OK);
+    story_is_clean();
+}
+
+static void in_a_fair_queue_one_is_patient_with_the_first(void **state)
+{
+    (void)state;
+    story_sort = HISTORY_FAIR;
+    one_sleeper(TOO_LONG_MS);
+    story_shows(CHECK_SLEPT, 1);
+    story.at[story.n - 1].value = HISTORY_KEPT;
+    story_is_clean();
+    story.at[story.n - 1].to_ns += (uint64_t)(STORY_PATIENCE_MS - 1) * STORY_NS_PER_MS;
+    story_is_clean();
+    story.at[story.n - 1].to_ns += STORY_NS_PER_MS;
+    story_shows(CHECK_SLEPT, 1);
+}
+
+static void whoever_is_broken_in_a_fair_queue_is_waited_for(void **state)
+{
+    (void)state;
+    story_sort = HISTORY_FAIR;
+    one_sleeper(TOO_LONG_MS + STORY_PATIENCE_MS);
+    story.at[story.n - 1].value = HISTORY_KEPT;
+    story_add(HISTORY_FAULT, 1, 0, 1500, 1600);
+    story_is_clean();
+    story.at[story.n - 2].value = 0;
+    story_shows(CHECK_SLEPT, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +185,12 @@ int main(void)
         STORY_TEST(what_is_broken_elsewhere_excuses_nobody),
         STORY_TEST(who_sleeps_long_after_all_is_mended_is_found),
         STORY_TEST(the_dead_do_not_sleep),
+        STORY_TEST(who_spins_asks_again_soon),
+        STORY_TEST(a_reader_that_sleeps_though_nobody_writes_is_found),
+        STORY_TEST(a_writer_waits_for_readers),
+        STORY_TEST(in_a_fair_queue_one_is_patient_with_the_first),
+        STORY_TEST(whoever_is_broken_in_a_fair_queue_is_waited_for),
+        STORY_TEST(a_writer_that_sleeps_though_nobody_is_there_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #define NS_PER_MS 1000000
-#define END_MS 30000 /* for the last waiters to have had their turn */
+#define END_MS 60000 /* for the last waiters to have had their turn */
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
@@ -22,6 +22,7 @@ static void start_worker(struct stage *stage, int slot)
         .life = place->worker.life + 1,
         .n_threads = stage->n_threads,
         .seed = stage->seed ^ stage->n_lives << 32,
+        .names_seed = stage->seed,
         .until_ns = stage->until_ns,
         .lease_ms = stage->lease_ms,
         .ignores_leases = stage->ignores_leases,
@@ -214,7 +215,8 @@ bool stage_open(struct stage *stage)
         return false;
     snprintf(path, sizeof(path), "%s/history", stage->dir);
     history_open(&stage->history, path);
-    watch_start(&stage->watch, stage->server->socket, &stage->history);
+    names_draw(&stage->names, stage->seed);
+    watch_start(&stage->watch, stage->server->socket, &stage->history, &stage->names);
     for (int i = 0; i < stage->n_workers; i++) {
         snprintf(path, sizeof(path), "%.80s/proxy.%d", stage->server->dir, i);
         stage->places[i].proxy = proxy_start(stage->server->socket, path);

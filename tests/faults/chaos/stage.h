@@ -37,6 +37,7 @@ struct stage {
     /* its own; zeroed */
     struct server *server;
     struct history history;
+    struct names names;
     struct watch watch;
     struct stage_place server_place;
     struct stage_place places[SCHEDULE_MAX_SLOTS];

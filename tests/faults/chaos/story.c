@@ -6,11 +6,13 @@
 #include <string.h>
 
 struct history_records story;
+enum history_sort story_sort;
 
 struct history_record *story_add(enum history_kind kind, int slot, unsigned hold, uint64_t from_ms,
                                  uint64_t to_ms)
 {
     struct history_record record = {.kind = kind,
+                                    .sort = story_sort,
                                     .slot = slot,
                                     .life = 1,
                                     .hold = hold,
@@ -42,6 +44,7 @@ int story_begin(void **state)
 {
     (void)state;
     story = (struct history_records){0};
+    story_sort = HISTORY_PLAIN;
     return 0;
 }
 
@@ -54,7 +57,13 @@ int story_end(void **state)
 
 static struct check_report checked(char **text)
 {
-    const struct check_limits limits = {STORY_RECHECK_MS, STORY_ROUND_TRIP_MS, STORY_RECOVERY_MS};
+    const struct check_limits limits = {
+        .recheck_ms = STORY_RECHECK_MS,
+        .spin_pause_ms = STORY_SPIN_PAUSE_MS,
+        .patience_ms = STORY_PATIENCE_MS,
+        .round_trip_ms = STORY_ROUND_TRIP_MS,
+        .recovery_ms = STORY_RECOVERY_MS,
+    };
     struct check_report report;
     size_t size;
     FILE *out = open_memstream(text, &size);

@@ -20,10 +20,13 @@
 
 /* What it is checked with. */
 #define STORY_RECHECK_MS 1000
+#define STORY_SPIN_PAUSE_MS 100
+#define STORY_PATIENCE_MS 3000
 #define STORY_ROUND_TRIP_MS 500
 #define STORY_RECOVERY_MS 2000
 
 extern struct history_records story; /* of this test */
+extern enum history_sort story_sort; /* of the records to come; a plain lock at first */
 
 /* One record more, to be changed before the next is added. */
 struct history_record *story_add(enum history_kind kind, int slot, unsigned hold, uint64_t from_ms,

@@ -14,13 +14,6 @@ static struct relock_client *client;
 static struct toiler toilers[WORKER_MAX_THREADS];
 static atomic_bool done;
 
-const char *worker_lock_name(int lock)
-{
-    static const char *const names[WORKER_N_LOCKS] = {"orders", "stock", "{till}:7"};
-
-    return names[lock];
-}
-
 uint64_t worker_longest_lease_ms(uint64_t lease_ms)
 {
     return 4 * lease_ms;
@@ -59,6 +52,25 @@ static void start_thread(pthread_t *thread, void *(*run_it)(void *), void *arg)
         abort();
 }
 
+/* The handles of a name. */
+static void make(int lock)
+{
+    static int (*const makers[HISTORY_N_SORTS])(struct relock_client *, const char *,
+                                                struct relock_lock **) = {
+        [HISTORY_PLAIN] = relock_lock_new,        [HISTORY_SPIN] = relock_spinlock_new,
+        [HISTORY_FENCED] = relock_fencedlock_new, [HISTORY_FAIR] = relock_fairlock_new,
+        [HISTORY_WRITE] = relock_wrlock_new,
+    };
+    enum history_sort sort = workshop.names.sorts[lock];
+    const char *name = names_text(lock);
+
+    if (makers[sort](client, name, &workshop.locks[lock]) != RELOCK_OK)
+        abort();
+    if (sort == HISTORY_WRITE &&
+        relock_rdlock_new(client, name, &workshop.readers[lock]) != RELOCK_OK)
+        abort();
+}
+
 static void open_all(const struct worker_options *options)
 {
     struct relock_options wanted = {.url = options->url,
@@ -73,9 +85,9 @@ static void open_all(const struct worker_options *options)
     history_open(&workshop.history, path);
     if (relock_client_new(&wanted, &client) != RELOCK_OK)
         abort();
-    for (int i = 0; i < WORKER_N_LOCKS; i++)
-        if (relock_lock_new(client, worker_lock_name(i), &workshop.locks[i]) != RELOCK_OK)
-            abort();
+    names_draw(&workshop.names, options->names_seed);
+    for (int i = 0; i < NAMES_N; i++)
+        make(i);
 }
 
 static void run_threads(int n, uint64_t seed)
@@ -116,8 +128,10 @@ void work_begin(const struct worker_options *options)
 
 void work_end(void)
 {
-    for (int i = 0; i < WORKER_N_LOCKS; i++)
+    for (int i = 0; i < NAMES_N; i++) {
         relock_lock_free(workshop.locks[i]);
+        relock_lock_free(workshop.readers[i]);
+    }
     relock_client_free(client);
     history_close(&workshop.history);
 }

@@ -22,7 +22,8 @@ static void die(const char *what)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-#define N_ARGUMENTS 11
+#define N_NUMBERS 8
+#define N_ARGUMENTS (4 + N_NUMBERS)
 
 /* Between fork and exec, in a program with threads: nothing that takes memory or a mutex. */
 static void exec_worker(const struct worker *worker, int fd, const char **argv, pid_t parent)
@@ -41,7 +42,7 @@ static void exec_worker(const struct worker *worker, int fd, const char **argv, 
 
 void worker_start(struct worker *worker, const struct worker_options *o)
 {
-    char numbers[7][24];
+    char numbers[N_NUMBERS][24];
     const char *argv[N_ARGUMENTS + 1] = {"relock-chaos", WORKER_ARGUMENT, o->url, o->dir};
     pid_t parent = getpid();
     int fds[2];
@@ -53,7 +54,8 @@ void worker_start(struct worker *worker, const struct worker_options *o)
     snprintf(numbers[4], sizeof(numbers[4]), "%" PRIu64, o->until_ns);
     snprintf(numbers[5], sizeof(numbers[5]), "%" PRIu64, o->lease_ms);
     snprintf(numbers[6], sizeof(numbers[6]), "%d", o->ignores_leases);
-    for (int i = 0; i < 7; i++)
+    snprintf(numbers[7], sizeof(numbers[7]), "%" PRIu64, o->names_seed);
+    for (int i = 0; i < N_NUMBERS; i++)
         argv[4 + i] = numbers[i];
 
     *worker = (struct worker){.slot = o->slot, .life = o->life};
@@ -126,6 +128,7 @@ int worker_main(int argc, char **argv)
         .until_ns = strtoull(argv[8], NULL, 10),
         .lease_ms = strtoull(argv[9], NULL, 10),
         .ignores_leases = atoi(argv[10]) != 0,
+        .names_seed = strtoull(argv[11], NULL, 10),
     };
     work_begin(&options);
     if (send(STDIN_FILENO, &byte, 1, MSG_NOSIGNAL) != 1)

@@ -14,13 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define WORKER_N_LOCKS 3
 #define WORKER_MAX_THREADS 16
 #define WORKER_RECHECK_MS 1000
+#define WORKER_SHORT_LEASE_MS 200  /* of those who ignore it */
 #define WORKER_ARGUMENT "--worker" /* its first; main() then calls worker_main() */
-
-/* Of a lock, by its number in the histories. */
-const char *worker_lock_name(int lock);
 
 struct worker_options {
     const char *url; /* of Redis */
@@ -28,6 +25,7 @@ struct worker_options {
     int slot, life;
     int n_threads;
     uint64_t seed;
+    uint64_t names_seed; /* of the run: the same for all */
     uint64_t until_ns;
     uint64_t lease_ms;   /* for the watchdog */
     bool ignores_leases; /* short leases without watchdog, and the belief to hold for ever */

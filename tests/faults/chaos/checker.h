@@ -1,0 +1,42 @@
+/*
+ * Checker - what the parts of the checker share
+ *
+ * Each part looks for the violations that its function is named after, and reports them.
+ *
+ * Threads: one at a time.
+ */
+#ifndef RELOCK_TEST_CHECKER_H
+#define RELOCK_TEST_CHECKER_H
+
+#include "attempt.h"
+#include "check.h"
+#include "faults.h"
+
+#define CHECKER_NS_PER_MS 1000000
+
+struct checker {
+    const struct history_records *records;
+    const struct check_limits *limits;
+    struct attempts attempts;
+    struct faults faults;
+    FILE *out;
+    struct check_report *report;
+};
+
+/* Counts a violation, and writes it with the records that show it; NULL: there is none. */
+void checker_report(struct checker *checker, enum check_violation violation,
+                    const struct history_record *one, const struct history_record *other);
+
+/* One more record of the violation that was reported last. */
+void checker_tell(const struct checker *checker, enum check_violation violation,
+                  const struct history_record *record);
+
+/* Whether that violation has been written, not only counted. */
+bool checker_tells(const struct checker *checker, enum check_violation violation);
+
+void check_exclusion(struct checker *checker);
+void check_tokens(struct checker *checker);
+void check_order(struct checker *checker);
+void check_sleepers(struct checker *checker);
+
+#endif

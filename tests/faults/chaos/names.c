@@ -1,0 +1,68 @@
+#include "names.h"
+
+#include "schedule.h"
+
+#define CROWD_NS ((uint64_t)3 * 1000 * 1000 * 1000)
+
+const char *names_text(int lock)
+{
+    static const char *const texts[NAMES_N] = {
+        "orders", "stock", "{till}:7", "prices", "mails:{shop}",
+        "seats",  "rooms", "{till}:8", "keys",   "nights:{shop}",
+    };
+
+    return texts[lock];
+}
+
+bool names_is_quiet(int lock)
+{
+    return lock >= NAMES_N_KINDS;
+}
+
+static void shuffle(enum history_sort *sorts, uint64_t *seed)
+{
+    static const enum history_sort all[NAMES_N_KINDS] = {
+        HISTORY_PLAIN, HISTORY_SPIN, HISTORY_FENCED, HISTORY_FAIR, HISTORY_WRITE};
+
+    for (int i = 0; i < NAMES_N_KINDS; i++) {
+        int j = (int)schedule_dice(seed, (uint64_t)i + 1);
+
+        sorts[i] = sorts[j];
+        sorts[j] = all[i];
+    }
+}
+
+void names_draw(struct names *names, uint64_t seed)
+{
+    names->seed = seed;
+    shuffle(names->sorts, &seed);
+    shuffle(names->sorts + NAMES_N_KINDS, &seed);
+}
+
+static int crowded(const struct names *names)
+{
+    uint64_t seed = names->seed + history_now_ns() / CROWD_NS;
+
+    return (int)schedule_dice(&seed, NAMES_N_KINDS);
+}
+
+static int quiet(const struct names *names, uint64_t *seed)
+{
+    int lock = NAMES_N_KINDS;
+
+    if (schedule_dice(seed, 2) == 0)
+        return lock + (int)schedule_dice(seed, NAMES_N_KINDS);
+    /* Often the fair one: its order shows in long queues only. */
+    while (names->sorts[lock] != HISTORY_FAIR)
+        lock++;
+    return lock;
+}
+
+int names_come(const struct names *names, uint64_t *seed)
+{
+    if (schedule_dice(seed, 30) == 0)
+        return quiet(names, seed);
+    if (schedule_dice(seed, 4) > 0)
+        return crowded(names);
+    return (int)schedule_dice(seed, NAMES_N_KINDS);
+}
