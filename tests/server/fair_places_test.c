@@ -1,5 +1,5 @@
-/* The queue of the fair lock: who stands in it until when, and who leaves it: scripts/fair_*.lua.
- */
+/* The queue of the fair lock: who stands in it until when, and who leaves it: scripts/fair_*.lua,
+ * docs/wire.md#fair. */
 #include "fair.h"
 
 #include "support/listener.h"

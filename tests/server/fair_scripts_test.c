@@ -1,4 +1,5 @@
-/* What the scripts of the fair lock grant and free, and whom they tell: scripts/fair_*.lua. */
+/* What the scripts of the fair lock grant and free, and whom they tell: scripts/fair_*.lua,
+ * docs/wire.md#fair. */
 #include "fair.h"
 
 #include "redis/script.h"

@@ -1,4 +1,5 @@
-/* What scripts/fenced_lock.lua does: as lock.lua, and a token with each grant. */
+/* What scripts/fenced_lock.lua does: as lock.lua, and a token with each grant: docs/wire.md#fenced.
+ */
 #include "support/fixture.h"
 #include "support/scripts.h"
 

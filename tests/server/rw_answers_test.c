@@ -1,5 +1,5 @@
 /* What the scripts of the read/write lock say of it, its removal by force, and what becomes
- * of it where a right or memory is missing. */
+ * of it where a right or memory is missing: docs/wire.md#read-write. */
 #include "rw.h"
 #include "support/listener.h"
 #include "support/scripts.h"

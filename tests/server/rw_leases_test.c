@@ -1,4 +1,5 @@
-/* Leases of the read/write lock: none that runs is cut, and a reader without one is dead. */
+/* Leases of the read/write lock: none that runs is cut, and a reader without one is dead:
+ * docs/wire.md#read-write. */
 #include "rw.h"
 #include "support/listener.h"
 

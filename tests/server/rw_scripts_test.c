@@ -1,5 +1,5 @@
 /* What the scripts of the read/write lock do: who is let in, what stands in the server, who is
- * told. The keys are Redisson's, and each test leaves none behind. */
+ * told. The keys are Redisson's, and each test leaves none behind: docs/wire.md#read-write. */
 #include "rw.h"
 #include "support/listener.h"
 #include "support/scripts.h"

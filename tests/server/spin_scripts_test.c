@@ -1,4 +1,5 @@
-/* Locks that spin have no channel: scripts/unlock.lua and force_unlock.lua without one. */
+/* Locks that spin have no channel: scripts/unlock.lua and force_unlock.lua without one:
+ * docs/wire.md#spin. */
 #include "support/fixture.h"
 #include "support/listener.h"
 #include "support/scripts.h"
