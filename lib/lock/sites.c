@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct relock_site *make(struct relock_client *client, const struct relock_kind *kind,
-                                const char *name, size_t len, bool has_kin)
+/* Returns the memory in which it stands, NULL when there is none. */
+static void *make(struct relock_client *client, const struct relock_kind *kind, const char *name,
+                  size_t len, bool has_kin, struct relock_site **new)
 {
     size_t before = has_kin ? sizeof(struct relock_kin) : 0;
     char *memory = calloc(1, before + sizeof(struct relock_site) + len + 1);
@@ -24,15 +25,8 @@ static struct relock_site *make(struct relock_client *client, const struct reloc
     site->name_len = len;
     memcpy(site->name, name, len);
     relock_timer_init(&site->linger, relock_subscription_fire);
-    return site;
-}
-
-static void destroy(struct relock_site *site)
-{
-    if (site->has_kin)
-        free(relock_site_kin(site));
-    else
-        free(site);
+    *new = site;
+    return memory;
 }
 
 /* ---- by name ------------------------------------------------------------------------------- */
@@ -41,6 +35,7 @@ static int get_home(struct relock_client *client, const struct relock_kind *kind
                     size_t len, struct relock_site **site) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_site *found;
+    void *memory;
 
     HASH_FIND(hh, client->guarded.sites, name, len, found);
     if (found && found->kind != kind)
@@ -50,12 +45,12 @@ static int get_home(struct relock_client *client, const struct relock_kind *kind
         *site = found;
         return RELOCK_OK;
     }
-    found = make(client, kind, name, len, kind->side != NULL);
-    if (!found)
+    memory = make(client, kind, name, len, kind->side != NULL, &found);
+    if (!memory)
         return RELOCK_E_NOMEM;
     HASH_ADD_KEYPTR(hh, client->guarded.sites, found->name, found->name_len, found);
     if (!found->hh.tbl) {
-        destroy(found);
+        free(memory);
         return RELOCK_E_NOMEM;
     }
     *site = found;
@@ -75,8 +70,7 @@ static int get_readers(struct relock_client *client, const struct relock_kind *k
         relock_sites_unref(client, home);
         return RELOCK_OK;
     }
-    *site = make(client, kind, home->name, home->name_len, true);
-    if (!*site) {
+    if (!make(client, kind, home->name, home->name_len, true, site)) {
         relock_sites_unref(client, home);
         return RELOCK_E_NOMEM;
     }
@@ -104,8 +98,7 @@ int relock_sites_line(struct relock_client *client, struct relock_site *home,
 {
     struct relock_kin *kin;
 
-    *line = make(client, home->kind, home->name, home->name_len, true);
-    if (!*line)
+    if (!make(client, home->kind, home->name, home->name_len, true, line))
         return RELOCK_E_NOMEM;
     kin = relock_site_kin(*line);
     kin->home = home;
@@ -116,12 +109,16 @@ int relock_sites_line(struct relock_client *client, struct relock_site *home,
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-void relock_sites_unref(struct relock_client *client, struct relock_site *site)
+static void destroy(struct relock_site *site)
 {
-    struct relock_site *home = relock_site_home(site);
+    struct relock_kin *kin = relock_site_kin(site);
 
-    if (--site->refs > 0)
-        return;
+    free(kin ? (void *)kin : (void *)site);
+}
+
+static void remove_site(struct relock_client *client, struct relock_site *site,
+                        struct relock_site *home) RELOCK_REQUIRES(client->mutex)
+{
     relock_client_unset_timer(client, &site->linger);
     if (home == site)
         HASH_DEL(client->guarded.sites, site);
@@ -130,6 +127,16 @@ void relock_sites_unref(struct relock_client *client, struct relock_site *site)
     else
         relock_site_kin(home)->readers = NULL;
     destroy(site);
-    if (home != site)
-        relock_sites_unref(client, home);
+}
+
+void relock_sites_unref(struct relock_client *client, struct relock_site *site)
+{
+    /* With the last reference to a line, or to the readers, goes one to its home. */
+    while (site && --site->refs == 0) {
+        struct relock_site *home = relock_site_home(site);
+        bool is_home = home == site;
+
+        remove_site(client, site, home);
+        site = is_home ? NULL : home;
+    }
 }
