@@ -181,7 +181,7 @@ static int join_sleepers(void **state)
 }
 
 /* With the mutex held, and given up meanwhile. */
-static bool has_looked(int i)
+static bool has_looked(int i) RELOCK_REQUIRES(mutex)
 {
     uint64_t deadline_ms = soon();
     bool in_time = true;
