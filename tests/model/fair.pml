@@ -76,7 +76,6 @@
 #define IDLE (LEASE + 2 * PATIENCE)
 #endif
 
-#define MAX(a, b) ((a) > (b) -> (a) : (b))
 #define NAMES 6
 #define WHO(n) ((n - 1) % 3)        /* waiter w has the names w + 1 and w + 4 */
 #define SITE(w) (w / 2)
@@ -132,7 +131,7 @@ inline tell_head()
 #ifdef BAD_LOWERS_TOO_FAR
 #define LOWER(n) patience[n] = (patience[n] > PATIENCE -> patience[n] - PATIENCE : 0)
 #else
-#define LOWER(n) patience[n] = (patience[n] >= 2 * PATIENCE -> patience[n] - PATIENCE : patience[n])
+#define LOWER(n) skip               /* what ours come and go leaves alone */
 #endif
 
 inline take_out(n)                  /* LREM, ZREM */
@@ -144,12 +143,8 @@ inline take_out(n)                  /* LREM, ZREM */
 
 inline enqueue(n)
 {
-    patience[n] = rest + PATIENCE;  /* behind the lease, or behind the last one */
-    for (i : 1 .. NAMES) {
-        if :: queued && place[i] == queued -> patience[n] = patience[i] + PATIENCE :: else fi
-    }
-    queued++; place[n] = queued; i = 0;
-    assert(patience[n] < 20);
+    patience[n] = PATIENCE;         /* a sign of life, whatever lies before */
+    queued++; place[n] = queued;
     if
     :: IS(n) && waits[WHO(n)] && !turn[WHO(n)] -> waiting++; turn[WHO(n)] = waiting
     :: else
@@ -207,7 +202,7 @@ inline fair_lock(n, queues)         /* left: for how long it may sleep */
         if
         :: queues && place[n] == 0 -> enqueue(n)
         :: queues && place[n] ->
-            patience[n] = MAX(patience[n], PATIENCE + (place[n] == 1 -> rest : 0))
+            patience[n] = PATIENCE
         :: !queues
         fi;
 #ifndef BAD_PURGE_TELLS_NOBODY
@@ -233,14 +228,14 @@ inline tell_after_unlock()
 inline fair_unlock(n)
 {
     if
-    :: holder == n -> holder = 0; rest = 0; tell_after_unlock()
+    :: holder == n -> holder = 0; rest = 0; purge(n); purged = false; tell_after_unlock()
     :: holder != n && place[n] ->
         h = place[n];
         take_out(n);
         for (i : 1 .. NAMES) { if :: place[i] >= h -> LOWER(i) :: else fi }
         i = 0;
 #ifndef BAD_LEAVES_SILENTLY
-        if :: h == 1 && holder == 0 -> tell_head() :: else fi;
+        if :: h == 1 && holder == 0 -> purge(n); purged = false; tell_head() :: else fi;
 #endif
         h = 0
     :: else
