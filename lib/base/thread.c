@@ -32,11 +32,18 @@ RELOCK_UNCHECKED void relock_mutex_lock(struct relock_mutex *mutex)
     check(pthread_mutex_lock(&mutex->pthread));
 }
 
-RELOCK_UNCHECKED void relock_mutex_unlock(struct relock_mutex *mutex)
+static atomic_uint *take_to_wake(struct relock_mutex *mutex)
 {
     atomic_uint *to_wake = mutex->to_wake;
 
     mutex->to_wake = NULL;
+    return to_wake;
+}
+
+RELOCK_UNCHECKED void relock_mutex_unlock(struct relock_mutex *mutex)
+{
+    atomic_uint *to_wake = take_to_wake(mutex);
+
     check(pthread_mutex_unlock(&mutex->pthread));
     if (to_wake)
         relock_futex_wake(to_wake);
@@ -55,9 +62,8 @@ void relock_mutex_wake_after(struct relock_mutex *mutex, atomic_uint *futex)
 /* Before a condition gives the mutex up. */
 static void wake_now(struct relock_mutex *mutex)
 {
-    atomic_uint *to_wake = mutex->to_wake;
+    atomic_uint *to_wake = take_to_wake(mutex);
 
-    mutex->to_wake = NULL;
     if (to_wake)
         relock_futex_wake(to_wake);
 }

@@ -29,9 +29,9 @@ struct relock_channel;
  * lock stands for itself, for its place is in Redis' queue.
  */
 struct relock_kin {
-    struct relock_site *home;       /* a reference, constant; NULL in the home itself */
-    struct relock_site *readers;    /* of a home; NULL while there are none */
-    uint64_t number;                /* of a line: its waiter's, in Redis; 0 before it has asked */
+    struct relock_site *home;    /* a reference, constant; NULL in the home itself */
+    struct relock_site *readers; /* of a home; NULL while there are none */
+    uint64_t number; /* of a line: its waiter's, in Redis; constant before a channel is wanted */
     struct relock_kin *next, *prev; /* of a line: all of the client */
 };
 
@@ -48,7 +48,7 @@ struct relock_waiter {
     struct relock_waiter *next, *prev; /* in the queue */
     struct relock_gate gate;           /* opened when there is something to look at */
     struct relock_cancel_wait cancel_wait;
-    struct relock_site *line; /* where it queues: the site of the lock, or a line of its own */
+    struct relock_site *line; /* where it queues, constant: the lock's site, or one of its own */
     uint64_t owner;           /* constant */
     bool named;               /* constant: the owner was named, so others may act for it too */
     bool renewed;             /* constant: it may be given a hold that the watchdog renews */
