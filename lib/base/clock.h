@@ -10,6 +10,7 @@
 #define RELOCK_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 #define RELOCK_NEVER UINT64_MAX
 
@@ -23,5 +24,9 @@ uint64_t relock_clock_left(uint64_t now_ms, uint64_t deadline_ms);
 
 /* The same as a timeout of poll(2): rounded so that waiting for it reaches the deadline. */
 int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms);
+
+/* So many milliseconds as the system wants them; ten years at most, for not all of it takes more.
+ */
+struct timespec relock_clock_span(uint64_t ms);
 
 #endif

@@ -4,18 +4,12 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 void relock_futex_wait(atomic_uint *word, unsigned value, uint64_t ms)
 {
-    const uint64_t ten_years = UINT64_C(315360000000);
-    struct timespec ts;
+    struct timespec ts = relock_clock_span(ms);
 
-    if (ms > ten_years)
-        ms = ten_years;
-    ts.tv_sec = (time_t)(ms / 1000);
-    ts.tv_nsec = (long)(ms % 1000) * 1000000;
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts);
 }
 

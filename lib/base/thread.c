@@ -96,14 +96,12 @@ void relock_cond_broadcast(struct relock_cond *cond)
 /* A condition cannot wait on the clock of our deadlines, which counts while suspended. */
 static struct timespec monotonic_after(uint64_t ms)
 {
-    const uint64_t ten_years = UINT64_C(315360000000);
+    struct timespec span = relock_clock_span(ms);
     struct timespec ts;
 
-    if (ms > ten_years)
-        ms = ten_years;
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    ts.tv_sec += (time_t)(ms / 1000);
-    ts.tv_nsec += (long)(ms % 1000) * 1000000;
+    ts.tv_sec += span.tv_sec;
+    ts.tv_nsec += span.tv_nsec;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_sec++;
         ts.tv_nsec -= 1000000000;

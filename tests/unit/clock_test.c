@@ -90,6 +90,18 @@ static void poll_waits_as_long_as_it_can_say(void **state)
     assert_true(relock_clock_poll_ms(100, RELOCK_NEVER) < 0);
 }
 
+static void a_span_is_seconds_and_the_rest(void **state)
+{
+    struct timespec span = relock_clock_span(61001);
+
+    (void)state;
+    assert_int_equal(span.tv_sec, 61);
+    assert_int_equal(span.tv_nsec, 1000000);
+    span = relock_clock_span(RELOCK_NEVER); /* no system takes that */
+    assert_int_equal(span.tv_sec, 315360000);
+    assert_int_equal(span.tv_nsec, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +112,7 @@ int main(void)
         cmocka_unit_test(for_ever_is_left_of_what_never_comes),
         cmocka_unit_test(poll_waits_for_all_that_is_left),
         cmocka_unit_test(poll_waits_as_long_as_it_can_say),
+        cmocka_unit_test(a_span_is_seconds_and_the_rest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
