@@ -381,7 +381,9 @@ struct relock_grant {
     uint64_t valid_ms;       /* how much longer the hold is certain */
     unsigned hold_count;     /* levels */
     unsigned acked_replicas; /* that acknowledged the hold, where `min_replicas` asks for some */
-    uint64_t reserved[4];
+    /* of a multi lock that was not acquired: the member in the way; lives as long as the handle */
+    const char *failed_member;
+    uint64_t reserved[3];
 };
 
 /**
@@ -441,7 +443,8 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *          RELOCK_CANCELLED   not held: `cancel` was fired, before the call or during it
  *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is beyond
  *                             ten years
- *          *grant is written at every return, all 0 unless RELOCK_OK
+ *          *grant is written at every return, all 0 unless RELOCK_OK, but for
+ *          `failed_member`
  */
 RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
                                              struct relock_grant *grant);
@@ -623,6 +626,19 @@ RELOCK_API RELOCK_CHECKED int relock_fencedlock_new(struct relock_client *client
 /** Waits by asking again, every 1 to 128 ms: where publishing costs much. As relock_lock_new. */
 RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, const char *name,
                                                   struct relock_lock **lock);
+
+/**
+ * Several locks as one, all or none, of any kind and on any client, taken in one order whatever the
+ * caller's. The new lock keeps what it needs of its members: their handles may be freed at once. A
+ * lost member makes the whole lost; the client of the first member tells of it.
+ *
+ * Threads: any. Does not ask Redis.
+ *
+ * Returns: as relock_lock_new, and
+ *          RELOCK_E_INVALID  also: `n` is 0, or two members are one lock
+ */
+RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *locks, size_t n,
+                                                   struct relock_lock **lock);
 
 #if defined(__cplusplus) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -57,6 +57,8 @@ static int end_of_wait(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->
         return r;
     if (acquire->client->guarded.shut_down && acquire->write_number == 0)
         return RELOCK_E_CLOSED;
+    if (relock_cancel_is_fired(acquire->stop))
+        return RELOCK_E_CLOSED;
     if (relock_cancel_is_fired(acquire->how->cancel))
         return RELOCK_CANCELLED;
     return RELOCK_BUSY;
@@ -219,7 +221,7 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
 }
 
 static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
-                  const struct relock_how *how)
+                  const struct relock_how *how, struct relock_cancel *stop)
 {
     const struct relock_options *options = &lock->client->options;
     uint64_t now_ms = relock_clock_now_ms();
@@ -228,6 +230,7 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
     acquire->client = lock->client;
     acquire->site = lock->site;
     acquire->how = how;
+    acquire->stop = stop;
     acquire->lease_ms = how->lease_ms > 0 ? how->lease_ms : options->watchdog_timeout_ms;
     acquire->deadline_ms = now_ms;
     if (how->wait_ms == RELOCK_FOREVER)
@@ -250,10 +253,16 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
     acquire->waiter.owner = relock_owner_resolve(how->owner, &acquire->waiter.named);
     relock_gate_init(&acquire->waiter.gate);
     relock_cancel_watch(&acquire->waiter.cancel_wait, how->cancel, &acquire->waiter.gate);
+    relock_cancel_watch(&acquire->stop_wait, stop, &acquire->waiter.gate);
+    if (stop) { /* the whole has its own */
+        acquire->waiter.on_lost = NULL;
+        acquire->waiter.arg = NULL;
+    }
 }
 
 static void end(struct relock_acquire *acquire)
 {
+    relock_cancel_unwatch(&acquire->stop_wait);
     relock_cancel_unwatch(&acquire->waiter.cancel_wait);
 }
 
@@ -285,13 +294,11 @@ static int check_how(const struct relock_how *how)
     return RELOCK_OK;
 }
 
-RELOCK_UNCHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
-                                    struct relock_grant *grant)
+int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
+                   struct relock_grant *grant)
 {
     static const struct relock_how one_try;
     struct relock_grant none;
-    struct relock_visit visit;
-    struct relock_acquire acquire;
     int r;
 
     if (!grant)
@@ -302,8 +309,22 @@ RELOCK_UNCHECKED int relock_acquire(struct relock_lock *lock, const struct reloc
     r = lock ? check_how(how) : RELOCK_E_INVALID;
     if (r < 0)
         return r;
+    if (lock->site->kind->calls)
+        r = lock->site->kind->calls->acquire(lock, how, grant);
+    else
+        r = relock_acquire_as(lock, how, NULL, grant);
+    assert(r <= 0);
+    return r;
+}
 
-    begin(&acquire, lock, how);
+RELOCK_UNCHECKED int relock_acquire_as(struct relock_lock *lock, const struct relock_how *how,
+                                       struct relock_cancel *stop, struct relock_grant *grant)
+{
+    struct relock_visit visit;
+    struct relock_acquire acquire;
+    int r;
+
+    begin(&acquire, lock, how, stop);
     r = relock_client_enter(lock->client, true, &visit);
     if (r == RELOCK_OK) {
         r = take(&acquire);
@@ -311,7 +332,6 @@ RELOCK_UNCHECKED int relock_acquire(struct relock_lock *lock, const struct reloc
         relock_client_leave(lock->client, &visit);
     }
     end(&acquire);
-    assert(r <= 0);
     return r;
 }
 

@@ -15,6 +15,8 @@ struct relock_acquire {
     struct relock_site *site;
     struct relock_waiter waiter;
     const struct relock_how *how;
+    struct relock_cancel *stop; /* of the multi lock that this is a member of; NULL: of none */
+    struct relock_cancel_wait stop_wait;
     uint64_t lease_ms;          /* to ask for */
     uint64_t deadline_ms;       /* of the waiting */
     bool has_slept;             /* as the head */
@@ -25,6 +27,14 @@ struct relock_acquire {
     struct relock_hold *hold;   /* what it got, a reference */
     char why[RELOCK_WHY_MAX];   /* what the log is told of a failure */
 };
+
+/*
+ * Takes a lock for a multi lock, whose end of waiting `stop` is, or for itself: NULL. What begins
+ * for a multi lock tells nobody of its loss but that, and a fixed lease is renewed until
+ * relock_holds_keep_no_more: the rest may take longer. As relock_acquire, arguments checked.
+ */
+int relock_acquire_as(struct relock_lock *lock, const struct relock_how *how,
+                      struct relock_cancel *stop, struct relock_grant *grant);
 
 /* What is asked for a hold to have `count` levels. */
 void relock_acquire_request(const struct relock_acquire *acquire, struct relock_request *request,

@@ -70,6 +70,10 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
         return RELOCK_E_CONN;
     }
     hold->acked_replicas = call->acked_replicas;
+    if (acquire->stop && !acquire->waiter.renewed) {
+        hold->kept = true;
+        hold->renewal_ms = acquire->lease_ms;
+    }
     relock_holds_begin(acquire->client, hold, &acquire->waiter, sent_ms);
     acquire->hold = relock_holds_ref(hold);
     return RELOCK_OK;

@@ -4,7 +4,7 @@
  * Cancels are fired seldom and belong to no client, so the process mutex guards them all. That
  * also makes a copy in a forked child whole, and rids it of the waits of threads that it lacks.
  *
- * Threads: any; never under the mutex of a client.
+ * Threads: any. The process mutex may be taken under that of a client, never the other way.
  */
 #ifndef RELOCK_CANCEL_H
 #define RELOCK_CANCEL_H

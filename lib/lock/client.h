@@ -3,7 +3,7 @@
  *
  * One mutex guards the state of the locks: sites, holds, queues, timers. It is held for a few
  * dozen instructions at a time, never across a command, a callback or a log line, and nobody takes
- * another with it.
+ * another with it but that of the process.
  *
  * A public call enters, does its work with the mutex held or given up for a while, and leaves. The
  * struct outlives relock_client_free as long as a handle refers to it.
@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 
 struct relock_lanes;
+struct relock_multi;
 struct relock_loop;
 struct relock_pipeline;
 struct relock_pubsub;
@@ -57,10 +58,12 @@ struct relock_client {
         bool freed;       /* no call enters */
         uint64_t serial;  /* of the next hold */
 
-        struct relock_site *sites;  /* by name */
-        struct relock_kin *lines;   /* of all that wait for fair locks */
-        struct relock_hold *holds;  /* all, those included that are only asked for */
-        struct relock_hold *losses; /* to be told */
+        struct relock_site *sites;   /* by name */
+        struct relock_site *groups;  /* of multi and red locks, by members */
+        struct relock_multi *multis; /* calls that take multi locks */
+        struct relock_kin *lines;    /* of all that wait for fair locks */
+        struct relock_hold *holds;   /* all, those included that are only asked for */
+        struct relock_hold *losses;  /* to be told */
         unsigned n_settling;
         struct relock_site *to_sync; /* subscriptions to be changed */
 

@@ -5,9 +5,11 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "lock/client.h"
+#include "lock/group.h"
 #include "lock/holds.h"
 #include "lock/io.h"
 #include "lock/losses.h"
+#include "lock/multilock.h"
 #include "lock/sites.h"
 #include "lock/subscription.h"
 #include "redis/lanes.h"
@@ -20,10 +22,15 @@ static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mute
 {
     struct relock_site *site;
     struct relock_kin *kin;
+    struct relock_multi *multi;
 
     if (client->guarded.shut_down)
         return;
     client->guarded.shut_down = true;
+    DL_FOREACH(client->guarded.multis, multi)
+    relock_cancel_fire(multi->stop);
+    for (site = client->guarded.groups; site; site = site->hh.next)
+        relock_site_rouse(site);
     for (site = client->guarded.sites; site; site = site->hh.next) {
         relock_site_rouse(site);
         if (relock_site_readers(site))
@@ -43,21 +50,6 @@ RELOCK_UNCHECKED void relock_client_shutdown(struct relock_client *client)
     relock_client_leave(client, &visit);
 }
 
-/* Gives all levels of a hold up for its owner. */
-static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
-{
-    hold->count = 0;
-    if (hold->state == RELOCK_HOLD_LOST) {
-        relock_holds_end_lost(client, hold, now_ms);
-        return;
-    }
-    relock_holds_leave(client, hold);
-    relock_site_vacate(hold->site, false, now_ms);
-    relock_subscription_idle(client, hold->site);
-    relock_holds_settle(client, hold, now_ms);
-}
-
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -68,7 +60,7 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
 
     DL_FOREACH_SAFE2(client->guarded.holds, hold, next, client_next)
     if (hold->count > 0)
-        let_go(client, hold, now_ms);
+        relock_holds_let_go(client, hold, now_ms);
     while (client->guarded.n_settling > 0 && in_time)
         in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
 }
@@ -142,6 +134,7 @@ struct relock_client *relock_client_free(struct relock_client *client)
     client->guarded.freed = true;
     while (client->guarded.n_calls > 0 || atomic_load(&client->n_pins) > 0)
         (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
+    relock_multilock_let_all_go(client);
     release_all(client);
     relock_mutex_unlock(&client->mutex);
 
@@ -150,6 +143,7 @@ struct relock_client *relock_client_free(struct relock_client *client)
     relock_mutex_lock(&client->mutex);
     drop_rest(client);
     relock_client_unref(client);
+    relock_group_bury();
     relock_thread_allow_cancel(cancel_state);
     errno = saved_errno;
     return NULL;
@@ -182,7 +176,7 @@ static void end_owner(struct relock_client *client, uint64_t owner)
         }
         (void)relock_log_name(hold->site->name, name);
         (void)relock_holds_ref(hold);
-        let_go(client, hold, relock_clock_now_ms());
+        relock_holds_let_go(client, hold, relock_clock_now_ms());
         relock_losses_wait(client, hold); /* what its callback uses may end with the thread */
         relock_holds_unref(client, hold);
         relock_mutex_unlock(&client->mutex);

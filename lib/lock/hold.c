@@ -39,7 +39,7 @@ uint64_t relock_hold_retry_ms(uint64_t lease_ms)
 
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms)
 {
-    return hold->renewed && now_ms < hold->cap_ms;
+    return (hold->renewed || hold->kept) && now_ms < hold->cap_ms;
 }
 
 bool relock_hold_is_held(const struct relock_hold *hold)

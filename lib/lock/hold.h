@@ -19,6 +19,7 @@
 
 struct relock_site;
 struct relock_origin;
+struct relock_part;
 
 enum relock_hold_state {
     RELOCK_HOLD_ASKED,    /* Redis is being asked for it: nobody's yet */
@@ -39,6 +40,7 @@ struct relock_hold {
     bool busy : 1;       /* a command of its owner is under way: the next one waits */
     bool untold : 1;     /* its last command was not granted: Redis may have another count */
     bool renewed : 1;    /* some level asked for it */
+    bool kept : 1;       /* renewed with a lease of its own while a multi lock collects the rest */
     bool in_flight : 1;  /* a command of the I/O thread is under way */
     bool loaded : 1;     /* the last of these found no script: the next must */
     bool to_be_told : 1; /* stands in the list of losses that the I/O thread will tell */
@@ -47,8 +49,10 @@ struct relock_hold {
     uint64_t owner;
     uint64_t fencing_token;  /* of a fenced lock */
     unsigned count;          /* levels */
+    unsigned lost_member;    /* of a multi or red lock that is lost: the first that was */
     unsigned acked_replicas; /* of the acquire */
     uint64_t lease_ms;       /* the longest that Redis was asked for */
+    uint64_t renewal_ms;     /* the lease that the watchdog asks for */
     uint64_t valid_until_ms; /* settling: when a refusal is the last word */
     uint64_t cap_ms;         /* renewed until then */
 
@@ -58,6 +62,8 @@ struct relock_hold {
 
     relock_lost_fn *on_lost;
     void *arg;
+
+    struct relock_part *parts; /* of the multi locks that this is a member's hold of */
 
     /* Of whoever made it busy, is leaving with it or settles it: one thread at a time. */
     struct relock_origin *debt;

@@ -1,6 +1,7 @@
 #include "lock/holds.h"
 
 #include "base/clock.h"
+#include "lock/group.h"
 #include "lock/keys.h"
 #include "lock/sites.h"
 #include "lock/subscription.h"
@@ -22,6 +23,7 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
     hold->owner = owner;
     hold->refs = 1;
     hold->state = RELOCK_HOLD_ASKED;
+    hold->renewal_ms = client->options.watchdog_timeout_ms;
     relock_timer_init(&hold->timer, relock_watchdog_fire);
     DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
     return hold;
@@ -33,6 +35,19 @@ struct relock_hold *relock_holds_ref(struct relock_hold *hold)
     return hold;
 }
 
+/* It was given up beside the multi locks that it is part of: they find that out by themselves. */
+static void drop_parts(struct relock_hold *hold)
+{
+    struct relock_part *part;
+    struct relock_part *next;
+
+    DL_FOREACH_SAFE(hold->parts, part, next)
+    {
+        relock_group_unref(part->group);
+        free(part);
+    }
+}
+
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
@@ -40,6 +55,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
     relock_sites_unref(client, hold->site);
     relock_origin_unref(hold->debt);
+    drop_parts(hold);
     free(hold);
 }
 
@@ -75,11 +91,22 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
 
     become_waiters(client, hold, waiter, now_ms);
     hold->site->taken_ms = now_ms;
-    hold->renew_at_ms =
-        relock_clock_after(sent_ms, relock_hold_renewal_ms(client->options.watchdog_timeout_ms));
+    hold->renew_at_ms = relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms));
     hold->valid_until_ms = relock_hold_valid_until(sent_ms, hold->lease_ms);
     client->guarded.stats.acquired++;
     watch(client, hold, now_ms);
+}
+
+void relock_holds_begin_whole(struct relock_client *client, struct relock_hold *hold,
+                              relock_lost_fn *on_lost, void *arg)
+{
+    hold->state = RELOCK_HOLD_HELD;
+    hold->count = 1;
+    hold->valid_until_ms = RELOCK_NEVER; /* its members say how long */
+    hold->on_lost = on_lost;
+    hold->arg = arg;
+    DL_APPEND(hold->site->holds, hold);
+    client->guarded.stats.holds++;
 }
 
 void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
@@ -89,6 +116,14 @@ void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold
 
     if (valid_until_ms > hold->valid_until_ms)
         hold->valid_until_ms = valid_until_ms;
+    watch(client, hold, relock_clock_now_ms());
+}
+
+void relock_holds_keep_no_more(struct relock_client *client, struct relock_hold *hold)
+{
+    if (!hold || !relock_hold_is_held(hold))
+        return;
+    hold->kept = false;
     watch(client, hold, relock_clock_now_ms());
 }
 
@@ -109,7 +144,8 @@ static struct relock_waiter *heir(const struct relock_client *client,
         relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
         return NULL;
     /* Should the heir die, the lock must be free when its own lease would have ended. */
-    if (hold->lease_ms > client->options.watchdog_timeout_ms)
+    if (hold->lease_ms > client->options.watchdog_timeout_ms ||
+        hold->renewal_ms != client->options.watchdog_timeout_ms)
         return NULL;
     if (now_ms - site->taken_ms >= client->options.handoff_ms)
         return NULL;
@@ -209,8 +245,25 @@ void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hol
         hold->refs--; /* never the last: the owner's is still there */
     }
     /* What we only gave up hope of, Redis may still have. */
-    if (hold->lost_reason == RELOCK_LOST_EXPIRED || hold->lost_reason == RELOCK_LOST_CAPPED)
+    if (!hold->site->group &&
+        (hold->lost_reason == RELOCK_LOST_EXPIRED || hold->lost_reason == RELOCK_LOST_CAPPED))
         relock_holds_settle(client, hold, now_ms);
     else
         relock_holds_end(client, hold);
+}
+
+void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->count = 0;
+    if (hold->state == RELOCK_HOLD_LOST) {
+        relock_holds_end_lost(client, hold, now_ms);
+        return;
+    }
+    relock_holds_leave(client, hold);
+    relock_site_vacate(hold->site, false, now_ms);
+    relock_subscription_idle(client, hold->site);
+    if (hold->site->group)
+        relock_holds_end(client, hold); /* no key in Redis: its members have */
+    else
+        relock_holds_settle(client, hold, now_ms);
 }

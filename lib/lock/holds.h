@@ -24,9 +24,17 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
                         struct relock_waiter *waiter, uint64_t sent_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* All members of a multi lock are held for this owner: so the whole is. */
+void relock_holds_begin_whole(struct relock_client *client, struct relock_hold *hold,
+                              relock_lost_fn *on_lost, void *arg) RELOCK_REQUIRES(client->mutex);
+
 /* Redis granted a lease that was asked for at `sent_ms`: the hold is certain for longer. */
 void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
                           uint64_t lease_ms) RELOCK_REQUIRES(client->mutex);
+
+/* No multi lock collects its members any more: a fixed lease runs out. NULL for none. */
+void relock_holds_keep_no_more(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Gives it, number and all, to the head of the queue, if that may be. Returns whether it did. */
 bool relock_holds_pass_on(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
@@ -60,6 +68,10 @@ void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
 
 /* Redis may still have it: the I/O thread releases its number. */
 void relock_holds_settle(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* All levels are given up, and nobody asks Redis and waits: the I/O thread tells it. */
+void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
 /* The last level of a lost hold is given up. */

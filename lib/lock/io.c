@@ -1,6 +1,7 @@
 #include "lock/io.h"
 
 #include "base/clock.h"
+#include "lock/group.h"
 #include "lock/losses.h"
 #include "lock/subscription.h"
 #include "lock/watchdog.h"
@@ -46,6 +47,7 @@ static uint64_t turn(void *arg)
     client->guarded.turn_at_ms = next_ms;
     client->guarded.in_turn = false;
     relock_mutex_unlock(&client->mutex);
+    relock_group_bury();
     return next_ms;
 }
 

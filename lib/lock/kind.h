@@ -11,9 +11,20 @@
 
 #include "redis/script.h"
 
+#include <relock.h>
+
 #include <stdbool.h>
 
 struct relock_acquire;
+
+/* The calls of a lock that is no key in Redis. As the public ones, with arguments checked. */
+struct relock_calls {
+    int (*acquire)(struct relock_lock *lock, const struct relock_how *how,
+                   struct relock_grant *grant);
+    int (*release)(struct relock_lock *lock, uint64_t owner);
+    int (*extend)(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms);
+    int (*check)(struct relock_lock *lock, uint64_t owner, struct relock_grant *grant);
+};
 
 struct relock_kind {
     const struct relock_script *lock;
@@ -39,6 +50,8 @@ struct relock_kind {
      * the mutex of the client held. Returns RELOCK_OK, or what the call returns.
      */
     int (*check_other_side)(struct relock_acquire *acquire);
+
+    const struct relock_calls *calls; /* of a multi lock; else NULL */
 };
 
 extern const struct relock_kind relock_kind_plain;

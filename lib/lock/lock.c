@@ -1,5 +1,6 @@
 #include "lock/lock.h"
 
+#include "lock/group.h"
 #include "lock/keys.h"
 #include "lock/sites.h"
 
@@ -18,22 +19,34 @@ const struct relock_kind relock_kind_plain = {
     .is_passed_on = true,
 };
 
+struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_site *site,
+                                    const char *name)
+{
+    struct relock_lock *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    *new = (struct relock_lock){.client = client, .site = site, .name = name};
+    site->n_handles++;
+    client->guarded.refs++;
+    return new;
+}
+
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                 size_t len, struct relock_lock **lock) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_lock *new = calloc(1, sizeof(*new));
+    struct relock_lock *new;
+    struct relock_site *site;
     int r;
 
-    if (!new)
-        return RELOCK_E_NOMEM;
-    new->client = client;
-    r = relock_sites_get(client, kind, name, len, &new->site);
-    if (r < 0) {
-        free(new);
+    r = relock_sites_get(client, kind, name, len, &site);
+    if (r < 0)
         return r;
+    new = relock_lock_for(client, site, site->name);
+    if (!new) {
+        relock_sites_unref(client, site);
+        return RELOCK_E_NOMEM;
     }
-    new->site->n_handles++;
-    client->guarded.refs++;
     *lock = new;
     return RELOCK_OK;
 }
@@ -70,13 +83,11 @@ static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->c
     relock_mutex_lock(&lock->client->mutex);
 }
 
-RELOCK_UNCHECKED struct relock_lock *relock_lock_free(struct relock_lock *lock)
+RELOCK_UNCHECKED void relock_lock_drop(struct relock_lock *lock)
 {
     struct relock_visit visit;
     int r;
 
-    if (!lock)
-        return NULL;
     r = relock_client_enter(lock->client, false, &visit);
     if (r == RELOCK_OK) {
         warn_if_held(lock);
@@ -89,12 +100,20 @@ RELOCK_UNCHECKED struct relock_lock *relock_lock_free(struct relock_lock *lock)
         relock_client_unref(lock->client);
     }
     free(lock);
+}
+
+struct relock_lock *relock_lock_free(struct relock_lock *lock)
+{
+    if (!lock)
+        return NULL;
+    relock_lock_drop(lock);
+    relock_group_bury();
     return NULL;
 }
 
 const char *relock_lock_name(const struct relock_lock *lock)
 {
-    return lock ? lock->site->name : "";
+    return lock ? lock->name : "";
 }
 
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
@@ -103,7 +122,7 @@ void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char 
     char name[RELOCK_LOG_NAME_MAX];
     const struct relock_log *log = &lock->client->log;
 
-    (void)relock_log_name(lock->site->name, name);
+    (void)relock_log_name(lock->name, name);
     if (owner == 0)
         relock_log_write(log, RELOCK_LOG_WARNING, "%s: %s", name, what);
     else

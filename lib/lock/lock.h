@@ -11,11 +11,27 @@
 struct relock_lock {
     struct relock_client *client; /* a reference; constant */
     struct relock_site *site;     /* a reference; constant */
+    const char *name;             /* stands in the site, or in that of a member; constant */
 };
 
 /* What relock_lock_new does, for each kind. */
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock);
+
+/* Makes a handle for a site, of which the reference becomes the handle's. NULL when out of memory.
+ */
+struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_site *site,
+                                    const char *name) RELOCK_REQUIRES(client->mutex);
+
+/* Frees a handle. Unlike relock_lock_free leaves the dead groups to others, for it is called from
+ * their burial. */
+void relock_lock_drop(struct relock_lock *lock);
+
+/*
+ * Gives up one level without asking Redis: the I/O thread tells it when that was the last. For a
+ * callback, and the end of a client. Returns RELOCK_OK, RELOCK_NOT_OWNER, RELOCK_E_CLOSED.
+ */
+int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
 
 /* What a public call logs when it ends in a failure. Under no mutex. */
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,

@@ -2,7 +2,10 @@
 
 #include "base/callback.h"
 #include "base/clock.h"
+#include "lock/group.h"
 #include "lock/holds.h"
+
+#include <stdlib.h>
 
 const char *relock_losses_reason(int reason)
 {
@@ -35,6 +38,29 @@ static void tell(const struct relock_client *client, const struct relock_lost *w
     relock_callback_leave();
 }
 
+/* The multi locks that it is part of are lost with it. Gives the mutex up meanwhile. */
+static void tell_wholes(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_part *part;
+
+    while ((part = hold->parts)) {
+        DL_DELETE(hold->parts, part);
+        relock_mutex_unlock(&client->mutex);
+        relock_group_lose(part->group, part->whole, part->member, hold->lost_reason);
+        relock_group_unref(part->group);
+        free(part);
+        relock_mutex_lock(&client->mutex);
+    }
+}
+
+static const char *name_of(const struct relock_hold *hold)
+{
+    const struct relock_group *group = hold->site->group;
+
+    return group ? group->members[hold->lost_member]->site->name : hold->site->name;
+}
+
 void relock_losses_tell_next(struct relock_client *client)
 {
     struct relock_hold *hold = client->guarded.losses;
@@ -45,7 +71,7 @@ void relock_losses_tell_next(struct relock_client *client)
     if (!hold)
         return;
     what = (struct relock_lost){
-        .name = hold->site->name,
+        .name = name_of(hold),
         .owner = hold->owner,
         .reason = hold->lost_reason,
         .hold_count = hold->count,
@@ -59,6 +85,7 @@ void relock_losses_tell_next(struct relock_client *client)
     relock_mutex_unlock(&client->mutex);
     tell(client, &what, on_lost, arg);
     relock_mutex_lock(&client->mutex);
+    tell_wholes(client, hold);
     hold->telling = false;
     relock_cond_broadcast(&client->changed);
     relock_holds_unref(client, hold);

@@ -31,6 +31,8 @@ RELOCK_UNCHECKED int relock_check(struct relock_lock *lock, uint64_t owner,
     *grant = (struct relock_grant){0};
     if (!lock)
         return RELOCK_E_INVALID;
+    if (lock->site->kind->calls)
+        return lock->site->kind->calls->check(lock, owner, grant);
     r = relock_client_enter(lock->client, false, &visit);
     if (r < 0)
         return r;
@@ -110,6 +112,8 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *
     uint64_t number;
     int r;
 
+    if (lock->site->group)
+        return RELOCK_E_UNSUPPORTED;
     r = relock_client_enter(lock->client, true, &visit);
     if (r < 0)
         return r;
@@ -205,6 +209,8 @@ RELOCK_UNCHECKED int relock_force_unlock(struct relock_lock *lock)
 
     if (!lock)
         return RELOCK_E_INVALID;
+    if (lock->site->group)
+        return RELOCK_E_UNSUPPORTED;
     r = relock_client_enter(lock->client, true, &visit);
     if (r < 0)
         return r;

@@ -176,6 +176,36 @@ static int release_lost(struct relock_client *client, struct relock_hold *hold)
     return RELOCK_LOST;
 }
 
+/* One level less in a callback or at the end of a client, where nobody may ask Redis and wait. */
+static int give_up(struct relock_lock *lock, uint64_t owner) RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_hold *hold = relock_site_find(lock->site, owner);
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (!hold)
+        return RELOCK_NOT_OWNER;
+    relock_holds_check_time(lock->client, hold, now_ms);
+    hold->untold = true;
+    if (--hold->count > 0)
+        return RELOCK_OK;
+    relock_owner_count(owner, -1);
+    relock_holds_let_go(lock->client, hold, now_ms);
+    return RELOCK_OK;
+}
+
+RELOCK_UNCHECKED int relock_release_unasked(struct relock_lock *lock, uint64_t owner)
+{
+    struct relock_visit visit;
+    int r;
+
+    r = relock_client_enter(lock->client, false, &visit);
+    if (r < 0)
+        return r;
+    r = give_up(lock, owner);
+    relock_client_leave(lock->client, &visit);
+    return r;
+}
+
 static int release(struct relock_lock *lock, uint64_t owner) RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold;
@@ -210,6 +240,8 @@ RELOCK_UNCHECKED int relock_release(struct relock_lock *lock, uint64_t owner)
 
     if (!lock)
         return RELOCK_E_INVALID;
+    if (lock->site->kind->calls)
+        return lock->site->kind->calls->release(lock, owner);
     r = relock_client_enter(lock->client, false, &visit);
     if (r < 0)
         return r;
@@ -260,6 +292,8 @@ RELOCK_UNCHECKED int relock_extend(struct relock_lock *lock, uint64_t owner, uin
 
     if (!lock || lease_ms == 0 || lease_ms > RELOCK_TEN_YEARS_MS)
         return RELOCK_E_INVALID;
+    if (lock->site->kind->calls)
+        return lock->site->kind->calls->extend(lock, owner, lease_ms);
     r = relock_client_enter(lock->client, true, &visit);
     if (r < 0)
         return r;

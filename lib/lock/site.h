@@ -21,6 +21,7 @@
 #include "lock/kind.h"
 
 struct relock_client;
+struct relock_group;
 struct relock_channel;
 
 /*
@@ -61,9 +62,10 @@ struct relock_waiter {
 };
 
 struct relock_site {
-    UT_hash_handle hh;              /* of the client's sites, by name */
+    UT_hash_handle hh;              /* of the client's sites, by name; or groups, by members */
     struct relock_client *client;   /* constant */
     const struct relock_kind *kind; /* constant */
+    struct relock_group *group;     /* of a multi or red lock: a reference, constant; else NULL */
     unsigned refs;
     unsigned n_handles;
 

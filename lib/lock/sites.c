@@ -1,6 +1,7 @@
 #include "lock/sites.h"
 
 #include "base/clock.h"
+#include "lock/group.h"
 #include "lock/subscription.h"
 
 #include <stdlib.h>
@@ -91,6 +92,41 @@ int relock_sites_get(struct relock_client *client, const struct relock_kind *kin
     return r == RELOCK_OK ? get_readers(client, kind, home, site) : r;
 }
 
+/* ---- groups -------------------------------------------------------------------------------- */
+
+struct relock_site *relock_sites_find_group(struct relock_client *client,
+                                            const struct relock_group *group)
+{
+    struct relock_site *found;
+
+    HASH_FIND(hh, client->guarded.groups, group->key, group->key_size, found);
+    return found;
+}
+
+int relock_sites_get_group(struct relock_client *client, struct relock_group *group,
+                           const char *name, struct relock_site **site)
+{
+    struct relock_site *found = relock_sites_find_group(client, group);
+    void *memory;
+
+    if (found) {
+        found->refs++;
+        *site = found;
+        return RELOCK_OK;
+    }
+    memory = make(client, group->kind, name, strlen(name), false, &found);
+    if (!memory)
+        return RELOCK_E_NOMEM;
+    HASH_ADD_KEYPTR(hh, client->guarded.groups, group->key, group->key_size, found);
+    if (!found->hh.tbl) {
+        free(memory);
+        return RELOCK_E_NOMEM;
+    }
+    found->group = relock_group_ref(group);
+    *site = found;
+    return RELOCK_OK;
+}
+
 /* ---- lines --------------------------------------------------------------------------------- */
 
 int relock_sites_line(struct relock_client *client, struct relock_site *home,
@@ -120,7 +156,10 @@ static void remove_site(struct relock_client *client, struct relock_site *site,
                         struct relock_site *home) RELOCK_REQUIRES(client->mutex)
 {
     relock_client_unset_timer(client, &site->linger);
-    if (home == site)
+    if (site->group) {
+        HASH_DEL(client->guarded.groups, site);
+        relock_group_unref(site->group);
+    } else if (home == site)
         HASH_DEL(client->guarded.sites, site);
     else if (site->kind->is_queued)
         DL_DELETE(client->guarded.lines, relock_site_kin(site));

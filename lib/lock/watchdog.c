@@ -41,7 +41,7 @@ static void suspect(struct relock_client *client, struct relock_hold *hold, uint
 static void take_answer(struct relock_client *client, struct relock_hold *hold,
                         const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    uint64_t lease_ms = client->options.watchdog_timeout_ms;
+    uint64_t lease_ms = hold->renewal_ms;
     uint64_t now_ms = relock_clock_now_ms();
     int64_t answer;
 
@@ -74,7 +74,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     struct relock_hold *hold = arg;
     struct relock_site *site = hold->site;
     struct relock_client *client = site->client;
-    uint64_t retry_ms = relock_hold_retry_ms(client->options.watchdog_timeout_ms);
+    uint64_t retry_ms = relock_hold_retry_ms(hold->renewal_ms);
     bool refused = false;
     uint64_t owner;
 
@@ -111,7 +111,7 @@ static void renew(struct relock_client *client, struct relock_hold *hold, uint64
     struct relock_request request;
     int r;
 
-    relock_request_renew(&request, hold->site, hold->number, client->options.watchdog_timeout_ms);
+    relock_request_renew(&request, hold->site, hold->number, hold->renewal_ms);
     r = relock_pipeline_call(client->pipeline, &request.call, on_renewed, relock_holds_ref(hold));
     if (r == RELOCK_OK) {
         hold->in_flight = true;
@@ -121,9 +121,7 @@ static void renew(struct relock_client *client, struct relock_hold *hold, uint64
     relock_holds_unref(client, hold);
     /* Without a connection: when there is one again. Without memory: soon. */
     suspect(client, hold,
-            r == RELOCK_E_CONN
-                ? RELOCK_NEVER
-                : now_ms + relock_hold_retry_ms(client->options.watchdog_timeout_ms));
+            r == RELOCK_E_CONN ? RELOCK_NEVER : now_ms + relock_hold_retry_ms(hold->renewal_ms));
 }
 
 RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms)

@@ -1,0 +1,74 @@
+/*
+ * Group - the locks that a multi or red lock is made of
+ *
+ * Such a lock is no key in Redis: whoever holds its members holds it. What this process knows of it
+ * is a site on the client of the first member, with holds like any other, so owners, losses and
+ * questions work as for all locks. Locks made of the same members share that site.
+ *
+ * Members stand in one order, whatever the caller's: by name, then by server. So two callers that
+ * take one member after the other do not wait for each other in a ring, in two processes either.
+ *
+ * A group lives as long as something refers to it: handles, its site, what members' holds know of
+ * it. Its end takes the mutexes of its members' clients, and the last reference may go under one.
+ * So the dead are buried later, by whoever comes by without a mutex: the next I/O thread, at least.
+ *
+ * Threads: any. All is constant but the references.
+ */
+#ifndef RELOCK_GROUP_H
+#define RELOCK_GROUP_H
+
+#include "lock/lock.h"
+
+#include <stdatomic.h>
+
+struct relock_group {
+    atomic_uint refs;
+    struct relock_group *next_dead;
+    struct relock_client *home; /* of the first member: a reference to the struct */
+    const struct relock_kind *kind;
+    const void **key; /* what makes it this group: its kind, and the sites of its members */
+    size_t key_size;
+    size_t n;
+    struct relock_lock *members[]; /* handles of its own, in order */
+};
+
+/* What a hold of a member knows of the whole. On that hold's list; the mutex of its client. */
+struct relock_part {
+    struct relock_group *group; /* a reference */
+    uint64_t whole;             /* the number of the hold of the whole */
+    size_t member;
+    struct relock_part *next, *prev;
+};
+
+/*
+ * Makes a handle for the lock of this kind that is made of `locks`; members of multi locks among
+ * them become members. Under no mutex.
+ *
+ * Returns as relock_multilock_new.
+ */
+int relock_group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
+                      struct relock_lock **lock);
+
+/* Of a handle, a hold or a site of such a lock. */
+struct relock_group *relock_group_ref(struct relock_group *group);
+
+/* Takes NULL. Under any mutex. */
+void relock_group_unref(struct relock_group *group);
+
+/* Buries the dead. Under no mutex. */
+void relock_group_bury(void);
+
+/* The hold of the whole with this number. NULL when it is over. */
+struct relock_hold *relock_group_find(struct relock_group *group, uint64_t number)
+    RELOCK_REQUIRES(group->home->mutex);
+
+/* The hold of a member ended without a release: so the whole does. Under no mutex. */
+void relock_group_lose(struct relock_group *group, uint64_t whole, size_t member, int reason);
+
+/* The owner's hold of the member is part of the whole: false when it has none that is held. */
+bool relock_group_join(struct relock_part *part, uint64_t owner);
+
+/* It no longer is. */
+void relock_group_part(struct relock_group *group, uint64_t whole, uint64_t owner);
+
+#endif
