@@ -640,6 +640,19 @@ RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, 
 RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *locks, size_t n,
                                                    struct relock_lock **lock);
 
+/**
+ * One lock on `n` independent servers, 3 to 9 and odd, held while more than half of them say so.
+ * Each has a client of its own, made with RELOCK_LAZY: a server that is down is only a vote less.
+ * Without a `lease_ms` the shortest of their leases counts. Members as in relock_multilock_new.
+ *
+ * Threads: any. Does not ask Redis.
+ *
+ * Returns: as relock_lock_new, and
+ *          RELOCK_E_INVALID  also: `n` cannot be, or two members share a client
+ */
+RELOCK_API RELOCK_CHECKED int relock_redlock_new(struct relock_lock *const *locks, size_t n,
+                                                 struct relock_lock **lock);
+
 #if defined(__cplusplus) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif

@@ -9,9 +9,11 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "lock/group.h"
 #include "lock/holds.h"
 #include "lock/options.h"
 #include "lock/owner.h"
+#include "lock/redlock.h"
 #include "lock/sites.h"
 #include "lock/spinlock.h"
 #include "lock/subscription.h"
@@ -133,7 +135,8 @@ static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
         r = relock_acquire_ask(acquire);
         if (r != RELOCK_BUSY || is_one_try(acquire))
             return r;
-        acquire->pause_ms = relock_spinlock_pause_ms(acquire->pause_ms);
+        if (!acquire->site->group) /* which knows better when to ask its servers again */
+            acquire->pause_ms = relock_spinlock_pause_ms(acquire->pause_ms);
         relock_subscription_want(acquire->client, acquire->waiter.line);
     }
 }
@@ -186,6 +189,8 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
         acquire->client->guarded.stats.waiters--;
     if (r != RELOCK_OK)
         leave_queue(acquire);
+    if (acquire->listens)
+        relock_redlock_stop_listening(acquire);
     if (r != RELOCK_OK || line != site)
         relock_subscription_idle(acquire->client, line);
     if (line != site)
@@ -231,7 +236,9 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
     acquire->site = lock->site;
     acquire->how = how;
     acquire->stop = stop;
-    acquire->lease_ms = how->lease_ms > 0 ? how->lease_ms : options->watchdog_timeout_ms;
+    acquire->lease_ms = how->lease_ms > 0   ? how->lease_ms
+                        : lock->site->group ? lock->site->group->lease_ms
+                                            : options->watchdog_timeout_ms;
     acquire->deadline_ms = now_ms;
     if (how->wait_ms == RELOCK_FOREVER)
         acquire->deadline_ms = RELOCK_NEVER;
@@ -241,6 +248,7 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
     acquire->queued = NULL;
     acquire->has_slept = false;
     acquire->contended = false;
+    acquire->listens = false;
     acquire->pause_ms = RELOCK_SPINLOCK_FIRST_MS;
     acquire->hold = NULL;
     acquire->why[0] = '\0';

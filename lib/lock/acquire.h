@@ -21,6 +21,7 @@ struct relock_acquire {
     uint64_t deadline_ms;       /* of the waiting */
     bool has_slept;             /* as the head */
     uint64_t pause_ms;          /* between two tries, where releases are not announced */
+    bool listens;               /* to releases on the servers of a red lock */
     bool contended;             /* it did not get the lock at once */
     uint64_t write_number;      /* number of the owner's write hold, for a read level; 0: none */
     struct relock_hold *queued; /* has a place in Redis' queue, and goes on asking for it */

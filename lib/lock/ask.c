@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "lock/acquire.h"
 #include "lock/holds.h"
+#include "lock/redlock.h"
 
 #include <stdio.h>
 
@@ -157,10 +158,13 @@ int relock_acquire_ask(struct relock_acquire *acquire)
 {
     struct relock_site *line = acquire->waiter.line;
     struct relock_request request;
-    struct relock_hold *hold = begin_to_ask(acquire);
+    struct relock_hold *hold;
     uint64_t sent_ms;
     int r;
 
+    if (acquire->site->group)
+        return relock_redlock_ask(acquire);
+    hold = begin_to_ask(acquire);
     if (!hold)
         return RELOCK_E_NOMEM;
     if (line->queue == &acquire->waiter)

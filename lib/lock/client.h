@@ -25,6 +25,7 @@
 
 #include <stdatomic.h>
 
+struct relock_errand;
 struct relock_lanes;
 struct relock_multi;
 struct relock_loop;
@@ -58,12 +59,14 @@ struct relock_client {
         bool freed;       /* no call enters */
         uint64_t serial;  /* of the next hold */
 
-        struct relock_site *sites;   /* by name */
-        struct relock_site *groups;  /* of multi and red locks, by members */
-        struct relock_multi *multis; /* calls that take multi locks */
-        struct relock_kin *lines;    /* of all that wait for fair locks */
-        struct relock_hold *holds;   /* all, those included that are only asked for */
-        struct relock_hold *losses;  /* to be told */
+        struct relock_site *sites;        /* by name */
+        struct relock_site *groups;       /* of multi and red locks, by members */
+        struct relock_multi *multis;      /* calls that take multi locks */
+        struct relock_errand *errands;    /* to be sent */
+        struct relock_errand *unanswered; /* sent, the oldest first */
+        struct relock_kin *lines;         /* of all that wait for fair locks */
+        struct relock_hold *holds;        /* all, those included that are only asked for */
+        struct relock_hold *losses;       /* to be told */
         unsigned n_settling;
         struct relock_site *to_sync; /* subscriptions to be changed */
 

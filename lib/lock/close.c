@@ -5,11 +5,12 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "lock/client.h"
-#include "lock/group.h"
+#include "lock/errand.h"
 #include "lock/holds.h"
 #include "lock/io.h"
 #include "lock/losses.h"
 #include "lock/multilock.h"
+#include "lock/redlock.h"
 #include "lock/sites.h"
 #include "lock/subscription.h"
 #include "redis/lanes.h"
@@ -50,17 +51,27 @@ RELOCK_UNCHECKED void relock_client_shutdown(struct relock_client *client)
     relock_client_leave(client, &visit);
 }
 
+static struct relock_hold *find_any_held(struct relock_client *client)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    if (hold->count > 0)
+        return hold;
+    return NULL;
+}
+
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t deadline_ms = relock_clock_after(now_ms, client->options.command_timeout_ms);
     struct relock_hold *hold;
-    struct relock_hold *next;
     bool in_time = true;
 
-    DL_FOREACH_SAFE2(client->guarded.holds, hold, next, client_next)
-    if (hold->count > 0)
+    while ((hold = find_any_held(client)))
         relock_holds_let_go(client, hold, now_ms);
+    relock_redlock_drop_votes(client);
     while (client->guarded.n_settling > 0 && in_time)
         in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
 }
@@ -95,6 +106,8 @@ static void drop_rest(struct relock_client *client) RELOCK_REQUIRES(client->mute
     }
     while (client->guarded.lines)
         drop_site(client, (struct relock_site *)(client->guarded.lines + 1));
+    HASH_ITER(hh, client->guarded.groups, site, next)
+    drop_site(client, site);
     HASH_ITER(hh, client->guarded.sites, site, next)
     {
         site->refs++; /* the readers' may be the last but this */
@@ -141,6 +154,7 @@ struct relock_client *relock_client_free(struct relock_client *client)
     relock_client_dispose(client);
 
     relock_mutex_lock(&client->mutex);
+    relock_errand_drop_all(client);
     drop_rest(client);
     relock_client_unref(client);
     relock_group_bury();

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "lock/holds.h"
 #include "lock/sites.h"
+#include "lock/subscription.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,24 @@ void relock_group_unref(struct relock_group *group)
         continue;
 }
 
+RELOCK_UNCHECKED static void remove_ears(struct relock_group *group)
+{
+    for (size_t i = 0; group->ears && i < group->n; i++) {
+        struct relock_lock *member = group->members[i];
+
+        if (!group->ears[i])
+            continue;
+        relock_mutex_lock(&member->client->mutex);
+        DL_DELETE(relock_site_listener(member->site)->ears, group->ears[i]);
+        relock_mutex_unlock(&member->client->mutex);
+        free(group->ears[i]);
+    }
+    free(group->ears);
+}
+
 RELOCK_UNCHECKED static void destroy(struct relock_group *group)
 {
+    remove_ears(group);
     for (size_t i = 0; i < group->n; i++)
         relock_lock_drop(group->members[i]);
     if (group->home) {
@@ -159,6 +176,27 @@ static int sort_members(struct candidate *candidates, size_t n)
 
 /* ---- making -------------------------------------------------------------------------------- */
 
+static uint64_t shortest_lease(const struct relock_group *group)
+{
+    uint64_t shortest_ms = UINT64_MAX;
+
+    for (size_t i = 0; i < group->n; i++) {
+        uint64_t ms = group->members[i]->client->options.watchdog_timeout_ms;
+
+        if (ms < shortest_ms)
+            shortest_ms = ms;
+    }
+    return shortest_ms;
+}
+
+static bool is_announced(const struct relock_group *group)
+{
+    for (size_t i = 0; i < group->n; i++)
+        if (!group->members[i]->site->kind->channel)
+            return false;
+    return true;
+}
+
 /* Takes the members over. NULL when out of memory. */
 static struct relock_group *new_group(const struct relock_kind *kind, struct candidate *candidates,
                                       size_t n)
@@ -182,6 +220,8 @@ static struct relock_group *new_group(const struct relock_kind *kind, struct can
         key[i + 1] = candidates[i].lock->site;
         candidates[i].lock = NULL;
     }
+    group->lease_ms = shortest_lease(group);
+    group->is_announced = is_announced(group);
     return group;
 }
 
@@ -216,6 +256,24 @@ static const char *name_in(const struct relock_group *group, const struct relock
     return group->members[0]->site->name; /* of a multi lock that was one of them */
 }
 
+RELOCK_UNCHECKED static int lend_ears(struct relock_group *group)
+{
+    group->ears = calloc(group->n, sizeof(*group->ears));
+    for (size_t i = 0; group->ears && i < group->n; i++) {
+        struct relock_lock *member = group->members[i];
+        struct relock_ear *ear = calloc(1, sizeof(*ear));
+
+        if (!ear)
+            return RELOCK_E_NOMEM;
+        ear->group = group;
+        group->ears[i] = ear;
+        relock_mutex_lock(&member->client->mutex);
+        DL_APPEND(relock_site_listener(member->site)->ears, ear);
+        relock_mutex_unlock(&member->client->mutex);
+    }
+    return group->ears ? RELOCK_OK : RELOCK_E_NOMEM;
+}
+
 RELOCK_UNCHECKED int relock_group_make(const struct relock_kind *kind,
                                        struct relock_lock *const *locks, size_t n,
                                        struct relock_lock **lock)
@@ -229,7 +287,10 @@ RELOCK_UNCHECKED int relock_group_make(const struct relock_kind *kind,
     r = gather(kind, locks, n, &group);
     if (r < 0)
         return r;
-    r = relock_client_enter(home, false, &visit);
+    if (!kind->calls)
+        r = lend_ears(group);
+    if (r == RELOCK_OK)
+        r = relock_client_enter(home, false, &visit);
     if (r == RELOCK_OK) {
         group->home = home;
         home->guarded.refs++;
@@ -246,6 +307,82 @@ RELOCK_UNCHECKED int relock_group_make(const struct relock_kind *kind,
     relock_group_unref(group);
     relock_group_bury();
     return r;
+}
+
+/* ---- listening ----------------------------------------------------------------------------- */
+
+RELOCK_UNCHECKED void relock_group_listen(struct relock_group *group, bool listens)
+{
+    for (size_t i = 0; i < group->n; i++) {
+        struct relock_lock *member = group->members[i];
+        struct relock_visit visit;
+
+        if (relock_client_enter(member->client, false, &visit) < 0)
+            continue;
+        if (listens) {
+            group->ears[i]->n_listening++;
+            relock_subscription_want(member->client, member->site);
+        } else {
+            group->ears[i]->n_listening--;
+            relock_subscription_idle(member->client, member->site);
+        }
+        relock_client_leave(member->client, &visit);
+    }
+}
+
+/* The ears of the dead stay until they are buried. */
+static bool try_ref(struct relock_group *group)
+{
+    unsigned refs = atomic_load(&group->refs);
+
+    while (refs > 0 && !atomic_compare_exchange_weak(&group->refs, &refs, refs + 1))
+        continue;
+    return refs > 0;
+}
+
+static void hear(struct relock_group *group, bool is_message)
+{
+    struct relock_site *site;
+
+    relock_mutex_lock(&group->home->mutex);
+    site = relock_sites_find_group(group->home, group);
+    if (site)
+        relock_site_add_news(site, is_message);
+    relock_mutex_unlock(&group->home->mutex);
+}
+
+/* The next that has heard and was not told, with a reference. */
+static struct relock_group *next_to_hear(struct relock_site *site)
+{
+    struct relock_ear *ear;
+
+    DL_FOREACH(site->ears, ear)
+    {
+        if (!ear->has_heard)
+            continue;
+        ear->has_heard = false;
+        if (try_ref(ear->group))
+            return ear->group;
+    }
+    return NULL;
+}
+
+RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_message)
+{
+    struct relock_mutex *mutex = &site->client->mutex;
+    struct relock_group *group;
+    struct relock_ear *ear;
+
+    relock_mutex_lock(mutex);
+    DL_FOREACH(site->ears, ear)
+    ear->has_heard = ear->n_listening > 0;
+    while ((group = next_to_hear(site))) {
+        relock_mutex_unlock(mutex);
+        hear(group, is_message);
+        relock_group_unref(group);
+        relock_mutex_lock(mutex);
+    }
+    relock_mutex_unlock(mutex);
 }
 
 /* ---- holds --------------------------------------------------------------------------------- */

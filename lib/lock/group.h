@@ -26,10 +26,22 @@ struct relock_group {
     struct relock_group *next_dead;
     struct relock_client *home; /* of the first member: a reference to the struct */
     const struct relock_kind *kind;
-    const void **key; /* what makes it this group: its kind, and the sites of its members */
+    uint64_t lease_ms;        /* the shortest of what their watchdogs ask for */
+    bool is_announced;        /* each member's release is */
+    struct relock_ear **ears; /* one for each member of a red lock, in its site; else NULL */
+    const void **key;         /* what makes it this group: its kind, and the sites of its members */
     size_t key_size;
     size_t n;
     struct relock_lock *members[]; /* handles of its own, in order */
+};
+
+/* What the site of a member knows of a red lock: who wants to hear of releases. On that site's
+ * list; the mutex of its client. */
+struct relock_ear {
+    struct relock_group *group;
+    unsigned n_listening; /* calls */
+    bool has_heard;       /* something that the group is still to be told */
+    struct relock_ear *next, *prev;
 };
 
 /* What a hold of a member knows of the whole. On that hold's list; the mutex of its client. */
@@ -57,6 +69,12 @@ void relock_group_unref(struct relock_group *group);
 
 /* Buries the dead. Under no mutex. */
 void relock_group_bury(void);
+
+/* A call starts, or stops, to listen to releases of all members. Under no mutex. */
+void relock_group_listen(struct relock_group *group, bool listens);
+
+/* Something is news on the site of a member: for who listens, too. Under no mutex. */
+void relock_group_hear(struct relock_site *site, bool is_message);
 
 /* The hold of the whole with this number. NULL when it is over. */
 struct relock_hold *relock_group_find(struct relock_group *group, uint64_t number)

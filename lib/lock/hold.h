@@ -20,6 +20,8 @@
 struct relock_site;
 struct relock_origin;
 struct relock_part;
+struct relock_ballot;
+struct relock_vote;
 
 enum relock_hold_state {
     RELOCK_HOLD_ASKED,    /* Redis is being asked for it: nobody's yet */
@@ -63,7 +65,9 @@ struct relock_hold {
     relock_lost_fn *on_lost;
     void *arg;
 
-    struct relock_part *parts; /* of the multi locks that this is a member's hold of */
+    struct relock_part *parts;    /* of the multi locks that this is a member's hold of */
+    struct relock_ballot *ballot; /* of a red lock: a reference; constant once held */
+    struct relock_vote *vote;     /* of one server's vote for such a lock; constant */
 
     /* Of whoever made it busy, is leaving with it or settles it: one thread at a time. */
     struct relock_origin *debt;

@@ -1,10 +1,11 @@
 #include "lock/holds.h"
 
 #include "base/clock.h"
-#include "lock/group.h"
 #include "lock/keys.h"
+#include "lock/redlock.h"
 #include "lock/sites.h"
 #include "lock/subscription.h"
+#include "lock/vote.h"
 #include "lock/watchdog.h"
 #include "redis/origin.h"
 
@@ -56,6 +57,8 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     relock_sites_unref(client, hold->site);
     relock_origin_unref(hold->debt);
     drop_parts(hold);
+    relock_vote_free(hold->vote);
+    relock_ballot_unref(hold->ballot);
     free(hold);
 }
 
@@ -174,9 +177,11 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     hold->state = RELOCK_HOLD_LOST;
     hold->lost_reason = reason;
     relock_client_unset_timer(client, &hold->timer);
-    client->guarded.stats.lost++;
-    client->guarded.stats.holds--;
-    if (hold->site->holder == hold || hold->site->kind->is_shared) {
+    if (!hold->vote) { /* which is no hold of the program's */
+        client->guarded.stats.lost++;
+        client->guarded.stats.holds--;
+    }
+    if (hold->site->holder == hold || (hold->site->kind->is_shared && !hold->vote)) {
         relock_site_vacate(hold->site, false, now_ms);
         relock_subscription_idle(client, hold->site);
     }
@@ -255,6 +260,7 @@ void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hol
 void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     hold->count = 0;
+    relock_redlock_let_go(client, hold);
     if (hold->state == RELOCK_HOLD_LOST) {
         relock_holds_end_lost(client, hold, now_ms);
         return;

@@ -70,7 +70,8 @@ void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
 void relock_holds_settle(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* All levels are given up, and nobody asks Redis and waits: the I/O thread tells it. */
+/* All levels are given up, and nobody asks Redis and waits: the I/O thread tells it. Of a red lock:
+ * gives the mutex up meanwhile. */
 void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 

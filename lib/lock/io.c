@@ -1,7 +1,7 @@
 #include "lock/io.h"
 
 #include "base/clock.h"
-#include "lock/group.h"
+#include "lock/errand.h"
 #include "lock/losses.h"
 #include "lock/subscription.h"
 #include "lock/watchdog.h"
@@ -38,10 +38,11 @@ static uint64_t turn(void *arg)
     relock_mutex_lock(&client->mutex);
     client->guarded.in_turn = true;
     fire_timers(client);
+    relock_errand_send_all(client);
     relock_subscription_sync(client);
     relock_losses_tell_next(client);
     /* Between two callbacks, which take what time they like, renewals go out and answers come. */
-    next_ms = client->guarded.to_sync || client->guarded.losses
+    next_ms = client->guarded.to_sync || client->guarded.losses || client->guarded.errands
                   ? 0
                   : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;

@@ -2,8 +2,9 @@
 
 #include "base/callback.h"
 #include "base/clock.h"
-#include "lock/group.h"
 #include "lock/holds.h"
+#include "lock/redlock.h"
+#include "lock/vote.h"
 
 #include <stdlib.h>
 
@@ -82,9 +83,13 @@ void relock_losses_tell_next(struct relock_client *client)
     hold->to_be_told = false;
     hold->telling = true;
     client->guarded.teller = pthread_self();
+    relock_redlock_let_go(client, hold); /* which nothing renews any more */
     relock_mutex_unlock(&client->mutex);
-    tell(client, &what, on_lost, arg);
+    if (!hold->vote)
+        tell(client, &what, on_lost, arg);
     relock_mutex_lock(&client->mutex);
+    if (hold->vote)
+        relock_vote_tell(client, hold);
     tell_wholes(client, hold);
     hold->telling = false;
     relock_cond_broadcast(&client->changed);

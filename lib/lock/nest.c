@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "lock/acquire.h"
 #include "lock/holds.h"
+#include "lock/redlock.h"
 
 static int take_nested_answer(struct relock_acquire *acquire, struct relock_hold *hold,
                               const struct relock_request *request, uint64_t sent_ms)
@@ -41,6 +42,13 @@ int relock_acquire_nest(struct relock_acquire *acquire, struct relock_hold *hold
         return RELOCK_LOST;
     if (acquire->how->flags & RELOCK_NON_REENTRANT)
         return RELOCK_E_DEADLOCK;
+
+    if (hold->ballot) {
+        r = relock_redlock_nest(acquire->client, hold, acquire->how->lease_ms);
+        if (r == RELOCK_OK)
+            acquire->hold = relock_holds_ref(hold);
+        return r;
+    }
 
     relock_holds_work(hold, acquire->lease_ms);
     relock_acquire_request(acquire, &request, hold, hold->count + 1);

@@ -12,6 +12,7 @@
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/owner.h"
+#include "lock/redlock.h"
 #include "lock/request.h"
 #include "lock/subscription.h"
 
@@ -82,6 +83,8 @@ static int release_partly(struct relock_lock *lock, struct relock_hold *hold)
     struct command command;
     int r;
 
+    if (hold->ballot)
+        return RELOCK_OK; /* its levels are counted here alone */
     relock_request_unlock(&command.request, lock->site, hold->number, hold->count);
     run_busy(lock->client, hold, 0, &command);
     r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;
@@ -136,6 +139,12 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     uint64_t now_ms;
     int r;
 
+    if (hold->ballot) {
+        r = relock_redlock_release(lock->client, hold);
+        if (r < 0)
+            log_failure(lock, owner, "released", r, "too few servers had it, or answered");
+        return r;
+    }
     if (relock_holds_pass_on(lock->client, hold, relock_clock_now_ms()))
         return RELOCK_OK;
 
@@ -169,6 +178,7 @@ static int release_lost(struct relock_client *client, struct relock_hold *hold)
 {
     if (hold->count == 0) {
         (void)relock_holds_ref(hold);
+        relock_redlock_let_go(client, hold);
         relock_holds_end_lost(client, hold, relock_clock_now_ms());
         relock_losses_wait(client, hold);
         relock_holds_unref(client, hold);
@@ -273,6 +283,12 @@ static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
     if (hold->state == RELOCK_HOLD_LOST)
         return RELOCK_LOST;
 
+    if (hold->ballot) {
+        r = relock_redlock_extend(lock->client, hold, lease_ms);
+        if (r < 0 && r != RELOCK_LOST)
+            log_failure(lock, owner, "not extended", r, "too few servers answered in time");
+        return r;
+    }
     relock_request_extend(&command.request, lock->site, hold->number, hold->count, lease_ms);
     run_busy(lock->client, hold, lease_ms, &command);
     r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;

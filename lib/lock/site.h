@@ -21,6 +21,7 @@
 #include "lock/kind.h"
 
 struct relock_client;
+struct relock_ear;
 struct relock_group;
 struct relock_channel;
 
@@ -73,6 +74,7 @@ struct relock_site {
     struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
     uint64_t taken_ms;          /* when this process took the lock from Redis */
 
+    struct relock_ear *ears; /* of the red locks that this is a member of */
     struct relock_waiter *queue;
     unsigned n_named; /* of a home: with an owner that was named, on all sides and in all lines */
     bool has_kin : 1; /* constant: a struct relock_kin stands before it */

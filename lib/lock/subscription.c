@@ -1,6 +1,7 @@
 #include "lock/subscription.h"
 
 #include "base/clock.h"
+#include "lock/group.h"
 #include "lock/keys.h"
 #include "lock/sites.h"
 #include "redis/pubsub.h"
@@ -31,9 +32,20 @@ void relock_subscription_want(struct relock_client *client, struct relock_site *
         change(client, site, true);
 }
 
+static bool is_listened_to(const struct relock_site *site)
+{
+    const struct relock_ear *ear;
+
+    DL_FOREACH(site->ears, ear)
+    if (ear->n_listening > 0)
+        return true;
+    return false;
+}
+
 static bool is_used(const struct relock_site *site)
 {
-    return site->queue || site->holder || (site->kind->is_shared && site->holds);
+    return site->queue || site->holder || (site->kind->is_shared && site->holds) ||
+           is_listened_to(site);
 }
 
 static bool is_idle(struct relock_site *listener)
@@ -96,6 +108,7 @@ static void on_channel(void *arg, enum relock_channel_event event)
         break;
     }
     relock_mutex_unlock(&client->mutex);
+    relock_group_hear(site, event == RELOCK_CHANNEL_MESSAGE);
 }
 
 static void subscribe(struct relock_client *client, struct relock_site *site)

@@ -2,9 +2,11 @@
 
 #include "base/clock.h"
 #include "lock/holds.h"
+#include "lock/redlock.h"
 #include "lock/request.h"
 #include "lock/settle.h"
 #include "lock/sites.h"
+#include "lock/vote.h"
 #include "redis/pipeline.h"
 #include "redis/reply.h"
 
@@ -76,6 +78,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     struct relock_client *client = site->client;
     uint64_t retry_ms = relock_hold_retry_ms(hold->renewal_ms);
     bool refused = false;
+    uint64_t valid_until_ms = 0;
     uint64_t owner;
 
     relock_mutex_lock(&client->mutex);
@@ -94,7 +97,14 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
             suspect(client, hold, refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
         hold->loaded = result > 0;
         watch(client, hold);
+        if (hold->vote && hold->state == RELOCK_HOLD_HELD)
+            valid_until_ms = hold->valid_until_ms;
     }
+    relock_mutex_unlock(&client->mutex);
+
+    if (valid_until_ms > 0)
+        relock_vote_renewed(hold, valid_until_ms);
+    relock_mutex_lock(&client->mutex);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
 
@@ -137,8 +147,13 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
     relock_holds_check_time(client, hold, now_ms);
     if (!relock_hold_is_held(hold))
         return;
-    if (relock_hold_is_renewed(hold, now_ms) && !hold->in_flight && hold->renew_at_ms <= now_ms)
+    if (relock_hold_is_renewed(hold, now_ms) && !hold->in_flight && hold->renew_at_ms <= now_ms) {
+        if (hold->ballot) {
+            relock_redlock_renew(client, hold, now_ms); /* which may be its end */
+            return;
+        }
         renew(client, hold, now_ms);
+    }
     watch(client, hold);
 }
 

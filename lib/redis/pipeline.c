@@ -203,6 +203,11 @@ bool relock_pipeline_is_up(const struct relock_pipeline *pipeline)
     return relock_conn_is_up(&pipeline->conn);
 }
 
+struct relock_origin *relock_pipeline_origin(const struct relock_pipeline *pipeline)
+{
+    return relock_pipeline_is_up(pipeline) ? pipeline->conn.login.origin : NULL;
+}
+
 uint64_t relock_pipeline_reconnects(const struct relock_pipeline *pipeline)
 {
     return atomic_load(&pipeline->conn.reconnects);

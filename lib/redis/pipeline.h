@@ -40,6 +40,9 @@ struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline);
 
 void relock_pipeline_open(struct relock_pipeline *pipeline);
 bool relock_pipeline_is_up(const struct relock_pipeline *pipeline);
+
+/* Of the connection that is up; NULL when none is, or the server does not say. The pipeline's. */
+struct relock_origin *relock_pipeline_origin(const struct relock_pipeline *pipeline);
 uint64_t relock_pipeline_reconnects(const struct relock_pipeline *pipeline);
 void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 

@@ -39,6 +39,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_multilock_new);
     NAMED(relock_owner_new);
     NAMED(relock_rdlock_new);
+    NAMED(relock_redlock_new);
     NAMED(relock_release);
     NAMED(relock_spinlock_new);
     NAMED(relock_strerror);
