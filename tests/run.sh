@@ -6,7 +6,7 @@
 #     ./tests/run.sh asan format      these steps
 #
 # Builds and logs are below build-tests/. The last line counts: each test of each variant, and each
-# other step as one.
+# other step as one. Before it stands what failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -38,6 +38,7 @@ main()
     mkdir -p "$out/logs"
     rm -f "$out"/*.built "$out"/*.failed
     : >"$out/results"
+    : >"$out/failures"
     trap stop_background EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
@@ -262,13 +263,31 @@ report()
     case $1 in
     ok) echo "ok       $2  $took s, $passed passed, $skipped skipped" ;;
     failed) printf 'FAILED   %s  %d s, %d passed, %d failed, log: %s\n%s\n' \
-        "$2" "$took" "$passed" "$failed" "$3" "$(tail -n 40 "$3" | sed 's/^/    /')" ;;
+        "$2" "$took" "$passed" "$failed" "$3" "$(explain "$2" "$3" "${5:-}")" ;;
     skipped) echo "skipped  $2: $(tail -n 1 "$3")" ;;
     esac
 }
 
+# Why the step failed; a log may be cut, so this is short. Step, its log, Meson's lines.
+explain()
+{
+    local names=$out/logs/$1.failures
+
+    rm -f "$names"
+    [[ ! -s $3 ]] || tests/failures.py "$3" "$names" || true
+    if [[ -s $names ]]; then
+        sed "s/^/FAILED   $1: /" "$names" >>"$out/failures"
+    else
+        # Of a check that goes on after a fault, the last lines alone may be of what passed.
+        grep -E 'error|Error|ERROR|FAILED' "$2" | head -n 20 | sed 's/^/    /' || true
+        tail -n 40 "$2" | sed 's/^/    /'
+        echo "FAILED   $1" >>"$out/failures"
+    fi
+}
+
 summary()
 {
+    cat "$out/failures"
     awk '{ passed += $1; failed += $2; skipped += $3 }
         END {
             printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
