@@ -33,26 +33,46 @@ static void has_write(struct trial *trial)
     assert_result(make_write(trial), RELOCK_OK);
 }
 
-static void drop_made(struct trial *trial, int result)
+/* With the last handle the client forgets the name: it may be one of any kind. */
+static void drop_and_forget(struct trial *trial, int result)
+{
+    struct relock_lock *plain;
+
+    drop(trial, result);
+    assert_result(relock_lock_new(trial->client, "pages", &plain), RELOCK_OK);
+    relock_lock_free(plain);
+}
+
+static void has_read_or_not(struct trial *trial, int result)
 {
     assert_true((result == RELOCK_OK) == (read_side != NULL));
-    drop(trial, result);
+    drop_and_forget(trial, result);
+}
+
+static void has_write_or_not(struct trial *trial, int result)
+{
+    assert_true((result == RELOCK_OK) == (write_side != NULL));
+    drop_and_forget(trial, result);
 }
 
 static void the_first_handle_is_made_or_not_whichever_side_it_is(void **state)
 {
-    trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = make_read, .after = drop_made});
-    trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = make_write, .after = drop});
+    trial_play(state,
+               &(struct scene){.whose = ALLOC_MINE, .act = make_read, .after = has_read_or_not});
+    trial_play(state,
+               &(struct scene){.whose = ALLOC_MINE, .act = make_write, .after = has_write_or_not});
 }
 
 static void and_so_is_that_of_the_other_side(void **state)
 {
-    trial_play(
-        state,
-        &(struct scene){.whose = ALLOC_MINE, .before = has_write, .act = make_read, .after = drop});
-    trial_play(
-        state,
-        &(struct scene){.whose = ALLOC_MINE, .before = has_read, .act = make_write, .after = drop});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = has_write,
+                                      .act = make_read,
+                                      .after = has_read_or_not});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = has_read,
+                                      .act = make_write,
+                                      .after = has_write_or_not});
 }
 
 /* ---- taking -------------------------------------------------------------------------------- */
