@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define RECHECK_MS 200
+#define RECHECK_MS 400 /* who is held up for two of these is taken for dead */
 #define PATIENCE_MS (3 * RECHECK_MS)
-#define SLACK_MS 1000 /* a shared machine */
+#define SLACK_MS 2000 /* a shared machine */
 #define N_CHILDREN 3
 #define LEASE_MS 900
 
