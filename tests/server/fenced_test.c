@@ -278,7 +278,8 @@ static void who_takes_a_lost_lock_has_a_greater_token(void **state)
     struct relock_lock *theirs = fencedlock(f, fixture_client(f, NULL));
     struct relock_grant stale, grant;
 
-    assert_result(relock_acquire(ours, &(struct relock_how){.lease_ms = 50}, &stale), RELOCK_OK);
+    assert_result(relock_acquire(ours, &(struct relock_how){.lease_ms = slow_ms(300)}, &stale),
+                  RELOCK_OK);
     assert_result(relock_timedlock(theirs, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
     assert_result(relock_check(theirs, 0, &grant), RELOCK_OK);
     assert_true(grant.fencing_token > stale.fencing_token);
@@ -319,7 +320,8 @@ static void the_counter_outlives_the_lock_and_its_clients(void **state)
     struct relock_lock *lock = fencedlock(f, client);
     struct relock_grant grant;
 
-    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = 300}, &grant), RELOCK_OK);
+    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(300)}, &grant),
+                  RELOCK_OK);
     assert_int_equal(probe_pttl(f->probe, COUNTER), -1);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_result(relock_unlock(lock), RELOCK_LOST);

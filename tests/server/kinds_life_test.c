@@ -50,7 +50,7 @@ static void a_fixed_lease_ends_and_is_told(void **state)
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
 
-    assert_result(take(lock, 200), RELOCK_OK);
+    assert_result(take(lock, slow_ms(300)), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_EXPIRED);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));

@@ -16,20 +16,20 @@ static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = SHORT_MS});
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(SHORT_MS)});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     uint64_t before_ms = now_ms();
-    long long pttl, last = SHORT_MS;
+    long long pttl, last = (long long)slow_ms(SHORT_MS);
 
-    assert_result(take(lock, SHORT_MS), RELOCK_OK);
+    assert_result(take(lock, slow_ms(SHORT_MS)), RELOCK_OK);
     while ((pttl = probe_pttl(f->probe, "orders")) >= 0) {
         assert_true(pttl <= last);
         last = pttl;
         let_pass(2);
     }
     /* Two clocks are read here, each in whole milliseconds. */
-    assert_true(now_ms() - before_ms >= SHORT_MS - 2);
-    assert_true(now_ms() - before_ms <= SHORT_MS + slow_ms(1000));
+    assert_true(now_ms() - before_ms >= slow_ms(SHORT_MS) - 2);
+    assert_true(now_ms() - before_ms <= slow_ms(SHORT_MS + 1000));
     assert_int_equal(stats_of(client).renewed, 0);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
@@ -40,7 +40,7 @@ static void the_end_of_a_fixed_lease_is_told(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(take(lock, SHORT_MS), RELOCK_OK);
+    assert_result(take(lock, slow_ms(SHORT_MS)), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_EXPIRED);
     assert_int_equal(relock_valid_ms(lock), 0);
@@ -215,7 +215,7 @@ static void extend_after_the_end_is_lost(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(take(lock, 50), RELOCK_OK);
+    assert_result(take(lock, slow_ms(SHORT_MS)), RELOCK_OK);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_LOST);
     assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
