@@ -8,6 +8,7 @@
 
 #define NEVER_MS 600000
 #define LEASE_MS 900
+#define SHORT_MS 500 /* of a command that is to end by time */
 #define CHANNEL "redisson_lock__channel:{orders}"
 
 /* All connections but the probe's own. */
@@ -199,7 +200,7 @@ static void an_acquire_that_was_given_up_is_not_held_in_the_end(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.command_timeout_ms = 200});
+        fixture_client(f, &(struct relock_options){.command_timeout_ms = slow_ms(SHORT_MS)});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     server_pause(f->server);
@@ -220,7 +221,7 @@ static void a_level_that_was_given_up_is_mended_by_the_next_command(void **state
 {
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.command_timeout_ms = 200});
+        fixture_client(f, &(struct relock_options){.command_timeout_ms = slow_ms(SHORT_MS)});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_grant grant;
 
@@ -244,7 +245,7 @@ static void a_release_that_was_given_up_is_made_up_for(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.command_timeout_ms = 200});
+        fixture_client(f, &(struct relock_options){.command_timeout_ms = slow_ms(SHORT_MS)});
     struct relock_client *other =
         fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
     struct relock_lock *ours = fixture_lock(f, client, "orders");
