@@ -295,17 +295,17 @@ static void count_calls(const struct relock_lost *what, void *arg)
 static void none_comes_after_the_last_release(void **state)
 {
     struct fixture *f = *state;
-    uint64_t lease_ms = slow_ms(300);
-    struct relock_lock *lock = fixture_lock(
-        f, fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = lease_ms}), "orders");
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(300)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
 
-    for (uint64_t i = 0; i < 20; i++) {
+    for (uint64_t i = 0; i < 30; i++) {
         atomic_int calls = 0;
         int after, r;
 
         assert_result(take(lock, count_calls, &calls), RELOCK_OK);
         probe_int(f->probe, "DEL orders");
-        let_pass(lease_ms / 4 + lease_ms * i / 120); /* the watchdog asks after a third */
+        let_pass(slow_ms(85 + i)); /* the watchdog asks after a third of the lease, about */
         r = relock_unlock(lock);
         assert_result(r, RELOCK_LOST);
         after = atomic_load(&calls);
