@@ -98,7 +98,7 @@ static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.handoff_ms = slow_ms(20)});
+        fixture_client(f, &(struct relock_options){.handoff_ms = slow_ms(100)});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *actors[N_THREADS];
     long long before, n;
