@@ -147,7 +147,7 @@ static void so_is_what_nobody_was_told_of(void **state)
 
 static void peer_holds_briefly(struct trial *trial)
 {
-    assert_true(peer_lock(trial->f->probe, "orders", PEER, 150));
+    assert_true(peer_lock(trial->f->probe, "orders", PEER, 300));
 }
 
 static int wait_for_it(struct trial *trial)
@@ -318,19 +318,28 @@ static void connections_to_a_name_are_made_again(void **state)
 
 #define LONG_MESSAGE 20000
 
-static bool has_woken(void *arg)
+static bool has_subscribed_and_sleeps(void *arg)
 {
-    return stats_of(((struct trial *)arg)->client).wakes > 0;
+    return stats_of(((struct trial *)arg)->client).waits >= 2;
 }
 
+static bool has_woken_and_sleeps(void *arg)
+{
+    struct relock_stats stats = stats_of(((struct trial *)arg)->client);
+
+    return stats.wakes > 0 && stats.waits >= 3;
+}
+
+/* It sleeps before each message: one that comes while it asks wakes nobody. */
 static void actor_has_heard_much(struct trial *trial)
 {
     static char text[LONG_MESSAGE + 1];
 
     memset(text, 'x', LONG_MESSAGE);
     actor_waits(trial);
+    assert_true(wait_until(has_subscribed_and_sleeps, trial, SOON_MS));
     assert_int_equal(probe_int(trial->f->probe, "PUBLISH " CHANNEL " %s", text), 1);
-    assert_true(wait_until(has_woken, trial, SOON_MS));
+    assert_true(wait_until(has_woken_and_sleeps, trial, SOON_MS));
     trial->seen = stats_of(trial->client).wakes;
 }
 
