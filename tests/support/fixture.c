@@ -149,7 +149,13 @@ static void start_first_thread(void)
         pthread_join(thread, NULL);
 }
 
-int fixture_start_with(void **state, const struct server_options *options)
+void fixture_skip(void)
+{
+    print_error("no redis-server and no valkey-server: skipped\n");
+    exit(SERVER_EXIT_SKIP);
+}
+
+int fixture_start_on(void **state, struct server *server)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
@@ -157,14 +163,19 @@ int fixture_start_with(void **state, const struct server_options *options)
         return -1;
     main_process = getpid();
     start_first_thread();
-    f->server = server_start(options);
-    if (!f->server) {
-        print_error("no redis-server and no valkey-server: skipped\n");
-        exit(SERVER_EXIT_SKIP);
-    }
-    f->probe = probe_open(f->server->socket);
+    f->server = server;
+    f->probe = probe_open(server->socket);
     *state = f;
     return 0;
+}
+
+int fixture_start_with(void **state, const struct server_options *options)
+{
+    struct server *server = server_start(options);
+
+    if (!server)
+        fixture_skip();
+    return fixture_start_on(state, server);
 }
 
 int fixture_start(void **state)
@@ -198,6 +209,13 @@ int fixture_begin(void **state)
     return 0;
 }
 
+bool fixture_is_alone(struct fixture *f, struct probe *probe)
+{
+    long long n = f->neighbours ? probe_n_clients(probe, f->neighbours) : 0;
+
+    return probe_n_clients(probe, "") == n + 1 && (f->neighbours || probe_n_channels(probe) == 0);
+}
+
 static bool has_no_keys(void *arg)
 {
     return probe_n_keys(arg) == 0;
@@ -214,9 +232,8 @@ static bool has_no_channels(void *arg)
 static bool has_no_other_clients(void *arg)
 {
     struct fixture *f = arg;
-    long long n = f->neighbours ? probe_n_clients(f->probe, f->neighbours) : 0;
 
-    return probe_n_clients(f->probe, "") == n + 1;
+    return fixture_is_alone(f, f->probe);
 }
 
 static bool holds_nothing(struct relock_client *client)

@@ -48,7 +48,7 @@
 
 #include <cmocka.h>
 
-#define FIXTURE_MAX_CLIENTS 8
+#define FIXTURE_MAX_CLIENTS 32
 #define FIXTURE_MAX_LOCKS 64
 
 struct fixture {
@@ -98,7 +98,15 @@ void check_result(int got, int wanted, const char *call, const char *file, int l
 int fixture_start_with(void **state, const struct server_options *options);
 int fixture_start(void **state);
 int fixture_start_tcp(void **state);
+int fixture_start_on(void **state,
+                     struct server *server); /* which runs, and is the fixture's then */
 int fixture_stop(void **state);
+
+/* Ends the program, for there is no server to be had. */
+void fixture_skip(void) __attribute__((noreturn));
+
+/* Whether nobody is connected to a server and subscribed there but the probe and the neighbours. */
+bool fixture_is_alone(struct fixture *f, struct probe *probe);
 
 /* Around each test. */
 int fixture_begin(void **state);

@@ -91,6 +91,7 @@ static void accept_one(struct hub *hub)
     if (hub->port != 0)
         setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     relay = relay_new(client, server, ++hub->guarded.n_relays, hub->ops, hub->arg);
+    relay->delay_ms = hub->guarded.delay_ms;
     relay->next = hub->guarded.relays;
     hub->guarded.relays = relay;
 }
@@ -134,12 +135,29 @@ static void turn(struct hub *hub)
     pthread_cond_broadcast(&hub->changed);
 }
 
+/* How long there is nothing to do unless something happens; -1: for ever. */
+static int idle_ms(const struct hub *hub)
+{
+    uint64_t due_ms = UINT64_MAX, now = now_ms();
+
+    for (struct relay *relay = hub->guarded.relays; relay; relay = relay->next) {
+        uint64_t relay_ms = relay_due_ms(relay);
+
+        if (hub->guarded.by_byte && relay->out[RELAY_CLIENT].n > 0)
+            relay_ms = now + BYTE_MS;
+        due_ms = relay_ms < due_ms ? relay_ms : due_ms;
+    }
+    if (due_ms == UINT64_MAX)
+        return -1;
+    return due_ms > now ? (int)(due_ms - now) : 0;
+}
+
 /* Waits for something to do, with the mutex given up. Says whether somebody connects. */
 static bool wait_for_events(struct hub *hub)
 {
     struct pollfd fds[2 + 2 * MAX_RELAYS];
+    int within_ms = idle_ms(hub);
     nfds_t n = 0;
-    bool in_bytes = false;
 
     fds[n++] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
     fds[n++] = (struct pollfd){.fd = hub->guarded.listener, .events = POLLIN};
@@ -152,10 +170,9 @@ static bool wait_for_events(struct hub *hub)
             if (events != 0)
                 fds[n++] = (struct pollfd){.fd = relay->fd[side], .events = events};
         }
-        in_bytes = in_bytes || (hub->guarded.by_byte && relay->out[RELAY_CLIENT].n > 0);
     }
     pthread_mutex_unlock(&hub->mutex);
-    poll(fds, n, in_bytes ? BYTE_MS : -1);
+    poll(fds, n, within_ms);
     if (fds[0].revents != 0)
         eventfd_read(hub->wake, &(eventfd_t){0});
     pthread_mutex_lock(&hub->mutex);

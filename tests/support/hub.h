@@ -29,6 +29,7 @@ struct hub {
     pthread_cond_t changed;
     struct {
         bool refuse, by_byte, stopping;
+        uint64_t delay_ms;
         uint64_t asked, done; /* turns of the thread: wanted, and made */
         int listener;         /* -1 while connections are refused; the thread's */
         struct relay *relays;

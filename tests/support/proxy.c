@@ -130,6 +130,13 @@ void proxy_name_script(struct proxy *proxy, const char *name, const char *sha1)
     pthread_mutex_unlock(&proxy->hub.mutex);
 }
 
+static void set_delay(struct proxy *proxy, uint64_t delay_ms)
+{
+    proxy->hub.guarded.delay_ms = delay_ms;
+    for (struct relay *at = proxy->hub.guarded.relays; at; at = at->next)
+        at->delay_ms = delay_ms;
+}
+
 /* The rules go: nothing may refer to them any more. */
 static void forget(struct proxy *proxy)
 {
@@ -144,6 +151,7 @@ void proxy_reset(struct proxy *proxy)
     pthread_mutex_lock(&proxy->hub.mutex);
     proxy->hub.guarded.refuse = false;
     proxy->hub.guarded.by_byte = false;
+    set_delay(proxy, 0);
     for (struct relay *at = proxy->hub.guarded.relays; at; at = at->next)
         at->cut = at->cut || relay_is_troubled(at);
     hub_look(&proxy->hub);
@@ -268,6 +276,13 @@ void proxy_refuse(struct proxy *proxy, bool refuse)
     pthread_mutex_lock(&proxy->hub.mutex);
     proxy->hub.guarded.refuse = refuse;
     hub_look(&proxy->hub);
+    pthread_mutex_unlock(&proxy->hub.mutex);
+}
+
+void proxy_delay(struct proxy *proxy, uint64_t delay_ms)
+{
+    pthread_mutex_lock(&proxy->hub.mutex);
+    set_delay(proxy, delay_ms);
     pthread_mutex_unlock(&proxy->hub.mutex);
 }
 

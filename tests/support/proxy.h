@@ -80,6 +80,10 @@ void proxy_flow(struct proxy *proxy);
 /* New connections are refused, as by a server that is not there; or no more. */
 void proxy_refuse(struct proxy *proxy, bool refuse);
 
+/* From now on what either side sends arrives that much later, in order: a round trip takes twice
+ * that. 0: no more. */
+void proxy_delay(struct proxy *proxy, uint64_t delay_ms);
+
 /* Clients get one byte at a time; over a unix socket, the next when they have read that. */
 void proxy_by_byte(struct proxy *proxy, bool by_byte);
 

@@ -1,6 +1,7 @@
 #include "support/relay.h"
 
 #include "support/frame.h"
+#include "support/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,6 +104,7 @@ struct relay *relay_free(struct relay *relay)
     end_all(relay);
     for (int side = 0; side < 2; side++) {
         close(relay->fd[side]);
+        transit_deinit(&relay->way[side]);
         free(relay->in[side].data);
         free(relay->out[side].data);
     }
@@ -115,14 +117,26 @@ static void read_from(struct relay *relay, enum relay_side side)
     char data[16384];
     ssize_t n;
 
-    while (!relay->ended[side]) {
+    while (!relay->read[side]) {
         n = recv(relay->fd[side], data, sizeof(data), 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        if (n <= 0)
+        relay->read[side] = n <= 0;
+        transit_send(&relay->way[side], data, n > 0 ? (size_t)n : 0, now_ms() + relay->delay_ms);
+    }
+}
+
+static void take_arrived(struct relay *relay, enum relay_side side)
+{
+    const char *data;
+    size_t n;
+
+    while (transit_peek(&relay->way[side], now_ms(), &data, &n)) {
+        if (n == 0)
             relay->ended[side] = true;
         else if (side == RELAY_SERVER || !relay->lost[side])
-            append(&relay->in[side], data, (size_t)n);
+            append(&relay->in[side], data, n);
+        transit_take(&relay->way[side]);
     }
 }
 
@@ -252,8 +266,10 @@ bool relay_step(struct relay *relay, bool by_byte)
         return false;
     if (relay->stalled)
         return true;
-    read_from(relay, RELAY_CLIENT);
-    read_from(relay, RELAY_SERVER);
+    for (int side = 0; side < 2; side++) {
+        read_from(relay, side);
+        take_arrived(relay, side);
+    }
     take_frames(relay);
     write_to(relay, RELAY_SERVER, false);
     write_to(relay, RELAY_CLIENT, by_byte);
@@ -268,11 +284,21 @@ short relay_events(const struct relay *relay, enum relay_side side, bool by_byte
 
     if (relay->stalled)
         return 0;
-    if (!relay->ended[side])
+    if (!relay->read[side])
         events |= POLLIN;
     if (relay->out[side].n > 0 && !(by_byte && side == RELAY_CLIENT))
         events |= POLLOUT;
     return events;
+}
+
+uint64_t relay_due_ms(const struct relay *relay)
+{
+    uint64_t client_ms = transit_due_ms(&relay->way[RELAY_CLIENT]);
+    uint64_t server_ms = transit_due_ms(&relay->way[RELAY_SERVER]);
+
+    if (relay->stalled)
+        return UINT64_MAX;
+    return client_ms < server_ms ? client_ms : server_ms;
 }
 
 void relay_let_go(struct relay *relay, const void *tag)

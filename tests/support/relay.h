@@ -11,6 +11,7 @@
 #define RELOCK_TEST_RELAY_H
 
 #include "support/proxy.h"
+#include "support/transit.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,17 +35,20 @@ struct relay_bytes {
 struct relay_unanswered;
 
 struct relay {
-    struct relay *next; /* the owner's, like the stalled and cut */
+    struct relay *next; /* the owner's, like those down to the delay */
     unsigned number;
     bool stalled;
     bool cut;
+    uint64_t delay_ms; /* what is read arrives so much later */
 
     const struct relay_ops *ops;
     void *arg;
     int fd[2];
-    struct relay_bytes in[2];  /* read from that side, and not looked at */
+    struct transit way[2];     /* read from that side */
+    bool read[2];              /* all of it, for that side has hung up */
+    struct relay_bytes in[2];  /* arrived, and not looked at */
     struct relay_bytes out[2]; /* to be written to that side */
-    bool ended[2];             /* that side has hung up */
+    bool ended[2];             /* that has arrived too */
     bool lost[2];              /* what comes from that side does not get to the other */
     bool is_held[2];           /* the first frame that was read from that side stays there */
     void *held[2];             /* its tag */
@@ -62,6 +66,9 @@ bool relay_step(struct relay *relay, bool by_byte);
 
 /* The events to wait for on a side. */
 short relay_events(const struct relay *relay, enum relay_side side, bool by_byte);
+
+/* When it is to be looked at again, though there is no event; UINT64_MAX: never. */
+uint64_t relay_due_ms(const struct relay *relay);
 
 /* Lets what is held under this tag go on. */
 void relay_let_go(struct relay *relay, const void *tag);

@@ -50,19 +50,23 @@ static bool find_program(char *found, size_t size)
     return find_in_path("redis-server", found, size) || find_in_path("valkey-server", found, size);
 }
 
-/* Free now; another program may be quicker to take it, then the server does not come up. */
-static int find_port(void)
+/* A socket that is bound and does not listen keeps the port from whoever wants any, and leaves it
+ * to the server, which asks for this one. */
+static void reserve_port(struct server *server)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof(address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0 ||
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+        bind(fd, (struct sockaddr *)&address, size) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         die("no free port");
-    close(fd);
-    return ntohs(address.sin_port);
+    server->reserved = fd;
+    server->port = ntohs(address.sin_port);
+    snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
 }
 
 /* Runs in the child, between fork and exec. */
@@ -107,7 +111,7 @@ static void exec_program(const struct server *server, const char *program)
     _exit(127);
 }
 
-static void spawn(struct server *server)
+void server_launch(struct server *server)
 {
     char program[4096];
     pid_t parent = getpid();
@@ -149,14 +153,13 @@ static bool answers(void *arg)
     return yes;
 }
 
-static void run(struct server *server)
+void server_await(struct server *server)
 {
-    spawn(server);
     if (!wait_until(answers, server, START_MS))
         die("it does not answer");
 }
 
-struct server *server_start(const struct server_options *options)
+struct server *server_new(const struct server_options *options)
 {
     struct server *server;
     char program[4096];
@@ -179,12 +182,20 @@ struct server *server_start(const struct server_options *options)
         die("no temporary folder");
     snprintf(server->socket, sizeof(server->socket), "%s/socket", server->dir);
     snprintf(server->unix_url, sizeof(server->unix_url), "unix://%s", server->socket);
-    if (server->options.tcp) {
-        server->port = find_port();
-        snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
-    }
+    server->reserved = -1;
+    if (server->options.tcp)
+        reserve_port(server);
+    return server;
+}
 
-    run(server);
+struct server *server_start(const struct server_options *options)
+{
+    struct server *server = server_new(options);
+
+    if (!server)
+        return NULL;
+    server_launch(server);
+    server_await(server);
     return server;
 }
 
@@ -202,6 +213,8 @@ struct server *server_stop(struct server *server)
         return NULL;
 
     server_kill(server);
+    if (server->reserved >= 0)
+        close(server->reserved);
     nftw(server->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(server);
     return NULL;
@@ -233,5 +246,18 @@ void server_kill(struct server *server)
 void server_restart(struct server *server)
 {
     server_kill(server);
-    run(server);
+    server_launch(server);
+    server_await(server);
+}
+
+/* Redis 7 keeps a folder of files, and those before it one file. */
+void server_forget(struct server *server)
+{
+    char path[96];
+
+    server_kill(server);
+    snprintf(path, sizeof(path), "%s/appendonlydir", server->dir);
+    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    snprintf(path, sizeof(path), "%s/appendonly.aof", server->dir);
+    unlink(path);
 }

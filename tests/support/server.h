@@ -29,7 +29,8 @@ struct server {
     char socket[80];   /* path */
     char unix_url[96]; /* unix://... */
     char tcp_url[64];  /* redis://127.0.0.1:port, or "" */
-    int port;          /* 0 without TCP */
+    int port;          /* 0 without TCP; nobody else gets it, also while the server is down */
+    int reserved;      /* for that */
     pid_t pid;         /* 0 while it does not run */
     struct server_options options;
 };
@@ -37,6 +38,12 @@ struct server {
 /* Starts a server and waits until it answers. NULL if there is no program to start; ends the test
  * program if it does not come up. */
 struct server *server_start(const struct server_options *options);
+
+/* The same in steps, for several at once: one that does not run, its start, and the wait until it
+ * answers. */
+struct server *server_new(const struct server_options *options);
+void server_launch(struct server *server);
+void server_await(struct server *server);
 
 /* Ends the server and removes its folder. Takes NULL, returns NULL. */
 struct server *server_stop(struct server *server);
@@ -50,5 +57,8 @@ void server_kill(struct server *server);
 
 /* Starts anew on the same addresses, empty or with what it kept; kills first if it still runs. */
 void server_restart(struct server *server);
+
+/* Loses what it kept. Kills first if it still runs. */
+void server_forget(struct server *server);
 
 #endif

@@ -1,0 +1,186 @@
+/* Several servers at once: what support/servers.h says a test can do with them, it can. */
+#include "support/actor.h"
+#include "support/servers.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define DELAY_MS 500
+
+static bool keeps_data; /* what the program is run with */
+
+static bool has_key(struct servers *s, size_t i)
+{
+    return probe_int(s->probe[i], "EXISTS key") == 1;
+}
+
+static void set_key_everywhere(struct servers *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        assert_int_equal(probe_int(s->probe[i], "SET key %d", (int)i), 0);
+}
+
+static void delete_key_everywhere(struct servers *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        probe_int(s->probe[i], "DEL key");
+}
+
+static void each_has_keys_of_its_own(void **state)
+{
+    struct servers *s = *state;
+
+    set_key_everywhere(s);
+    for (size_t i = 0; i < s->n; i++)
+        assert_int_equal(probe_int(s->probe[i], "GET key"), i);
+    delete_key_everywhere(s);
+}
+
+static void one_that_is_restarted_has_what_it_kept_and_no_more(void **state)
+{
+    struct servers *s = *state;
+
+    set_key_everywhere(s);
+    server_restart(s->server[1]);
+    server_kill(s->server[2]);
+    assert_int_equal(s->server[2]->pid, 0);
+    servers_up(s);
+    assert_true(has_key(s, 0));
+    assert_int_equal(has_key(s, 1), keeps_data);
+    assert_int_equal(has_key(s, 2), keeps_data);
+    delete_key_everywhere(s);
+}
+
+static void one_that_forgets_comes_back_empty(void **state)
+{
+    struct servers *s = *state;
+
+    set_key_everywhere(s);
+    server_forget(s->server[2]);
+    server_restart(s->server[2]);
+    assert_true(has_key(s, 0));
+    assert_false(has_key(s, 2));
+    delete_key_everywhere(s);
+}
+
+static int bind_port(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int r;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    r = bind(fd, (struct sockaddr *)&address, sizeof(address));
+    close(fd);
+    return r;
+}
+
+static void the_port_of_one_that_is_down_is_nobody_elses(void **state)
+{
+    struct servers *s = *state;
+
+    server_kill(s->server[4]);
+    assert_int_equal(bind_port(s->server[4]->port), -1);
+}
+
+static void a_client_of_one_that_is_down_from_the_start_locks_when_it_is_up(void **state)
+{
+    struct servers *s = *state;
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    server_kill(s->server[1]);
+    client = servers_client(s, 1, &(struct relock_options){.command_timeout_ms = slow_ms(SOON_MS)});
+    lock = fixture_lock(s->f, client, "orders");
+    servers_up(s);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(s->probe[0]), 0);
+    assert_int_equal(probe_n_keys(s->probe[1]), 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void one_that_stands_still_keeps_who_asks_waiting(void **state)
+{
+    struct servers *s = *state;
+    struct relock_client *client = servers_client(s, 3, NULL);
+    struct relock_lock *lock = fixture_lock(s->f, client, "orders");
+    struct actor *actor = actor_start();
+
+    server_pause(s->server[3]);
+    actor_begin_lock(actor, lock);
+    let_pass(50);
+    assert_true(actor_is_busy(actor));
+    server_resume(s->server[3]);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+}
+
+static void a_delay_is_that_of_one_server_and_goes_both_ways(void **state)
+{
+    struct servers *s = *state;
+    uint64_t began_ms, took_ms[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        struct relock_client *client = servers_client_by_proxy(s, i, NULL);
+        struct relock_lock *lock = fixture_lock(s->f, client, "orders");
+
+        assert_result(relock_lock(lock), RELOCK_OK); /* connected from here on */
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        proxy_delay(s->proxy[1], slow_ms(DELAY_MS));
+        began_ms = now_ms();
+        assert_result(relock_lock(lock), RELOCK_OK);
+        took_ms[i] = now_ms() - began_ms;
+        proxy_delay(s->proxy[1], 0);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+    assert_true(took_ms[0] < 2 * slow_ms(DELAY_MS));
+    assert_true(took_ms[1] >= 2 * slow_ms(DELAY_MS) - 1);
+}
+
+static void a_stalled_proxy_is_that_of_one_server(void **state)
+{
+    struct servers *s = *state;
+    struct actor *actors[2];
+    struct relock_lock *locks[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        actors[i] = actor_start();
+        locks[i] = fixture_lock(s->f, servers_client_by_proxy(s, i, NULL), "orders");
+        assert_result(actor_lock(actors[i], locks[i]), RELOCK_OK);
+        assert_result(actor_unlock(actors[i], locks[i]), RELOCK_OK);
+    }
+    proxy_stall(s->proxy[1], "");
+    for (size_t i = 0; i < 2; i++)
+        actor_begin_lock(actors[i], locks[i]);
+    assert_result(actor_result(actors[0]), RELOCK_OK);
+    assert_true(actor_is_busy(actors[1]));
+    proxy_flow(s->proxy[1]);
+    assert_result(actor_result(actors[1]), RELOCK_OK);
+    for (size_t i = 0; i < 2; i++)
+        assert_result(actor_unlock(actors[i], locks[i]), RELOCK_OK);
+}
+
+static int start(void **state)
+{
+    return servers_start_with(state, 5, &(struct server_options){.keeps_data = keeps_data});
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(each_has_keys_of_its_own),
+        SERVERS_TEST(one_that_is_restarted_has_what_it_kept_and_no_more),
+        SERVERS_TEST(one_that_forgets_comes_back_empty),
+        SERVERS_TEST(the_port_of_one_that_is_down_is_nobody_elses),
+        SERVERS_TEST(a_client_of_one_that_is_down_from_the_start_locks_when_it_is_up),
+        SERVERS_TEST(one_that_stands_still_keeps_who_asks_waiting),
+        SERVERS_TEST(a_delay_is_that_of_one_server_and_goes_both_ways),
+        SERVERS_TEST(a_stalled_proxy_is_that_of_one_server),
+    };
+
+    keeps_data = argc > 1 && strcmp(argv[1], "keep") == 0;
+    return cmocka_run_group_tests(tests, start, servers_stop);
+}

@@ -1,0 +1,34 @@
+/*
+ * Transit - bytes that are on their way, and when they will be there
+ *
+ * In order: what is sent later arrives no sooner.
+ *
+ * Threads: one at a time.
+ */
+#ifndef RELOCK_TEST_TRANSIT_H
+#define RELOCK_TEST_TRANSIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct transit_chunk;
+
+struct transit {
+    struct transit_chunk *first, *last;
+};
+
+/* To arrive at `due_ms` of the monotonic clock. None at all: the end, behind which nothing comes.
+ */
+void transit_send(struct transit *transit, const char *data, size_t n, uint64_t due_ms);
+
+/* What has arrived next by now, and whether there is any; it stays until it is taken away. */
+bool transit_peek(const struct transit *transit, uint64_t now_ms, const char **data, size_t *n);
+void transit_take(struct transit *transit);
+
+/* When the next arrives; UINT64_MAX: nothing is on its way. */
+uint64_t transit_due_ms(const struct transit *transit);
+
+void transit_deinit(struct transit *transit);
+
+#endif
