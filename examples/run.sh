@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # The main job, shown: builds the library, starts a Redis or Valkey server of its own, and lets
-# examples/transfers.c loose on it, under the lock and without; then examples/fenced_store.c.
+# examples/transfers.c loose on it, under the lock and without; then examples/fenced_store.c, and
+# examples/why_not.c.
 #
 #     ./examples/run.sh
 #
 # Works on a bare Debian or Ubuntu: what is missing is installed. Ends with 0 only if the lock kept
-# every cent, what goes without it did not, and a store was saved from a holder that had been paused.
-# All that it starts ends with it.
+# every cent, what goes without it did not, a store was saved from a holder that had been paused, and
+# the locks of the past failed as they are said to. All that it starts ends with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -45,6 +46,9 @@ main()
 
     say 'fenced_store: a holder that was paused for longer than its lease'
     run_example "$build/examples/fenced_store" "unix://$scratch/server.sock"
+
+    say 'why_not: the locks of the past, each in the moment in which it fails'
+    run_example "$build/examples/why_not" "unix://$scratch/server.sock"
 
     say 'done: exact under the lock, and off without it; a stale holder is refused by its token'
 }
