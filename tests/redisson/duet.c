@@ -32,7 +32,7 @@ static const struct duet_kind *find_kind(const char *name)
 void duet_choose(int argc, char **argv)
 {
     chosen = find_kind(argc > 1 ? argv[1] : "plain");
-    folder = player_find(argc > 2 ? argv[2] : "newest");
+    folder = redisson_find(argc > 2 ? argv[2] : "newest");
     if (!folder)
         exit(SERVER_EXIT_SKIP);
 }
@@ -146,7 +146,7 @@ bool duet_sleeps(struct duet *d, struct relock_client *client)
 
 static void start_player(struct duet *d)
 {
-    d->player = player_start(folder, d->f->server->tcp_url, slow_ms(WATCHDOG_MS));
+    d->player = redisson_start(folder, d->f->server->tcp_url, slow_ms(WATCHDOG_MS));
 }
 
 int duet_start(void **state)
@@ -157,7 +157,7 @@ int duet_start(void **state)
     if (!d || fixture_start_tcp(&fixture) != 0)
         return -1;
     d->f = fixture;
-    d->f->neighbours = PLAYER_CONNECTIONS;
+    d->f->neighbours = REDISSON_CONNECTIONS;
     d->kind = chosen;
     start_player(d);
     *state = d;

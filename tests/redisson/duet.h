@@ -29,7 +29,7 @@
 #ifndef RELOCK_TEST_DUET_H
 #define RELOCK_TEST_DUET_H
 
-#include "player.h"
+#include "redisson.h"
 #include "support/actor.h"
 #include "support/fixture.h"
 

@@ -7,7 +7,7 @@
  * Ends with 77 when there is no server or no Redisson, with 1 when something cannot be.
  */
 #include "held.h"
-#include "player.h"
+#include "redisson.h"
 #include "support/child.h"
 #include "support/probe.h"
 #include "support/server.h"
@@ -118,7 +118,7 @@ static size_t check_all(const struct process *processes, const struct server *se
 int main(int argc, char **argv)
 {
     unsigned long seconds = argc > 1 ? strtoul(argv[1], NULL, 10) : 60;
-    const char *folder = player_find("newest");
+    const char *folder = redisson_find("newest");
     struct server *server = folder ? server_start(&(struct server_options){.tcp = true}) : NULL;
     struct process processes[N_PROCESSES];
     size_t n_wrong = 0;

@@ -1,4 +1,4 @@
-#include "player.h"
+#include "support/player.h"
 
 #include "support/wait.h"
 
@@ -29,33 +29,7 @@ struct player {
     char read[ORDER_MAX]; /* the beginning of a line */
 };
 
-const char *player_find(const char *version)
-{
-    static char folder[4096];
-    const char *below = getenv("RELOCK_TEST_REDISSON");
-
-    snprintf(folder, sizeof(folder), "%s/%s/classes", below ? below : "", version);
-    if (!below || access(folder, X_OK) != 0) {
-        fprintf(stderr, "no Redisson %s, which ./tests/run.sh redisson builds: skipped\n", version);
-        return NULL;
-    }
-    snprintf(folder, sizeof(folder), "%s/%s", below, version);
-    return folder;
-}
-
-/* Runs in the child. A small machine that starts fast: it lives for seconds. */
-static void exec_java(const char *folder, const char *url, uint64_t watchdog_ms)
-{
-    char path[2 * 4096], watchdog[24];
-
-    snprintf(path, sizeof(path), "%.4000s/classes:%.4000s/dependency/*", folder, folder);
-    snprintf(watchdog, sizeof(watchdog), "%llu", (unsigned long long)watchdog_ms);
-    execlp("java", "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path,
-           "Player", url, watchdog, (char *)NULL);
-    _exit(127);
-}
-
-static void spawn(struct player *player, const char *folder, const char *url, uint64_t watchdog_ms)
+static void spawn(struct player *player, const char *const *argv)
 {
     pid_t parent = getpid();
     int fds[2];
@@ -71,7 +45,8 @@ static void spawn(struct player *player, const char *folder, const char *url, ui
             _exit(127);
         dup2(fds[1], STDIN_FILENO);
         dup2(fds[1], STDOUT_FILENO);
-        exec_java(folder, url, watchdog_ms);
+        execvp(argv[0], (char *const *)argv);
+        _exit(127);
     }
     close(fds[1]);
     player->fd = fds[0];
@@ -127,13 +102,13 @@ static bool wait_for(struct player *player, unsigned order, uint64_t within_ms)
     return true;
 }
 
-struct player *player_start(const char *folder, const char *url, uint64_t watchdog_ms)
+struct player *player_start(const char *const *argv)
 {
     struct player *player = calloc(1, sizeof(*player));
 
     if (!player)
         abort();
-    spawn(player, folder, url, watchdog_ms);
+    spawn(player, argv);
     if (!wait_for(player, 0, START_MS)) {
         fprintf(stderr, "player: it does not come up\n");
         exit(EXIT_FAILURE);

@@ -1,5 +1,5 @@
 /*
- * Player - a process with Redisson in it that does what it is told
+ * Player - a process with another library of locks in it that does what it is told
  *
  * Its threads are named by the test, are made when they are first named, and each is an owner of
  * its own. A thread does its orders one after the other and answers each when it is done, so one
@@ -9,7 +9,9 @@
  *     ...
  *     assert_string_equal(player_answer(player, order), "ok");
  *
- * Orders and answers: java/Player.java. An answer that does not come within SOON_MS is "".
+ * It says "ready", reads one order a line, and answers with the number of the order, from 1, and
+ * the answer. What orders there are is the affair of the program and the tests: redisson/java's
+ * Player.java, interop/duo.h. An answer that does not come within SOON_MS is "".
  *
  * The process is ended by its own pid and dies with the test program.
  *
@@ -22,22 +24,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PLAYER_CONNECTIONS "name=redisson" /* what CLIENT LIST has of its connections */
-
 struct player;
 
-/* Where build.sh has put this version ("newest", "3.27.2"), below RELOCK_TEST_REDISSON. NULL if it
- * has not: says why, and that the test is skipped. */
-const char *player_find(const char *version);
-
-/* Starts the process and waits until it is connected; ends the test program if it does not come
- * up. `folder` is that of player_find(). */
-struct player *player_start(const char *folder, const char *url, uint64_t watchdog_ms);
+/* Starts the program, with its arguments up to a NULL, and waits until it is connected; ends the
+ * test program if it does not come up. */
+struct player *player_start(const char *const *argv);
 
 /* SIGKILL, and frees. Takes NULL, returns NULL. */
 struct player *player_end(struct player *player);
 
-/* Gives an order: VERB KIND NAME [NUMBERS]. */
+/* Gives an order: a verb and what belongs to it. */
 unsigned player_begin(struct player *player, const char *thread, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
