@@ -2,8 +2,8 @@
 #include "lock/lock.h"
 
 /*
- * A plain lock with a queue in Redis. Each waiter has a place of its own there, so each asks for
- * itself, and is told on a channel of its own: in what order they go only Redis knows.
+ * A reentrant lock with a queue in Redis. Each waiter has a place of its own there, so each asks
+ * for itself, and is told on a channel of its own: in what order they go only Redis knows.
  */
 static const struct relock_kind fair = {
     .lock = &relock_script_fair_lock,

@@ -1,7 +1,7 @@
 #include "lock/keys.h"
 #include "lock/lock.h"
 
-/* A plain lock whose script gives each hold a token. So each has to be asked for in Redis. */
+/* A reentrant lock whose script gives each hold a token. So each has to be asked for in Redis. */
 static const struct relock_kind fenced = {
     .lock = &relock_script_fenced_lock,
     .unlock = &relock_script_unlock,

@@ -54,6 +54,6 @@ struct relock_kind {
     const struct relock_calls *calls; /* of a multi lock; else NULL */
 };
 
-extern const struct relock_kind relock_kind_plain;
+extern const struct relock_kind relock_kind_reentrant;
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-const struct relock_kind relock_kind_plain = {
+const struct relock_kind relock_kind_reentrant = {
     .lock = &relock_script_lock,
     .unlock = &relock_script_unlock,
     .renew = &relock_script_renew,
@@ -70,7 +70,7 @@ RELOCK_UNCHECKED int relock_lock_make(struct relock_client *client, const struct
 
 int relock_lock_new(struct relock_client *client, const char *name, struct relock_lock **lock)
 {
-    return relock_lock_make(client, &relock_kind_plain, name, lock);
+    return relock_lock_make(client, &relock_kind_reentrant, name, lock);
 }
 
 /* Says so when the name is held here and this is its last handle. Gives the mutex up meanwhile. */

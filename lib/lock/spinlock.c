@@ -6,7 +6,7 @@
 
 #define MAX_PAUSE_MS 128
 
-/* As a plain lock in Redis, so both exclude each other; but nobody is told of a release. */
+/* As a reentrant lock in Redis, so both exclude each other; but nobody is told of a release. */
 static const struct relock_kind spin = {
     .lock = &relock_script_lock,
     .unlock = &relock_script_unlock,

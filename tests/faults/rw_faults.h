@@ -13,7 +13,7 @@
 struct side {
     struct relock_lock *lock;
     const char *name;   /* of its scripts: "read", "write" */
-    const char *extend; /* which the write side shares with plain locks */
+    const char *extend; /* which the write side shares with reentrant locks */
 };
 
 /* Handles of a client whose leases are such that no end of one is waited for: what is gone was

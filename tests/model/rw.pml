@@ -41,7 +41,7 @@
  *
  * Left out: what wait.pml, unknown.pml and renew.pml show for all kinds: gates, breaks of the
  * connection, linger, cancel, unknown outcomes, renewals that are late; nested writes, which are
- * nested levels of a plain lock; force. That readers may keep a writer out for ever by taking
+ * nested levels of a reentrant lock; force. That readers may keep a writer out for ever by taking
  * turns is so by design.
  *
  * -DT0 -DT1 -DT2  turns of each owner; -DM0 -DM1 -DM2  what it may wait for: READS, WRITES or

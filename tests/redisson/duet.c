@@ -11,7 +11,7 @@ static const char delete_counters[] =
     "end\n";
 
 static const struct duet_kind kinds[] = {
-    {"plain", relock_lock_new, true},     {"fenced", relock_fencedlock_new, true},
+    {"reentrant", relock_lock_new, true}, {"fenced", relock_fencedlock_new, true},
     {"spin", relock_spinlock_new, false}, {"fair", relock_fairlock_new, true},
     {"read", relock_rdlock_new, true},    {"write", relock_wrlock_new, true},
 };
@@ -31,7 +31,7 @@ static const struct duet_kind *find_kind(const char *name)
 
 void duet_choose(int argc, char **argv)
 {
-    chosen = find_kind(argc > 1 ? argv[1] : "plain");
+    chosen = find_kind(argc > 1 ? argv[1] : "reentrant");
     folder = redisson_find(argc > 2 ? argv[2] : "newest");
     if (!folder)
         exit(SERVER_EXIT_SKIP);

@@ -52,8 +52,8 @@ struct duet {
     const struct duet_kind *kind;
 };
 
-/* What the program is about: kind ["plain"] and version ["newest"]. Ends it with SERVER_EXIT_SKIP
- * when that Redisson is not there. */
+/* What the program is about: kind ["reentrant"] and version ["newest"]. Ends it with
+ * SERVER_EXIT_SKIP when that Redisson is not there. */
 void duet_choose(int argc, char **argv);
 
 /* Whether it is about that kind. */

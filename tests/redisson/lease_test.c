@@ -59,7 +59,7 @@ static void what_a_dead_redisson_held_is_ours_after_its_lease(void **state)
     assert_string_equal(duet_do(d, "ann", "lock orders"), "ok");
     actor_begin_lock(waiting, lock);
     assert_true(duet_sleeps(d, client));
-    if (duet_is(d, "plain"))
+    if (duet_is(d, "reentrant"))
         assert_true(player_dies(d->player));
     else
         player_kill(d->player);

@@ -291,24 +291,24 @@ static void who_takes_a_lost_lock_has_a_greater_token(void **state)
     assert_result(relock_unlock(theirs), RELOCK_LOST);
 }
 
-static void it_excludes_plain_locks_of_the_name(void **state)
+static void it_excludes_reentrant_locks_of_the_name(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *fenced = fencedlock(f, fixture_client(f, NULL));
     struct relock_client *another =
         fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
-    struct relock_lock *plain = fixture_lock(f, another, "orders");
+    struct relock_lock *reentrant = fixture_lock(f, another, "orders");
     struct actor *waiting = actor_start();
 
     assert_result(relock_lock(fenced), RELOCK_OK);
-    assert_result(relock_trylock(plain), RELOCK_BUSY);
-    actor_begin_lock(waiting, plain);
+    assert_result(relock_trylock(reentrant), RELOCK_BUSY);
+    actor_begin_lock(waiting, reentrant);
     assert_true(wait_for_waiters(another, 1));
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
     assert_result(relock_unlock(fenced), RELOCK_OK);
     assert_result(actor_result(waiting), RELOCK_OK);
     assert_result(relock_trylock(fenced), RELOCK_BUSY);
-    assert_result(actor_unlock(waiting, plain), RELOCK_OK);
+    assert_result(actor_unlock(waiting, reentrant), RELOCK_OK);
 }
 
 /* ---- the counter ---- */
@@ -374,7 +374,7 @@ int main(void)
         FENCED_TEST(tokens_grow_over_all_threads_clients_and_processes),
         FENCED_TEST(a_hold_is_never_passed_on),
         FENCED_TEST(who_takes_a_lost_lock_has_a_greater_token),
-        FENCED_TEST(it_excludes_plain_locks_of_the_name),
+        FENCED_TEST(it_excludes_reentrant_locks_of_the_name),
         FENCED_TEST(the_counter_outlives_the_lock_and_its_clients),
         FENCED_TEST(a_lease_that_another_gave_the_counter_is_taken_off),
         FENCED_TEST(names_with_a_tag_have_a_counter_in_the_same_slot),

@@ -18,7 +18,7 @@
 #define COMMANDS                                                                       \
     "+evalsha +script|load +hexists +hset +hget +hgetall +exists +del +pexpire +pttl " \
     "+publish +subscribe +unsubscribe +ping +client|info +client|kill "
-#define PLAIN "~orders* &redisson_lock__channel:{orders* " COMMANDS
+#define REENTRANT "~orders* &redisson_lock__channel:{orders* " COMMANDS
 
 static struct relock_client *client_of(struct fixture *f, const char *rights)
 {
@@ -79,9 +79,9 @@ static void live_with(struct fixture *f, const char *rights, fixture_constructor
     nothing_was_refused(f);
 }
 
-static void those_of_a_plain_lock_are_enough(void **state)
+static void those_of_a_reentrant_lock_are_enough(void **state)
 {
-    live_with(*state, PLAIN, relock_lock_new, relock_lock_new);
+    live_with(*state, REENTRANT, relock_lock_new, relock_lock_new);
 }
 
 static void those_of_a_spin_lock_are_enough(void **state)
@@ -91,7 +91,7 @@ static void those_of_a_spin_lock_are_enough(void **state)
 
 static void those_of_a_fenced_lock_are_enough(void **state)
 {
-    live_with(*state, PLAIN "~redisson_lock_token:{orders* +incr +get +persist",
+    live_with(*state, REENTRANT "~redisson_lock_token:{orders* +incr +get +persist",
               relock_fencedlock_new, relock_fencedlock_new);
 }
 
@@ -99,10 +99,10 @@ static void those_of_a_fenced_lock_are_enough(void **state)
 static void those_of_a_fair_lock_are_enough(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        client_of(f, PLAIN "~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* +time "
-                           "+lindex +lpos +lpop +lrange +lrem +rpush +zadd +zscore +zrem "
-                           "+zrevrange");
+    struct relock_client *client = client_of(
+        f, REENTRANT "~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* +time "
+                     "+lindex +lpos +lpop +lrange +lrem +rpush +zadd +zscore +zrem "
+                     "+zrevrange");
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *first = actor_start();
 
@@ -148,7 +148,7 @@ static void those_of_a_read_write_lock_are_enough(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(those_of_a_plain_lock_are_enough),
+        SERVER_TEST(those_of_a_reentrant_lock_are_enough),
         SERVER_TEST(those_of_a_spin_lock_are_enough),
         FENCED_TEST(those_of_a_fenced_lock_are_enough),
         SERVER_TEST(those_of_a_fair_lock_are_enough),

@@ -267,9 +267,9 @@ static void a_server_without_memory_lets_holds_be_renewed_extended_and_given_up(
     assert_int_equal(probe_n_keys(p), 0);
 }
 
-/* ---- the plain scripts --------------------------------------------------------------------- */
+/* ---- the scripts of reentrant locks -------------------------------------------------------- */
 
-/* A write hold is renewed and extended as a plain one. */
+/* A write hold is renewed and extended as a reentrant one. */
 static void a_writer_is_renewed_and_extended_like_any_lock(void **state)
 {
     struct probe *p = probe_of(state);

@@ -280,7 +280,7 @@ static void a_name_with_a_brace_is_as_it_is_before_the_levels(void **state)
 }
 
 /* A hash without "mode": somebody has the name for a lock of another kind. */
-static void a_plain_lock_of_that_name_keeps_both_sides_out(void **state)
+static void a_reentrant_lock_of_that_name_keeps_both_sides_out(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -345,7 +345,7 @@ int main(void)
         SERVER_TEST(a_reader_under_a_write_hold_says_nothing),
         SERVER_TEST(a_name_without_a_brace_is_put_in_braces_before_the_levels),
         SERVER_TEST(a_name_with_a_brace_is_as_it_is_before_the_levels),
-        SERVER_TEST(a_plain_lock_of_that_name_keeps_both_sides_out),
+        SERVER_TEST(a_reentrant_lock_of_that_name_keeps_both_sides_out),
         SERVER_TEST(a_reader_of_redissons_keeps_a_writer_out_and_reads_with_us),
         SERVER_TEST(a_writer_of_redissons_keeps_us_out),
     };

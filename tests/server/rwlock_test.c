@@ -256,19 +256,19 @@ static void a_name_with_sides_is_of_no_other_kind(void **state)
     assert_null(lock);
 }
 
-static void a_plain_lock_of_another_client_keeps_both_sides_out(void **state)
+static void a_reentrant_lock_of_another_client_keeps_both_sides_out(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
-    struct relock_lock *plain = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *reentrant = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(relock_lock(plain), RELOCK_OK);
+    assert_result(relock_lock(reentrant), RELOCK_OK);
     assert_result(relock_trylock(ours.read), RELOCK_BUSY);
     assert_result(relock_trylock(ours.write), RELOCK_BUSY);
     assert_int_equal(probe_only_value(f->probe, "orders"), 1);
-    assert_result(relock_unlock(plain), RELOCK_OK);
+    assert_result(relock_unlock(reentrant), RELOCK_OK);
     assert_result(relock_lock(ours.read), RELOCK_OK);
-    assert_result(relock_trylock(plain), RELOCK_BUSY);
+    assert_result(relock_trylock(reentrant), RELOCK_BUSY);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
 }
 
@@ -286,7 +286,7 @@ int main(void)
         SERVER_TEST(a_reader_that_asks_to_write_is_told_so_behind_a_waiting_writer),
         SERVER_TEST(no_reader_that_tries_is_in_the_way_of_another),
         SERVER_TEST(a_name_with_sides_is_of_no_other_kind),
-        SERVER_TEST(a_plain_lock_of_another_client_keeps_both_sides_out),
+        SERVER_TEST(a_reentrant_lock_of_another_client_keeps_both_sides_out),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,4 +1,7 @@
-/* A spin lock: in Redis as a plain one, but nothing is ever published, and who waits asks again. */
+/*
+ * A spin lock: in Redis as a reentrant one, but nothing is ever published, and who waits asks
+ * again.
+ */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/listener.h"
@@ -22,8 +25,8 @@ static struct relock_lock *spinlock(struct fixture *f, struct relock_client *cli
 
 /* ---- nothing is published ---- */
 
-/* All that a plain lock publishes for, or is subscribed for. Who waits in the same client is first,
- * for the hold is passed on to it. */
+/* All that a reentrant lock publishes for, or is subscribed for. Who waits in the same client is
+ * first, for the hold is passed on to it. */
 static void live_a_full_life(struct fixture *f)
 {
     struct relock_client *one = fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS});
@@ -69,22 +72,22 @@ static void nobody_publishes_and_nobody_subscribes(void **state)
 
 /* ---- exclusion ---- */
 
-static void it_excludes_plain_locks_of_the_name(void **state)
+static void it_excludes_reentrant_locks_of_the_name(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *spin = spinlock(f, client);
-    struct relock_lock *plain = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *reentrant = fixture_lock(f, fixture_client(f, NULL), "orders");
 
     assert_result(relock_lock(spin), RELOCK_OK);
-    assert_result(relock_trylock(plain), RELOCK_BUSY);
+    assert_result(relock_trylock(reentrant), RELOCK_BUSY);
     assert_false(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
     assert_result(relock_unlock(spin), RELOCK_OK);
 
-    assert_result(relock_lock(plain), RELOCK_OK);
+    assert_result(relock_lock(reentrant), RELOCK_OK);
     assert_result(relock_trylock(spin), RELOCK_BUSY);
     assert_result(relock_timedlock(spin, 30), RELOCK_TIMEOUT);
-    assert_result(relock_unlock(plain), RELOCK_OK);
+    assert_result(relock_unlock(reentrant), RELOCK_OK);
     assert_result(relock_timedlock(spin, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
     assert_int_equal(probe_only_value(f->probe, "orders"), 1);
     assert_result(relock_unlock(spin), RELOCK_OK);
@@ -301,7 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(nobody_publishes_and_nobody_subscribes),
-        SERVER_TEST(it_excludes_plain_locks_of_the_name),
+        SERVER_TEST(it_excludes_reentrant_locks_of_the_name),
         SERVER_TEST(who_waits_asks_again_every_1_to_128_ms),
         SERVER_TEST(many_that_wait_in_one_process_ask_as_often_as_one),
         SERVER_TEST(who_waits_finds_a_release_within_a_pause),

@@ -1,5 +1,5 @@
 /* What Redis sees, byte by byte, and how we get on with another library that does the same:
- * docs/wire.md#plain. */
+ * docs/wire.md#reentrant. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/listener.h"

@@ -1,7 +1,7 @@
 #include "support/kinds.h"
 
 const struct kind kinds[KINDS_N] = {
-    [KIND_PLAIN] = {"plain", relock_lock_new},
+    [KIND_REENTRANT] = {"reentrant", relock_lock_new},
     [KIND_FENCED] = {"fenced", relock_fencedlock_new},
     [KIND_SPIN] = {"spin", relock_spinlock_new},
     [KIND_FAIR] = {"fair", relock_fairlock_new},
@@ -19,9 +19,9 @@ struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, c
     return fixture_lock_of(f, client, name, now->constructor);
 }
 
-int kinds_begin_plain(void **state)
+int kinds_begin_reentrant(void **state)
 {
-    now = &kinds[KIND_PLAIN];
+    now = &kinds[KIND_REENTRANT];
     return fixture_begin(state);
 }
 

@@ -16,7 +16,7 @@ struct kind {
     fixture_constructor_fn *constructor;
 };
 
-enum kind_no { KIND_PLAIN, KIND_FENCED, KIND_SPIN, KIND_FAIR, KINDS_N };
+enum kind_no { KIND_REENTRANT, KIND_FENCED, KIND_SPIN, KIND_FAIR, KINDS_N };
 
 extern const struct kind kinds[KINDS_N];
 
@@ -27,7 +27,7 @@ const struct kind *kind_now(void);
 struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, const char *name);
 
 /* Before each case. */
-int kinds_begin_plain(void **state);
+int kinds_begin_reentrant(void **state);
 int kinds_begin_fenced(void **state);
 int kinds_begin_spin(void **state);
 int kinds_begin_fair(void **state);
@@ -36,8 +36,8 @@ int kinds_begin_fair(void **state);
     {                                                                                \
 #kind ": " #function, function, kinds_begin_##kind, fixture_end_fenced, NULL \
     }
-#define KINDS_TEST(function)                                         \
-    KINDS_TEST_OF(function, plain), KINDS_TEST_OF(function, fenced), \
+#define KINDS_TEST(function)                                             \
+    KINDS_TEST_OF(function, reentrant), KINDS_TEST_OF(function, fenced), \
         KINDS_TEST_OF(function, spin), KINDS_TEST_OF(function, fair)
 
 #endif

@@ -58,7 +58,7 @@ static int begin(void **state)
 
     lock.client = &client;
     assert_int_equal(
-        relock_sites_get(&client, &relock_kind_plain, "orders", strlen("orders"), &lock.site),
+        relock_sites_get(&client, &relock_kind_reentrant, "orders", strlen("orders"), &lock.site),
         RELOCK_OK);
     hold = relock_holds_new(&client, lock.site, 1);
     assert_non_null(hold);

@@ -14,7 +14,7 @@ int queue_begin(void **state)
     (void)state;
     relock_mutex_init(&client.mutex);
     site = (struct relock_site){
-        .client = &client, .kind = &relock_kind_plain, .lease_end_ms = RELOCK_NEVER};
+        .client = &client, .kind = &relock_kind_reentrant, .lease_end_ms = RELOCK_NEVER};
     hold = (struct relock_hold){0};
     for (unsigned i = 0; i < N_WAITERS; i++) {
         waiters[i] = (struct relock_waiter){.owner = i + 1, .joined_ms = 100 * i};

@@ -25,7 +25,7 @@ static int begin(void **state)
     site = calloc(1, sizeof(*site) + sizeof(NAME));
     assert_non_null(site);
     site->client = &client;
-    site->kind = &relock_kind_plain;
+    site->kind = &relock_kind_reentrant;
     site->name_len = strlen(NAME);
     strcpy(site->name, NAME);
     memset(&request, 0xff, sizeof(request));
@@ -125,7 +125,7 @@ static void a_request_has_room_for_the_longest_name(void **state)
 
     assert_non_null(longest);
     longest->client = &client;
-    longest->kind = &relock_kind_plain;
+    longest->kind = &relock_kind_reentrant;
     longest->name_len = RELOCK_NAME_MAX;
     memset(longest->name, 'x', RELOCK_NAME_MAX);
     relock_request_unlock(&request, longest, UINT64_MAX, 0);

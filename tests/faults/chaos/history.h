@@ -44,13 +44,13 @@ enum history_kind {
 };
 
 /* Kind of a lock, and of a read/write lock the side. */
-#define HISTORY_SORT_MAP(XX) \
-    XX(NONE, "none")         \
-    XX(PLAIN, "plain")       \
-    XX(SPIN, "spin")         \
-    XX(FENCED, "fenced")     \
-    XX(FAIR, "fair")         \
-    XX(WRITE, "write")       \
+#define HISTORY_SORT_MAP(XX)   \
+    XX(NONE, "none")           \
+    XX(REENTRANT, "reentrant") \
+    XX(SPIN, "spin")           \
+    XX(FENCED, "fenced")       \
+    XX(FAIR, "fair")           \
+    XX(WRITE, "write")         \
     XX(READ, "read")
 
 enum history_sort {

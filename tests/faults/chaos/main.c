@@ -108,8 +108,9 @@ static bool print_holds(const struct check_report *report)
     bool are_all = true;
 
     printf("holds:");
-    for (int i = HISTORY_PLAIN; i < HISTORY_N_SORTS; i++) {
-        printf("%s %zu %s", i > HISTORY_PLAIN ? "," : "", report->n_taken[i], history_sort_name(i));
+    for (int i = HISTORY_REENTRANT; i < HISTORY_N_SORTS; i++) {
+        printf("%s %zu %s", i > HISTORY_REENTRANT ? "," : "", report->n_taken[i],
+               history_sort_name(i));
         are_all = are_all && report->n_taken[i] > 0;
     }
     printf("\n");

@@ -22,7 +22,7 @@ bool names_is_quiet(int lock)
 static void shuffle(enum history_sort *sorts, uint64_t *seed)
 {
     static const enum history_sort all[NAMES_N_KINDS] = {
-        HISTORY_PLAIN, HISTORY_SPIN, HISTORY_FENCED, HISTORY_FAIR, HISTORY_WRITE};
+        HISTORY_REENTRANT, HISTORY_SPIN, HISTORY_FENCED, HISTORY_FAIR, HISTORY_WRITE};
 
     for (int i = 0; i < NAMES_N_KINDS; i++) {
         int j = (int)schedule_dice(seed, (uint64_t)i + 1);

@@ -44,7 +44,7 @@ int story_begin(void **state)
 {
     (void)state;
     story = (struct history_records){0};
-    story_sort = HISTORY_PLAIN;
+    story_sort = HISTORY_REENTRANT;
     return 0;
 }
 

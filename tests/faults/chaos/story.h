@@ -26,7 +26,7 @@
 #define STORY_RECOVERY_MS 2000
 
 extern struct history_records story; /* of this test */
-extern enum history_sort story_sort; /* of the records to come; a plain lock at first */
+extern enum history_sort story_sort; /* of the records to come; a reentrant lock at first */
 
 /* One record more, to be changed before the next is added. */
 struct history_record *story_add(enum history_kind kind, int slot, unsigned hold, uint64_t from_ms,

@@ -57,7 +57,7 @@ static void make(int lock)
 {
     static int (*const makers[HISTORY_N_SORTS])(struct relock_client *, const char *,
                                                 struct relock_lock **) = {
-        [HISTORY_PLAIN] = relock_lock_new,        [HISTORY_SPIN] = relock_spinlock_new,
+        [HISTORY_REENTRANT] = relock_lock_new,    [HISTORY_SPIN] = relock_spinlock_new,
         [HISTORY_FENCED] = relock_fencedlock_new, [HISTORY_FAIR] = relock_fairlock_new,
         [HISTORY_WRITE] = relock_wrlock_new,
     };

@@ -23,7 +23,7 @@ final class Kinds {
 
     static RLock lock(RedissonClient client, String kind, String name) {
         switch (kind) {
-        case "plain":
+        case "reentrant":
             return client.getLock(name);
         case "spin":
             return client.getSpinLock(name);

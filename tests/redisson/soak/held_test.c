@@ -29,15 +29,16 @@ static size_t found_among(const struct held *story)
 static void one_after_the_other_is_clean(void **state)
 {
     (void)state;
-    assert_int_equal(FOUND({"a", "plain", "x", 10, 20, 0}, {"b", "plain", "x", 20, 30, 0},
-                           {"a", "plain", "x", 31, 32, 0}),
+    assert_int_equal(FOUND({"a", "reentrant", "x", 10, 20, 0}, {"b", "reentrant", "x", 20, 30, 0},
+                           {"a", "reentrant", "x", 31, 32, 0}),
                      0);
 }
 
 static void two_at_once_are_found(void **state)
 {
     (void)state;
-    assert_int_equal(FOUND({"a", "plain", "x", 10, 20, 0}, {"b", "plain", "x", 19, 30, 0}), 1);
+    assert_int_equal(FOUND({"a", "reentrant", "x", 10, 20, 0}, {"b", "reentrant", "x", 19, 30, 0}),
+                     1);
     assert_int_equal(FOUND({"b", "fair", "x", 12, 13, 0}, {"a", "fair", "x", 10, 20, 0}), 1);
 }
 
@@ -52,7 +53,8 @@ static void a_long_hold_is_compared_with_all_that_began_in_it(void **state)
 static void two_locks_have_nothing_to_do_with_each_other(void **state)
 {
     (void)state;
-    assert_int_equal(FOUND({"a", "plain", "x", 10, 20, 0}, {"b", "plain", "y", 10, 20, 0}), 0);
+    assert_int_equal(FOUND({"a", "reentrant", "x", 10, 20, 0}, {"b", "reentrant", "y", 10, 20, 0}),
+                     0);
 }
 
 static void readers_may_be_together(void **state)

@@ -14,7 +14,7 @@
 
 /* Kinds and the names of their locks: the two sides of a read/write lock have one. */
 #define WORKER_KIND_MAP(XX)                     \
-    XX(plain, relock_lock_new, "plain")         \
+    XX(reentrant, relock_lock_new, "reentrant") \
     XX(fenced, relock_fencedlock_new, "fenced") \
     XX(spin, relock_spinlock_new, "spin")       \
     XX(fair, relock_fairlock_new, "fair")       \
