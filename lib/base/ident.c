@@ -5,15 +5,17 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-static void fill_random(unsigned char *bytes, size_t len)
+void relock_ident_random(void *bytes, size_t len)
 {
+    unsigned char *at = bytes;
+
     while (len > 0) {
-        ssize_t n = getrandom(bytes, len, 0);
+        ssize_t n = getrandom(at, len, 0);
 
         if (n < 0 && errno != EINTR)
             abort(); /* a guessed identity could be somebody else's: two holders of one lock */
         if (n > 0) {
-            bytes += n;
+            at += n;
             len -= (size_t)n;
         }
     }
@@ -23,7 +25,7 @@ void relock_ident_uuid(char uuid[RELOCK_UUID_LEN + 1])
 {
     unsigned char b[16];
 
-    fill_random(b, sizeof(b));
+    relock_ident_random(b, sizeof(b));
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version: random */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80); /* variant */
     (void)snprintf(uuid, RELOCK_UUID_LEN + 1,
@@ -36,6 +38,6 @@ uint32_t relock_ident_jitter(uint32_t below)
 {
     uint32_t random;
 
-    fill_random((unsigned char *)&random, sizeof(random));
+    relock_ident_random(&random, sizeof(random));
     return below > 0 ? random % below : 0;
 }
