@@ -73,10 +73,10 @@ static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
     return now_ms < acquire->waiter.line->yields_until_ms && now_ms < acquire->deadline_ms;
 }
 
-/* How soon after one try the head makes the next: where nothing is announced it has to poll. */
+/* How soon after one try the head makes the next: where not all is announced it has to poll. */
 static uint64_t recheck_after(const struct relock_acquire *acquire)
 {
-    return acquire->site->kind->channel ? acquire->client->options.recheck_ms : acquire->pause_ms;
+    return acquire->site->kind->is_polled ? acquire->pause_ms : acquire->client->options.recheck_ms;
 }
 
 /* Sleeps until there is something to look at, or the time has come for the head to ask again. */
@@ -92,7 +92,7 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     if (is_head)
         recheck_ms = relock_site_recheck_at(site, recheck_after(acquire));
     if (recheck_ms <= now_ms) {
-        if (acquire->has_slept && recheck_ms != site->lease_end_ms && site->kind->channel)
+        if (acquire->has_slept && recheck_ms != site->lease_end_ms && !site->kind->is_polled)
             stats->rechecks++;
         relock_site_add_news(site, false);
         return;

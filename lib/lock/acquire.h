@@ -20,7 +20,7 @@ struct relock_acquire {
     uint64_t lease_ms;          /* to ask for */
     uint64_t deadline_ms;       /* of the waiting */
     bool has_slept;             /* as the head */
-    uint64_t pause_ms;          /* between two tries, where releases are not announced */
+    uint64_t pause_ms;          /* between two tries, where who waits polls */
     bool listens;               /* to releases on the servers of a red lock */
     bool contended;             /* it did not get the lock at once */
     uint64_t write_number;      /* number of the owner's write hold, for a read level; 0: none */

@@ -123,9 +123,19 @@ static void log_last(struct relock_lock *lock, uint64_t owner, const struct comm
  */
 static bool reaches_who_waits(const struct relock_site *site, bool is_heard, int64_t answer)
 {
-    if (!site->kind->channel)
+    if (site->kind->is_polled)
         return true;
     return site->kind->is_queued ? answer > ANSWER_DONE : is_heard;
+}
+
+/* Who polls does not hear of it, and finds the lock free only if it is left alone for a moment. */
+static void let_others_go_first(struct relock_lock *lock, bool is_heard, int64_t answer,
+                                uint64_t now_ms) RELOCK_REQUIRES(lock->client->mutex)
+{
+    if (lock->site->kind->is_polled)
+        relock_site_yield(lock->site, 0, now_ms);
+    else if (answer > ANSWER_DONE + is_heard)
+        relock_site_yield(lock->site, lock->client->options.handoff_ms, now_ms);
 }
 
 static int release_last(struct relock_lock *lock, struct relock_hold *hold)
@@ -158,8 +168,8 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     r = judge_last(&command);
     now_ms = relock_clock_now_ms();
     is_announced = r == RELOCK_OK && command.answer >= ANSWER_DONE;
-    if (is_announced && command.answer > ANSWER_DONE + is_heard)
-        relock_site_yield(site, lock->client->options.handoff_ms, now_ms);
+    if (is_announced)
+        let_others_go_first(lock, is_heard, command.answer, now_ms);
     relock_site_vacate(site, is_announced && reaches_who_waits(site, is_heard, command.answer),
                        now_ms);
     relock_subscription_idle(lock->client, site);

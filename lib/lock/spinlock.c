@@ -16,6 +16,7 @@ static const struct relock_kind spin = {
     .force_unlock = &relock_script_force_unlock,
     .message = RELOCK_MESSAGE_FREE,
     .field_suffix = "",
+    .is_polled = true,
     .is_passed_on = true,
 };
 
