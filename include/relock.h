@@ -165,7 +165,8 @@ typedef void relock_log_fn(int level, const char *text, void *arg);
  */
 struct relock_client;
 
-#define RELOCK_LAZY 1u /* do not fail because Redis cannot be reached yet: keep trying */
+#define RELOCK_LAZY 1u           /* do not fail because Redis cannot be reached yet: keep trying */
+#define RELOCK_ANNOUNCE_PLAIN 2u /* plain locks: publish releases, and listen while waiting */
 
 /** How a client is made. Strings are copied. */
 struct relock_options {
@@ -184,7 +185,7 @@ struct relock_options {
 
     unsigned connections;  /* [4] command connections per Redis server */
     unsigned min_replicas; /* [0] replicas that must acknowledge an acquire (WAIT) */
-    unsigned flags;        /* [0] RELOCK_LAZY */
+    unsigned flags;        /* [0] RELOCK_LAZY, RELOCK_ANNOUNCE_PLAIN */
     int log_level;         /* [RELOCK_LOG_INFO] the least grave that is logged */
 
     relock_lost_fn *on_lost; /* [none] for holds that were taken without an on_lost of their own */
@@ -558,7 +559,7 @@ RELOCK_API bool relock_is_mine(struct relock_lock *lock);
 
 /** Who holds a lock. */
 struct relock_holder {
-    char id[64];         /* `<client id>:<number>`, as Redis has it; "" if free; of readers, one */
+    char id[64];         /* `<client id>:<number>`, or a token; "" if free; of readers, one */
     int64_t ttl_ms;      /* rest of the lease; -2 free, -1 no lease */
     unsigned hold_count; /* levels of that holder */
     unsigned n_holders;  /* above 1 for readers only */
@@ -626,6 +627,16 @@ RELOCK_API RELOCK_CHECKED int relock_fencedlock_new(struct relock_client *client
 /** Waits by asking again, every 1 to 128 ms: where publishing costs much. As relock_lock_new. */
 RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, const char *name,
                                                   struct relock_lock **lock);
+
+/**
+ * `SET name token NX PX`, as redis-py, redsync and node-redlock take it. As relock_lock_new.
+ *
+ * They announce nothing, so waits poll as for a spin lock; with RELOCK_ANNOUNCE_PLAIN clients that
+ * have it wake each other besides. Redis knows of no levels: relock_hold_count and relock_who_holds
+ * give those of the caller's own hold, as long as Redis has it, and 1 for anybody else's.
+ */
+RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client, const char *name,
+                                                   struct relock_lock **lock);
 
 /**
  * Several locks as one, all or none, of any kind and on any client, taken in one order whatever the

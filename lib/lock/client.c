@@ -115,6 +115,7 @@ static int start(struct relock_client *client, const struct relock_options *opti
     int r;
 
     relock_ident_uuid(client->id);
+    relock_tokens_init(&client->tokens);
     r = relock_server_init(&client->server, options, client->id, &client->log);
     if (r < 0)
         return r;

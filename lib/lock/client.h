@@ -19,6 +19,7 @@
 #include "base/timer.h"
 #include "lock/hold.h"
 #include "lock/site.h"
+#include "lock/tokens.h"
 #include "redis/server.h"
 
 #include <relock.h>
@@ -35,6 +36,7 @@ struct relock_pubsub;
 struct relock_client {
     /* constant from new to free */
     char id[RELOCK_UUID_LEN + 1];
+    struct relock_tokens tokens;
     struct relock_options options; /* with the defaults in; no strings */
     struct relock_log log;
     struct relock_server server;

@@ -39,10 +39,11 @@ struct relock_kind {
     const char *field_suffix; /* behind the number of a hold */
     const char *side;         /* of a read/write lock, for the scripts that know both; else NULL */
 
-    bool is_polled;    /* not all releases are announced: who waits asks again and again */
-    bool is_passed_on; /* from thread to thread of the process */
-    bool is_shared;    /* by owners that hold it together */
-    bool is_queued;    /* in Redis, each waiter for itself, under the number of its hold to be */
+    bool has_token_only; /* in Redis a hold is a token: no client, no number, no count */
+    bool is_polled;      /* not all releases are announced: who waits asks again and again */
+    bool is_passed_on;   /* from thread to thread of the process */
+    bool is_shared;      /* by owners that hold it together */
+    bool is_queued;      /* in Redis, each waiter for itself, under the number of its hold to be */
 
     const struct relock_kind *home; /* the side that has the name; NULL: this one */
 

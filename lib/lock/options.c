@@ -86,7 +86,7 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
 
     if (!relock_options_unused(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
         return refuse(log, RELOCK_E_INVALID, "reserved is not 0");
-    if (options->flags & ~RELOCK_LAZY)
+    if (options->flags & ~(RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN))
         return refuse(log, RELOCK_E_INVALID, "flags has a flag that this version does not know");
     if (options->log_level < RELOCK_LOG_ERROR || options->log_level > RELOCK_LOG_DEBUG)
         return refuse(log, RELOCK_E_INVALID, "log_level is not RELOCK_LOG_*");

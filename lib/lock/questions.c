@@ -110,6 +110,7 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *
     struct relock_visit visit;
     struct relock_hold *hold;
     uint64_t number;
+    unsigned count;
     int r;
 
     if (lock->site->group)
@@ -119,6 +120,7 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *
         return r;
     hold = relock_site_find(lock->site, relock_owner_self());
     number = hold ? hold->number : 0;
+    count = hold ? hold->count : 0;
     relock_mutex_unlock(&lock->client->mutex);
     r = inspect(lock, number, &request, &inspection);
     if (r == RELOCK_OK) {
@@ -130,6 +132,9 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *
         (void)snprintf(holder->id, sizeof(holder->id), "%.*s", (int)inspection.holder.len,
                        inspection.holder.data);
         *own_count = (unsigned)inspection.own_count;
+        /* Redis says that the caller still holds it, and knows of no levels. */
+        if (lock->site->kind->has_token_only && *own_count > 0)
+            *own_count = holder->hold_count = count;
         relock_call_end(&request.call);
     }
     relock_mutex_lock(&lock->client->mutex);

@@ -22,11 +22,18 @@ static void add_text(struct relock_request *request, const char *data, size_t le
     request->call.args[request->call.n_args++] = (struct relock_text){data, len};
 }
 
+/* What stands in Redis for the hold. */
 static void add_field(struct relock_request *request, const struct relock_site *site,
                       uint64_t number)
 {
-    add_text(request, request->field,
-             relock_keys_field(request->field, site->client->id, number, site->kind->field_suffix));
+    const struct relock_client *client = site->client;
+    size_t len;
+
+    if (site->kind->has_token_only)
+        len = relock_tokens_write(&client->tokens, number, request->field);
+    else
+        len = relock_keys_field(request->field, client->id, number, site->kind->field_suffix);
+    add_text(request, request->field, len);
 }
 
 static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_MAX],

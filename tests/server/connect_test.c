@@ -73,7 +73,7 @@ static void options_that_cannot_be_are_invalid_and_the_log_says_so(void **state)
     struct relock_options bad[] = {
         {.client_name = "with blank"},
         {.client_name = "with\nline"},
-        {.flags = 2},
+        {.flags = 4},
         {.flags = 0x80000000u},
         {.watchdog_timeout_ms = UINT64_MAX},
         {.connections = 1u << 31},

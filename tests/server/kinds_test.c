@@ -1,7 +1,6 @@
 /* One name is one kind on a client, and RELOCK_NON_REENTRANT means the same on each kind. */
 #include "support/actor.h"
 #include "support/kinds.h"
-#include "support/peer.h"
 
 #include <string.h>
 
@@ -110,12 +109,12 @@ static void a_name_that_was_waited_for_is_soon_free_for_every_kind(void **state)
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
 
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+    assert_true(kind_peer_lock(f, "orders"));
     assert_result(relock_timedlock(lock, 30), RELOCK_TIMEOUT);
     fixture_free_lock(f, lock);
     for (enum kind_no other = 0; other < KINDS_N; other++)
         assert_true(wait_until(can_be_made, &(struct attempt){f, client, other}, SOON_MS));
-    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_true(kind_peer_unlock(f, "orders"));
 }
 
 static void every_kind_is_as_strict_about_its_arguments(void **state)
@@ -163,7 +162,7 @@ static void a_second_level_is_refused_to_who_asks_for_none(void **state)
 
         /* Nobody was asked, and what was held still is, once. */
         assert_int_equal(probe_script_calls(f->probe), calls);
-        assert_int_equal(probe_only_value(f->probe, "orders"), 1);
+        assert_true(kind_has_levels(f, "orders", 1));
         assert_result(relock_check(lock, 0, &grant), RELOCK_OK);
         assert_int_equal(grant.hold_count, 1);
         assert_result(relock_unlock(lock), RELOCK_OK);
@@ -180,7 +179,7 @@ static void the_flag_is_of_one_call_and_not_of_the_hold(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_trylock(lock), RELOCK_OK);
     assert_result(relock_acquire(lock, &once, NULL), RELOCK_E_DEADLOCK);
-    assert_int_equal(probe_only_value(f->probe, "orders"), 3);
+    assert_true(kind_has_levels(f, "orders", 3));
     for (int level = 0; level < 3; level++)
         assert_result(relock_unlock(lock), RELOCK_OK);
 

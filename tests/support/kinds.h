@@ -14,9 +14,10 @@
 struct kind {
     const char *name;
     fixture_constructor_fn *constructor;
+    bool is_string; /* in Redis a token, without levels; else a hash */
 };
 
-enum kind_no { KIND_REENTRANT, KIND_FENCED, KIND_SPIN, KIND_FAIR, KINDS_N };
+enum kind_no { KIND_REENTRANT, KIND_FENCED, KIND_SPIN, KIND_FAIR, KIND_PLAIN, KINDS_N };
 
 extern const struct kind kinds[KINDS_N];
 
@@ -26,11 +27,22 @@ const struct kind *kind_now(void);
 /* A handle of that kind, freed at the end of the test. */
 struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, const char *name);
 
+/* Who holds the lock in Redis, "" if nobody does; whether that one has so many levels, as far as
+ * Redis is told. */
+const char *kind_holder(struct fixture *f, const char *name);
+bool kind_has_levels(struct fixture *f, const char *name, long long levels);
+
+/* A client of another library on the lock: support/peer.h and plain_peer.h, for PEER_LEASE_MS. */
+bool kind_peer_lock(struct fixture *f, const char *name);
+bool kind_peer_unlock(struct fixture *f, const char *name);
+bool kind_peer_usurp(struct fixture *f, const char *name);
+
 /* Before each case. */
 int kinds_begin_reentrant(void **state);
 int kinds_begin_fenced(void **state);
 int kinds_begin_spin(void **state);
 int kinds_begin_fair(void **state);
+int kinds_begin_plain(void **state);
 
 #define KINDS_TEST_OF(function, kind)                                                \
     {                                                                                \
@@ -38,6 +50,7 @@ int kinds_begin_fair(void **state);
     }
 #define KINDS_TEST(function)                                             \
     KINDS_TEST_OF(function, reentrant), KINDS_TEST_OF(function, fenced), \
-        KINDS_TEST_OF(function, spin), KINDS_TEST_OF(function, fair)
+        KINDS_TEST_OF(function, spin), KINDS_TEST_OF(function, fair),    \
+        KINDS_TEST_OF(function, plain)
 
 #endif

@@ -38,6 +38,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_lock_new);
     NAMED(relock_multilock_new);
     NAMED(relock_owner_new);
+    NAMED(relock_plainlock_new);
     NAMED(relock_rdlock_new);
     NAMED(relock_redlock_new);
     NAMED(relock_release);

@@ -89,7 +89,7 @@ static void what_is_given_stays_as_it_is(void **state)
         .max_hold_ms = TEN_YEARS,
         .connections = 1024,
         .min_replicas = 7,
-        .flags = RELOCK_LAZY,
+        .flags = RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN,
         .log_level = RELOCK_LOG_DEBUG,
         .on_lost = on_lost,
         .on_log = log_write,
@@ -111,7 +111,7 @@ static const struct {
 } refused[] = {
     {{.reserved = {1}}, "reserved", RELOCK_E_INVALID},
     {{.reserved = {0, 0, 0, 0, 0, 0, 0, 1}}, "reserved", RELOCK_E_INVALID},
-    {{.flags = RELOCK_LAZY << 1}, "flags", RELOCK_E_INVALID},
+    {{.flags = RELOCK_ANNOUNCE_PLAIN << 1}, "flags", RELOCK_E_INVALID},
     {{.flags = UINT_MAX}, "flags", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_DEBUG + 1}, "log_level", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_ERROR - 1}, "log_level", RELOCK_E_INVALID},

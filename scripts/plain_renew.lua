@@ -1,0 +1,19 @@
+--[[
+Renews the lease of a hold, if that makes it longer. To extend it is the same: there is no hold count
+to be mended.
+
+KEYS[1]  the lock: a string, the token of the hold
+ARGV[1]  lease, ms
+ARGV[2]  token of the hold
+
+Returns  1 when the hold has at least that lease,
+         0 when it is gone, -1 when it is gone and another owner holds the lock
+]]
+local token = redis.call('get', KEYS[1])
+if token ~= ARGV[2] then
+    return token and -1 or 0
+end
+if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
+    redis.call('pexpire', KEYS[1], ARGV[1])
+end
+return 1

@@ -1,0 +1,25 @@
+/*
+ * Plain peer - a client of another library on the same plain locks
+ *
+ * Takes and releases as redis-py, redsync and node-redlock do: SET NX PX, and a script that
+ * compares before it deletes, sent by EVAL over a plain connection.
+ *
+ * Threads: as the probe.
+ */
+#ifndef RELOCK_TEST_PLAIN_PEER_H
+#define RELOCK_TEST_PLAIN_PEER_H
+
+#include "support/probe.h"
+
+#define PLAIN_PEER "8e3e6f0ac9d111efa3b50242ac120002" /* as of redis-py */
+
+/* One try. False if it is held, by itself too: there are no levels. */
+bool plain_peer_lock(struct probe *probe, const char *name, const char *token, uint64_t lease_ms);
+
+/* False if it was not the token's. */
+bool plain_peer_unlock(struct probe *probe, const char *name, const char *token);
+
+/* Puts itself in the place of whoever holds the lock. */
+bool plain_peer_usurp(struct probe *probe, const char *name, const char *token, uint64_t lease_ms);
+
+#endif
