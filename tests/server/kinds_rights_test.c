@@ -4,6 +4,7 @@
  */
 #include "support/actor.h"
 #include "support/fair_queue.h"
+#include "support/plain_peer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@
     "+publish +subscribe +unsubscribe +ping +client|info +client|kill "
 #define REENTRANT "~orders* &redisson_lock__channel:{orders* " COMMANDS
 
-static struct relock_client *client_of(struct fixture *f, const char *rights)
+static struct relock_client *client_with(struct fixture *f, const char *rights, unsigned flags)
 {
     char word[64];
     int n;
@@ -31,7 +32,13 @@ static struct relock_client *client_of(struct fixture *f, const char *rights)
     return fixture_client(f, &(struct relock_options){.user = USER,
                                                       .password = PASSWORD,
                                                       .recheck_ms = NEVER_MS,
-                                                      .watchdog_timeout_ms = slow_ms(LEASE_MS)});
+                                                      .watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                                      .flags = flags});
+}
+
+static struct relock_client *client_of(struct fixture *f, const char *rights)
+{
+    return client_with(f, rights, 0);
 }
 
 static void nothing_was_refused(struct fixture *f)
@@ -87,6 +94,40 @@ static void those_of_a_reentrant_lock_are_enough(void **state)
 static void those_of_a_spin_lock_are_enough(void **state)
 {
     live_with(*state, "~orders* " COMMANDS, relock_spinlock_new, relock_spinlock_new);
+}
+
+static void those_of_a_plain_lock_are_enough(void **state)
+{
+    live_with(*state, "~orders* " COMMANDS "+get +set", relock_plainlock_new, relock_plainlock_new);
+}
+
+static void those_of_a_plain_lock_that_is_announced_are_enough(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with(f, REENTRANT "+get +set", RELOCK_ANNOUNCE_PLAIN);
+    struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_plainlock_new);
+
+    live(client, lock, lock);
+    nothing_was_refused(f);
+}
+
+/* What was to be announced is found by asking. */
+static void a_plain_lock_without_the_right_to_its_channel_is_not_announced(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        client_with(f, "~orders* " COMMANDS "+get +set", RELOCK_ANNOUNCE_PLAIN);
+    struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_plainlock_new);
+    struct actor *waiting = actor_start();
+
+    live(client, lock, lock);
+    assert_true(log_count(f->log, "may this user publish?") > 0);
+    assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, NEVER_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(log_wait(f->log, "not subscribed", SOON_MS));
+    assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
 static void those_of_a_fenced_lock_are_enough(void **state)
@@ -150,6 +191,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(those_of_a_reentrant_lock_are_enough),
         SERVER_TEST(those_of_a_spin_lock_are_enough),
+        SERVER_TEST(those_of_a_plain_lock_are_enough),
+        SERVER_TEST(those_of_a_plain_lock_that_is_announced_are_enough),
+        SERVER_TEST(a_plain_lock_without_the_right_to_its_channel_is_not_announced),
         FENCED_TEST(those_of_a_fenced_lock_are_enough),
         SERVER_TEST(those_of_a_fair_lock_are_enough),
         SERVER_TEST(those_of_a_read_write_lock_are_enough),

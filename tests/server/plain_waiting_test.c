@@ -1,0 +1,317 @@
+/*
+ * Waiting for a plain lock. Whoever else uses it says nothing when it is free: so a wait polls, and
+ * what is published where RELOCK_ANNOUNCE_PLAIN is set comes on top.
+ */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/listener.h"
+#include "support/plain_peer.h"
+
+#include <stdatomic.h>
+
+#define CHANNEL "redisson_lock__channel:{orders}"
+#define LEASE_MS 30000
+#define WAIT_MS 3000
+#define LONGEST_PAUSE_MS 128
+#define SLACK_MS 1000 /* a shared machine */
+#define N_THREADS 8
+
+static struct relock_client *silent(struct fixture *f)
+{
+    return fixture_client(f, NULL);
+}
+
+static struct relock_client *announcing(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.flags = RELOCK_ANNOUNCE_PLAIN});
+}
+
+static struct relock_lock *plainlock(struct fixture *f, struct relock_client *client)
+{
+    return fixture_lock_of(f, client, "orders", relock_plainlock_new);
+}
+
+/* ---- polling ---- */
+
+/* 35 ms on the average, so that 3 s are about 90 tries; of the longest pauses they are 23. */
+static void asks_again_every_1_to_128_ms(struct fixture *f, struct relock_client *client)
+{
+    struct relock_lock *lock = plainlock(f, client);
+    long long n_tries, before;
+
+    assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
+    before = probe_script_calls(f->probe);
+    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
+    n_tries = probe_script_calls(f->probe) - before;
+    print_message("%d ms: %lld tries\n", WAIT_MS, n_tries);
+    assert_true(n_tries <= WAIT_MS / 10);
+    assert_true(n_tries >= WAIT_MS / (LONGEST_PAUSE_MS * (long long)slow_ms(1)));
+    assert_int_equal(stats_of(client).wakes, 0);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    assert_true(stats_of(client).waits > 0);
+    assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
+}
+
+static void who_waits_asks_again_every_1_to_128_ms(void **state)
+{
+    struct fixture *f = *state;
+
+    asks_again_every_1_to_128_ms(f, silent(f));
+}
+
+/* A foreign holder tells nobody. */
+static void who_listens_asks_as_often(void **state)
+{
+    struct fixture *f = *state;
+
+    asks_again_every_1_to_128_ms(f, announcing(f));
+}
+
+static void finds_a_release_within_a_pause(struct fixture *f, struct relock_client *client)
+{
+    struct relock_lock *lock = plainlock(f, client);
+    struct actor *waiting = actor_start();
+
+    for (int i = 0; i < 5; i++) {
+        uint64_t released_ms;
+
+        assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
+        actor_begin_lock(waiting, lock);
+        assert_true(wait_for_waiters(client, 1));
+        let_pass(100);
+        released_ms = now_ms();
+        assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_true(now_ms() - released_ms <= LONGEST_PAUSE_MS + slow_ms(SLACK_MS));
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    }
+    assert_int_equal(stats_of(client).wakes, 0);
+}
+
+static void what_a_stranger_releases_is_found_within_a_pause(void **state)
+{
+    struct fixture *f = *state;
+
+    finds_a_release_within_a_pause(f, silent(f));
+}
+
+static void who_listens_finds_it_as_soon(void **state)
+{
+    struct fixture *f = *state;
+
+    finds_a_release_within_a_pause(f, announcing(f));
+}
+
+/* ---- saying nothing ---- */
+
+static void nothing_is_published_or_heard_unless_it_is_wanted(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *one = silent(f), *two = silent(f);
+    struct relock_lock *ours = plainlock(f, one), *theirs = plainlock(f, two);
+    struct listener *listener = listener_open(f->server->socket, CHANNEL);
+    long long published = probe_calls(f->probe, "publish");
+    long long subscribed = probe_calls(f->probe, "subscribe");
+    struct actor *near = actor_start(), *far = actor_start();
+
+    assert_result(relock_lock(ours), RELOCK_OK);
+    actor_begin_lock(far, theirs);
+    assert_true(wait_for_waiters(two, 1));
+    assert_result(actor_timedlock(near, theirs, 50), RELOCK_TIMEOUT);
+    assert_result(relock_unlock(ours), RELOCK_OK);
+    assert_result(actor_result(far), RELOCK_OK);
+    assert_result(relock_force_unlock(ours), RELOCK_OK);
+    assert_result(actor_unlock(far, theirs), RELOCK_LOST);
+    assert_result(actor_lock(near, ours), RELOCK_OK);
+    actor_end(near);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+
+    assert_int_equal(probe_calls(f->probe, "publish"), published);
+    assert_int_equal(probe_calls(f->probe, "subscribe"), subscribed);
+    assert_int_equal(probe_subscribers(f->probe, CHANNEL), 1);
+    assert_true(listener_hears_nothing(listener, 5));
+    listener_close(listener);
+}
+
+/* ---- announcing ---- */
+
+static void each_last_release_is_announced_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = announcing(f);
+    struct relock_lock *lock = plainlock(f, client);
+    struct listener *listener = listener_open(f->server->socket, CHANNEL);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(listener_hears_nothing(listener, 20));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(listener_hears(listener, "0", SOON_MS));
+
+    assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_true(listener_hears(listener, "0", SOON_MS));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    fixture_free_client(f, client);
+    assert_true(listener_hears(listener, "0", SOON_MS));
+    assert_true(listener_hears_nothing(listener, 20));
+    listener_close(listener);
+}
+
+/* By then its pauses are 35 ms on the average: most releases are heard of before the next try, and
+ * on a slow machine some. */
+static void who_listens_is_woken_by_a_release(void **state)
+{
+    enum { N = 10 };
+    struct fixture *f = *state;
+    struct relock_client *client = announcing(f);
+    struct relock_lock *ours = plainlock(f, client), *theirs = plainlock(f, announcing(f));
+    struct actor *waiting = actor_start();
+
+    for (int i = 0; i < N; i++) {
+        assert_result(relock_lock(theirs), RELOCK_OK);
+        actor_begin_lock(waiting, ours);
+        assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+        let_pass(100);
+        assert_result(relock_unlock(theirs), RELOCK_OK);
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_result(actor_unlock(waiting, ours), RELOCK_OK);
+    }
+    print_message("%d of %d were woken\n", (int)stats_of(client).wakes, N);
+    assert_in_range(stats_of(client).wakes, 1, N);
+}
+
+static void who_announces_and_who_does_not_exclude_each_other(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *loud = plainlock(f, announcing(f)), *quiet = plainlock(f, silent(f));
+    struct actor *waiting = actor_start();
+
+    for (int round = 0; round < 2; round++) {
+        struct relock_lock *ours = round == 0 ? loud : quiet, *theirs = round == 0 ? quiet : loud;
+
+        assert_result(relock_lock(ours), RELOCK_OK);
+        assert_result(relock_trylock(theirs), RELOCK_BUSY);
+        actor_begin_lock(waiting, theirs);
+        let_pass(50);
+        assert_true(actor_is_busy(waiting));
+        assert_result(relock_unlock(ours), RELOCK_OK);
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_result(actor_unlock(waiting, theirs), RELOCK_OK);
+    }
+}
+
+/* ---- turns ---- */
+
+struct turns {
+    struct relock_lock *lock;
+    atomic_bool over;
+};
+
+static int lock_until_over(void *arg)
+{
+    struct turns *turns = arg;
+
+    while (!atomic_load(&turns->over)) {
+        int r = relock_lock(turns->lock);
+
+        if (r == RELOCK_OK)
+            r = relock_unlock(turns->lock);
+        if (r != RELOCK_OK)
+            return r;
+    }
+    return RELOCK_OK;
+}
+
+static bool is_at_it(void *client)
+{
+    return stats_of(client).acquired > 10;
+}
+
+static bool stranger_takes_it(void *probe)
+{
+    return plain_peer_lock(probe, "orders", PLAIN_PEER, LEASE_MS);
+}
+
+/* Eight threads here never leave the lock alone, and a stranger has only its polling. */
+static void a_stranger_gets_its_turns(struct fixture *f, struct relock_client *client)
+{
+    struct turns turns = {.lock = plainlock(f, client)};
+    struct actor *actors[N_THREADS];
+
+    for (int i = 0; i < N_THREADS; i++) {
+        actors[i] = actor_start();
+        actor_begin(actors[i], lock_until_over, &turns);
+    }
+    assert_true(wait_until(is_at_it, client, SOON_MS));
+    for (int i = 0; i < 5; i++) {
+        uint64_t began_ms;
+
+        let_pass(50); /* those over there are at it again */
+        began_ms = now_ms();
+        assert_true(wait_until(stranger_takes_it, f->probe, SOON_MS));
+        print_message("a turn after %d ms\n", (int)(now_ms() - began_ms));
+        assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
+    }
+    atomic_store(&turns.over, true);
+    for (int i = 0; i < N_THREADS; i++)
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+}
+
+static void a_stranger_gets_its_turns_from_threads_that_pass_it_on(void **state)
+{
+    struct fixture *f = *state;
+
+    a_stranger_gets_its_turns(f, silent(f));
+}
+
+static void a_stranger_gets_its_turns_from_threads_that_listen(void **state)
+{
+    struct fixture *f = *state;
+
+    a_stranger_gets_its_turns(f, announcing(f));
+}
+
+/* With a fixed lease it is not passed on, and each release goes through Redis. */
+static void one_that_listens_leaves_it_free_for_a_moment(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = announcing(f);
+    struct relock_lock *lock = plainlock(f, client);
+    struct relock_how fixed = {.wait_ms = RELOCK_FOREVER, .lease_ms = LEASE_MS};
+    struct actor *waiting = actor_start();
+
+    for (int round = 0; round < 10; round++) {
+        uint64_t released_ms;
+
+        assert_result(relock_acquire(lock, &fixed, NULL), RELOCK_OK);
+        actor_begin_acquire(waiting, lock, &fixed);
+        assert_true(wait_for_waiters(client, 1));
+        released_ms = now_ms();
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_true(now_ms() - released_ms >= 2);
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    }
+    assert_int_equal(stats_of(client).passed_on, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(who_waits_asks_again_every_1_to_128_ms),
+        SERVER_TEST(who_listens_asks_as_often),
+        SERVER_TEST(what_a_stranger_releases_is_found_within_a_pause),
+        SERVER_TEST(who_listens_finds_it_as_soon),
+        SERVER_TEST(nothing_is_published_or_heard_unless_it_is_wanted),
+        SERVER_TEST(each_last_release_is_announced_once),
+        SERVER_TEST(who_listens_is_woken_by_a_release),
+        SERVER_TEST(who_announces_and_who_does_not_exclude_each_other),
+        SERVER_TEST(a_stranger_gets_its_turns_from_threads_that_pass_it_on),
+        SERVER_TEST(a_stranger_gets_its_turns_from_threads_that_listen),
+        SERVER_TEST(one_that_listens_leaves_it_free_for_a_moment),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
