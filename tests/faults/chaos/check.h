@@ -31,7 +31,7 @@ enum check_violation {
 
 struct check_limits {
     uint64_t recheck_ms;    /* of the library */
-    uint64_t spin_pause_ms; /* its longest, between two tries of one who spins */
+    uint64_t spin_pause_ms; /* its longest, between two tries of one who polls */
     uint64_t patience_ms;   /* of a fair queue with one who does not ask */
     uint64_t round_trip_ms; /* the longest that asking takes where nothing is broken */
     uint64_t recovery_ms;   /* how long after it a fault may still be felt */

@@ -47,6 +47,7 @@ enum history_kind {
 #define HISTORY_SORT_MAP(XX)   \
     XX(NONE, "none")           \
     XX(REENTRANT, "reentrant") \
+    XX(PLAIN, "plain")         \
     XX(SPIN, "spin")           \
     XX(FENCED, "fenced")       \
     XX(FAIR, "fair")           \

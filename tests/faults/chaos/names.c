@@ -7,8 +7,8 @@
 const char *names_text(int lock)
 {
     static const char *const texts[NAMES_N] = {
-        "orders", "stock", "{till}:7", "prices", "mails:{shop}",
-        "seats",  "rooms", "{till}:8", "keys",   "nights:{shop}",
+        "orders", "stock", "{till}:7", "prices", "mails:{shop}",  "coupons",
+        "seats",  "rooms", "{till}:8", "keys",   "nights:{shop}", "towels",
     };
 
     return texts[lock];
@@ -21,8 +21,9 @@ bool names_is_quiet(int lock)
 
 static void shuffle(enum history_sort *sorts, uint64_t *seed)
 {
-    static const enum history_sort all[NAMES_N_KINDS] = {
-        HISTORY_REENTRANT, HISTORY_SPIN, HISTORY_FENCED, HISTORY_FAIR, HISTORY_WRITE};
+    static const enum history_sort all[NAMES_N_KINDS] = {HISTORY_REENTRANT, HISTORY_PLAIN,
+                                                         HISTORY_SPIN,      HISTORY_FENCED,
+                                                         HISTORY_FAIR,      HISTORY_WRITE};
 
     for (int i = 0; i < NAMES_N_KINDS; i++) {
         int j = (int)schedule_dice(seed, (uint64_t)i + 1);

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#define NAMES_N_KINDS 5
+#define NAMES_N_KINDS 6
 #define NAMES_N (2 * NAMES_N_KINDS) /* locks are numbers below this */
 
 struct names {

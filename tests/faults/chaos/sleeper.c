@@ -19,11 +19,16 @@ static bool is_for_the_patient(const struct history_record *free)
     return free->sort == HISTORY_FAIR && free->value == HISTORY_KEPT;
 }
 
+static bool is_polled(enum history_sort sort)
+{
+    return sort == HISTORY_SPIN || sort == HISTORY_PLAIN;
+}
+
 /* How long a waiter may sleep without reason: until it asks again, and is answered. */
 static uint64_t longest_ns(const struct checker *checker, const struct history_record *free)
 {
     const struct check_limits *limits = checker->limits;
-    uint64_t pause_ms = free->sort == HISTORY_SPIN ? limits->spin_pause_ms : limits->recheck_ms;
+    uint64_t pause_ms = is_polled(free->sort) ? limits->spin_pause_ms : limits->recheck_ms;
 
     if (is_for_the_patient(free))
         pause_ms += limits->patience_ms;

@@ -102,14 +102,25 @@ static void the_dead_do_not_sleep(void **state)
 
 /* ---- kinds --------------------------------------------------------------------------------- */
 
-static void who_spins_asks_again_soon(void **state)
+static void asks_again_soon(enum history_sort sort)
 {
-    (void)state;
-    story_sort = HISTORY_SPIN;
+    story_sort = sort;
     one_sleeper(STORY_SPIN_PAUSE_MS + STORY_ROUND_TRIP_MS);
     story_is_clean();
     story.at[story.n - 1].to_ns += STORY_NS_PER_MS;
     story_shows(CHECK_SLEPT, 1);
+}
+
+static void who_spins_asks_again_soon(void **state)
+{
+    (void)state;
+    asks_again_soon(HISTORY_SPIN);
+}
+
+static void who_waits_for_a_plain_lock_asks_again_as_soon(void **state)
+{
+    (void)state;
+    asks_again_soon(HISTORY_PLAIN);
 }
 
 static void a_reader_that_sleeps_though_nobody_writes_is_found(void **state)
@@ -186,6 +197,7 @@ int main(void)
         STORY_TEST(who_sleeps_long_after_all_is_mended_is_found),
         STORY_TEST(the_dead_do_not_sleep),
         STORY_TEST(who_spins_asks_again_soon),
+        STORY_TEST(who_waits_for_a_plain_lock_asks_again_as_soon),
         STORY_TEST(a_reader_that_sleeps_though_nobody_writes_is_found),
         STORY_TEST(a_writer_waits_for_readers),
         STORY_TEST(in_a_fair_queue_one_is_patient_with_the_first),

@@ -57,9 +57,9 @@ static void make(int lock)
 {
     static int (*const makers[HISTORY_N_SORTS])(struct relock_client *, const char *,
                                                 struct relock_lock **) = {
-        [HISTORY_REENTRANT] = relock_lock_new,    [HISTORY_SPIN] = relock_spinlock_new,
-        [HISTORY_FENCED] = relock_fencedlock_new, [HISTORY_FAIR] = relock_fairlock_new,
-        [HISTORY_WRITE] = relock_wrlock_new,
+        [HISTORY_REENTRANT] = relock_lock_new, [HISTORY_PLAIN] = relock_plainlock_new,
+        [HISTORY_SPIN] = relock_spinlock_new,  [HISTORY_FENCED] = relock_fencedlock_new,
+        [HISTORY_FAIR] = relock_fairlock_new,  [HISTORY_WRITE] = relock_wrlock_new,
     };
     enum history_sort sort = workshop.names.sorts[lock];
     const char *name = names_text(lock);
@@ -71,6 +71,12 @@ static void make(int lock)
         abort();
 }
 
+/* Some announce their releases of plain locks and listen, some do not, on the same locks. */
+static unsigned flags_of(int slot)
+{
+    return slot % 2 == 0 ? RELOCK_LAZY : RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN;
+}
+
 static void open_all(const struct worker_options *options)
 {
     struct relock_options wanted = {.url = options->url,
@@ -78,7 +84,7 @@ static void open_all(const struct worker_options *options)
                                     .recheck_ms = WORKER_RECHECK_MS,
                                     .command_timeout_ms = COMMAND_TIMEOUT_MS,
                                     .connections = 2,
-                                    .flags = RELOCK_LAZY};
+                                    .flags = flags_of(options->slot)};
     char path[512];
 
     snprintf(path, sizeof(path), "%s/history.%d.%d", options->dir, options->slot, options->life);
