@@ -282,6 +282,12 @@ static void one_that_listens_leaves_it_free_for_a_moment(void **state)
     struct relock_how fixed = {.wait_ms = RELOCK_FOREVER, .lease_ms = LEASE_MS};
     struct actor *waiting = actor_start();
 
+    assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
+    actor_begin_acquire(waiting, lock, &fixed);
+    assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+    assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
     for (int round = 0; round < 10; round++) {
         uint64_t released_ms;
 
