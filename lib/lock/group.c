@@ -192,7 +192,7 @@ static uint64_t shortest_lease(const struct relock_group *group)
 static bool is_announced(const struct relock_group *group)
 {
     for (size_t i = 0; i < group->n; i++)
-        if (!group->members[i]->site->kind->channel)
+        if (group->members[i]->site->kind->is_polled)
             return false;
     return true;
 }

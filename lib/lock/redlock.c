@@ -458,7 +458,7 @@ void relock_redlock_drop_votes(struct relock_client *client)
 
 /* ---- new ----------------------------------------------------------------------------------- */
 
-static const struct relock_kind red = {0};
+static const struct relock_kind red = {.is_polled = true};
 
 static bool can_be_members(struct relock_lock *const *locks, size_t n)
 {
