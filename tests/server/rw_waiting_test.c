@@ -91,6 +91,11 @@ static void a_writer_here_goes_when_the_last_reader_here_leaves(void **state)
     gets_in(reader, ours.read);
 }
 
+static bool sleeps_again(void *client)
+{
+    return stats_of(client).waits == 2;
+}
+
 static void a_writer_goes_when_the_last_reader_elsewhere_leaves(void **state)
 {
     struct fixture *f = *state;
@@ -103,6 +108,7 @@ static void a_writer_goes_when_the_last_reader_elsewhere_leaves(void **state)
     assert_result(relock_lock(theirs.read), RELOCK_OK);
     assert_result(actor_lock(reader, theirs.read), RELOCK_OK);
     begins_to_wait(f, writer, ours.write);
+    assert_true(wait_until(sleeps_again, client, SOON_MS)); /* else it would not be woken */
     assert_result(relock_unlock(theirs.read), RELOCK_OK);
     assert_true(actor_is_busy(writer));
     assert_result(actor_unlock(reader, theirs.read), RELOCK_OK);
