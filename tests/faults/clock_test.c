@@ -243,6 +243,7 @@ static int hold_for_a_while(struct child *parent, void *arg)
 {
     struct faults *t = arg;
     struct relock_options options = {.url = t->f->server->unix_url,
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
                                      .watchdog_timeout_ms = slow_ms(HELD_UP_LEASE_MS)};
     struct relock_client *client;
     struct relock_lock *lock;

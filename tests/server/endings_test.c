@@ -206,6 +206,7 @@ static int leave_without_freeing(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
     struct relock_options options = {.url = f->server->unix_url,
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
                                      .watchdog_timeout_ms = slow_ms(1500)};
     struct relock_client *client;
     struct relock_lock *lock;

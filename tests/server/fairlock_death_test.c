@@ -18,6 +18,7 @@
 static struct relock_options options_of(struct fixture *f)
 {
     return (struct relock_options){.url = f->server->unix_url,
+                                   .connect_timeout_ms = slow_ms(SOON_MS),
                                    .recheck_ms = slow_ms(RECHECK_MS),
                                    .watchdog_timeout_ms = slow_ms(30 * LEASE_MS)};
 }

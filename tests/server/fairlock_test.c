@@ -90,8 +90,10 @@ static int wait_in_turn(struct child *parent, void *arg)
 static void it_goes_to_who_came_first_whatever_the_process(void **state)
 {
     struct fixture *f = *state;
-    struct family family = {
-        {.url = f->server->unix_url, .recheck_ms = NEVER_MS, .command_timeout_ms = slow_ms(5000)}};
+    struct family family = {{.url = f->server->unix_url,
+                             .recheck_ms = NEVER_MS,
+                             .connect_timeout_ms = slow_ms(SOON_MS),
+                             .command_timeout_ms = slow_ms(5000)}};
     struct child *children[N_CHILDREN];
     struct relock_lock *lock;
 

@@ -123,7 +123,8 @@ static void freeing_works_whatever_the_parents_threads_were_doing(void **state)
 static int compete(struct child *parent, void *arg)
 {
     struct heritage *of = arg;
-    struct relock_options options = {.url = of->f->server->unix_url};
+    struct relock_options options = {.url = of->f->server->unix_url,
+                                     .connect_timeout_ms = slow_ms(SOON_MS)};
     struct relock_client *client;
     struct relock_lock *lock;
 
@@ -158,7 +159,8 @@ static void a_client_made_in_the_child_is_a_stranger(void **state)
 static int say_id(struct child *parent, void *arg)
 {
     struct heritage *of = arg;
-    struct relock_options options = {.url = of->f->server->unix_url};
+    struct relock_options options = {.url = of->f->server->unix_url,
+                                     .connect_timeout_ms = slow_ms(SOON_MS)};
     const char *before = relock_client_id(of->client);
     struct relock_client *client;
     bool same;

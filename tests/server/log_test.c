@@ -60,7 +60,9 @@ static void an_unknown_level_is_invalid(void **state)
 static int complain_to_stderr(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = {.url = f->server->unix_url, .log_level = RELOCK_LOG_DEBUG};
+    struct relock_options options = {.url = f->server->unix_url,
+                                     .log_level = RELOCK_LOG_DEBUG,
+                                     .connect_timeout_ms = slow_ms(SOON_MS)};
     struct relock_client *client;
     struct relock_lock *lock;
     char path[128];

@@ -222,6 +222,7 @@ static int hold_and_be_stopped(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
     struct relock_options options = {.url = f->server->unix_url,
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
                                      .watchdog_timeout_ms = slow_ms(LEASE_MS),
                                      .log_level = RELOCK_LOG_ERROR};
     struct relock_client *client;

@@ -251,7 +251,8 @@ static void take_turns(struct relock_lock *lock, struct probe *probe, long long 
 static int pass_to_and_fro(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = {.url = f->server->unix_url, .recheck_ms = NEVER_MS};
+    struct relock_options options = {
+        .url = f->server->unix_url, .recheck_ms = NEVER_MS, .connect_timeout_ms = slow_ms(SOON_MS)};
     struct probe *probe = probe_open(f->server->socket);
     struct relock_client *client;
     struct relock_lock *lock;

@@ -207,6 +207,7 @@ static int storm_in_process(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
     struct relock_options options = {.url = f->server->unix_url,
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
                                      .watchdog_timeout_ms = slow_ms(LEASE_MS)};
     struct storm storm = {.socket = f->server->socket};
     struct relock_stats stats;

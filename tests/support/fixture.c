@@ -39,6 +39,10 @@ struct relock_options fixture_options(struct fixture *f, const struct relock_opt
 
     if (!all.url)
         all.url = f->server->unix_url;
+    if (all.connect_timeout_ms == 0)
+        all.connect_timeout_ms = slow_ms(SOON_MS);
+    if (all.command_timeout_ms == 0)
+        all.command_timeout_ms = slow_ms(5000);
     if (!all.arg && !all.on_log && !all.on_lost) {
         all.on_log = on_log;
         all.on_lost = on_lost;

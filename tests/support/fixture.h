@@ -63,9 +63,9 @@ struct fixture {
     struct leaks before;
 };
 
-/* A client of this test, freed at its end. Options that are not set: the server's unix socket, the
- * log and the losses of the fixture; who sets on_lost or on_log must set arg and both that it
- * wants. */
+/* A client of this test, freed at its end. Options that are not set: the server's unix socket, time
+ * for a slow machine to connect and to be answered, the log and the losses of the fixture; who sets
+ * on_lost or on_log must set arg and both that it wants. */
 struct relock_client *fixture_client(struct fixture *f, const struct relock_options *options);
 
 /* The options that fixture_client() would use, for a child process or a client made by hand. */
