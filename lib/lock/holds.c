@@ -257,14 +257,9 @@ void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hol
         relock_holds_end(client, hold);
 }
 
-void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+static void leave_untold(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
 {
-    hold->count = 0;
-    relock_redlock_let_go(client, hold);
-    if (hold->state == RELOCK_HOLD_LOST) {
-        relock_holds_end_lost(client, hold, now_ms);
-        return;
-    }
     relock_holds_leave(client, hold);
     relock_site_vacate(hold->site, false, now_ms);
     relock_subscription_idle(client, hold->site);
@@ -272,4 +267,16 @@ void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold,
         relock_holds_end(client, hold); /* no key in Redis: its members have */
     else
         relock_holds_settle(client, hold, now_ms);
+}
+
+void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    (void)relock_holds_ref(hold);
+    hold->count = 0;
+    if (hold->state == RELOCK_HOLD_LOST)
+        relock_holds_end_lost(client, hold, now_ms);
+    else
+        leave_untold(client, hold, now_ms);
+    relock_redlock_let_go(client, hold);
+    relock_holds_unref(client, hold);
 }

@@ -188,8 +188,8 @@ static int release_lost(struct relock_client *client, struct relock_hold *hold)
 {
     if (hold->count == 0) {
         (void)relock_holds_ref(hold);
-        relock_redlock_let_go(client, hold);
         relock_holds_end_lost(client, hold, relock_clock_now_ms());
+        relock_redlock_let_go(client, hold);
         relock_losses_wait(client, hold);
         relock_holds_unref(client, hold);
     }
