@@ -1,6 +1,7 @@
 #include "lock/group.h"
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "lock/holds.h"
 #include "lock/sites.h"
 #include "lock/subscription.h"
@@ -47,7 +48,8 @@ RELOCK_UNCHECKED static void destroy(struct relock_group *group)
     remove_ears(group);
     for (size_t i = 0; i < group->n; i++)
         relock_lock_drop(group->members[i]);
-    if (group->home) {
+    /* In a forked child the mutex of the parent's client may be held for ever. */
+    if (group->home && group->home->generation == relock_fork_generation()) {
         relock_mutex_lock(&group->home->mutex);
         relock_client_unref(group->home);
     }
@@ -247,13 +249,19 @@ static int gather(const struct relock_kind *kind, struct relock_lock *const *loc
     return r;
 }
 
-/* The name of the caller's first, as the group has it: that lives as long as the handle. */
+/*
+ * The name of the caller's first, as the group has it: that lives as long as the handle. A multi
+ * lock has the name of one of its members, which are now among these.
+ */
 static const char *name_in(const struct relock_group *group, const struct relock_lock *first)
 {
-    for (size_t i = 0; i < group->n; i++)
-        if (group->members[i]->site == first->site)
-            return group->members[i]->site->name;
-    return group->members[0]->site->name; /* of a multi lock that was one of them */
+    for (size_t i = 0; i < group->n; i++) {
+        const struct relock_site *site = group->members[i]->site;
+
+        if (site == first->site || site->name == first->name)
+            return site->name;
+    }
+    return group->members[0]->site->name;
 }
 
 RELOCK_UNCHECKED static int lend_ears(struct relock_group *group)
@@ -400,7 +408,7 @@ struct relock_hold *relock_group_find(struct relock_group *group, uint64_t numbe
     return NULL;
 }
 
-void relock_group_lose(struct relock_group *group, uint64_t whole, size_t member, int reason)
+bool relock_group_lose(struct relock_group *group, uint64_t whole, size_t member, int reason)
 {
     struct relock_hold *hold;
 
@@ -411,6 +419,27 @@ void relock_group_lose(struct relock_group *group, uint64_t whole, size_t member
         relock_holds_lose(group->home, hold, reason, relock_clock_now_ms());
     }
     relock_mutex_unlock(&group->home->mutex);
+    return hold != NULL;
+}
+
+RELOCK_UNCHECKED static int why_lost(const struct relock_lock *member, uint64_t owner)
+{
+    struct relock_visit visit;
+    struct relock_hold *hold;
+    int reason = RELOCK_LOST_GONE;
+
+    if (relock_client_enter(member->client, false, &visit) < 0)
+        return reason;
+    hold = relock_site_find(member->site, owner);
+    if (hold && hold->state == RELOCK_HOLD_LOST)
+        reason = hold->lost_reason;
+    relock_client_leave(member->client, &visit);
+    return reason;
+}
+
+bool relock_group_miss(struct relock_group *group, uint64_t whole, size_t member, uint64_t owner)
+{
+    return relock_group_lose(group, whole, member, why_lost(group->members[member], owner));
 }
 
 RELOCK_UNCHECKED bool relock_group_join(struct relock_part *part, uint64_t owner)

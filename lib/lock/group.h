@@ -80,8 +80,14 @@ void relock_group_hear(struct relock_site *site, bool is_message);
 struct relock_hold *relock_group_find(struct relock_group *group, uint64_t number)
     RELOCK_REQUIRES(group->home->mutex);
 
-/* The hold of a member ended without a release: so the whole does. Under no mutex. */
-void relock_group_lose(struct relock_group *group, uint64_t whole, size_t member, int reason);
+/*
+ * The hold of a member ended without a release: so the whole does. Under no mutex. Returns false
+ * when the whole is over already.
+ */
+bool relock_group_lose(struct relock_group *group, uint64_t whole, size_t member, int reason);
+
+/* The owner's hold of a member is not held, for whatever reason: the same. */
+bool relock_group_miss(struct relock_group *group, uint64_t whole, size_t member, uint64_t owner);
 
 /* The owner's hold of the member is part of the whole: false when it has none that is held. */
 bool relock_group_join(struct relock_part *part, uint64_t owner);

@@ -38,10 +38,19 @@ struct taking {
 
 /* ---- members ------------------------------------------------------------------------------- */
 
+/* Without asking once a server could not be reached: the next need not take as long. */
 static void give_back(const struct taking *taking, size_t n)
 {
-    while (n-- > 0)
-        (void)relock_release(taking->group->members[n], taking->owner);
+    int r = RELOCK_OK;
+
+    while (n-- > 0) {
+        struct relock_lock *member = taking->group->members[n];
+
+        if (r != RELOCK_E_CONN)
+            r = relock_release(member, taking->owner);
+        else
+            (void)relock_release_unasked(member, taking->owner);
+    }
 }
 
 static int fail(struct taking *taking, size_t member, int result, const char *why)
@@ -64,6 +73,15 @@ static int take_member(struct taking *taking, size_t nth)
     if (r == RELOCK_BUSY && taking->how->wait_ms > 0)
         r = RELOCK_TIMEOUT;
     return r == RELOCK_OK ? r : fail(taking, nth, r, "this member is in the way");
+}
+
+static void take_weaker(struct relock_grant *weakest, const struct relock_grant *member,
+                        bool is_first)
+{
+    if (is_first || member->valid_ms < weakest->valid_ms)
+        weakest->valid_ms = member->valid_ms;
+    if (is_first || member->acked_replicas < weakest->acked_replicas)
+        weakest->acked_replicas = member->acked_replicas;
 }
 
 /* A fixed lease runs for all members from now on, and is not renewed any more. */
@@ -93,10 +111,7 @@ static int look_at_member(struct taking *taking, size_t nth)
         r = relock_check(taking->group->members[nth], taking->owner, &grant);
     if (r < 0)
         return r;
-    if (nth == 0 || grant.valid_ms < taking->weakest.valid_ms)
-        taking->weakest.valid_ms = grant.valid_ms;
-    if (nth == 0 || grant.acked_replicas < taking->weakest.acked_replicas)
-        taking->weakest.acked_replicas = grant.acked_replicas;
+    take_weaker(&taking->weakest, &grant, nth == 0);
     return RELOCK_OK;
 }
 
@@ -193,7 +208,7 @@ static void join_members(struct taking *taking, uint64_t number)
             continue;
         }
         relock_group_unref(part->group);
-        relock_group_lose(taking->group, number, i, RELOCK_LOST_GONE);
+        (void)relock_group_miss(taking->group, number, i, taking->owner);
     }
 }
 
@@ -297,14 +312,29 @@ static int graver(int a, int b)
     return a < b ? a : b;
 }
 
+/* Whether the member's result says that its hold is over. A client that is being freed says closed
+ * for all that it has, and tells of no loss. */
+static bool is_missing(const struct relock_lock *lock, const struct relock_lock *member, int result)
+{
+    return result == RELOCK_LOST || result == RELOCK_NOT_OWNER ||
+           (result == RELOCK_E_CLOSED && member->client != lock->client);
+}
+
+/* All are given up, whatever becomes of one: without asking when one server could not be reached,
+ * so that it does not take that long for each. */
 static int release_members(const struct relock_lock *lock, uint64_t owner, bool in_callback)
 {
     const struct relock_group *group = lock->site->group;
+    bool asks = !in_callback;
     int r = RELOCK_OK;
 
-    for (size_t i = group->n; i-- > 0;)
-        r = graver(r, in_callback ? relock_release_unasked(group->members[i], owner)
-                                  : relock_release(group->members[i], owner));
+    for (size_t i = group->n; i-- > 0;) {
+        struct relock_lock *member = group->members[i];
+        int r_member = asks ? relock_release(member, owner) : relock_release_unasked(member, owner);
+
+        asks = asks && r_member != RELOCK_E_CONN;
+        r = graver(r, is_missing(lock, member, r_member) ? RELOCK_LOST : r_member);
+    }
     return r;
 }
 
@@ -372,12 +402,33 @@ static int look_at_whole(const struct relock_lock *lock, uint64_t owner, uint64_
     return whole->state == RELOCK_HOLD_LOST ? RELOCK_LOST : RELOCK_OK;
 }
 
-RELOCK_UNCHECKED static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+/* The member is missing: with it the whole is lost, if it was not given up meanwhile. */
+static int miss(const struct relock_lock *lock, uint64_t number, size_t nth, uint64_t owner)
+{
+    return relock_group_miss(lock->site->group, number, nth, owner) ? RELOCK_LOST : RELOCK_AGAIN;
+}
+
+static int extend_once(const struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
 {
     const struct relock_group *group = lock->site->group;
-    struct relock_visit visit;
     uint64_t number;
     unsigned count;
+    int r = look_at_whole(lock, owner, &number, &count);
+
+    relock_mutex_unlock(&lock->client->mutex);
+    for (size_t i = 0; i < group->n && r == RELOCK_OK; i++) {
+        r = relock_extend(group->members[i], owner, lease_ms);
+        if (is_missing(lock, group->members[i], r))
+            r = miss(lock, number, i, owner);
+    }
+    relock_mutex_lock(&lock->client->mutex);
+    return r;
+}
+
+RELOCK_UNCHECKED static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+{
+    struct relock_visit visit;
     bool named;
     int r;
 
@@ -385,27 +436,45 @@ RELOCK_UNCHECKED static int extend(struct relock_lock *lock, uint64_t owner, uin
     r = relock_client_enter(lock->client, true, &visit);
     if (r < 0)
         return r;
-    r = look_at_whole(lock, owner, &number, &count);
-    relock_mutex_unlock(&lock->client->mutex);
-    for (size_t i = 0; i < group->n && r == RELOCK_OK; i++) {
-        r = relock_extend(group->members[i], owner, lease_ms);
-        if (r == RELOCK_LOST || r == RELOCK_NOT_OWNER) {
-            relock_group_lose(lock->site->group, number, i, RELOCK_LOST_GONE);
-            r = RELOCK_LOST;
-        }
-    }
-    relock_mutex_lock(&lock->client->mutex);
+    do {
+        r = extend_once(lock, owner, lease_ms);
+    } while (r == RELOCK_AGAIN);
     relock_client_leave(lock->client, &visit);
+    return r;
+}
+
+static int check_once(const struct relock_lock *lock, uint64_t owner, struct relock_grant *grant)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    const struct relock_group *group = lock->site->group;
+    uint64_t number;
+    unsigned count;
+    int r = look_at_whole(lock, owner, &number, &count);
+
+    relock_mutex_unlock(&lock->client->mutex);
+    *grant = (struct relock_grant){0};
+    if (r != RELOCK_NOT_OWNER)
+        *grant = (struct relock_grant){.owner = owner, .hold_count = count};
+    for (size_t i = 0; i < group->n && r == RELOCK_OK; i++) {
+        struct relock_grant of_member;
+
+        r = relock_check(group->members[i], owner, &of_member);
+        if (is_missing(lock, group->members[i], r))
+            r = miss(lock, number, i, owner);
+        take_weaker(grant, &of_member, i == 0);
+    }
+    if (r == RELOCK_LOST)
+        grant->valid_ms = 0;
+    else if (r != RELOCK_OK)
+        *grant = (struct relock_grant){0};
+    relock_mutex_lock(&lock->client->mutex);
     return r;
 }
 
 RELOCK_UNCHECKED static int check(struct relock_lock *lock, uint64_t owner,
                                   struct relock_grant *grant)
 {
-    const struct relock_group *group = lock->site->group;
     struct relock_visit visit;
-    uint64_t number;
-    unsigned count;
     bool named;
     int r;
 
@@ -413,25 +482,9 @@ RELOCK_UNCHECKED static int check(struct relock_lock *lock, uint64_t owner,
     r = relock_client_enter(lock->client, false, &visit);
     if (r < 0)
         return r;
-    r = look_at_whole(lock, owner, &number, &count);
-    relock_mutex_unlock(&lock->client->mutex);
-    if (r != RELOCK_NOT_OWNER)
-        *grant = (struct relock_grant){.owner = owner, .hold_count = count};
-    for (size_t i = 0; i < group->n && r == RELOCK_OK; i++) {
-        struct relock_grant of_member;
-
-        if (relock_check(group->members[i], owner, &of_member) == RELOCK_OK) {
-            if (i == 0 || of_member.valid_ms < grant->valid_ms)
-                grant->valid_ms = of_member.valid_ms;
-            if (i == 0 || of_member.acked_replicas < grant->acked_replicas)
-                grant->acked_replicas = of_member.acked_replicas;
-            continue;
-        }
-        relock_group_lose(lock->site->group, number, i, RELOCK_LOST_GONE);
-        grant->valid_ms = 0;
-        r = RELOCK_LOST;
-    }
-    relock_mutex_lock(&lock->client->mutex);
+    do {
+        r = check_once(lock, owner, grant);
+    } while (r == RELOCK_AGAIN);
     relock_client_leave(lock->client, &visit);
     return r;
 }

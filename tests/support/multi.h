@@ -1,0 +1,36 @@
+/*
+ * Multi - multi locks of a test, and servers beside that of the fixture
+ *
+ * MULTI_TESTS_RUN() starts N_BESIDE further servers. Each test gets them empty and running and must
+ * leave no key there. A program that needs none of them uses fixture_multi() alone.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_MULTI_H
+#define RELOCK_TEST_MULTI_H
+
+#include "support/fixture.h"
+
+#define N_BESIDE 2
+
+/* A multi lock of these, freed at the end of the test. The last argument is NULL. */
+struct relock_lock *fixture_multi(struct fixture *f, struct relock_lock *first, ...)
+    __attribute__((sentinel));
+
+/* From 0. */
+struct server *beside_server(size_t nth);
+struct probe *beside_probe(size_t nth);
+
+/* A client there, with the log and the losses of the fixture. */
+struct relock_client *beside_client(struct fixture *f, size_t nth,
+                                    const struct relock_options *options);
+
+int multi_group_start(void **state);
+int multi_group_stop(void **state);
+int multi_begin(void **state);
+int multi_end(void **state);
+
+#define MULTI_TEST(function) cmocka_unit_test_setup_teardown(function, multi_begin, multi_end)
+#define MULTI_TESTS_RUN(tests) cmocka_run_group_tests(tests, multi_group_start, multi_group_stop)
+
+#endif
