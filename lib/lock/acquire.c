@@ -263,6 +263,7 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
     relock_cancel_watch(&acquire->waiter.cancel_wait, how->cancel, &acquire->waiter.gate);
     relock_cancel_watch(&acquire->stop_wait, stop, &acquire->waiter.gate);
     if (stop) { /* the whole has its own */
+        acquire->waiter.of_whole = true;
         acquire->waiter.on_lost = NULL;
         acquire->waiter.arg = NULL;
     }

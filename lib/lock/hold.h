@@ -43,6 +43,7 @@ struct relock_hold {
     bool untold : 1;     /* its last command was not granted: Redis may have another count */
     bool renewed : 1;    /* some level asked for it */
     bool kept : 1;       /* renewed with a lease of its own while a multi lock collects the rest */
+    bool of_whole : 1;   /* began as a member's of a multi lock: that tells of its loss */
     bool in_flight : 1;  /* a command of the I/O thread is under way */
     bool loaded : 1;     /* the last of these found no script: the next must */
     bool to_be_told : 1; /* stands in the list of losses that the I/O thread will tell */

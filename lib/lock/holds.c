@@ -79,6 +79,7 @@ static void become_waiters(struct relock_client *client, struct relock_hold *hol
     hold->owner = waiter->owner;
     hold->count = 1;
     hold->renewed = waiter->renewed;
+    hold->of_whole = waiter->of_whole;
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
     hold->on_lost = waiter->on_lost;
     hold->arg = waiter->arg;

@@ -77,7 +77,7 @@ void relock_losses_tell_next(struct relock_client *client)
         .reason = hold->lost_reason,
         .hold_count = hold->count,
     };
-    on_lost = hold->on_lost;
+    on_lost = hold->of_whole && hold->parts ? NULL : hold->on_lost; /* the whole tells */
     arg = hold->arg;
     DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
     hold->to_be_told = false;

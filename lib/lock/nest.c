@@ -6,6 +6,16 @@
 #include "lock/holds.h"
 #include "lock/redlock.h"
 
+/*
+ * The owner has for itself, too, what began for a multi lock: should it lose it after that, it is
+ * told. By the client, for whoever nests is not asked for a callback.
+ */
+static void become_own(const struct relock_client *client, struct relock_hold *hold)
+{
+    hold->on_lost = client->options.on_lost;
+    hold->arg = client->options.arg;
+}
+
 static int take_nested_answer(struct relock_acquire *acquire, struct relock_hold *hold,
                               const struct relock_request *request, uint64_t sent_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -19,6 +29,8 @@ static int take_nested_answer(struct relock_acquire *acquire, struct relock_hold
     if (relock_request_is_granted(request, &counter)) {
         hold->count++;
         hold->renewed = hold->renewed || acquire->how->lease_ms == 0;
+        if (hold->of_whole && !acquire->stop)
+            become_own(acquire->client, hold);
         relock_holds_prolong(acquire->client, hold, sent_ms, acquire->lease_ms);
         return RELOCK_OK;
     }

@@ -54,6 +54,7 @@ struct relock_waiter {
     uint64_t owner;           /* constant */
     bool named;               /* constant: the owner was named, so others may act for it too */
     bool renewed;             /* constant: it may be given a hold that the watchdog renews */
+    bool of_whole;            /* constant: for a multi lock */
     bool has_asked;           /* at least once */
     uint64_t joined_ms;       /* constant */
     relock_lost_fn *on_lost;  /* constant, like arg */
