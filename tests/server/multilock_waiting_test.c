@@ -1,4 +1,249 @@
+/* Multi locks: how the wait for several members ends, and what they are worth by then. */
+#include "support/actor.h"
+#include "support/multi.h"
+#include "support/peer.h"
+
+#define NEVER_MS 600000
+#define LEASE_MS 300
+
+struct three {
+    struct relock_client *client;
+    struct relock_lock *a, *b, *both;
+};
+
+/* Waiters here hear of releases, and do not ask before. */
+static struct three three_of(struct fixture *f)
+{
+    struct three t = {.client =
+                          fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS})};
+
+    t.a = fixture_lock(f, t.client, "a");
+    t.b = fixture_lock(f, t.client, "b");
+    t.both = fixture_multi(f, t.b, t.a, NULL);
+    return t;
+}
+
+/* ---- the end of the wait ------------------------------------------------------------------- */
+
+/* Not for each member anew: the first is had after two thirds of it. */
+static void the_time_limit_is_one_for_all_members(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+    uint64_t began_ms = now_ms();
+    int64_t wait_ms = (int64_t)slow_ms(1500);
+
+    assert_true(peer_lock(f->probe, "a", PEER, slow_ms(1000)));
+    assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+    assert_result(relock_timedlock(t.both, wait_ms), RELOCK_TIMEOUT);
+    assert_in_range(now_ms() - began_ms, slow_ms(1500), slow_ms(2400));
+    assert_int_equal(probe_int(f->probe, "EXISTS a"), 0);
+    assert_true(peer_unlock(f->probe, "b", PEER));
+}
+
+static void a_wait_that_is_cancelled_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+    actor_begin_acquire(waiting, t.both, &how);
+    assert_true(wait_for_waiters(t.client, 1));
+    assert_int_equal(probe_int(f->probe, "EXISTS a"), 1);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    assert_string_equal(actor_grant(waiting).failed_member, "b");
+    assert_int_equal(probe_int(f->probe, "EXISTS a"), 0);
+
+    /* It is sticky, and asks for nothing. */
+    assert_result(actor_acquire(waiting, t.both, &how), RELOCK_CANCELLED);
+    assert_string_equal(actor_grant(waiting).failed_member, "a");
+    assert_int_equal(stats_of(t.client).acquired, 1);
+    assert_true(peer_unlock(f->probe, "b", PEER));
+    relock_cancel_free(how.cancel);
+}
+
+/* Whichever of its clients: that of the first member, where it does not wait, or the other. */
+static void a_client_that_is_shut_down_ends_the_wait(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int frees = 0; frees < 2; frees++) {
+        for (int second = 0; second < 2; second++) {
+            struct relock_client *client = fixture_client(f, NULL);
+            struct relock_client *other = fixture_client(f, NULL);
+            struct relock_lock *a = fixture_lock(f, client, "a");
+            struct relock_lock *b = fixture_lock(f, other, "b");
+            struct relock_lock *both = fixture_multi(f, a, b, NULL);
+            struct actor *waiting = actor_start();
+
+            assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+            actor_begin_lock(waiting, both);
+            assert_true(wait_for_waiters(other, 1));
+            if (frees)
+                fixture_free_client(f, second ? other : client);
+            else
+                relock_client_shutdown(second ? other : client);
+            assert_result(actor_result(waiting), RELOCK_E_CLOSED);
+            assert_true(probe_wait_no_key(f->probe, "a", SOON_MS));
+            assert_true(peer_unlock(f->probe, "b", PEER));
+            assert_result(actor_lock(waiting, both), RELOCK_E_CLOSED);
+            fixture_free_lock(f, both);
+            if (!frees || second)
+                fixture_free_client(f, client);
+            if (!frees || !second)
+                fixture_free_client(f, other);
+        }
+    }
+}
+
+static void levels_are_added_while_its_client_drains(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    relock_client_shutdown(t.client);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_extend(t.both, 0, 60000), RELOCK_OK);
+    assert_true(relock_is_mine(t.both));
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_E_CLOSED);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+/* A failure of other libraries: who waits asks every few milliseconds, each for itself. */
+static void who_waits_asks_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+    struct actor *waiting[8];
+    long long before;
+
+    assert_true(peer_lock(f->probe, "b", PEER, NEVER_MS));
+    for (int i = 0; i < 8; i++) {
+        waiting[i] = actor_start();
+        actor_begin_lock(waiting[i], t.both);
+    }
+    assert_true(wait_for_waiters(t.client, 8));
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{b}", 1));
+    let_pass(100); /* what comes with a subscription */
+    before = probe_commands(f->probe);
+    let_pass(1000);
+    assert_in_range(probe_commands(f->probe) - before, 0, 4);
+
+    relock_client_shutdown(t.client);
+    for (int i = 0; i < 8; i++)
+        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+    assert_true(peer_unlock(f->probe, "b", PEER));
+}
+
+/* ---- leases -------------------------------------------------------------------------------- */
+
+static void what_is_had_is_renewed_while_the_rest_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = slow_ms(LEASE_MS)};
+    struct actor *waiting = actor_start();
+    uint64_t until_ms;
+
+    assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+    actor_begin_acquire(waiting, t.both, &how);
+    assert_true(wait_for_waiters(t.client, 1));
+    until_ms = deadline_in(3 * LEASE_MS);
+    while (now_ms() < until_ms) {
+        assert_true(probe_pttl(f->probe, "a") > 0);
+        let_pass(10);
+    }
+    assert_true(peer_unlock(f->probe, "b", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+
+    /* From then on for all of them, and once. */
+    assert_true(actor_grant(waiting).valid_ms > how.lease_ms * 2 / 3);
+    assert_true(actor_grant(waiting).valid_ms <= how.lease_ms);
+    assert_true(probe_wait_no_key(f->probe, "a", 2 * LEASE_MS));
+    assert_true(probe_wait_no_key(f->probe, "b", 2 * LEASE_MS));
+    assert_result(actor_unlock(waiting, t.both), RELOCK_LOST);
+}
+
+/* The lease of a member that is held anyway is not the lock's to end. */
+static void a_member_that_was_renewed_before_is_renewed_after(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_lock *a = fixture_lock(f, client, "a");
+    struct relock_lock *b = fixture_lock(f, client, "b");
+    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+
+    assert_result(relock_lock(a), RELOCK_OK);
+    assert_result(relock_acquire(both, &(struct relock_how){.lease_ms = slow_ms(LEASE_MS)}, NULL),
+                  RELOCK_OK);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_string_equal(losses_get(f->losses, 0).name, "b");
+    assert_result(relock_unlock(both), RELOCK_LOST);
+    assert_true(relock_is_mine(a));
+    assert_result(relock_unlock(a), RELOCK_OK);
+}
+
+static void once_a_level_asks_for_it_all_are_renewed(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_lock *both =
+        fixture_multi(f, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL);
+    struct relock_how fixed = {.lease_ms = slow_ms(LEASE_MS)};
+
+    assert_result(relock_acquire(both, &fixed, NULL), RELOCK_OK);
+    assert_result(relock_lock(both), RELOCK_OK);
+    let_pass(slow_ms(3 * LEASE_MS));
+    assert_true(relock_is_mine(both));
+    assert_result(relock_unlock(both), RELOCK_OK);
+    assert_result(relock_unlock(both), RELOCK_OK);
+}
+
+/* It is nobody's yet, so nobody is told, and what is left of the time is enough to begin anew. */
+static void a_member_that_is_lost_while_others_are_waited_for_is_taken_anew(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_lock *a = fixture_lock(f, client, "a");
+    struct relock_lock *both = fixture_multi(f, a, fixture_lock(f, client, "b"), NULL);
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+    actor_begin_lock(waiting, both);
+    assert_true(wait_for_waiters(client, 1));
+    assert_int_equal(probe_int(f->probe, "DEL a"), 1);
+    assert_true(log_wait(f->log, "a: owner", SOON_MS));
+    assert_true(actor_is_busy(waiting));
+    assert_true(peer_unlock(f->probe, "b", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(probe_n_keys(f->probe), 2);
+    assert_result(actor_check(waiting, a), RELOCK_OK);
+    assert_result(actor_unlock(waiting, both), RELOCK_OK);
+    assert_int_equal(losses_count(f->losses), 0);
+}
+
 int main(void)
 {
-    return 0;
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(the_time_limit_is_one_for_all_members),
+        SERVER_TEST(a_wait_that_is_cancelled_leaves_nothing),
+        SERVER_TEST(a_client_that_is_shut_down_ends_the_wait),
+        SERVER_TEST(levels_are_added_while_its_client_drains),
+        SERVER_TEST(who_waits_asks_nobody),
+        SERVER_TEST(what_is_had_is_renewed_while_the_rest_is_waited_for),
+        SERVER_TEST(a_member_that_was_renewed_before_is_renewed_after),
+        SERVER_TEST(once_a_level_asks_for_it_all_are_renewed),
+        SERVER_TEST(a_member_that_is_lost_while_others_are_waited_for_is_taken_anew),
+    };
+    return SERVER_TESTS_RUN(tests);
 }
