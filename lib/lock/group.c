@@ -6,6 +6,7 @@
 #include "lock/sites.h"
 #include "lock/subscription.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,12 +29,13 @@ void relock_group_unref(struct relock_group *group)
         continue;
 }
 
+/* In a forked child the mutexes of the parent's clients may be held for ever. */
 RELOCK_UNCHECKED static void remove_ears(struct relock_group *group)
 {
     for (size_t i = 0; group->ears && i < group->n; i++) {
         struct relock_lock *member = group->members[i];
 
-        if (!group->ears[i])
+        if (!group->ears[i] || member->client->generation != relock_fork_generation())
             continue;
         relock_mutex_lock(&member->client->mutex);
         DL_DELETE(relock_site_listener(member->site)->ears, group->ears[i]);
@@ -48,7 +50,6 @@ RELOCK_UNCHECKED static void destroy(struct relock_group *group)
     remove_ears(group);
     for (size_t i = 0; i < group->n; i++)
         relock_lock_drop(group->members[i]);
-    /* In a forked child the mutex of the parent's client may be held for ever. */
     if (group->home && group->home->generation == relock_fork_generation()) {
         relock_mutex_lock(&group->home->mutex);
         relock_client_unref(group->home);
@@ -282,38 +283,52 @@ RELOCK_UNCHECKED static int lend_ears(struct relock_group *group)
     return group->ears ? RELOCK_OK : RELOCK_E_NOMEM;
 }
 
-RELOCK_UNCHECKED int relock_group_make(const struct relock_kind *kind,
-                                       struct relock_lock *const *locks, size_t n,
-                                       struct relock_lock **lock)
+/* Of the client of the caller's first, which is its home. */
+RELOCK_UNCHECKED static int make_handle(struct relock_group *group, const struct relock_lock *first,
+                                        struct relock_lock **lock)
 {
-    struct relock_client *home = locks[0]->client;
-    struct relock_group *group;
+    struct relock_client *home = first->client;
+    struct relock_lock *made = NULL;
     struct relock_site *site;
     struct relock_visit visit;
     int r;
 
-    r = gather(kind, locks, n, &group);
+    r = relock_client_enter(home, false, &visit);
     if (r < 0)
         return r;
-    if (!kind->calls)
-        r = lend_ears(group);
-    if (r == RELOCK_OK)
-        r = relock_client_enter(home, false, &visit);
+    group->home = home;
+    home->guarded.refs++;
+    r = relock_sites_get_group(home, group, name_in(group, first), &site);
     if (r == RELOCK_OK) {
-        group->home = home;
-        home->guarded.refs++;
-        r = relock_sites_get_group(home, group, name_in(group, locks[0]), &site);
-        if (r == RELOCK_OK) {
-            *lock = relock_lock_for(home, site, name_in(site->group, locks[0]));
-            if (!*lock) {
-                relock_sites_unref(home, site);
-                r = RELOCK_E_NOMEM;
-            }
+        made = relock_lock_for(home, site, name_in(site->group, first));
+        if (!made) {
+            relock_sites_unref(home, site);
+            r = RELOCK_E_NOMEM;
         }
-        relock_client_leave(home, &visit);
     }
-    relock_group_unref(group);
-    relock_group_bury();
+    relock_client_leave(home, &visit);
+    if (r == RELOCK_OK)
+        *lock = made;
+    return r;
+}
+
+int relock_group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
+                      struct relock_lock **lock)
+{
+    struct relock_group *group;
+    int saved_errno = errno;
+    int r;
+
+    r = gather(kind, locks, n, &group);
+    if (r == RELOCK_OK) {
+        r = kind->calls ? RELOCK_OK : lend_ears(group);
+        if (r == RELOCK_OK)
+            r = make_handle(group, locks[0], lock);
+        relock_group_unref(group);
+        relock_group_bury();
+    }
+    /* Compilers believe of calloc that it leaves errno alone, and so of this that it is idle. */
+    *(volatile int *)&errno = saved_errno;
     return r;
 }
 
