@@ -1,9 +1,10 @@
 #include "support/multi.h"
 
+#include "support/servers.h"
+
 #define MAX_MEMBERS 16
 
-static struct server *servers[N_BESIDE];
-static struct probe *probes[N_BESIDE];
+static struct servers *servers;
 
 struct relock_lock *fixture_multi(struct fixture *f, struct relock_lock *first, ...)
 {
@@ -26,12 +27,12 @@ struct relock_lock *fixture_multi(struct fixture *f, struct relock_lock *first, 
 
 struct server *beside_server(size_t nth)
 {
-    return servers[nth];
+    return servers->server[nth + 1];
 }
 
 struct probe *beside_probe(size_t nth)
 {
-    return probes[nth];
+    return servers->probe[nth + 1];
 }
 
 struct relock_client *beside_client(struct fixture *f, size_t nth,
@@ -39,60 +40,46 @@ struct relock_client *beside_client(struct fixture *f, size_t nth,
 {
     struct relock_options all = options ? *options : (struct relock_options){0};
 
-    all.url = servers[nth]->unix_url;
+    all.url = beside_server(nth)->unix_url;
     return fixture_client(f, &all);
 }
 
 int multi_group_start(void **state)
 {
-    int r = fixture_start(state);
-
-    for (size_t i = 0; r == 0 && i < N_BESIDE; i++) {
-        servers[i] = server_start(NULL);
-        probes[i] = probe_open(servers[i]->socket);
-    }
-    return r;
+    return servers_start_with(state, 1 + N_BESIDE, NULL);
 }
 
 int multi_group_stop(void **state)
 {
-    for (size_t i = 0; i < N_BESIDE; i++) {
-        probe_close(probes[i]);
-        server_stop(servers[i]);
-    }
-    return fixture_stop(state);
+    return servers_stop(state);
 }
 
 int multi_begin(void **state)
 {
-    for (size_t i = 0; i < N_BESIDE; i++)
-        probe_int(probes[i], "FLUSHALL");
-    return fixture_begin(state);
+    int r = servers_begin(state);
+
+    servers = *state;
+    *state = servers->f;
+    return r;
 }
 
-static bool has_no_keys(void *arg)
+/* What fenced locks leave behind by their nature, the counters of their tokens. */
+static void forget_counters(struct probe *probe)
 {
-    return probe_n_keys(arg) == 0;
-}
-
-int multi_end(void **state)
-{
-    static const char forget_counters[] =
+    static const char script[] =
         "for _, key in ipairs(redis.call('keys', 'redisson_lock_token:*')) do"
         "    redis.call('del', key) "
         "end "
         "return 0";
-    bool no_keys = true;
-    int r;
 
-    for (size_t i = 0; i < N_BESIDE; i++) {
-        if (servers[i]->pid == 0)
-            server_restart(servers[i]);
-        server_resume(servers[i]);
-        probe_int(probes[i], "EVAL %s 0", forget_counters);
-        no_keys = wait_until(has_no_keys, probes[i], SOON_MS) && no_keys;
-    }
-    r = fixture_end_fenced(state);
-    assert_true(no_keys);
-    return r;
+    probe_int(probe, "EVAL %s 0", script);
+}
+
+int multi_end(void **state)
+{
+    *state = servers;
+    servers_up(servers);
+    for (size_t i = 0; i < servers->n; i++)
+        forget_counters(servers->probe[i]);
+    return servers_end(state);
 }

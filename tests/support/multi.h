@@ -1,8 +1,8 @@
 /*
  * Multi - multi locks of a test, and servers beside that of the fixture
  *
- * MULTI_TESTS_RUN() starts N_BESIDE further servers. Each test gets them empty and running and must
- * leave no key there. A program that needs none of them uses fixture_multi() alone.
+ * MULTI_TESTS_RUN() starts the servers of support/servers.h, on whose terms the tests run, but each
+ * is given the fixture. A program that needs one server alone uses fixture_multi() with that.
  *
  * Threads: the main one.
  */
