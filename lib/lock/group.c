@@ -6,6 +6,7 @@
 #include "lock/sites.h"
 #include "lock/subscription.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,9 +234,11 @@ static int gather(const struct relock_kind *kind, struct relock_lock *const *loc
 {
     struct relock_group *new = NULL;
     size_t n_members = count_members(locks, n);
-    struct candidate *candidates = calloc(n_members, sizeof(*candidates));
+    struct candidate *candidates;
     int r;
 
+    assert(n_members > 0);
+    candidates = calloc(n_members, sizeof(*candidates));
     if (!candidates)
         return RELOCK_E_NOMEM;
     r = adopt_all(candidates, locks, n);

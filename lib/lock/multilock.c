@@ -11,296 +11,11 @@
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "lock/acquire.h"
 #include "lock/group.h"
 #include "lock/holds.h"
+#include "lock/lock.h"
 #include "lock/losses.h"
 #include "lock/owner.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-/* So much of a lease may have gone by before it is asked for again. */
-#define STALE_PART 10
-
-struct taking {
-    struct relock_multi call;
-    struct relock_lock *lock;
-    struct relock_group *group;
-    const struct relock_how *how;
-    uint64_t owner;
-    uint64_t deadline_ms;
-    struct relock_part **parts; /* one for each member */
-    const struct relock_lock *failed;
-    struct relock_grant weakest;
-    char why[RELOCK_WHY_MAX];
-};
-
-/* ---- members ------------------------------------------------------------------------------- */
-
-/* Without asking once a server could not be reached: the next need not take as long. */
-static void give_back(const struct taking *taking, size_t n)
-{
-    int r = RELOCK_OK;
-
-    while (n-- > 0) {
-        struct relock_lock *member = taking->group->members[n];
-
-        if (r != RELOCK_E_CONN)
-            r = relock_release(member, taking->owner);
-        else
-            (void)relock_release_unasked(member, taking->owner);
-    }
-}
-
-static int fail(struct taking *taking, size_t member, int result, const char *why)
-{
-    taking->failed = taking->group->members[member];
-    (void)snprintf(taking->why, sizeof(taking->why), "%s", why);
-    return result;
-}
-
-static int take_member(struct taking *taking, size_t nth)
-{
-    struct relock_how how = *taking->how;
-    struct relock_grant grant = {0};
-    int r;
-
-    how.owner = taking->owner;
-    if (how.wait_ms > 0 && how.wait_ms != RELOCK_FOREVER)
-        how.wait_ms = (int64_t)relock_clock_left(relock_clock_now_ms(), taking->deadline_ms);
-    r = relock_acquire_as(taking->group->members[nth], &how, taking->call.stop, &grant);
-    if (r == RELOCK_BUSY && taking->how->wait_ms > 0)
-        r = RELOCK_TIMEOUT;
-    return r == RELOCK_OK ? r : fail(taking, nth, r, "this member is in the way");
-}
-
-static void take_weaker(struct relock_grant *weakest, const struct relock_grant *member,
-                        bool is_first)
-{
-    if (is_first || member->valid_ms < weakest->valid_ms)
-        weakest->valid_ms = member->valid_ms;
-    if (is_first || member->acked_replicas < weakest->acked_replicas)
-        weakest->acked_replicas = member->acked_replicas;
-}
-
-/* A fixed lease runs for all members from now on, and is not renewed any more. */
-RELOCK_UNCHECKED static int fix_lease(struct taking *taking, size_t nth)
-{
-    struct relock_lock *member = taking->group->members[nth];
-    uint64_t lease_ms = taking->how->lease_ms;
-    struct relock_grant grant;
-    struct relock_visit visit;
-    int r = relock_check(member, taking->owner, &grant);
-
-    if (r == RELOCK_OK && grant.valid_ms < lease_ms - (lease_ms / STALE_PART))
-        r = relock_extend(member, taking->owner, lease_ms);
-    if (r < 0 || relock_client_enter(member->client, false, &visit) < 0)
-        return r;
-    relock_holds_keep_no_more(member->client, relock_site_find(member->site, taking->owner));
-    relock_client_leave(member->client, &visit);
-    return RELOCK_OK;
-}
-
-static int look_at_member(struct taking *taking, size_t nth)
-{
-    struct relock_grant grant;
-    int r = taking->how->lease_ms > 0 ? fix_lease(taking, nth) : RELOCK_OK;
-
-    if (r == RELOCK_OK)
-        r = relock_check(taking->group->members[nth], taking->owner, &grant);
-    if (r < 0)
-        return r;
-    take_weaker(&taking->weakest, &grant, nth == 0);
-    return RELOCK_OK;
-}
-
-/* Returns RELOCK_AGAIN when a member was lost while others were waited for. */
-static int take_members(struct taking *taking)
-{
-    size_t n = taking->group->n;
-
-    for (size_t i = 0; i < n; i++) {
-        int r = take_member(taking, i);
-
-        if (r < 0) {
-            give_back(taking, i);
-            return r;
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        int r = look_at_member(taking, i);
-
-        if (r < 0) {
-            give_back(taking, n);
-            (void)fail(taking, i, r, "lost while other members were waited for");
-            return r == RELOCK_LOST ? RELOCK_AGAIN : r;
-        }
-    }
-    return RELOCK_OK;
-}
-
-static int take_members_in_time(struct taking *taking)
-{
-    int r;
-
-    do {
-        r = take_members(taking);
-    } while (r == RELOCK_AGAIN && relock_clock_now_ms() < taking->deadline_ms);
-    if (r == RELOCK_AGAIN)
-        r = taking->how->wait_ms > 0 ? RELOCK_TIMEOUT : RELOCK_E_CONN;
-    return r;
-}
-
-/* ---- the whole ----------------------------------------------------------------------------- */
-
-/* Whether the owner may have a level more. */
-static int may_take(const struct taking *taking) RELOCK_REQUIRES(taking->lock->client->mutex)
-{
-    const struct relock_hold *whole = relock_site_find(taking->lock->site, taking->owner);
-
-    if (whole && whole->state == RELOCK_HOLD_LOST)
-        return RELOCK_LOST;
-    if (whole && (taking->how->flags & RELOCK_NON_REENTRANT))
-        return RELOCK_E_DEADLOCK;
-    return taking->lock->client->guarded.shut_down && !whole ? RELOCK_E_CLOSED : RELOCK_OK;
-}
-
-/* Returns RELOCK_OK and the hold, with `*is_new` when this is its first level. */
-static int enter_whole(struct taking *taking, uint64_t *number, bool *is_new)
-    RELOCK_REQUIRES(taking->lock->client->mutex)
-{
-    struct relock_client *client = taking->lock->client;
-    const struct relock_options *options = &client->options;
-    struct relock_hold *whole = relock_site_find(taking->lock->site, taking->owner);
-    bool has_own = taking->how->on_lost != NULL;
-
-    *is_new = !whole;
-    if (whole && whole->state == RELOCK_HOLD_LOST)
-        return RELOCK_LOST; /* meanwhile */
-    if (whole) {
-        whole->count++;
-    } else {
-        whole = relock_holds_new(client, taking->lock->site, taking->owner);
-        if (!whole)
-            return RELOCK_E_NOMEM;
-        relock_holds_begin_whole(client, whole, has_own ? taking->how->on_lost : options->on_lost,
-                                 has_own ? taking->how->arg : options->arg);
-        relock_owner_count(taking->owner, 1);
-    }
-    *number = whole->number;
-    taking->weakest.owner = taking->owner;
-    taking->weakest.hold_count = whole->count;
-    return RELOCK_OK;
-}
-
-/* From now on the whole is lost with each of its members. */
-static void join_members(struct taking *taking, uint64_t number)
-{
-    for (size_t i = 0; i < taking->group->n; i++) {
-        struct relock_part *part = taking->parts[i];
-
-        part->group = relock_group_ref(taking->group);
-        part->whole = number;
-        part->member = i;
-        if (relock_group_join(part, taking->owner)) {
-            taking->parts[i] = NULL;
-            continue;
-        }
-        relock_group_unref(part->group);
-        (void)relock_group_miss(taking->group, number, i, taking->owner);
-    }
-}
-
-static int take(struct taking *taking) RELOCK_REQUIRES(taking->lock->client->mutex)
-{
-    struct relock_client *client = taking->lock->client;
-    uint64_t number;
-    bool is_new;
-    int r = may_take(taking);
-
-    if (r < 0)
-        return r;
-    DL_APPEND(client->guarded.multis, &taking->call);
-    relock_mutex_unlock(&client->mutex);
-    r = take_members_in_time(taking);
-    relock_mutex_lock(&client->mutex);
-    DL_DELETE(client->guarded.multis, &taking->call);
-    if (r < 0)
-        return r;
-    r = enter_whole(taking, &number, &is_new);
-    relock_mutex_unlock(&client->mutex);
-    if (r < 0)
-        give_back(taking, taking->group->n);
-    else if (is_new)
-        join_members(taking, number);
-    relock_mutex_lock(&client->mutex);
-    return r;
-}
-
-/* ---- the call ------------------------------------------------------------------------------ */
-
-static void end(struct taking *taking)
-{
-    for (size_t i = 0; taking->parts && i < taking->group->n; i++)
-        free(taking->parts[i]);
-    free(taking->parts);
-    (void)relock_cancel_free(taking->call.stop);
-}
-
-static int begin(struct taking *taking)
-{
-    taking->parts = calloc(taking->group->n, sizeof(struct relock_part *));
-    for (size_t i = 0; taking->parts && i < taking->group->n; i++) {
-        taking->parts[i] = calloc(1, sizeof(struct relock_part));
-        if (!taking->parts[i])
-            return RELOCK_E_NOMEM;
-    }
-    return taking->parts ? relock_cancel_new(&taking->call.stop) : RELOCK_E_NOMEM;
-}
-
-static void report(const struct taking *taking, int result, struct relock_grant *grant)
-{
-    char why[(2 * RELOCK_WHY_MAX) + RELOCK_LOG_NAME_MAX];
-    char name[RELOCK_LOG_NAME_MAX];
-
-    if (result == RELOCK_OK)
-        *grant = taking->weakest;
-    if (result == RELOCK_OK || !taking->failed)
-        return;
-    grant->failed_member = relock_lock_name(taking->failed);
-    (void)snprintf(why, sizeof(why), "%s: %s", relock_log_name(taking->failed->name, name),
-                   taking->why);
-    if (result <= RELOCK_E_NOMEM && result != RELOCK_E_CLOSED)
-        relock_lock_log(taking->lock, taking->owner, "not acquired", result, why);
-}
-
-RELOCK_UNCHECKED static int acquire(struct relock_lock *lock, const struct relock_how *how,
-                                    struct relock_grant *grant)
-{
-    struct taking taking = {.lock = lock, .group = lock->site->group, .how = how};
-    uint64_t now_ms = relock_clock_now_ms();
-    struct relock_visit visit;
-    bool named;
-    int r;
-
-    taking.owner = relock_owner_resolve(how->owner, &named);
-    taking.deadline_ms = now_ms;
-    if (how->wait_ms > 0)
-        taking.deadline_ms = how->wait_ms == RELOCK_FOREVER
-                                 ? RELOCK_NEVER
-                                 : relock_clock_after(now_ms, (uint64_t)how->wait_ms);
-    r = relock_client_enter(lock->client, true, &visit);
-    if (r < 0)
-        return r;
-    r = begin(&taking);
-    if (r == RELOCK_OK)
-        r = take(&taking);
-    relock_client_leave(lock->client, &visit);
-    report(&taking, r, grant);
-    end(&taking);
-    return r;
-}
 
 /* ---- giving up and keeping ----------------------------------------------------------------- */
 
@@ -403,9 +118,9 @@ static int look_at_whole(const struct relock_lock *lock, uint64_t owner, uint64_
 }
 
 /* The member is missing: with it the whole is lost, if it was not given up meanwhile. */
-static int miss(const struct relock_lock *lock, uint64_t number, size_t nth, uint64_t owner)
+static int miss(const struct relock_lock *lock, uint64_t whole, size_t member, uint64_t owner)
 {
-    return relock_group_miss(lock->site->group, number, nth, owner) ? RELOCK_LOST : RELOCK_AGAIN;
+    return relock_group_miss(lock->site->group, whole, member, owner) ? RELOCK_LOST : RELOCK_AGAIN;
 }
 
 static int extend_once(const struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
@@ -443,6 +158,15 @@ RELOCK_UNCHECKED static int extend(struct relock_lock *lock, uint64_t owner, uin
     return r;
 }
 
+void relock_multilock_weaken(struct relock_grant *weakest, const struct relock_grant *member,
+                             bool is_first)
+{
+    if (is_first || member->valid_ms < weakest->valid_ms)
+        weakest->valid_ms = member->valid_ms;
+    if (is_first || member->acked_replicas < weakest->acked_replicas)
+        weakest->acked_replicas = member->acked_replicas;
+}
+
 static int check_once(const struct relock_lock *lock, uint64_t owner, struct relock_grant *grant)
     RELOCK_REQUIRES(lock->client->mutex)
 {
@@ -461,7 +185,7 @@ static int check_once(const struct relock_lock *lock, uint64_t owner, struct rel
         r = relock_check(group->members[i], owner, &of_member);
         if (is_missing(lock, group->members[i], r))
             r = miss(lock, number, i, owner);
-        take_weaker(grant, &of_member, i == 0);
+        relock_multilock_weaken(grant, &of_member, i == 0);
     }
     if (r == RELOCK_LOST)
         grant->valid_ms = 0;
@@ -525,7 +249,7 @@ void relock_multilock_let_all_go(struct relock_client *client)
 /* ---- new ----------------------------------------------------------------------------------- */
 
 static const struct relock_calls calls = {
-    .acquire = acquire,
+    .acquire = relock_multilock_acquire,
     .release = release,
     .extend = extend,
     .check = check,

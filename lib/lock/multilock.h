@@ -15,6 +15,14 @@ struct relock_multi {
     struct relock_multi *next, *prev; /* of the client */
 };
 
+/* As relock_acquire, arguments checked. */
+int relock_multilock_acquire(struct relock_lock *lock, const struct relock_how *how,
+                             struct relock_grant *grant);
+
+/* The whole is worth no more than its weakest member. */
+void relock_multilock_weaken(struct relock_grant *weakest, const struct relock_grant *member,
+                             bool is_first);
+
 /*
  * The client is about to be freed, and no call is on it: what it holds through multi locks is given
  * up, on other clients, too. Mutex held, and given up meanwhile.
