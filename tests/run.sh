@@ -13,7 +13,7 @@ source tools/packages.sh
 
 # The tests wait more than they compute. So while those of one variant run, the next is built in
 # the background, at low priority, and after the last one come the checks.
-variants='gcc redisson clang asan tsan static valgrind'
+variants='gcc redisson interop clang asan tsan static valgrind'
 checks='format tidy shellcheck model install consumer fuzz'
 on_request='rules' # checks that are run when they are named
 
@@ -90,7 +90,9 @@ build()
     asan) build_with gcc asan -Db_sanitize=address,undefined ;;
     tsan) build_with gcc tsan -Db_sanitize=thread ;;
     static) build_with gcc static -Ddefault_library=static ;;
-    redisson) build_with gcc gcc && { tests/redisson/build.sh "$out/redisson" || [[ $? == 77 ]]; } ;;
+    redisson | interop)
+        build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
+        ;;
     esac
 }
 
@@ -120,7 +122,7 @@ test_variant()
 
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
-    gcc) run_tests gcc gcc --no-suite redisson ;;
+    gcc) run_tests gcc gcc --no-suite redisson --no-suite interop ;;
     redisson)
         if [[ -e $out/redisson/newest/built ]]; then
             RELOCK_TEST_REDISSON=$PWD/$out/redisson run_tests redisson gcc --suite redisson
@@ -128,19 +130,23 @@ test_variant()
             report skipped redisson "$out/logs/redisson-build.log"
         fi
         ;;
-    clang) run_tests clang clang --no-suite redisson --no-suite chaos ;;
+    interop)
+        grep '^skipped' "$out/logs/interop-build.log" || true # each library by itself
+        RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc --suite interop
+        ;;
+    clang) run_tests clang clang --no-suite redisson --no-suite interop --no-suite chaos ;;
     static) run_tests static static --suite unit ;;
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
         RELOCK_TEST_SLOW=2 run_tests asan asan --no-suite tree --no-suite redisson \
-            --timeout-multiplier 3 "${still[@]}"
+            --no-suite interop --timeout-multiplier 3 "${still[@]}"
         ;;
     tsan)
         # After fork() the child still counts the threads that it does not have.
         export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
         RELOCK_TEST_SLOW=2 run_tests tsan tsan --no-suite tree --no-suite redisson \
-            --timeout-multiplier 5 "${still[@]}"
+            --no-suite interop --timeout-multiplier 5 "${still[@]}"
         ;;
     valgrind)
         RELOCK_TEST_SLOW=2 run_tests valgrind gcc --suite unit --suite server --suite faults --no-suite tree \

@@ -170,9 +170,14 @@ unsigned player_begin(struct player *player, const char *thread, const char *for
     return order;
 }
 
+const char *player_answer_within(struct player *player, unsigned order, uint64_t within_ms)
+{
+    return wait_for(player, order, within_ms) ? player->answers[order] : "";
+}
+
 const char *player_answer(struct player *player, unsigned order)
 {
-    return wait_for(player, order, SOON_MS) ? player->answers[order] : "";
+    return player_answer_within(player, order, SOON_MS);
 }
 
 bool player_is_busy(struct player *player, unsigned order)

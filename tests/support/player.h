@@ -39,6 +39,7 @@ unsigned player_begin(struct player *player, const char *thread, const char *for
 
 /* Waits for its answer, which is valid until the player is ended. */
 const char *player_answer(struct player *player, unsigned order);
+const char *player_answer_within(struct player *player, unsigned order, uint64_t within_ms);
 
 /* Whether there is no answer yet. */
 bool player_is_busy(struct player *player, unsigned order);

@@ -1,0 +1,108 @@
+/* The key: what each library writes there, and what both make of one that was written by hand. */
+#include "duo.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TOKEN_DIGITS 40
+#define BY_HAND "0123456789abcdef0123456789abcdef01234567"
+
+static bool is_hex(const char *text)
+{
+    return strlen(text) == TOKEN_DIGITS && strspn(text, "0123456789abcdef") == TOKEN_DIGITS;
+}
+
+/* By commands alone; all servers have it. */
+static void set_by_hand(struct duo *d)
+{
+    for (size_t i = 0; i < d->s->n; i++)
+        assert_int_equal(probe_int(d->s->probe[i], "SET orders " BY_HAND " NX PX %d", LONG_MS), 0);
+}
+
+static void delete_by_hand(struct duo *d)
+{
+    assert_int_equal(duo_n_with_value(d, "orders", BY_HAND), d->s->n);
+    for (size_t i = 0; i < d->s->n; i++)
+        assert_int_equal(probe_int(d->s->probe[i], "DEL orders"), 1);
+}
+
+static void who_has_it_by_hand_keeps_them_out(void **state)
+{
+    struct duo *d = *state;
+
+    set_by_hand(d);
+    assert_string_equal(duo_do(d, "ann", "trylock orders 60000"), "no");
+    delete_by_hand(d);
+    assert_string_equal(duo_do(d, "ann", "trylock orders 60000"), "yes");
+    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
+}
+
+static void who_has_it_by_hand_keeps_us_out(void **state)
+{
+    struct duo *d = *state;
+    struct relock_lock *lock = duo_lock(d, "orders");
+
+    set_by_hand(d);
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    delete_by_hand(d);
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void theirs_is_a_string_of_their_token_with_a_lease(void **state)
+{
+    struct duo *d = *state;
+
+    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
+    assert_true(duo_n_with_value(d, "orders", duo_do(d, "ann", "token orders")) >= duo_quorum(d));
+    assert_true(duo_n_lasting(d, "orders", LONG_MS / 2, LONG_MS) >= duo_quorum(d));
+    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
+}
+
+static size_t n_with_hex(struct duo *d)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->s->n; i++)
+        n += is_hex(probe_text(d->s->probe[i], "GET orders"));
+    return n;
+}
+
+static void ours_is_a_string_of_40_digits_with_a_lease(void **state)
+{
+    struct duo *d = *state;
+    struct relock_lock *lock = duo_lock(d, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(n_with_hex(d) >= duo_quorum(d));
+    assert_true(duo_n_lasting(d, "orders", LONG_MS / 2, LONG_MS) >= duo_quorum(d));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void ours_is_another_token_each_time(void **state)
+{
+    struct duo *d = *state;
+    struct relock_lock *lock = duo_lock(d, "orders");
+    char first[TOKEN_DIGITS + 1];
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    snprintf(first, sizeof(first), "%s", probe_text(d->s->probe[0], "GET orders"));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(duo_n_with_value(d, "orders", first), 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        DUO_TEST(who_has_it_by_hand_keeps_them_out),
+        DUO_TEST(who_has_it_by_hand_keeps_us_out),
+        DUO_TEST(theirs_is_a_string_of_their_token_with_a_lease),
+        DUO_TEST(ours_is_a_string_of_40_digits_with_a_lease),
+        DUO_TEST(ours_is_another_token_each_time),
+    };
+
+    duo_choose(argc, argv);
+    return DUO_TESTS_RUN(tests);
+}

@@ -1,0 +1,218 @@
+#include "duo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECTIONS "name=player" /* what CLIENT LIST has of theirs */
+#define N_SERVERS 5               /* of a quorum */
+
+struct library {
+    const char *name;
+    const char *interpreter; /* with a slash: below the folder of the library */
+    const char *player;      /* there too */
+};
+
+static const struct library libraries[] = {
+    {"redis-py", "venv/bin/python", "player.py"},
+    {"node-redlock", "node", "player.js"},
+    {"redsync", "/usr/bin/env", "player"},
+};
+
+static const struct library *chosen;
+static size_t n_servers;
+static char folder[4096];
+
+static const struct library *find_library(const char *name)
+{
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
+        if (strcmp(libraries[i].name, name) == 0)
+            return &libraries[i];
+    }
+    fprintf(stderr, "no library %s\n", name);
+    exit(EXIT_FAILURE);
+}
+
+void duo_choose(int argc, char **argv)
+{
+    const char *below = getenv("RELOCK_TEST_INTEROP");
+    char built[sizeof(folder) + 8];
+
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s plain|quorum LIBRARY\n", argv[0]);
+        exit(EXIT_FAILURE);
+    }
+    n_servers = strcmp(argv[1], "quorum") == 0 ? N_SERVERS : 1;
+    chosen = find_library(argv[2]);
+    snprintf(folder, sizeof(folder), "%s/%s", below ? below : "", chosen->name);
+    snprintf(built, sizeof(built), "%s/built", folder);
+    if (!below || access(built, R_OK) != 0) {
+        fprintf(stderr, "no %s, which ./tests/run.sh interop builds: skipped\n", chosen->name);
+        exit(SERVER_EXIT_SKIP);
+    }
+}
+
+/* ---- us ----------------------------------------------------------------------------------- */
+
+void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms)
+{
+    struct relock_options options = {.watchdog_timeout_ms = watchdog_ms, .handoff_ms = 1};
+
+    for (size_t i = 0; i < n_servers; i++)
+        d->clients[i] = servers_client(d->s, i, &options);
+}
+
+struct relock_lock *duo_lock(struct duo *d, const char *name)
+{
+    struct relock_lock *members[SERVERS_MAX];
+    struct relock_lock **lock = d->s->f->locks;
+    bool is_locked;
+
+    if (!d->clients[0])
+        duo_set_watchdog(d, LONG_MS);
+    for (size_t i = 0; i < n_servers; i++) {
+        members[i] = fixture_lock_of(d->s->f, d->clients[i], name, relock_plainlock_new);
+        assert_result(relock_is_locked(members[i], &is_locked), RELOCK_OK); /* so connected */
+    }
+    if (n_servers == 1)
+        return members[0];
+
+    while (*lock)
+        lock++;
+    assert_true(lock < d->s->f->locks + FIXTURE_MAX_LOCKS);
+    assert_result(relock_redlock_new(members, n_servers, lock), RELOCK_OK);
+    return *lock;
+}
+
+/* ---- them --------------------------------------------------------------------------------- */
+
+unsigned duo_begin(struct duo *d, const char *thread, const char *order)
+{
+    int n = (int)strcspn(order, "%");
+
+    if (order[n] == '\0')
+        return player_begin(d->player, thread, "%s", order);
+    return player_begin(d->player, thread, "%.*s%llu%s", n, order,
+                        (unsigned long long)slow_ms(SHORT_MS), order + n + 1);
+}
+
+const char *duo_do(struct duo *d, const char *thread, const char *order)
+{
+    return player_answer(d->player, duo_begin(d, thread, order));
+}
+
+static void start_player(struct duo *d)
+{
+    char interpreter[2 * sizeof(folder)], player[2 * sizeof(folder)];
+    const char *argv[2 + SERVERS_MAX + 1] = {chosen->interpreter, player};
+
+    snprintf(player, sizeof(player), "%s/%s", folder, chosen->player);
+    if (strchr(chosen->interpreter, '/') && chosen->interpreter[0] != '/') {
+        snprintf(interpreter, sizeof(interpreter), "%s/%s", folder, chosen->interpreter);
+        argv[0] = interpreter;
+    }
+    for (size_t i = 0; i < n_servers; i++)
+        argv[2 + i] = d->s->server[i]->tcp_url;
+    d->player = player_start(argv);
+}
+
+/* ---- Redis -------------------------------------------------------------------------------- */
+
+void duo_kill(struct duo *d, size_t server)
+{
+    d->has_killed = true;
+    server_kill(d->s->server[server]);
+}
+
+size_t duo_quorum(const struct duo *d)
+{
+    return d->s->n / 2 + 1;
+}
+
+size_t duo_n_with_value(struct duo *d, const char *key, const char *value)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_servers; i++)
+        n += strcmp(probe_text(d->s->probe[i], "GET %s", key), value) == 0;
+    return n;
+}
+
+size_t duo_n_lasting(struct duo *d, const char *key, uint64_t least_ms, uint64_t most_ms)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_servers; i++) {
+        long long pttl = probe_pttl(d->s->probe[i], key);
+
+        n += pttl >= (long long)least_ms && pttl <= (long long)most_ms;
+    }
+    return n;
+}
+
+struct expected {
+    struct duo *d;
+    const char *key;
+};
+
+static bool is_on_all(void *arg)
+{
+    const struct expected *expected = arg;
+
+    return duo_n_lasting(expected->d, expected->key, 1, LONG_MS) == n_servers;
+}
+
+bool duo_wait_all(struct duo *d, const char *key)
+{
+    return wait_until(is_on_all, &(struct expected){d, key}, SOON_MS);
+}
+
+/* ---- around tests ------------------------------------------------------------------------- */
+
+int duo_start(void **state)
+{
+    struct duo *d = calloc(1, sizeof(*d));
+    void *servers;
+
+    if (!d || servers_start_with(&servers, n_servers, NULL) != 0)
+        return -1;
+    d->s = servers;
+    d->s->f->neighbours = CONNECTIONS;
+    start_player(d);
+    *state = d;
+    return 0;
+}
+
+int duo_stop(void **state)
+{
+    struct duo *d = *state;
+    void *servers = d->s;
+
+    player_end(d->player);
+    free(d);
+    return servers_stop(&servers);
+}
+
+/* A new player when a test has left it busy, or not connected to all. */
+int duo_setup(void **state)
+{
+    struct duo *d = *state;
+    void *servers = d->s;
+
+    memset(d->clients, 0, sizeof(d->clients));
+    if (d->has_killed || !player_is_idle(d->player)) {
+        player_end(d->player);
+        start_player(d);
+        d->has_killed = false;
+    }
+    return servers_begin(&servers);
+}
+
+int duo_teardown(void **state)
+{
+    struct duo *d = *state;
+    void *servers = d->s;
+
+    return servers_end(&servers);
+}

@@ -1,0 +1,64 @@
+/* Classic Redlock on five servers of which two are down: both sides go on, and exclude each other.
+ */
+#include "duo.h"
+
+static void take_two_down(struct duo *d)
+{
+    duo_kill(d, 0);
+    duo_kill(d, 3);
+}
+
+static void who_has_it_there_keeps_us_out(void **state)
+{
+    struct duo *d = *state;
+    struct relock_lock *lock = duo_lock(d, "orders");
+
+    take_two_down(d);
+    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
+    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void who_has_it_here_keeps_them_out(void **state)
+{
+    struct duo *d = *state;
+    struct relock_lock *lock = duo_lock(d, "orders");
+
+    take_two_down(d);
+    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
+    assert_string_equal(duo_do(d, "ann", "trylock orders 60000"), "no");
+    assert_true(relock_is_mine(lock));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
+    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
+}
+
+static void who_had_five_and_lost_two_keeps_the_other_out_all_the_same(void **state)
+{
+    struct duo *d = *state;
+    struct relock_lock *ours = duo_lock(d, "ours"), *theirs = duo_lock(d, "theirs");
+
+    assert_result(relock_lock(ours), RELOCK_OK);
+    assert_string_equal(duo_do(d, "ann", "lock theirs 60000"), "ok");
+    assert_true(duo_wait_all(d, "ours") && duo_wait_all(d, "theirs"));
+    take_two_down(d);
+    servers_up(d->s); /* and empty */
+    assert_string_equal(duo_do(d, "bob", "trylock ours 60000"), "no");
+    assert_result(relock_trylock(theirs), RELOCK_BUSY);
+    assert_result(relock_unlock(ours), RELOCK_OK);
+    assert_string_equal(duo_do(d, "ann", "unlock theirs"), "ok");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        DUO_TEST(who_has_it_there_keeps_us_out),
+        DUO_TEST(who_has_it_here_keeps_them_out),
+        DUO_TEST(who_had_five_and_lost_two_keeps_the_other_out_all_the_same),
+    };
+
+    duo_choose(argc, argv);
+    return DUO_TESTS_RUN(tests);
+}

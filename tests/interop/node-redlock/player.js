@@ -1,0 +1,119 @@
+/*
+ * node-redlock over ioredis that does what it is told: ../duo.h has the orders. Tasks stand for
+ * threads.
+ *
+ *     player.js URL...
+ */
+"use strict";
+const { once } = require("events");
+const readline = require("readline");
+const { Redis } = require("ioredis");
+const { default: Redlock, ExecutionError } = require("redlock");
+
+const PATIENT = { retryCount: -1, retryDelay: 10, retryJitter: 10 };
+
+/* A server that is down is down: what is asked of it fails at once. */
+function connect(url) {
+    const redis = new Redis(url, {
+        connectionName: "player",
+        enableOfflineQueue: false,
+        maxRetriesPerRequest: 0,
+        retryStrategy: () => 50,
+    });
+
+    redis.on("error", () => {});
+    return redis;
+}
+
+const servers = process.argv.slice(2).map(connect);
+const redlock = new Redlock(servers, { retryCount: 0 });
+const tails = new Map(); // the last order of each thread
+const locks = new Map(); // by thread and name
+
+redlock.on("error", () => {}); // of single servers
+
+async function take(key, name, lease_ms, how) {
+    locks.set(key, await redlock.acquire([name], Number(lease_ms), how));
+}
+
+const verbs = {
+    async lock(key, name, lease_ms) {
+        await take(key, name, lease_ms, PATIENT);
+        return "ok";
+    },
+
+    async trylock(key, name, lease_ms) {
+        try {
+            await take(key, name, lease_ms);
+        } catch (error) {
+            if (error instanceof ExecutionError) return "no";
+            throw error;
+        }
+        return "yes";
+    },
+
+    async unlock(key) {
+        return owned(() => locks.get(key).release());
+    },
+
+    async extend(key, name, lease_ms) {
+        return owned(async () => {
+            locks.set(key, await locks.get(key).extend(Number(lease_ms)));
+        });
+    },
+
+    async token(key) {
+        return locks.get(key).value;
+    },
+
+    async count(key, name, counter, times) {
+        for (let i = 0; i < Number(times); i++) {
+            await take(key, name, 60000, PATIENT);
+            await servers[0].set(counter, Number(await servers[0].get(counter)) + 1);
+            await locks.get(key).release();
+        }
+        return "ok";
+    },
+};
+
+async function owned(work) {
+    try {
+        await work();
+    } catch (error) {
+        if (error instanceof ExecutionError || /already-expired/.test(error.message))
+            return "not-owner";
+        throw error;
+    }
+    return "ok";
+}
+
+async function obey(number, thread, words) {
+    let answer;
+
+    try {
+        answer = await verbs[words[0]](`${thread} ${words[1]}`, ...words.slice(1));
+    } catch (error) {
+        answer = `failed ${error}`.replaceAll("\n", " ");
+    }
+    console.log(`${number} ${answer}`);
+}
+
+async function main() {
+    let number = 0;
+
+    await Promise.all(servers.map((redis) => once(redis, "ready")));
+    console.log("ready");
+    for await (const line of readline.createInterface({ input: process.stdin })) {
+        const [thread, ...words] = line.split(" ");
+        const order = ++number;
+        const tail = tails.get(thread) ?? Promise.resolve();
+
+        tails.set(
+            thread,
+            tail.then(() => obey(order, thread, words)),
+        );
+    }
+    process.exit();
+}
+
+main();
