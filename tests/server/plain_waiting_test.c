@@ -85,7 +85,6 @@ static void finds_a_release_within_a_pause(struct fixture *f, struct relock_clie
         assert_true(now_ms() - released_ms <= LONGEST_PAUSE_MS + slow_ms(SLACK_MS));
         assert_result(actor_unlock(waiting, lock), RELOCK_OK);
     }
-    assert_int_equal(stats_of(client).wakes, 0);
 }
 
 static void what_a_stranger_releases_is_found_within_a_pause(void **state)
@@ -160,7 +159,7 @@ static void each_last_release_is_announced_once(void **state)
 }
 
 /* By then its pauses are 35 ms on the average: most releases are heard of before the next try, and
- * on a slow machine some. */
+ * on a slow machine some. What it publishes itself it hears, too, but not in that moment. */
 static void who_listens_is_woken_by_a_release(void **state)
 {
     enum { N = 10 };
@@ -168,18 +167,23 @@ static void who_listens_is_woken_by_a_release(void **state)
     struct relock_client *client = announcing(f);
     struct relock_lock *ours = plainlock(f, client), *theirs = plainlock(f, announcing(f));
     struct actor *waiting = actor_start();
+    int n_woken = 0;
 
     for (int i = 0; i < N; i++) {
+        uint64_t wakes;
+
         assert_result(relock_lock(theirs), RELOCK_OK);
         actor_begin_lock(waiting, ours);
         assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
         let_pass(100);
+        wakes = stats_of(client).wakes;
         assert_result(relock_unlock(theirs), RELOCK_OK);
         assert_result(actor_result(waiting), RELOCK_OK);
+        n_woken += stats_of(client).wakes > wakes;
         assert_result(actor_unlock(waiting, ours), RELOCK_OK);
     }
-    print_message("%d of %d were woken\n", (int)stats_of(client).wakes, N);
-    assert_in_range(stats_of(client).wakes, 1, N);
+    print_message("%d of %d were woken\n", n_woken, N);
+    assert_true(n_woken > 0);
 }
 
 static void who_announces_and_who_does_not_exclude_each_other(void **state)
