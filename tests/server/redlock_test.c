@@ -1,0 +1,250 @@
+/* Red locks: one lock on five servers, as long as they are up. */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/red.h"
+
+#include <stdlib.h>
+
+#define LEASE_MS 30000 /* the default */
+#define FIXED_MS 20000
+
+/* The lease less its drift of 1 % and 2 ms. */
+#define CERTAIN(lease_ms) ((lease_ms) - ((lease_ms) / 100) - 2)
+
+/* ---- taking ---- */
+
+static void a_hold_is_a_key_on_each_server_until_it_is_released(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(relock_is_mine(red.lock));
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 0; i < s->n; i++) {
+        assert_string_equal(probe_text(s->probe[i], "TYPE " RED_NAME), "hash");
+        assert_in_range(probe_pttl(s->probe[i], RED_NAME), 1, LEASE_MS);
+    }
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+    assert_result(relock_unlock(red.lock), RELOCK_NOT_OWNER);
+}
+
+static void two_exclude_each_other(void **state)
+{
+    struct servers *s = *state;
+    struct red a = red_new(s, NULL), b = red_new(s, NULL);
+
+    red_settle(s, &a, s->n);
+    red_settle(s, &b, s->n);
+    for (int i = 0; i < 10; i++) {
+        assert_result(relock_lock(a.lock), RELOCK_OK);
+        assert_result(relock_trylock(b.lock), RELOCK_BUSY);
+        assert_result(relock_timedlock(b.lock, 20), RELOCK_TIMEOUT);
+        assert_false(relock_is_mine(b.lock));
+        assert_int_equal(relock_valid_ms(b.lock), 0);
+        assert_result(relock_unlock(b.lock), RELOCK_NOT_OWNER);
+        assert_result(relock_unlock(a.lock), RELOCK_OK);
+        assert_result(relock_lock(b.lock), RELOCK_OK);
+        assert_result(relock_trylock(a.lock), RELOCK_BUSY);
+        assert_result(relock_unlock(b.lock), RELOCK_OK);
+    }
+}
+
+static void a_member_that_is_held_by_its_client_is_only_a_vote_less(void **state)
+{
+    struct servers *s = *state;
+    struct red a = red_new(s, NULL), b = red_new(s, NULL);
+
+    red_settle(s, &a, s->n);
+    for (size_t i = 0; i < 2; i++)
+        assert_result(relock_lock(b.members[i]), RELOCK_OK);
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    assert_result(relock_lock(b.members[2]), RELOCK_OK);
+    assert_result(relock_trylock(a.lock), RELOCK_BUSY);
+    assert_true(red_wait_keys(s, 3));
+    for (size_t i = 0; i < 3; i++)
+        assert_result(relock_unlock(b.members[i]), RELOCK_OK);
+}
+
+static void a_vote_is_no_hold_of_the_members_client(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 0; i < s->n; i++) {
+        assert_false(relock_is_mine(red.members[i]));
+        assert_result(relock_unlock(red.members[i]), RELOCK_NOT_OWNER);
+        assert_result(relock_trylock(red.members[i]), RELOCK_BUSY);
+        assert_int_equal(stats_of(red.clients[i]).holds, i == 0);
+    }
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+/* ---- levels and owners ---- */
+
+static void levels_are_counted_here_alone(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_grant grant;
+    long long calls;
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    calls = probe_script_calls(s->probe[1]);
+    assert_result(relock_trylock(red.lock), RELOCK_OK);
+    assert_result(relock_acquire(red.lock, NULL, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, 3);
+    assert_true(grant.valid_ms > 0);
+    for (size_t i = 0; i < s->n; i++)
+        assert_int_equal(probe_only_value(s->probe[i], RED_NAME), 1);
+    for (int level = 0; level < 2; level++)
+        assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_int_equal(probe_script_calls(s->probe[1]), calls);
+    assert_int_equal(red_n_keys(s), s->n);
+    assert_result(relock_check(red.lock, 0, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, 1);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void an_owner_is_a_number_that_any_thread_may_name(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_lock *again = red_lock_of(s->f, red.members, red.n);
+    struct actor *actor = actor_start();
+    uint64_t owner = relock_owner_new();
+    struct relock_how how = {.owner = owner};
+    struct relock_grant grant;
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_acquire(red.lock, &how, &grant), RELOCK_OK);
+    assert_int_equal(grant.owner, owner);
+    assert_result(relock_trylock(red.lock), RELOCK_BUSY);
+    assert_result(relock_unlock(red.lock), RELOCK_NOT_OWNER);
+    assert_result(actor_acquire(actor, again, &how), RELOCK_OK);
+    assert_int_equal(actor_grant(actor).hold_count, 2);
+    assert_result(relock_release(red.lock, owner), RELOCK_OK);
+    assert_result(relock_check(again, owner, NULL), RELOCK_OK);
+    assert_result(relock_release(again, owner), RELOCK_OK);
+    assert_result(relock_check(red.lock, owner, NULL), RELOCK_NOT_OWNER);
+    assert_result(actor_trylock(actor, red.lock), RELOCK_OK);
+    assert_result(actor_unlock(actor, red.lock), RELOCK_OK);
+}
+
+static void an_owner_that_may_not_nest_is_told(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_how how = {.flags = RELOCK_NON_REENTRANT};
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_E_DEADLOCK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_NOT_OWNER);
+}
+
+/* ---- time ---- */
+
+static void it_is_certain_for_its_lease_less_drift_from_before_it_was_asked(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_how how = {.lease_ms = FIXED_MS};
+    struct relock_grant grant;
+    uint64_t before_ms, at_least_ms;
+
+    red_settle(s, &red, s->n);
+    before_ms = now_ms();
+    assert_result(relock_acquire(red.lock, &how, &grant), RELOCK_OK);
+    at_least_ms = CERTAIN(FIXED_MS) - (now_ms() - before_ms);
+    assert_in_range(grant.valid_ms, at_least_ms, CERTAIN(FIXED_MS));
+    at_least_ms = CERTAIN(FIXED_MS) - (now_ms() - before_ms);
+    assert_in_range(relock_valid_ms(red.lock), at_least_ms - 5 * slow_ms(1), CERTAIN(FIXED_MS));
+    for (size_t i = 0; i < s->n; i++)
+        assert_true(probe_pttl(s->probe[i], RED_NAME) <= FIXED_MS);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+static void a_lease_is_extended_on_all_and_never_shortened(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_how how = {.lease_ms = FIXED_MS};
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_extend(red.lock, 0, FIXED_MS), RELOCK_NOT_OWNER);
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    assert_result(relock_extend(red.lock, 0, 3 * FIXED_MS), RELOCK_OK);
+    assert_in_range(relock_valid_ms(red.lock), 2 * FIXED_MS, CERTAIN(3 * FIXED_MS));
+    assert_result(relock_extend(red.lock, 0, FIXED_MS), RELOCK_OK);
+    assert_in_range(relock_valid_ms(red.lock), 2 * FIXED_MS, CERTAIN(3 * FIXED_MS));
+    for (size_t i = 0; i < s->n; i++)
+        assert_in_range(probe_pttl(s->probe[i], RED_NAME), 2 * FIXED_MS, 3 * FIXED_MS);
+    assert_result(relock_extend(red.lock, 0, 0), RELOCK_E_INVALID);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+static void a_level_may_lengthen_the_lease(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_how how = {.lease_ms = FIXED_MS};
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    how.lease_ms = 2 * FIXED_MS;
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    assert_in_range(relock_valid_ms(red.lock), FIXED_MS, CERTAIN(2 * FIXED_MS));
+    how.lease_ms = 10;
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    assert_in_range(relock_valid_ms(red.lock), FIXED_MS, CERTAIN(2 * FIXED_MS));
+    for (int level = 0; level < 3; level++)
+        assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+static void without_a_lease_the_shortest_of_its_members_counts(void **state)
+{
+    struct servers *s = *state;
+    struct relock_lock *members[3];
+    struct relock_lock *lock;
+    struct relock_grant grant;
+
+    for (size_t i = 0; i < 3; i++) {
+        struct relock_options options = {.watchdog_timeout_ms = i == 1 ? FIXED_MS : LEASE_MS};
+
+        members[i] = fixture_lock(s->f, servers_client(s, i, &options), RED_NAME);
+    }
+    lock = red_lock_of(s->f, members, 3);
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_in_range(grant.valid_ms, CERTAIN(FIXED_MS) / 2, CERTAIN(FIXED_MS));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_hold_is_a_key_on_each_server_until_it_is_released),
+        SERVERS_TEST(two_exclude_each_other),
+        SERVERS_TEST(a_member_that_is_held_by_its_client_is_only_a_vote_less),
+        SERVERS_TEST(a_vote_is_no_hold_of_the_members_client),
+        SERVERS_TEST(levels_are_counted_here_alone),
+        SERVERS_TEST(an_owner_is_a_number_that_any_thread_may_name),
+        SERVERS_TEST(an_owner_that_may_not_nest_is_told),
+        SERVERS_TEST(it_is_certain_for_its_lease_less_drift_from_before_it_was_asked),
+        SERVERS_TEST(a_lease_is_extended_on_all_and_never_shortened),
+        SERVERS_TEST(a_level_may_lengthen_the_lease),
+        SERVERS_TEST(without_a_lease_the_shortest_of_its_members_counts),
+    };
+    return SERVERS_TESTS_RUN(tests);
+}

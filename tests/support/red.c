@@ -1,0 +1,116 @@
+#include "support/red.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the constructor of fixture_lock_of() is to make it of. */
+static struct relock_lock *const *parts;
+static size_t n_parts;
+
+static int make_red(struct relock_client *client, const char *name, struct relock_lock **lock)
+{
+    (void)client;
+    (void)name;
+    return relock_redlock_new(parts, n_parts, lock);
+}
+
+struct relock_lock *red_lock_of(struct fixture *f, struct relock_lock *const *members, size_t n)
+{
+    parts = members;
+    n_parts = n;
+    return fixture_lock_of(f, NULL, NULL, make_red);
+}
+
+typedef struct relock_client *client_fn(struct servers *s, size_t i,
+                                        const struct relock_options *options);
+
+static struct red make(struct servers *s, const struct relock_options *options, client_fn *client,
+                       fixture_constructor_fn *constructor)
+{
+    struct red red = {.n = s->n};
+
+    for (size_t i = 0; i < s->n; i++) {
+        red.clients[i] = client(s, i, options);
+        red.members[i] = fixture_lock_of(s->f, red.clients[i], RED_NAME, constructor);
+    }
+    red.lock = red_lock_of(s->f, red.members, red.n);
+    return red;
+}
+
+struct red red_new(struct servers *s, const struct relock_options *options)
+{
+    return make(s, options, servers_client, relock_lock_new);
+}
+
+struct red red_new_by_proxy(struct servers *s, const struct relock_options *options)
+{
+    return make(s, options, servers_client_by_proxy, relock_lock_new);
+}
+
+struct red red_new_of(struct servers *s, const struct relock_options *options,
+                      fixture_constructor_fn *constructor)
+{
+    return make(s, options, servers_client, constructor);
+}
+
+static bool stands_still(const struct server *server)
+{
+    char path[64], stat[256] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)server->pid);
+    file = fopen(path, "re");
+    if (!file)
+        return true;
+    if (!fgets(stat, sizeof(stat), file))
+        stat[0] = '\0';
+    fclose(file);
+    return strstr(stat, ") T ") != NULL;
+}
+
+bool red_has_key(struct servers *s, size_t i)
+{
+    return s->server[i]->pid > 0 && !stands_still(s->server[i]) &&
+           probe_int(s->probe[i], "EXISTS " RED_NAME) == 1;
+}
+
+size_t red_n_keys(struct servers *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        n += red_has_key(s, i);
+    return n;
+}
+
+struct expected {
+    struct servers *s;
+    size_t n;
+};
+
+static bool have_keys(void *arg)
+{
+    const struct expected *expected = arg;
+
+    return red_n_keys(expected->s) == expected->n;
+}
+
+bool red_wait_keys(struct servers *s, size_t n)
+{
+    return wait_until(have_keys, &(struct expected){s, n}, SOON_MS);
+}
+
+void red_settle(struct servers *s, struct red *red, size_t n)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    size_t n_keys;
+
+    do {
+        assert_result(relock_lock(red->lock), RELOCK_OK);
+        let_pass(20); /* the last to answer */
+        n_keys = red_n_keys(s);
+        assert_result(relock_unlock(red->lock), RELOCK_OK);
+        assert_true(red_wait_keys(s, 0));
+    } while (n_keys < n && now_ms() < deadline_ms);
+    assert_int_equal(n_keys, n);
+}

@@ -1,0 +1,47 @@
+/*
+ * Red - one red lock on all servers of a test, and what stands there of it
+ *
+ * Each red lock has clients of its own, one to each server, so two of them are two strangers, as in
+ * two processes.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_RED_H
+#define RELOCK_TEST_RED_H
+
+#include "support/servers.h"
+
+#define RED_NAME "orders"
+
+struct red {
+    size_t n;
+    struct relock_client *clients[SERVERS_MAX]; /* the first is that of the whole */
+    struct relock_lock *members[SERVERS_MAX];
+    struct relock_lock *lock;
+};
+
+/* Of reentrant members on all servers; everything is freed at the end of the test. */
+struct red red_new(struct servers *s, const struct relock_options *options);
+
+/* The same, each through its proxy. */
+struct red red_new_by_proxy(struct servers *s, const struct relock_options *options);
+
+/* The same with members of that kind. */
+struct red red_new_of(struct servers *s, const struct relock_options *options,
+                      fixture_constructor_fn *constructor);
+
+/* A red lock of the first `n` of these, freed at the end of the test. */
+struct relock_lock *red_lock_of(struct fixture *f, struct relock_lock *const *members, size_t n);
+
+/* Whether the i-th server has the key, past its proxy; not if it does not run or stands still. */
+bool red_has_key(struct servers *s, size_t i);
+
+/* How many have it; waits until so many do. */
+size_t red_n_keys(struct servers *s);
+bool red_wait_keys(struct servers *s, size_t n);
+
+/* Takes and releases it until it was held on `n` servers: whoever is connected once answers at once
+ * from then on. */
+void red_settle(struct servers *s, struct red *red, size_t n);
+
+#endif
