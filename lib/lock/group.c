@@ -193,10 +193,16 @@ static uint64_t shortest_lease(const struct relock_group *group)
     return shortest_ms;
 }
 
+/* A fair lock's releases are, but to whoever stands in its queue alone. */
+static bool is_heard_of(const struct relock_kind *kind)
+{
+    return !kind->is_polled && !kind->is_queued;
+}
+
 static bool is_announced(const struct relock_group *group)
 {
     for (size_t i = 0; i < group->n; i++)
-        if (group->members[i]->site->kind->is_polled)
+        if (!is_heard_of(group->members[i]->site->kind))
             return false;
     return true;
 }
@@ -347,7 +353,8 @@ RELOCK_UNCHECKED void relock_group_listen(struct relock_group *group, bool liste
             continue;
         if (listens) {
             group->ears[i]->n_listening++;
-            relock_subscription_want(member->client, member->site);
+            if (!member->site->kind->is_queued)
+                relock_subscription_want(member->client, member->site);
         } else {
             group->ears[i]->n_listening--;
             relock_subscription_idle(member->client, member->site);
