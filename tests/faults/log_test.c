@@ -35,8 +35,8 @@ static struct relock_options options_of(const struct scene *scene)
                                    .user = USER,
                                    .password = LINES_SECRET,
                                    .watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                   .connect_timeout_ms = slow_ms(SHORT_MS),
-                                   .command_timeout_ms = slow_ms(SHORT_MS),
+                                   .connect_timeout_ms = slow_ms(SOON_MS),
+                                   .command_timeout_ms = slow_ms(2 * SHORT_MS),
                                    .on_log = scene->has_sink ? lines_write : NULL,
                                    .on_lost = ignore_loss,
                                    .log_level = scene->has_sink ? RELOCK_LOG_DEBUG : 0};
