@@ -641,8 +641,8 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
 /**
  * Several locks as one, all or none, of any kind and on any client, taken in one order whatever the
  * caller's. The new lock keeps what it needs of its members: their handles may be freed at once. A
- * lost member makes the whole lost; the client of the first member tells of it. Each level is one of
- * each member.
+ * lost member makes the whole lost; the client of the first member tells of it. Each level is one
+ * of each member.
  *
  * Threads: any. Does not ask Redis.
  *

@@ -48,6 +48,7 @@ static uint64_t turn(void *arg)
     client->guarded.turn_at_ms = next_ms;
     client->guarded.in_turn = false;
     relock_mutex_unlock(&client->mutex);
+    relock_pipeline_flush(client->pipeline); /* somebody waits for a vote */
     relock_group_bury();
     return next_ms;
 }

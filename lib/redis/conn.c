@@ -321,6 +321,15 @@ void relock_conn_send(struct relock_conn *conn, unsigned n_replies)
     watch(conn, conn->wire.fd, EV_READ | EV_WRITE);
 }
 
+void relock_conn_flush(struct relock_conn *conn)
+{
+    if (conn->state != RELOCK_CONN_READY || !(conn->watched & EV_WRITE))
+        return;
+    /* A failure is met again, and dealt with, when the loop comes to the socket. */
+    if (relock_wire_flush(&conn->wire) == RELOCK_OK)
+        watch(conn, conn->wire.fd, EV_READ);
+}
+
 void relock_conn_answered(struct relock_conn *conn)
 {
     if (!has_unanswered(conn))

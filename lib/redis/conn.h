@@ -77,6 +77,9 @@ bool relock_conn_is_up(const struct relock_conn *conn);
 struct relock_buffer *relock_conn_out(struct relock_conn *conn);
 void relock_conn_send(struct relock_conn *conn, unsigned n_replies);
 
+/* Sends what it can right away, instead of when the loop finds the socket writable. */
+void relock_conn_flush(struct relock_conn *conn);
+
 /* To be told of each of those replies: the others, messages, answer nothing. */
 void relock_conn_answered(struct relock_conn *conn);
 

@@ -90,6 +90,11 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     return ask(pipeline, len, (struct question){.script = call->script, .fn = fn, .arg = arg});
 }
 
+void relock_pipeline_flush(struct relock_pipeline *pipeline)
+{
+    relock_conn_flush(&pipeline->conn);
+}
+
 int relock_pipeline_kill(struct relock_pipeline *pipeline, const struct relock_origin *origin)
 {
     struct relock_buffer *out = relock_conn_out(&pipeline->conn);

@@ -55,6 +55,9 @@ void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg);
 
+/* Sends right away what was asked in this turn. */
+void relock_pipeline_flush(struct relock_pipeline *pipeline);
+
 /* Kills a connection; what comes of it is not reported. Returns as relock_pipeline_call. */
 int relock_pipeline_kill(struct relock_pipeline *pipeline, const struct relock_origin *origin);
 
