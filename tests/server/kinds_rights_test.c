@@ -83,6 +83,7 @@ static void live_with(struct fixture *f, const char *rights, fixture_constructor
 
     live(client, fixture_lock_of(f, client, "orders", held),
          fixture_lock_of(f, client, "orders", wanted));
+    fixture_free_client(f, client); /* before the rights are taken, to be given anew */
     nothing_was_refused(f);
 }
 
