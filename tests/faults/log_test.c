@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define USER "locker"
-#define LEASE_MS 600
+#define LEASE_MS 1800
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
