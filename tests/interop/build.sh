@@ -31,7 +31,7 @@ main()
 
 is_built()
 {
-    [[ -e $2/built && -z $(find "$here/$1" "$pins/$1" "$0" -newer "$2/built" -type f) ]]
+    [[ -e $2/built && -z $(find "$here/$1" "$pins/$1" "$here/build.sh" -newer "$2/built" -type f) ]]
 }
 
 # A mistake in a player is a failure; only tools and packages that are not there are excused.
