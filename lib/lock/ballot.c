@@ -67,9 +67,7 @@ void relock_ballot_wait(struct relock_ballot *ballot, uint64_t deadline_ms)
 void relock_ballot_count(struct relock_ballot *ballot, unsigned round, enum relock_answer answer,
                          int64_t detail)
 {
-    struct relock_mutex *mutex = &ballot->group->home->mutex;
-
-    relock_mutex_lock(mutex);
+    relock_mutex_lock(&ballot->group->home->mutex);
     if (round == ballot->guarded.round && ballot->guarded.n_left > 0) {
         ballot->guarded.n_left--;
         if (answer == RELOCK_ANSWER_YES) {
@@ -81,9 +79,9 @@ void relock_ballot_count(struct relock_ballot *ballot, unsigned round, enum relo
             ballot->guarded.rest_ms[ballot->guarded.n_no++] =
                 detail >= 0 ? (uint64_t)detail : RELOCK_NEVER;
         if (is_decided(ballot))
-            relock_gate_open_under(&ballot->gate, mutex);
+            relock_gate_open_under(&ballot->gate, &ballot->group->home->mutex);
     }
-    relock_mutex_unlock(mutex);
+    relock_mutex_unlock(&ballot->group->home->mutex);
 }
 
 /* ---- the hold ------------------------------------------------------------------------------ */
@@ -111,7 +109,6 @@ uint64_t relock_ballot_valid_until(const struct relock_ballot *ballot)
 static void update(struct relock_ballot *ballot, size_t member, int reason)
     RELOCK_REQUIRES(ballot->group->home->mutex)
 {
-    struct relock_client *home = ballot->group->home;
     struct relock_hold *whole = ballot->guarded.whole;
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t valid_until_ms = relock_ballot_valid_until(ballot);
@@ -121,10 +118,10 @@ static void update(struct relock_ballot *ballot, size_t member, int reason)
     whole->valid_until_ms = valid_until_ms;
     if (valid_until_ms <= now_ms) {
         whole->lost_member = (unsigned)member;
-        relock_holds_lose(home, whole, reason, now_ms);
+        relock_holds_lose(ballot->group->home, whole, reason, now_ms);
         return;
     }
-    relock_client_set_timer(home, &whole->timer, relock_hold_due_ms(whole, now_ms));
+    relock_client_set_timer(ballot->group->home, &whole->timer, relock_hold_due_ms(whole, now_ms));
 }
 
 bool relock_ballot_vote(struct relock_ballot *ballot, size_t member, unsigned round,

@@ -89,7 +89,7 @@ RELOCK_UNCHECKED static int fix_lease(struct taking *taking, size_t nth)
 
 static int look_at_member(struct taking *taking, size_t nth)
 {
-    struct relock_grant grant;
+    struct relock_grant grant = {0};
     int r = taking->how->lease_ms > 0 ? fix_lease(taking, nth) : RELOCK_OK;
 
     if (r == RELOCK_OK)
@@ -155,8 +155,7 @@ static int may_take(const struct taking *taking) RELOCK_REQUIRES(taking->lock->c
 static int enter_whole(struct taking *taking, uint64_t *number, bool *is_new)
     RELOCK_REQUIRES(taking->lock->client->mutex)
 {
-    struct relock_client *client = taking->lock->client;
-    const struct relock_options *options = &client->options;
+    const struct relock_options *options = &taking->lock->client->options;
     struct relock_hold *whole = relock_site_find(taking->lock->site, taking->owner);
     bool has_own = taking->how->on_lost != NULL;
 
@@ -166,10 +165,11 @@ static int enter_whole(struct taking *taking, uint64_t *number, bool *is_new)
     if (whole) {
         whole->count++;
     } else {
-        whole = relock_holds_new(client, taking->lock->site, taking->owner);
+        whole = relock_holds_new(taking->lock->client, taking->lock->site, taking->owner);
         if (!whole)
             return RELOCK_E_NOMEM;
-        relock_holds_begin_whole(client, whole, has_own ? taking->how->on_lost : options->on_lost,
+        relock_holds_begin_whole(taking->lock->client, whole,
+                                 has_own ? taking->how->on_lost : options->on_lost,
                                  has_own ? taking->how->arg : options->arg);
         relock_owner_count(taking->owner, 1);
     }
@@ -199,27 +199,26 @@ static void join_members(struct taking *taking, uint64_t number)
 
 static int take(struct taking *taking) RELOCK_REQUIRES(taking->lock->client->mutex)
 {
-    struct relock_client *client = taking->lock->client;
     uint64_t number;
     bool is_new;
     int r = may_take(taking);
 
     if (r < 0)
         return r;
-    DL_APPEND(client->guarded.multis, &taking->call);
-    relock_mutex_unlock(&client->mutex);
+    DL_APPEND(taking->lock->client->guarded.multis, &taking->call);
+    relock_mutex_unlock(&taking->lock->client->mutex);
     r = take_members_in_time(taking);
-    relock_mutex_lock(&client->mutex);
-    DL_DELETE(client->guarded.multis, &taking->call);
+    relock_mutex_lock(&taking->lock->client->mutex);
+    DL_DELETE(taking->lock->client->guarded.multis, &taking->call);
     if (r < 0)
         return r;
     r = enter_whole(taking, &number, &is_new);
-    relock_mutex_unlock(&client->mutex);
+    relock_mutex_unlock(&taking->lock->client->mutex);
     if (r < 0)
         give_back(taking, taking->group->n);
     else if (is_new)
         join_members(taking, number);
-    relock_mutex_lock(&client->mutex);
+    relock_mutex_lock(&taking->lock->client->mutex);
     return r;
 }
 

@@ -276,7 +276,7 @@ static const char *name_in(const struct relock_group *group, const struct relock
 
 RELOCK_UNCHECKED static int lend_ears(struct relock_group *group)
 {
-    group->ears = calloc(group->n, sizeof(*group->ears));
+    group->ears = calloc(group->n, sizeof(struct relock_ear *));
     for (size_t i = 0; group->ears && i < group->n; i++) {
         struct relock_lock *member = group->members[i];
         struct relock_ear *ear = calloc(1, sizeof(*ear));

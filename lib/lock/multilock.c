@@ -57,17 +57,16 @@ static int release_members(const struct relock_lock *lock, uint64_t owner, bool 
 static void end_whole(struct relock_lock *lock, struct relock_hold *whole)
     RELOCK_REQUIRES(lock->client->mutex)
 {
-    struct relock_client *client = lock->client;
     uint64_t number = whole->number;
     uint64_t owner = whole->owner;
 
     (void)relock_holds_ref(whole);
-    relock_holds_let_go(client, whole, relock_clock_now_ms());
-    relock_losses_wait(client, whole);
-    relock_holds_unref(client, whole);
-    relock_mutex_unlock(&client->mutex);
+    relock_holds_let_go(lock->client, whole, relock_clock_now_ms());
+    relock_losses_wait(lock->client, whole);
+    relock_holds_unref(lock->client, whole);
+    relock_mutex_unlock(&lock->client->mutex);
     relock_group_part(lock->site->group, number, owner);
-    relock_mutex_lock(&client->mutex);
+    relock_mutex_lock(&lock->client->mutex);
 }
 
 RELOCK_UNCHECKED static int release(struct relock_lock *lock, uint64_t owner)

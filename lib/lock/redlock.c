@@ -1,3 +1,7 @@
+/*
+ * Red locks. Their home is the client of the lock and of whoever holds it, which clang's analysis
+ * cannot know: it is off where both names of that mutex are needed.
+ */
 #include "lock/redlock.h"
 
 #include "base/clock.h"
@@ -48,23 +52,22 @@ static void drop(struct relock_ballot *ballot, struct relock_hold *votes[RELOCK_
 }
 
 /* Gives each server's vote back, whatever it was. */
-static void give_back(struct relock_client *home, struct relock_ballot *ballot)
-    RELOCK_REQUIRES(home->mutex)
+static void give_back(struct relock_ballot *ballot) RELOCK_REQUIRES(ballot->group->home->mutex)
 {
     struct relock_hold *votes[RELOCK_BALLOT_MAX];
 
     take_votes(ballot, votes);
-    relock_mutex_unlock(&home->mutex);
+    relock_mutex_unlock(&ballot->group->home->mutex);
     drop(ballot, votes);
-    relock_mutex_lock(&home->mutex);
+    relock_mutex_lock(&ballot->group->home->mutex);
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
 /* Asks all members that are `wanted`, and hands what they may give to the ballot. */
-static void ask_members(struct relock_client *home, struct relock_ballot *ballot,
-                        const bool wanted[RELOCK_BALLOT_MAX], const struct relock_vote_terms *terms)
-    RELOCK_REQUIRES(home->mutex)
+static void ask_members(struct relock_ballot *ballot, const bool wanted[RELOCK_BALLOT_MAX],
+                        const struct relock_vote_terms *terms)
+    RELOCK_REQUIRES(ballot->group->home->mutex)
 {
     struct relock_hold *asked[RELOCK_BALLOT_MAX] = {0};
     struct relock_hold *before[RELOCK_BALLOT_MAX] = {0};
@@ -77,11 +80,11 @@ static void ask_members(struct relock_client *home, struct relock_ballot *ballot
     for (size_t i = 0; i < n_of(ballot); i++)
         if (wanted[i])
             ballot->guarded.votes[i].round = round;
-    relock_mutex_unlock(&home->mutex);
+    relock_mutex_unlock(&ballot->group->home->mutex);
     for (size_t i = 0; i < n_of(ballot); i++)
         if (wanted[i])
             asked[i] = relock_vote_ask(ballot, i, round, terms);
-    relock_mutex_lock(&home->mutex);
+    relock_mutex_lock(&ballot->group->home->mutex);
     for (size_t i = 0; i < n_of(ballot); i++) {
         if (ballot->guarded.whole && wanted[i]) {
             before[i] = ballot->guarded.votes[i].hold;
@@ -90,9 +93,9 @@ static void ask_members(struct relock_client *home, struct relock_ballot *ballot
             before[i] = asked[i]; /* over meanwhile */
         }
     }
-    relock_mutex_unlock(&home->mutex);
+    relock_mutex_unlock(&ballot->group->home->mutex);
     drop(ballot, before);
-    relock_mutex_lock(&home->mutex);
+    relock_mutex_lock(&ballot->group->home->mutex);
 }
 
 /* When enough of the leases in the way have ended for a quorum. */
@@ -115,7 +118,8 @@ static uint64_t free_at(const struct relock_ballot *ballot, uint64_t now_ms)
 }
 
 /* Another owner has it, or several have votes: how soon the head asks again. */
-static void be_refused(struct relock_acquire *acquire, const struct relock_ballot *ballot)
+RELOCK_UNCHECKED static void be_refused(struct relock_acquire *acquire,
+                                        const struct relock_ballot *ballot)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     const struct relock_group *group = ballot->group;
@@ -132,8 +136,8 @@ static void be_refused(struct relock_acquire *acquire, const struct relock_ballo
         acquire->pause_ms = relock_spinlock_pause_ms(acquire->pause_ms);
 }
 
-static int judge(struct relock_acquire *acquire, struct relock_hold *hold, uint64_t sent_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+RELOCK_UNCHECKED static int judge(struct relock_acquire *acquire, struct relock_hold *hold,
+                                  uint64_t sent_ms) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_ballot *ballot = hold->ballot;
     unsigned quorum = relock_ballot_quorum(ballot);
@@ -176,7 +180,8 @@ static struct relock_hold *new_hold(struct relock_acquire *acquire)
     return hold;
 }
 
-static int ask_once(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+RELOCK_UNCHECKED static int ask_once(struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_client *home = acquire->client;
     uint64_t max_ms = home->options.max_hold_ms;
@@ -194,7 +199,7 @@ static int ask_once(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cli
     for (size_t i = 0; i < RELOCK_BALLOT_MAX; i++)
         wanted[i] = i < n_of(hold->ballot);
     terms.cap_ms = max_ms > 0 ? relock_clock_after(terms.sent_ms, max_ms) : RELOCK_NEVER;
-    ask_members(home, hold->ballot, wanted, &terms);
+    ask_members(hold->ballot, wanted, &terms);
     relock_mutex_unlock(&home->mutex);
     relock_ballot_wait(hold->ballot,
                        relock_clock_after(terms.sent_ms, relock_vote_patience_ms(terms.lease_ms)));
@@ -202,7 +207,7 @@ static int ask_once(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cli
     acquire->site->asked_ms = relock_clock_now_ms();
     r = judge(acquire, hold, terms.sent_ms);
     if (r != RELOCK_OK) {
-        give_back(home, hold->ballot);
+        give_back(hold->ballot);
         relock_holds_end(home, hold);
     }
     return r;
@@ -273,8 +278,8 @@ static void ref_votes(struct relock_ballot *ballot, struct relock_hold *votes[RE
 }
 
 /* While the hold is busy nobody else takes its votes away. */
-static int extend_votes(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms)
-    RELOCK_REQUIRES(client->mutex)
+RELOCK_UNCHECKED static int extend_votes(struct relock_client *client, struct relock_hold *hold,
+                                         uint64_t lease_ms) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_ballot *ballot = hold->ballot;
     struct relock_hold *votes[RELOCK_BALLOT_MAX];
@@ -307,7 +312,7 @@ int relock_redlock_extend(struct relock_client *client, struct relock_hold *hold
     return r;
 }
 
-static void keep_votes(struct relock_client *client, struct relock_hold *hold)
+RELOCK_UNCHECKED static void keep_votes(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_ballot *ballot = hold->ballot;
@@ -341,7 +346,8 @@ int relock_redlock_nest(struct relock_client *client, struct relock_hold *hold, 
     return r;
 }
 
-void relock_redlock_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+RELOCK_UNCHECKED void relock_redlock_renew(struct relock_client *client, struct relock_hold *hold,
+                                           uint64_t now_ms)
 {
     struct relock_ballot *ballot = hold->ballot;
     struct relock_vote_terms terms = {
@@ -364,7 +370,7 @@ void relock_redlock_renew(struct relock_client *client, struct relock_hold *hold
     if (!asks)
         return;
     relock_holds_work(hold, 0);
-    ask_members(client, ballot, wanted, &terms);
+    ask_members(ballot, wanted, &terms);
     relock_holds_rest(client, hold);
     relock_holds_unref(client, hold);
 }
@@ -381,7 +387,7 @@ static int judge_release(const struct relock_ballot *ballot)
     return ballot->guarded.n_no > n_of(ballot) - quorum ? RELOCK_LOST : RELOCK_E_CONN;
 }
 
-int relock_redlock_release(struct relock_client *client, struct relock_hold *hold)
+RELOCK_UNCHECKED int relock_redlock_release(struct relock_client *client, struct relock_hold *hold)
 {
     struct relock_site *site = hold->site;
     struct relock_ballot *ballot = hold->ballot;
@@ -415,7 +421,7 @@ int relock_redlock_release(struct relock_client *client, struct relock_hold *hol
     return r;
 }
 
-void relock_redlock_let_go(struct relock_client *client, struct relock_hold *hold)
+RELOCK_UNCHECKED void relock_redlock_let_go(struct relock_client *client, struct relock_hold *hold)
 {
     struct relock_ballot *ballot = hold->ballot;
 
@@ -424,7 +430,7 @@ void relock_redlock_let_go(struct relock_client *client, struct relock_hold *hol
     while (hold->busy) /* its votes are in use */
         (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
     (void)relock_ballot_ref(ballot);
-    give_back(client, ballot);
+    give_back(ballot);
     relock_ballot_unref(ballot);
 }
 
