@@ -278,6 +278,7 @@ void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold,
         relock_holds_end_lost(client, hold, now_ms);
     else
         leave_untold(client, hold, now_ms);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): which does not count our reference */
     relock_redlock_let_go(client, hold);
     relock_holds_unref(client, hold);
 }
