@@ -78,7 +78,8 @@ void relock_group_bury(void)
 
 /* A member, and what it is sorted by: its client may be freed at any time. */
 struct candidate {
-    struct relock_lock *lock; /* a handle of the group's own */
+    struct relock_lock *lock;       /* a handle of the group's own */
+    const struct relock_site *home; /* what makes two sides of a read/write lock one lock */
     char *address;
     unsigned db;
 };
@@ -101,12 +102,6 @@ static int order(const void *left, const void *right)
     return r;
 }
 
-/* Two sides of a read/write lock are one lock. */
-static bool is_one_lock(const struct candidate *a, const struct candidate *b)
-{
-    return relock_site_home(a->lock->site) == relock_site_home(b->lock->site);
-}
-
 RELOCK_UNCHECKED static int adopt(struct candidate *candidate, struct relock_lock *lock)
 {
     struct relock_client *client = lock->client;
@@ -118,6 +113,7 @@ RELOCK_UNCHECKED static int adopt(struct candidate *candidate, struct relock_loc
         return r;
     candidate->address = strdup(client->server.label);
     candidate->db = client->server.url.db;
+    candidate->home = relock_site_home(lock->site);
     if (candidate->address)
         candidate->lock = relock_lock_for(client, lock->site, lock->site->name);
     if (candidate->lock)
@@ -173,7 +169,7 @@ static int sort_members(struct candidate *candidates, size_t n)
 {
     qsort(candidates, n, sizeof(*candidates), order);
     for (size_t i = 1; i < n; i++)
-        if (is_one_lock(&candidates[i - 1], &candidates[i]))
+        if (candidates[i - 1].home == candidates[i].home)
             return RELOCK_E_INVALID;
     return RELOCK_OK;
 }
