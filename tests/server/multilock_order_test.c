@@ -45,8 +45,7 @@ static void members_are_taken_by_name_and_then_by_server(void **state)
         struct actor *waiting = actor_start();
 
         actor_begin_lock(waiting, lock);
-        assert_true(wait_for_waiters(here_first ? here : there, 1));
-        assert_int_equal(probe_int(beside_probe(0), "EXISTS a"), 1);
+        assert_true(wait_behind_a(here_first ? here : there, beside_probe(0)));
         assert_int_equal(probe_int(second, "EXISTS b"), 0);
         assert_true(peer_unlock(first, "b", PEER));
         assert_result(actor_result(waiting), RELOCK_OK);

@@ -44,6 +44,16 @@ struct relock_client *beside_client(struct fixture *f, size_t nth,
     return fixture_client(f, &all);
 }
 
+static bool has_a(void *arg)
+{
+    return probe_int(arg, "EXISTS a") == 1;
+}
+
+bool wait_behind_a(struct relock_client *client, struct probe *probe)
+{
+    return wait_until(has_a, probe, SOON_MS) && wait_for_waiters(client, 1);
+}
+
 int multi_group_start(void **state)
 {
     return servers_start_with(state, 1 + N_BESIDE, NULL);
