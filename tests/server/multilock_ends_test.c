@@ -200,6 +200,65 @@ static void freeing_its_client_ends_a_lost_one_too(void **state)
     assert_int_equal(losses_count(f->losses), 1);
 }
 
+/* Takes and gives up until its clients are gone. */
+static int go_on_to_the_end(void *arg)
+{
+    struct relock_lock *lock = arg;
+    int r;
+
+    do {
+        r = relock_timedlock(lock, SOON_MS);
+        if (r == RELOCK_OK)
+            (void)relock_check(lock, 0, NULL);
+        if (r == RELOCK_OK || r == RELOCK_LOST)
+            r = relock_unlock(lock);
+    } while (r == RELOCK_OK || r == RELOCK_LOST);
+    return r;
+}
+
+static int free_client(void *arg)
+{
+    relock_client_free(arg);
+    return RELOCK_OK;
+}
+
+/* Both at once, while their locks are taken, waited for, looked at and given up. */
+static void clients_are_freed_at_any_moment(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = fixture_options(f, NULL);
+    struct actor *busy[3], *freeing[2];
+
+    for (int i = 0; i < 3; i++)
+        busy[i] = actor_start();
+    for (int i = 0; i < 2; i++)
+        freeing[i] = actor_start();
+    for (unsigned round = 0; round < 20; round++) {
+        struct relock_client *clients[2];
+        struct relock_lock *locks[2];
+        struct relock_lock *both;
+
+        for (size_t i = 0; i < 2; i++) {
+            assert_result(relock_client_new(&options, &clients[i]), RELOCK_OK);
+            assert_result(relock_lock_new(clients[i], names[i], &locks[i]), RELOCK_OK);
+        }
+        assert_result(relock_multilock_new(locks, 2, &both), RELOCK_OK);
+        for (int i = 0; i < 3; i++)
+            actor_begin(busy[i], go_on_to_the_end, both);
+        let_pass(round % 5);
+        for (size_t i = 0; i < 2; i++)
+            actor_begin(freeing[i], free_client, clients[(i + round) % 2]);
+        for (int i = 0; i < 2; i++)
+            assert_result(actor_result(freeing[i]), RELOCK_OK);
+        for (int i = 0; i < 3; i++)
+            assert_result(actor_result(busy[i]), RELOCK_E_CLOSED);
+        assert_int_equal(probe_n_keys(f->probe), 0);
+        for (size_t i = 0; i < 2; i++)
+            relock_lock_free(locks[i]);
+        relock_lock_free(both);
+    }
+}
+
 /* ---- handles ------------------------------------------------------------------------------- */
 
 static void handles_are_freed_in_any_order_also_while_it_is_held(void **state)
@@ -298,6 +357,7 @@ int main(void)
         MULTI_TEST(a_member_without_its_replicas_is_not_held_nor_are_the_others),
         MULTI_TEST(freeing_its_client_releases_the_members_everywhere),
         MULTI_TEST(freeing_its_client_ends_a_lost_one_too),
+        MULTI_TEST(clients_are_freed_at_any_moment),
         MULTI_TEST(handles_are_freed_in_any_order_also_while_it_is_held),
         MULTI_TEST(a_thread_that_ends_gives_it_up),
         MULTI_TEST(a_forked_child_leaves_it_alone),

@@ -199,12 +199,18 @@ static int look(void *arg)
     struct busy *busy = arg;
     int r = RELOCK_OK;
 
-    while (now_ms() < busy->until_ms && (r == RELOCK_OK || r == RELOCK_NOT_OWNER)) {
+    for (; now_ms() < busy->until_ms && (r == RELOCK_OK || r == RELOCK_NOT_OWNER); busy->n++)
         r = relock_check(busy->lock, busy->owner, NULL);
-        if (r == RELOCK_OK || r == RELOCK_NOT_OWNER)
-            r = relock_extend(busy->lock, busy->owner, 60000);
-        busy->n++;
-    }
+    return r == RELOCK_NOT_OWNER ? RELOCK_OK : r;
+}
+
+static int extend(void *arg)
+{
+    struct busy *busy = arg;
+    int r = RELOCK_OK;
+
+    for (; now_ms() < busy->until_ms && (r == RELOCK_OK || r == RELOCK_NOT_OWNER); busy->n++)
+        r = relock_extend(busy->lock, busy->owner, 60000);
     return r == RELOCK_NOT_OWNER ? RELOCK_OK : r;
 }
 
@@ -213,16 +219,16 @@ static void threads_that_act_for_one_owner_are_never_told_of_a_loss(void **state
     struct fixture *f = *state;
     struct three t = three_of(f);
     struct relock_lock *again = fixture_multi(f, t.b, t.a, NULL);
+    actor_step_fn *const steps[] = {take_and_give, look, extend, extend};
     struct busy busy[4];
     struct actor *actors[4];
     int results[4];
 
     for (int i = 0; i < 4; i++) {
-        busy[i] = (struct busy){
-            .lock = i % 2 ? again : t.both, .owner = RELOCK_OK, .until_ms = deadline_in(300)};
+        busy[i] = (struct busy){.lock = i % 2 ? again : t.both, .until_ms = deadline_in(800)};
         busy[i].owner = i == 0 ? relock_owner_new() : busy[0].owner;
         actors[i] = actor_start();
-        actor_begin(actors[i], i < 2 ? take_and_give : look, &busy[i]);
+        actor_begin(actors[i], steps[i], &busy[i]);
     }
     for (int i = 0; i < 4; i++)
         results[i] = actor_result(actors[i]);
