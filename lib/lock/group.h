@@ -27,7 +27,7 @@ struct relock_group {
     struct relock_client *home; /* of the first member: a reference to the struct */
     const struct relock_kind *kind;
     uint64_t lease_ms;        /* the shortest of what their watchdogs ask for */
-    bool is_announced;        /* each member's release is */
+    bool is_announced;        /* of a red lock: the release of each member is */
     struct relock_ear **ears; /* one for each member of a red lock, in its site; else NULL */
     const void **key;         /* what makes it this group: its kind, and the sites of its members */
     size_t key_size;
@@ -69,6 +69,12 @@ void relock_group_unref(struct relock_group *group);
 
 /* Buries the dead. Under no mutex. */
 void relock_group_bury(void);
+
+/* Puts an ear on the site of each member. Returns RELOCK_OK, RELOCK_E_NOMEM. Under no mutex. */
+int relock_group_lend_ears(struct relock_group *group);
+
+/* At the end of the group, whose members are still there. Under no mutex. */
+void relock_group_remove_ears(struct relock_group *group);
 
 /* A call starts, or stops, to listen to releases of all members. Under no mutex. */
 void relock_group_listen(struct relock_group *group, bool listens);
