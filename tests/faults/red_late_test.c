@@ -1,0 +1,173 @@
+/* Red locks with a server that answers later than it has time to, or not at all: what it is sent
+ * stays in order and stays little, and nobody waits for it. */
+#include "support/actor.h"
+#include "support/red.h"
+
+#define LEASE_MS 20000  /* so a server has 400 ms for its answer */
+#define DELAY_MS 1000   /* each way */
+#define HANGING_MS 1000 /* after which a server that has not answered is not asked */
+#define LATE 2
+
+#define CERTAIN(lease_ms) ((lease_ms) - ((lease_ms) / 100) - 2)
+
+static struct red red_of(struct servers *s)
+{
+    return red_new_by_proxy(s, &(struct relock_options){.watchdog_timeout_ms = LEASE_MS});
+}
+
+struct expected {
+    struct probe *probe;
+    long long n_calls;
+};
+
+static bool has_run(void *arg)
+{
+    const struct expected *expected = arg;
+
+    return probe_script_calls(expected->probe) >= expected->n_calls;
+}
+
+/* Waits until that server has run so many scripts. */
+static bool wait_for_scripts(struct servers *s, size_t i, long long n)
+{
+    return wait_until(has_run, &(struct expected){s->probe[i], n}, SOON_MS);
+}
+
+static void a_late_server_costs_neither_time_nor_certainty(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct relock_grant grant;
+    uint64_t began_ms, took_ms;
+
+    red_settle(s, &red, s->n);
+    proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
+    began_ms = now_ms();
+    assert_result(relock_acquire(red.lock, NULL, &grant), RELOCK_OK);
+    took_ms = now_ms() - began_ms;
+    assert_true(took_ms < slow_ms(DELAY_MS));
+    assert_in_range(grant.valid_ms, CERTAIN(LEASE_MS) - took_ms, CERTAIN(LEASE_MS));
+    assert_true(red_wait_keys(s, s->n));
+    assert_true(relock_valid_ms(red.lock) > 0);
+    began_ms = now_ms();
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_true(now_ms() - began_ms < slow_ms(DELAY_MS));
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_lock_that_comes_late_is_followed_by_its_release(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    long long calls;
+
+    red_settle(s, &red, s->n);
+    for (int i = 0; i < 3; i++) {
+        calls = probe_script_calls(s->probe[LATE]);
+        proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
+        assert_result(relock_lock(red.lock), RELOCK_OK);
+        assert_result(relock_unlock(red.lock), RELOCK_OK);
+        assert_int_equal(probe_script_calls(s->probe[LATE]), calls); /* neither has come yet */
+        assert_true(wait_for_scripts(s, LATE, calls + 2));
+        assert_false(red_has_key(s, LATE));
+        proxy_delay(s->proxy[LATE], 0);
+        red_settle(s, &red, s->n);
+    }
+}
+
+static void a_late_yes_to_who_was_refused_is_given_back(void **state)
+{
+    struct servers *s = *state;
+    struct red a = red_of(s), b = red_of(s);
+    long long calls;
+
+    red_settle(s, &a, s->n);
+    red_settle(s, &b, s->n);
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    assert_int_equal(probe_int(s->probe[LATE], "DEL " RED_NAME), 1);
+    calls = probe_script_calls(s->probe[LATE]);
+    proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
+    assert_result(relock_trylock(b.lock), RELOCK_BUSY);
+    assert_true(wait_for_scripts(s, LATE, calls + 2));
+    assert_false(red_has_key(s, LATE));
+    assert_true(relock_is_mine(a.lock));
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+}
+
+/* Its lock and its release are on their way to all when they are taken up again. */
+static void all_of_them_may_be_late(void **state)
+{
+    struct servers *s = *state;
+    struct relock_options options = {.watchdog_timeout_ms = LEASE_MS,
+                                     .command_timeout_ms = slow_ms(DELAY_MS)};
+    struct red red = red_new_by_proxy(s, &options);
+    long long calls[SERVERS_MAX];
+
+    red_settle(s, &red, s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        calls[i] = probe_script_calls(s->probe[i]);
+        proxy_delay(s->proxy[i], slow_ms(DELAY_MS));
+    }
+    assert_result(relock_trylock(red.lock), RELOCK_E_CONN);
+    for (size_t i = 0; i < s->n; i++)
+        assert_true(wait_for_scripts(s, i, calls[i] + 2));
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void take_turns(struct red *red, int n)
+{
+    for (int i = 0; i < n; i++) {
+        assert_result(relock_lock(red->lock), RELOCK_OK);
+        assert_result(relock_unlock(red->lock), RELOCK_OK);
+    }
+}
+
+static void a_hanging_server_is_not_sent_more_and_more(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    size_t n;
+
+    red_settle(s, &red, s->n);
+    server_pause(s->server[LATE]);
+    take_turns(&red, 1);
+    let_pass(HANGING_MS);
+    n = proxy_count(s->proxy[LATE], "");
+    take_turns(&red, 200);
+    assert_true(proxy_count(s->proxy[LATE], "") - n < 20);
+    server_resume(s->server[LATE]);
+    red_settle(s, &red, s->n);
+    take_turns(&red, 10);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_server_that_answers_late_is_asked_one_thing_at_a_time(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    size_t n;
+
+    red_settle(s, &red, s->n);
+    proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
+    take_turns(&red, 1);
+    let_pass(HANGING_MS / 2);
+    n = proxy_count(s->proxy[LATE], "");
+    take_turns(&red, 100);
+    assert_true(proxy_count(s->proxy[LATE], "") - n < 100);
+    proxy_delay(s->proxy[LATE], 0);
+    red_settle(s, &red, s->n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_late_server_costs_neither_time_nor_certainty),
+        SERVERS_TEST(a_lock_that_comes_late_is_followed_by_its_release),
+        SERVERS_TEST(a_late_yes_to_who_was_refused_is_given_back),
+        SERVERS_TEST(all_of_them_may_be_late),
+        SERVERS_TEST(a_hanging_server_is_not_sent_more_and_more),
+        SERVERS_TEST(a_server_that_answers_late_is_asked_one_thing_at_a_time),
+    };
+    return SERVERS_TESTS_RUN(tests);
+}
