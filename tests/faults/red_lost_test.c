@@ -1,0 +1,253 @@
+/* Red locks that are kept for a long time: renewed on all servers, set again on those that forgot,
+ * and lost with the quorum. */
+#include "support/actor.h"
+#include "support/red.h"
+
+#define LEASE_MS 1500
+#define LONG_MS 30000
+
+static struct red red_of(struct servers *s)
+{
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(LEASE_MS)};
+    struct red red = red_new_by_proxy(s, &options);
+
+    red_settle(s, &red, s->n);
+    return red;
+}
+
+static void take_on_all(struct servers *s, struct red *red)
+{
+    assert_result(relock_lock(red->lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+}
+
+static void forget(struct servers *s, size_t first, size_t n)
+{
+    for (size_t i = first; i < first + n; i++)
+        server_kill(s->server[i]);
+    servers_up(s);
+}
+
+/* Told once, and that is what the owner hears until it has released it. */
+static void assert_lost(struct servers *s, struct red *red, int reason)
+{
+    struct relock_grant grant;
+    struct loss loss;
+
+    assert_true(losses_wait(s->f->losses, 1, SOON_MS));
+    loss = losses_get(s->f->losses, 0);
+    assert_string_equal(loss.name, RED_NAME);
+    assert_int_equal(loss.reason, reason);
+    assert_int_equal(loss.hold_count, 1);
+    assert_result(relock_check(red->lock, loss.owner, &grant), RELOCK_LOST);
+    assert_int_equal(grant.hold_count, 1);
+    assert_int_equal(relock_valid_ms(red->lock), 0);
+    assert_result(relock_trylock(red->lock), RELOCK_LOST);
+    assert_result(relock_extend(red->lock, 0, LONG_MS), RELOCK_LOST);
+    assert_result(relock_unlock(red->lock), RELOCK_LOST);
+    assert_result(relock_unlock(red->lock), RELOCK_NOT_OWNER);
+    assert_int_equal(losses_count(s->f->losses), 1);
+    assert_int_equal(stats_of(red->clients[0]).lost, 1);
+    assert_int_equal(stats_of(red->clients[0]).holds, 0);
+}
+
+/* ---- kept ---- */
+
+static void it_is_renewed_on_all(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    take_on_all(s, &red);
+    for (int i = 0; i < 10; i++) {
+        let_pass(slow_ms(LEASE_MS) / 5);
+        assert_true(relock_valid_ms(red.lock) > slow_ms(LEASE_MS) / 3);
+        assert_int_equal(red_n_keys(s), s->n);
+    }
+    assert_int_equal(losses_count(s->f->losses), 0);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+static void one_with_a_lease_is_not_renewed_until_a_level_asks_for_it(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct relock_how how = {.lease_ms = slow_ms(LEASE_MS)};
+
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    let_pass(2 * slow_ms(LEASE_MS));
+    assert_true(relock_is_mine(red.lock));
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    assert_lost(s, &red, RELOCK_LOST_EXPIRED);
+}
+
+static void those_that_forgot_get_it_again_while_the_quorum_is_ours(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    take_on_all(s, &red);
+    for (int i = 0; i < 3; i++) {
+        forget(s, (size_t)i, 2);
+        assert_true(red_n_keys(s) >= 3);
+        assert_true(red_wait_keys(s, s->n));
+        assert_true(relock_is_mine(red.lock));
+    }
+    let_pass(2 * slow_ms(LEASE_MS)); /* and it is kept there, too */
+    assert_int_equal(red_n_keys(s), s->n);
+    assert_int_equal(losses_count(s->f->losses), 0);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+static void those_that_were_away_when_it_was_taken_get_it_when_they_are_back(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    server_kill(s->server[1]);
+    server_pause(s->server[2]);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_int_equal(red_n_keys(s), 3);
+    servers_up(s);
+    assert_true(red_wait_keys(s, s->n));
+    forget(s, 3, 2); /* of the first three that had it only one is left */
+    assert_true(red_wait_keys(s, s->n));
+    assert_result(relock_check(red.lock, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+/* ---- lost ---- */
+
+static void three_that_forget_at_once_lose_it(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    take_on_all(s, &red);
+    forget(s, 1, 3);
+    assert_lost(s, &red, RELOCK_LOST_GONE);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_third_that_is_taken_by_another_loses_it(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    take_on_all(s, &red);
+    for (size_t i = 0; i < 2; i++)
+        server_kill(s->server[i]);
+    let_pass(slow_ms(LEASE_MS) * 2);
+    assert_true(relock_is_mine(red.lock));
+    assert_int_equal(
+        probe_int(s->probe[4], "EVAL %s 0",
+                  "redis.call('del', 'orders') return redis.call('hset', 'orders', 'other:1', 1)"),
+        1);
+    assert_lost(s, &red, RELOCK_LOST_TAKEN);
+    assert_int_equal(probe_int(s->probe[4], "DEL " RED_NAME), 1);
+    servers_up(s);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void three_that_hang_beyond_the_lease_lose_it(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    take_on_all(s, &red);
+    for (size_t i = 2; i < 5; i++)
+        server_pause(s->server[i]);
+    while (losses_count(s->f->losses) == 0 && relock_valid_ms(red.lock) > 0)
+        let_pass(1);
+    assert_lost(s, &red, RELOCK_LOST_EXPIRED);
+    servers_up(s);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void one_that_is_lost_is_released_before_its_owner_has_given_it_up(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct red other = red_of(s);
+
+    take_on_all(s, &red);
+    forget(s, 0, 3);
+    assert_true(losses_wait(s->f->losses, 1, SOON_MS));
+    assert_true(red_wait_keys(s, 0));
+    assert_result(relock_lock(other.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    let_pass(slow_ms(LEASE_MS));
+    assert_true(relock_is_mine(other.lock));
+    assert_lost(s, &red, RELOCK_LOST_GONE);
+    assert_int_equal(red_n_keys(s), s->n);
+    assert_result(relock_unlock(other.lock), RELOCK_OK);
+}
+
+static void a_loss_that_the_release_finds_out_is_told_by_its_result_alone(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = LONG_MS});
+
+    red_settle(s, &red, s->n);
+    take_on_all(s, &red);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_result(relock_unlock(red.lock), RELOCK_NOT_OWNER);
+    assert_int_equal(losses_count(s->f->losses), 0);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void an_extension_finds_out_that_it_is_lost(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = LONG_MS});
+
+    red_settle(s, &red, s->n);
+    take_on_all(s, &red);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    assert_result(relock_extend(red.lock, 0, LONG_MS), RELOCK_LOST);
+    assert_lost(s, &red, RELOCK_LOST_GONE);
+}
+
+static void the_watchdog_stops_at_max_hold_ms(void **state)
+{
+    struct servers *s = *state;
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                     .max_hold_ms = slow_ms(LEASE_MS)};
+    struct red red = red_new(s, &options);
+    uint64_t began_ms;
+
+    red_settle(s, &red, s->n);
+    began_ms = now_ms();
+    take_on_all(s, &red);
+    assert_true(losses_wait(s->f->losses, 1, 3 * LEASE_MS + SOON_MS));
+    assert_true(now_ms() - began_ms >= slow_ms(LEASE_MS));
+    assert_true(now_ms() - began_ms < 3 * slow_ms(LEASE_MS));
+    assert_lost(s, &red, RELOCK_LOST_CAPPED);
+    assert_true(red_wait_keys(s, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(it_is_renewed_on_all),
+        SERVERS_TEST(one_with_a_lease_is_not_renewed_until_a_level_asks_for_it),
+        SERVERS_TEST(those_that_forgot_get_it_again_while_the_quorum_is_ours),
+        SERVERS_TEST(those_that_were_away_when_it_was_taken_get_it_when_they_are_back),
+        SERVERS_TEST(three_that_forget_at_once_lose_it),
+        SERVERS_TEST(a_third_that_is_taken_by_another_loses_it),
+        SERVERS_TEST(three_that_hang_beyond_the_lease_lose_it),
+        SERVERS_TEST(one_that_is_lost_is_released_before_its_owner_has_given_it_up),
+        SERVERS_TEST(a_loss_that_the_release_finds_out_is_told_by_its_result_alone),
+        SERVERS_TEST(an_extension_finds_out_that_it_is_lost),
+        SERVERS_TEST(the_watchdog_stops_at_max_hold_ms),
+    };
+    return SERVERS_TESTS_RUN(tests);
+}
