@@ -1,0 +1,306 @@
+/* Red locks: who waits, what wakes it, and what ends its wait. */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/red.h"
+
+#include <stdlib.h>
+
+#define FOREVER_MS 600000
+#define COMMAND_MS 700
+
+/* Whoever waits asks again only when it is woken. */
+static struct red patient_red(struct servers *s)
+{
+    struct red red = red_new_by_proxy(s, &(struct relock_options){.recheck_ms = FOREVER_MS});
+
+    red_settle(s, &red, s->n);
+    return red;
+}
+
+static bool listens_everywhere(void *arg)
+{
+    struct servers *s = arg;
+    bool listens = true;
+
+    for (size_t i = 0; i < s->n && listens; i++)
+        listens = s->server[i]->pid == 0 ||
+                  probe_subscribers(s->probe[i], "redisson_lock__channel:{" RED_NAME "}") > 0;
+    return listens;
+}
+
+static bool is_quiet(void *arg)
+{
+    static long long before;
+    struct servers *s = arg;
+    long long calls = 0, was = before;
+
+    let_pass(50);
+    for (size_t i = 0; i < s->n; i++)
+        calls += probe_script_calls(s->probe[i]);
+    before = calls;
+    return calls == was;
+}
+
+/* Until it listens to all and has asked for the last time. */
+static void assert_sleeps(struct servers *s, struct red *red, struct actor *actor)
+{
+    assert_true(wait_for_waiters(red->clients[0], 1));
+    assert_true(wait_until(listens_everywhere, s, SOON_MS));
+    assert_true(wait_until(is_quiet, s, SOON_MS));
+    assert_true(actor_is_busy(actor));
+}
+
+/* ---- woken ---- */
+
+static void who_waits_is_woken_by_the_release_and_asks_little(void **state)
+{
+    struct servers *s = *state;
+    struct red a = patient_red(s), b = patient_red(s);
+    struct actor *actor = actor_start();
+    long long calls;
+
+    for (int i = 0; i < 5; i++) {
+        assert_result(relock_lock(a.lock), RELOCK_OK);
+        actor_begin_lock(actor, b.lock);
+        assert_sleeps(s, &b, actor);
+        calls = probe_script_calls(s->probe[1]);
+        let_pass(200);
+        assert_int_equal(probe_script_calls(s->probe[1]), calls);
+        assert_result(relock_unlock(a.lock), RELOCK_OK);
+        assert_result(actor_result(actor), RELOCK_OK);
+        assert_true(actor_took_ms(actor) < slow_ms(SOON_MS));
+        assert_true(probe_script_calls(s->probe[1]) - calls < 12);
+        assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
+    }
+}
+
+static void a_message_from_any_server_wakes(void **state)
+{
+    struct servers *s = *state;
+    struct red red = patient_red(s);
+    struct actor *actor = actor_start();
+
+    for (size_t heard = 0; heard < s->n; heard++) {
+        for (size_t i = 0; i < s->n; i++)
+            assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+        actor_begin_lock(actor, red.lock);
+        assert_sleeps(s, &red, actor);
+        for (size_t i = 0; i < s->n; i++)
+            assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+        let_pass(50);
+        assert_true(actor_is_busy(actor));
+        probe_int(s->probe[heard], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+        assert_result(actor_result(actor), RELOCK_OK);
+        assert_result(actor_unlock(actor, red.lock), RELOCK_OK);
+    }
+}
+
+static void who_waits_asks_again_when_the_leases_in_the_way_end(void **state)
+{
+    struct servers *s = *state;
+    struct red red = patient_red(s);
+
+    for (size_t i = 0; i < s->n; i++) {
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+        assert_int_equal(
+            probe_int(s->probe[i], "PEXPIRE " RED_NAME " %d", i < 2 ? FOREVER_MS : 300), 1);
+    }
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 2));
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
+static void who_waits_here_is_first_come_first_served(void **state)
+{
+    enum { N = 4 };
+    struct servers *s = *state;
+    struct red red = patient_red(s);
+    struct actor *actors[N];
+
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    for (int i = 0; i < N; i++) {
+        actors[i] = actor_start();
+        actor_begin_lock(actors[i], red.lock);
+        assert_true(wait_for_waiters(red.clients[0], (uint64_t)i + 1));
+    }
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    for (int i = 0; i < N; i++) {
+        assert_result(actor_result(actors[i]), RELOCK_OK);
+        for (int later = i + 1; later < N; later++)
+            assert_true(actor_is_busy(actors[later]));
+        assert_result(actor_unlock(actors[i], red.lock), RELOCK_OK);
+    }
+}
+
+/* ---- ended ---- */
+
+static void a_wait_ends_at_its_deadline_and_by_its_cancel(void **state)
+{
+    struct servers *s = *state;
+    struct red a = patient_red(s), b = patient_red(s);
+    struct relock_cancel *cancel;
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *actor = actor_start();
+    uint64_t began_ms = now_ms();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    assert_result(relock_timedlock(b.lock, 100), RELOCK_TIMEOUT);
+    assert_true(now_ms() - began_ms >= 100);
+    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    how.cancel = cancel;
+    actor_begin_acquire(actor, b.lock, &how);
+    assert_sleeps(s, &b, actor);
+    relock_cancel_fire(cancel);
+    assert_result(actor_result(actor), RELOCK_CANCELLED);
+    assert_result(actor_acquire(actor, b.lock, &how), RELOCK_CANCELLED);
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+    cancel = relock_cancel_free(cancel);
+}
+
+static void a_cancel_ends_a_wait_for_servers_that_are_away(void **state)
+{
+    struct servers *s = *state;
+    struct relock_options options = {.command_timeout_ms = FOREVER_MS};
+    struct red red = red_new(s, &options);
+    struct relock_cancel *cancel;
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *actor = actor_start();
+
+    red_settle(s, &red, s->n);
+    for (size_t i = 0; i < 3; i++)
+        server_pause(s->server[i]);
+    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    how.cancel = cancel;
+    actor_begin_acquire(actor, red.lock, &how);
+    let_pass(100);
+    assert_true(actor_is_busy(actor));
+    relock_cancel_fire(cancel);
+    assert_result(actor_result(actor), RELOCK_CANCELLED);
+    servers_up(s);
+    assert_true(red_wait_keys(s, 0));
+    cancel = relock_cancel_free(cancel);
+}
+
+static void the_shutdown_of_the_first_members_client_ends_it(void **state)
+{
+    struct servers *s = *state;
+    struct red a = patient_red(s), b = patient_red(s);
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    actor_begin_lock(actor, b.lock);
+    assert_sleeps(s, &b, actor);
+    relock_client_shutdown(b.clients[0]);
+    assert_result(actor_result(actor), RELOCK_E_CLOSED);
+    assert_result(actor_trylock(actor, b.lock), RELOCK_E_CLOSED);
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+}
+
+static void who_waits_misses_a_majority_for_the_command_timeout(void **state)
+{
+    struct servers *s = *state;
+    struct red a = patient_red(s);
+    struct relock_options options = {.command_timeout_ms = slow_ms(COMMAND_MS)};
+    struct red b = red_new(s, &options);
+    struct actor *actor = actor_start();
+
+    red_settle(s, &b, s->n);
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    actor_begin_lock(actor, b.lock);
+    assert_sleeps(s, &b, actor);
+    for (size_t i = 0; i < 3; i++)
+        server_kill(s->server[i]);
+    assert_result(actor_result(actor), RELOCK_E_CONN);
+    servers_up(s);
+    (void)relock_unlock(a.lock);
+    assert_true(red_wait_keys(s, 0));
+}
+
+/* ---- another process ---- */
+
+struct turns {
+    struct servers *s;
+    int n;
+};
+
+static int take_turns(struct child *parent, void *arg)
+{
+    struct turns *turns = arg;
+    struct relock_client *clients[SERVERS_MAX];
+    struct relock_lock *members[SERVERS_MAX];
+    struct relock_lock *lock;
+    size_t n = turns->s->n;
+
+    for (size_t i = 0; i < n; i++) {
+        struct relock_options options = fixture_options(
+            turns->s->f,
+            &(struct relock_options){.url = turns->s->server[i]->unix_url, .flags = RELOCK_LAZY});
+
+        child_must(relock_client_new(&options, &clients[i]) == RELOCK_OK);
+        child_must(relock_lock_new(clients[i], RED_NAME, &members[i]) == RELOCK_OK);
+    }
+    child_must(relock_redlock_new(members, n, &lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK && relock_unlock(lock) == RELOCK_OK);
+    child_must(child_send(parent, 0) && child_await(parent));
+    for (int i = 0; i < turns->n; i++) {
+        child_must(relock_lock(lock) == RELOCK_OK);
+        let_pass(5);
+        child_must(relock_unlock(lock) == RELOCK_OK);
+        child_must(child_send(parent, i));
+    }
+    lock = relock_lock_free(lock);
+    for (size_t i = 0; i < n; i++) {
+        relock_lock_free(members[i]);
+        relock_client_free(clients[i]);
+    }
+    return EXIT_SUCCESS;
+}
+
+/* Each has its turn, again and again, though it never stops asking. */
+static void two_processes_take_turns(void **state)
+{
+    enum { N = 20, MOST = 60 }; /* turns of the other */
+    struct servers *s = *state;
+    struct turns turns = {s, N};
+    struct child *child;
+    struct red red;
+    int n_taken = 0;
+    int64_t n;
+
+    if (!child_can_have_threads())
+        skip();
+    child = child_start(take_turns, &turns);
+    assert_true(child_await(child));
+    red = red_new(s, NULL);
+    red_settle(s, &red, s->n);
+    assert_true(child_send(child, 0));
+    do {
+        assert_result(relock_lock(red.lock), RELOCK_OK);
+        let_pass(5);
+        assert_result(relock_unlock(red.lock), RELOCK_OK);
+        n_taken++;
+    } while (child_receive_within(child, &n, 0) ? n < N - 1 : true);
+    print_message("turns: %d to %d\n", n_taken, N);
+    assert_true(n_taken <= MOST * N);
+    assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(who_waits_is_woken_by_the_release_and_asks_little),
+        SERVERS_TEST(a_message_from_any_server_wakes),
+        SERVERS_TEST(who_waits_asks_again_when_the_leases_in_the_way_end),
+        SERVERS_TEST(who_waits_here_is_first_come_first_served),
+        SERVERS_TEST(a_wait_ends_at_its_deadline_and_by_its_cancel),
+        SERVERS_TEST(a_cancel_ends_a_wait_for_servers_that_are_away),
+        SERVERS_TEST(the_shutdown_of_the_first_members_client_ends_it),
+        SERVERS_TEST(who_waits_misses_a_majority_for_the_command_timeout),
+        SERVERS_TEST(two_processes_take_turns),
+    };
+    return SERVERS_TESTS_RUN(tests);
+}
