@@ -1,0 +1,230 @@
+/* Red locks whose clients, threads or processes end. */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/red.h"
+
+#include <stdlib.h>
+
+#define LEASE_MS 1500
+#define LONG_MS 600000
+
+static struct red red_of(struct servers *s)
+{
+    struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+
+    red_settle(s, &red, s->n);
+    return red;
+}
+
+/* ---- clients of members ---- */
+
+static void a_members_client_that_is_freed_is_a_vote_less(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 3; i < 5; i++) {
+        fixture_free_client(s->f, red.clients[i]);
+        assert_int_equal(red_n_keys(s), s->n - (i - 2));
+    }
+    let_pass(2 * slow_ms(LEASE_MS));
+    assert_true(relock_is_mine(red.lock));
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_int_equal(red_n_keys(s), 3);
+    fixture_free_client(s->f, red.clients[1]);
+    assert_true(losses_wait(s->f->losses, 1, SOON_MS));
+    assert_int_equal(losses_get(s->f->losses, 0).reason, RELOCK_LOST_GONE);
+    assert_int_equal(relock_valid_ms(red.lock), 0);
+    assert_true(red_wait_keys(s, 0));
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_int_equal(losses_count(s->f->losses), 1);
+    fixture_free_client(s->f, red.clients[2]);
+}
+
+static void too_few_clients_are_too_few_servers(void **state)
+{
+    struct servers *s = *state;
+    struct relock_options options = {.command_timeout_ms = 100};
+    struct red red = red_new(s, &options);
+
+    red_settle(s, &red, s->n);
+    for (size_t i = 2; i < 5; i++)
+        fixture_free_client(s->f, red.clients[i]);
+    assert_result(relock_trylock(red.lock), RELOCK_E_CONN);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_members_client_that_is_shut_down_keeps_its_vote_and_gives_no_other(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 3; i < 5; i++)
+        relock_client_shutdown(red.clients[i]);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    let_pass(2 * slow_ms(LEASE_MS));
+    assert_int_equal(red_n_keys(s), s->n);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_int_equal(red_n_keys(s), 3);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+static void who_waits_goes_on_when_a_members_client_is_freed(void **state)
+{
+    struct servers *s = *state;
+    struct red a = red_of(s), b = red_of(s);
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    actor_begin_lock(actor, b.lock);
+    assert_true(wait_for_waiters(b.clients[0], 1));
+    for (size_t i = 3; i < 5; i++)
+        fixture_free_client(s->f, b.clients[i]);
+    assert_true(actor_is_busy(actor));
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
+}
+
+/* ---- the client of the whole ---- */
+
+static void the_first_members_client_releases_it_everywhere_when_it_is_freed(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s), other = red_of(s);
+    uint64_t owner = relock_owner_new();
+
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    fixture_free_client(s->f, red.clients[0]);
+    assert_true(red_wait_keys(s, 0));
+    assert_result(relock_unlock(red.lock), RELOCK_E_CLOSED);
+    assert_result(relock_trylock(red.lock), RELOCK_E_CLOSED);
+    assert_result(relock_check(red.lock, owner, NULL), RELOCK_E_CLOSED);
+    assert_int_equal(relock_valid_ms(red.lock), 0);
+    assert_int_equal(losses_count(s->f->losses), 0);
+    assert_result(relock_trylock(other.lock), RELOCK_OK);
+    assert_result(relock_unlock(other.lock), RELOCK_OK);
+}
+
+static void an_owner_may_still_act_when_it_is_shut_down(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    relock_client_shutdown(red.clients[0]);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_result(relock_extend(red.lock, 0, LONG_MS), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_result(relock_trylock(red.lock), RELOCK_E_CLOSED);
+}
+
+static void who_waits_is_sent_away_when_the_first_members_client_is_freed(void **state)
+{
+    struct servers *s = *state;
+    struct red a = red_of(s), b = red_of(s);
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    actor_begin_lock(actor, b.lock);
+    assert_true(wait_for_waiters(b.clients[0], 1));
+    fixture_free_client(s->f, b.clients[0]);
+    assert_result(actor_result(actor), RELOCK_E_CLOSED);
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+}
+
+static void it_may_be_freed_while_it_is_held_and_be_released_by_another_handle(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct relock_lock *again;
+
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    fixture_free_lock(s->f, red.lock);
+    assert_true(log_wait(s->f->log, "its last handle was freed while it is held here", SOON_MS));
+    again = red_lock_of(s->f, red.members, red.n);
+    assert_true(relock_is_mine(again));
+    assert_result(relock_unlock(again), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+}
+
+/* ---- threads and processes ---- */
+
+static void what_a_thread_holds_is_released_when_it_ends(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct actor *actor = actor_start();
+
+    assert_result(actor_lock(actor, red.lock), RELOCK_OK);
+    assert_result(actor_lock(actor, red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    actor_end(actor);
+    assert_true(log_wait(s->f->log, "ended while it held the lock", SOON_MS));
+    assert_true(red_wait_keys(s, 0));
+    assert_result(relock_trylock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_int_equal(losses_count(s->f->losses), 0);
+}
+
+static int use_everything(struct child *parent, void *arg)
+{
+    struct red *red = arg;
+    struct relock_lock *lock;
+
+    (void)parent;
+    child_must(relock_lock(red->lock) == RELOCK_E_FORKED);
+    child_must(relock_unlock(red->lock) == RELOCK_E_FORKED);
+    child_must(relock_extend(red->lock, 0, LONG_MS) == RELOCK_E_FORKED);
+    child_must(relock_check(red->lock, 0, NULL) == RELOCK_E_FORKED);
+    child_must(relock_valid_ms(red->lock) == 0);
+    child_must(relock_redlock_new(red->members, red->n, &lock) == RELOCK_E_FORKED);
+    child_must(relock_lock_free(red->lock) == NULL);
+    for (size_t i = 0; i < red->n; i++) {
+        child_must(relock_lock_free(red->members[i]) == NULL);
+        child_must(relock_client_free(red->clients[i]) == NULL);
+    }
+    return EXIT_SUCCESS;
+}
+
+static void a_forked_child_leaves_it_alone(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    assert_int_equal(child_wait(child_start(use_everything, &red), SOON_MS), EXIT_SUCCESS);
+    let_pass(slow_ms(LEASE_MS));
+    assert_int_equal(red_n_keys(s), s->n);
+    assert_true(relock_is_mine(red.lock));
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_members_client_that_is_freed_is_a_vote_less),
+        SERVERS_TEST(too_few_clients_are_too_few_servers),
+        SERVERS_TEST(a_members_client_that_is_shut_down_keeps_its_vote_and_gives_no_other),
+        SERVERS_TEST(who_waits_goes_on_when_a_members_client_is_freed),
+        SERVERS_TEST(the_first_members_client_releases_it_everywhere_when_it_is_freed),
+        SERVERS_TEST(an_owner_may_still_act_when_it_is_shut_down),
+        SERVERS_TEST(who_waits_is_sent_away_when_the_first_members_client_is_freed),
+        SERVERS_TEST(it_may_be_freed_while_it_is_held_and_be_released_by_another_handle),
+        SERVERS_TEST(what_a_thread_holds_is_released_when_it_ends),
+        SERVERS_TEST(a_forked_child_leaves_it_alone),
+    };
+    return SERVERS_TESTS_RUN(tests);
+}
