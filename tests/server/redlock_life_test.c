@@ -31,7 +31,7 @@ static void a_members_client_that_is_freed_is_a_vote_less(void **state)
     }
     let_pass(2 * slow_ms(LEASE_MS));
     assert_true(relock_is_mine(red.lock));
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
     assert_result(relock_lock(red.lock), RELOCK_OK);
     assert_int_equal(red_n_keys(s), 3);
     fixture_free_client(s->f, red.clients[1]);
@@ -69,12 +69,12 @@ static void a_members_client_that_is_shut_down_keeps_its_vote_and_gives_no_other
     assert_result(relock_lock(red.lock), RELOCK_OK);
     let_pass(2 * slow_ms(LEASE_MS));
     assert_int_equal(red_n_keys(s), s->n);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
+    red_unlock(&red);
     assert_true(red_wait_keys(s, 0));
     assert_result(relock_lock(red.lock), RELOCK_OK);
     assert_int_equal(red_n_keys(s), 3);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
 }
 
 static void who_waits_goes_on_when_a_members_client_is_freed(void **state)
@@ -89,7 +89,7 @@ static void who_waits_goes_on_when_a_members_client_is_freed(void **state)
     for (size_t i = 3; i < 5; i++)
         fixture_free_client(s->f, b.clients[i]);
     assert_true(actor_is_busy(actor));
-    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    red_unlock(&a);
     assert_result(actor_result(actor), RELOCK_OK);
     assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
 }
@@ -113,7 +113,7 @@ static void the_first_members_client_releases_it_everywhere_when_it_is_freed(voi
     assert_int_equal(relock_valid_ms(red.lock), 0);
     assert_int_equal(losses_count(s->f->losses), 0);
     assert_result(relock_trylock(other.lock), RELOCK_OK);
-    assert_result(relock_unlock(other.lock), RELOCK_OK);
+    red_unlock(&other);
 }
 
 static void an_owner_may_still_act_when_it_is_shut_down(void **state)
@@ -125,8 +125,8 @@ static void an_owner_may_still_act_when_it_is_shut_down(void **state)
     relock_client_shutdown(red.clients[0]);
     assert_result(relock_lock(red.lock), RELOCK_OK);
     assert_result(relock_extend(red.lock, 0, LONG_MS), RELOCK_OK);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
+    red_unlock(&red);
     assert_result(relock_trylock(red.lock), RELOCK_E_CLOSED);
 }
 
@@ -141,7 +141,7 @@ static void who_waits_is_sent_away_when_the_first_members_client_is_freed(void *
     assert_true(wait_for_waiters(b.clients[0], 1));
     fixture_free_client(s->f, b.clients[0]);
     assert_result(actor_result(actor), RELOCK_E_CLOSED);
-    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    red_unlock(&a);
 }
 
 static void it_may_be_freed_while_it_is_held_and_be_released_by_another_handle(void **state)
@@ -174,7 +174,7 @@ static void what_a_thread_holds_is_released_when_it_ends(void **state)
     assert_true(log_wait(s->f->log, "ended while it held the lock", SOON_MS));
     assert_true(red_wait_keys(s, 0));
     assert_result(relock_trylock(red.lock), RELOCK_OK);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
     assert_int_equal(losses_count(s->f->losses), 0);
 }
 
@@ -209,7 +209,7 @@ static void a_forked_child_leaves_it_alone(void **state)
     let_pass(slow_ms(LEASE_MS));
     assert_int_equal(red_n_keys(s), s->n);
     assert_true(relock_is_mine(red.lock));
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
 }
 
 int main(void)
