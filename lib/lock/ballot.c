@@ -124,8 +124,17 @@ static void update(struct relock_ballot *ballot, size_t member, int reason)
     relock_client_set_timer(ballot->group->home, &whole->timer, relock_hold_due_ms(whole, now_ms));
 }
 
+bool relock_ballot_is_heard(const struct relock_ballot *ballot, uint64_t since_ms)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < ballot->group->n; i++)
+        n += ballot->guarded.votes[i].yes && ballot->guarded.votes[i].sent_ms >= since_ms;
+    return n >= relock_ballot_quorum(ballot);
+}
+
 bool relock_ballot_vote(struct relock_ballot *ballot, size_t member, unsigned round,
-                        uint64_t valid_until_ms)
+                        uint64_t sent_ms, uint64_t valid_until_ms)
 {
     bool is_wanted;
 
@@ -134,6 +143,7 @@ bool relock_ballot_vote(struct relock_ballot *ballot, size_t member, unsigned ro
     if (is_wanted) {
         ballot->guarded.votes[member].yes = true;
         ballot->guarded.votes[member].valid_until_ms = valid_until_ms;
+        ballot->guarded.votes[member].sent_ms = sent_ms;
         update(ballot, member, RELOCK_LOST_EXPIRED);
     }
     relock_mutex_unlock(&ballot->group->home->mutex);

@@ -37,9 +37,11 @@ struct relock_ballot {
         unsigned n_yes, n_no;
         uint64_t rest_ms[RELOCK_BALLOT_MAX]; /* of the leases in the way, of those that said no */
         int64_t n_heard;                     /* the most that heard of a release on one server */
+        uint64_t since_ms; /* who forgot is asked when a quorum has said yes since then; 0: none */
         struct {
             bool yes;                 /* it has the lock for us, as far as is known, */
             uint64_t valid_until_ms;  /* and until then for certain */
+            uint64_t sent_ms;         /* what it last said yes to */
             unsigned round;           /* in which it was asked last */
             struct relock_hold *hold; /* a reference, to be used inside its client only */
         } votes[RELOCK_BALLOT_MAX];
@@ -69,14 +71,19 @@ void relock_ballot_count(struct relock_ballot *ballot, unsigned round, enum relo
                          int64_t detail);
 
 /*
- * Under no mutex: this server, asked in that round, has the lock for us until then, for certain.
- * Returns false when the ballot is over, or has asked again: it is to be released there.
+ * Under no mutex: this server, asked in that round, has the lock for us until then, for certain,
+ * as it said to what was sent then. Returns false when the ballot is over, or has asked again: it
+ * is to be released there.
  */
 bool relock_ballot_vote(struct relock_ballot *ballot, size_t member, unsigned round,
-                        uint64_t valid_until_ms);
+                        uint64_t sent_ms, uint64_t valid_until_ms);
 
 /* Under no mutex: it does not have it any more. */
 void relock_ballot_lose(struct relock_ballot *ballot, size_t member, unsigned round, int reason);
+
+/* Whether a quorum has said yes to what was sent since then. */
+bool relock_ballot_is_heard(const struct relock_ballot *ballot, uint64_t since_ms)
+    RELOCK_REQUIRES(ballot->group->home->mutex);
 
 /* Until when a quorum is certain; 0 when there is none. */
 uint64_t relock_ballot_valid_until(const struct relock_ballot *ballot)

@@ -346,6 +346,31 @@ int relock_redlock_nest(struct relock_client *client, struct relock_hold *hold, 
     return r;
 }
 
+/* Those that do not have it for us. Returns whether there are any. */
+static bool find_missing(const struct relock_ballot *ballot, bool missing[RELOCK_BALLOT_MAX])
+    RELOCK_REQUIRES(ballot->group->home->mutex)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n_of(ballot); i++) {
+        missing[i] = !ballot->guarded.votes[i].yes;
+        any = any || missing[i];
+    }
+    return any;
+}
+
+static void renew_after(struct relock_client *client, struct relock_hold *hold, uint64_t pause_ms,
+                        uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    hold->renew_at_ms = relock_clock_after(now_ms, pause_ms);
+    relock_client_set_timer(client, &hold->timer, relock_hold_due_ms(hold, now_ms));
+}
+
+/*
+ * Servers that forget at the same time are found out one by one. So none is asked again before a
+ * quorum has said yes in this renewal: else the first would count in place of the last, and a lock
+ * that another could have had meanwhile would go on as ours.
+ */
 RELOCK_UNCHECKED void relock_redlock_renew(struct relock_client *client, struct relock_hold *hold,
                                            uint64_t now_ms)
 {
@@ -356,19 +381,25 @@ RELOCK_UNCHECKED void relock_redlock_renew(struct relock_client *client, struct 
         .cap_ms = hold->cap_ms,
         .renewed = true,
     };
-    bool wanted[RELOCK_BALLOT_MAX] = {false};
-    bool asks = false;
+    bool wanted[RELOCK_BALLOT_MAX];
+    bool is_heard;
 
-    hold->renew_at_ms = relock_clock_after(now_ms, relock_hold_renewal_ms(hold->renewal_ms));
-    relock_client_set_timer(client, &hold->timer, relock_hold_due_ms(hold, now_ms));
+    if (!find_missing(ballot, wanted)) {
+        renew_after(client, hold, relock_hold_renewal_ms(hold->renewal_ms), now_ms);
+        return;
+    }
+    if (ballot->guarded.since_ms == 0)
+        ballot->guarded.since_ms = hold->renew_at_ms - relock_hold_retry_ms(hold->renewal_ms);
+    is_heard = relock_ballot_is_heard(ballot, ballot->guarded.since_ms);
+    renew_after(client, hold,
+                is_heard ? relock_hold_renewal_ms(hold->renewal_ms)
+                         : relock_hold_retry_ms(hold->renewal_ms),
+                now_ms);
+    if (!is_heard)
+        return;
+    ballot->guarded.since_ms = 0;
     if (hold->busy)
         return; /* its owner counts answers; there is a next time */
-    for (size_t i = 0; i < n_of(ballot); i++) {
-        wanted[i] = !ballot->guarded.votes[i].yes;
-        asks = asks || wanted[i];
-    }
-    if (!asks)
-        return;
     relock_holds_work(hold, 0);
     ask_members(ballot, wanted, &terms);
     relock_holds_rest(client, hold);

@@ -61,7 +61,7 @@ void relock_vote_tell(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 /* The watchdog has renewed it: the ballot is told. The I/O thread. */
-void relock_vote_renewed(struct relock_hold *hold, uint64_t valid_until_ms);
+void relock_vote_renewed(struct relock_hold *hold, uint64_t sent_ms, uint64_t valid_until_ms);
 
 /* With its hold. Takes NULL. */
 void relock_vote_free(struct relock_vote *vote);

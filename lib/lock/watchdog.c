@@ -79,11 +79,13 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     uint64_t retry_ms = relock_hold_retry_ms(hold->renewal_ms);
     bool refused = false;
     uint64_t valid_until_ms = 0;
+    uint64_t sent_ms;
     uint64_t owner;
 
     relock_mutex_lock(&client->mutex);
     site->refs++; /* its name is needed for the log */
     owner = hold->owner;
+    sent_ms = hold->sent_ms;
     hold->in_flight = false;
     if (hold->state == RELOCK_HOLD_SETTLING) {
         relock_client_set_timer(client, &hold->timer, 0);
@@ -103,7 +105,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     relock_mutex_unlock(&client->mutex);
 
     if (valid_until_ms > 0)
-        relock_vote_renewed(hold, valid_until_ms);
+        relock_vote_renewed(hold, sent_ms, valid_until_ms);
     relock_mutex_lock(&client->mutex);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
