@@ -2,7 +2,8 @@
  * Faults - what was broken when, as an excuse
  *
  * A process is touched by what breaks its own place, and by what breaks the server. It feels that
- * for a while after it was mended.
+ * for a while after it was mended. What breaks one of several servers has a place that no process
+ * has: it is no excuse for anybody.
  *
  * Threads: any.
  */

@@ -52,7 +52,8 @@ enum history_kind {
     XX(FENCED, "fenced")       \
     XX(FAIR, "fair")           \
     XX(WRITE, "write")         \
-    XX(READ, "read")
+    XX(READ, "read")           \
+    XX(RED, "red")
 
 enum history_sort {
 #define HISTORY_ENUM_(name, text) HISTORY_##name,

@@ -2,14 +2,18 @@
  * Chaos: several processes take locks of all kinds while a schedule breaks what they depend on, and
  * a checker reads what they wrote down.
  *
- *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T]
- *                  [--no-watchdog] [--expect-two-holders]
+ *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T] [--red]
+ *                  [--no-watchdog] [--forget] [--expect-two-holders]
  *
  * Prints the seed first. The same seed gives the same schedule; what the threads make of it is up
  * to the machine. Ends with 0 if the histories can be those of a lock, with 1 and the folder where
  * they are kept if not, and with 77 if there is no server. With --no-watchdog the workers take
  * short leases and do not care when they end: that must be found out, and --expect-two-holders
  * turns it into success.
+ *
+ * With --red the locks are red locks on five servers, of which a minority is broken at a time. With
+ * --forget nothing breaks, but a majority of the servers forgets all at once, again and again while
+ * a lock is held: that must be found out, too, for no quorum stands above it.
  */
 #include "check.h"
 #include "stage.h"
@@ -30,18 +34,20 @@
 #define PATIENCE_MS (3 * WORKER_RECHECK_MS)
 #define ROUND_TRIP_MS 1000
 #define RECOVERY_MS 2000
+#define RED_SERVERS 5
+#define FORGET_MS 100
 
 struct arguments {
     uint64_t seed, seconds;
     int n_processes, n_threads;
-    bool no_watchdog, expects_two_holders;
+    bool red, no_watchdog, forgets, expects_two_holders;
 };
 
 static void usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--no-watchdog]\n"
-            "       [--expect-two-holders]\n",
+            "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red]\n"
+            "       [--no-watchdog] [--forget] [--expect-two-holders]\n",
             program);
     exit(EXIT_FAILURE);
 }
@@ -52,7 +58,9 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
                                           {"seconds", required_argument, NULL, 'n'},
                                           {"processes", required_argument, NULL, 'p'},
                                           {"threads", required_argument, NULL, 't'},
+                                          {"red", no_argument, NULL, 'r'},
                                           {"no-watchdog", no_argument, NULL, 'w'},
+                                          {"forget", no_argument, NULL, 'f'},
                                           {"expect-two-holders", no_argument, NULL, 'e'},
                                           {NULL, 0, NULL, 0}};
     int c;
@@ -71,6 +79,12 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
         case 't':
             a->n_threads = atoi(optarg);
             break;
+        case 'r':
+            a->red = true;
+            break;
+        case 'f':
+            a->forgets = true;
+            break;
         case 'w':
             a->no_watchdog = true;
             break;
@@ -82,8 +96,22 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
         }
     }
     if (optind < argc || a->seconds == 0 || a->n_processes < 1 || a->n_threads < 1 ||
-        a->n_processes > SCHEDULE_MAX_SLOTS || a->n_threads > WORKER_MAX_THREADS)
+        (a->forgets && !a->red) || a->n_processes > SCHEDULE_MAX_SLOTS ||
+        a->n_threads > WORKER_MAX_THREADS)
         usage(argv[0]);
+}
+
+static void play_forgetting(struct stage *stage)
+{
+    uint64_t next_ns = history_now_ns() + FORGET_MS * NS_PER_MS;
+
+    for (; history_now_ns() < stage->until_ns; let_pass(5)) {
+        stage_step(stage, false);
+        if (history_now_ns() < next_ns)
+            continue;
+        stage_forget(stage);
+        next_ns = history_now_ns() + FORGET_MS * NS_PER_MS;
+    }
 }
 
 static void play(struct stage *stage, struct schedule *schedule)
@@ -102,15 +130,16 @@ static void play(struct stage *stage, struct schedule *schedule)
     stage_step(stage, true);
 }
 
-/* Whether there were holds of every kind. */
-static bool print_holds(const struct check_report *report)
+/* Whether there were holds of every kind; or of that of several servers. */
+static bool print_holds(const struct check_report *report, bool red)
 {
+    int first = red ? HISTORY_RED : HISTORY_REENTRANT, last = red ? HISTORY_RED : HISTORY_READ;
     bool are_all = true;
 
     printf("holds:");
-    for (int i = HISTORY_REENTRANT; i < HISTORY_N_SORTS; i++) {
-        printf("%s %zu %s", i > HISTORY_REENTRANT ? "," : "", report->n_taken[i],
-               history_sort_name(i));
+    for (int i = first; i <= last; i++) {
+        printf("%s %zu %s", i > first ? "," : "", report->n_taken[i],
+               history_sort_name((enum history_sort)i));
         are_all = are_all && report->n_taken[i] > 0;
     }
     printf("\n");
@@ -130,7 +159,7 @@ static bool judge(const struct stage *stage, const struct arguments *arguments)
 
     history_read(&records, stage->dir);
     check(&records, &limits, stdout, &report);
-    are_all = print_holds(&report);
+    are_all = print_holds(&report, arguments->red);
     printf(
         "%zu records of %zu processes: %zu attempts, %zu claims, %zu lost, %zu calls that failed, "
         "%zu pairs of waiters in order, locks free for %llu ms\n",
@@ -163,7 +192,9 @@ static void print_faults(const struct stage *stage)
 
 static bool run(const struct arguments *arguments, const char *dir)
 {
+    int n_servers = arguments->red ? RED_SERVERS : 1;
     struct stage stage = {.dir = dir,
+                          .n_servers = n_servers,
                           .n_workers = arguments->n_processes,
                           .n_threads = arguments->n_threads,
                           .seed = arguments->seed,
@@ -172,6 +203,7 @@ static bool run(const struct arguments *arguments, const char *dir)
                           .until_ns = history_now_ns() + arguments->seconds * 1000 * NS_PER_MS};
     struct schedule schedule = {.seed = arguments->seed,
                                 .n_slots = arguments->n_processes,
+                                .n_servers = n_servers,
                                 .lease_ms = slow_ms(LEASE_MS),
                                 .storm_ms = slow_ms(STORM_MS),
                                 .calm_ms = slow_ms(CALM_MS)};
@@ -181,7 +213,10 @@ static bool run(const struct arguments *arguments, const char *dir)
         remove_files(dir);
         exit(SERVER_EXIT_SKIP);
     }
-    play(&stage, &schedule);
+    if (arguments->forgets)
+        play_forgetting(&stage);
+    else
+        play(&stage, &schedule);
     stage_finish(&stage);
     stage_close(&stage);
     print_faults(&stage);

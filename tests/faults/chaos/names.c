@@ -36,8 +36,16 @@ static void shuffle(enum history_sort *sorts, uint64_t *seed)
 void names_draw(struct names *names, uint64_t seed)
 {
     names->seed = seed;
+    names->n = NAMES_N;
     shuffle(names->sorts, &seed);
     shuffle(names->sorts + NAMES_N_KINDS, &seed);
+}
+
+void names_draw_red(struct names *names)
+{
+    *names = (struct names){.n = NAMES_N_RED};
+    for (int i = 0; i < names->n; i++)
+        names->sorts[i] = HISTORY_RED;
 }
 
 static int crowded(const struct names *names)
@@ -61,6 +69,8 @@ static int quiet(const struct names *names, uint64_t *seed)
 
 int names_come(const struct names *names, uint64_t *seed)
 {
+    if (names->sorts[0] == HISTORY_RED)
+        return schedule_dice(seed, 4) == 0;
     if (schedule_dice(seed, 30) == 0)
         return quiet(names, seed);
     if (schedule_dice(seed, 4) > 0)

@@ -7,6 +7,9 @@
  * end of the lease. Which name has which kind, and which one is wanted when, is drawn from the seed
  * of the run.
  *
+ * Red locks are another world, with servers of its own: there are two, and members of the first
+ * announce their releases, those of the second are plain locks.
+ *
  * Threads: any.
  */
 #ifndef RELOCK_TEST_NAMES_H
@@ -17,14 +20,17 @@
 #include <stdbool.h>
 
 #define NAMES_N_KINDS 6
-#define NAMES_N (2 * NAMES_N_KINDS) /* locks are numbers below this */
+#define NAMES_N (2 * NAMES_N_KINDS) /* locks are numbers below this, */
+#define NAMES_N_RED 2               /* or this */
 
 struct names {
     uint64_t seed;
+    int n;
     enum history_sort sorts[NAMES_N]; /* the write side stands for both */
 };
 
 void names_draw(struct names *names, uint64_t seed);
+void names_draw_red(struct names *names);
 
 const char *names_text(int lock);
 bool names_is_quiet(int lock);

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Several processes take locks of every kind while a schedule kills and pauses them, breaks their
-# connections and restarts the server; then a checker reads what they wrote down. The schedule, and
+# connections and restarts the servers; then a checker reads what they wrote down. The schedule, and
 # which name has which kind, is drawn from a seed, which is printed first.
 #
 #     tests/faults/chaos/run.sh [--seed N] [--seconds S] [--processes P] [--threads T]
 #     tests/faults/chaos/run.sh --no-watchdog          must fail: nobody cares for the lease
+#     tests/faults/chaos/run.sh --red                  red locks on five servers, of which two break
+#     tests/faults/chaos/run.sh --red --forget         must fail: three of them forget at once
 #
 # Builds into build-chaos/, unless RELOCK_CHAOS names a relock-chaos. The server is that of
 # RELOCK_TEST_SERVER, else redis-server or valkey-server. Ends with 77 when there is none, and with 1

@@ -5,12 +5,17 @@
 /* The longest pause from one fault to the next, against the lease. */
 #define GAP_PART 5
 
+/* The longest way, against it: a round trip lasts longer than a vote of a red lock may. */
+#define DELAY_PART 50
+
+enum { ALONE, AMONG, N_WEIGHTS };
+
 static const struct {
     const char *name;
-    bool of_server;
-    unsigned weight;
+    enum fault_place place;
+    unsigned weights[N_WEIGHTS];
 } kinds[] = {
-#define KIND(name, text, of_server, weight) {text, of_server, weight},
+#define KIND(name, text, place, alone, among) {text, PLACE_##place, {alone, among}},
     FAULT_MAP(KIND)
 #undef KIND
 };
@@ -30,17 +35,23 @@ uint64_t schedule_dice(uint64_t *seed, uint64_t n)
     return (z ^ (z >> 31)) % n;
 }
 
+static bool has_several(const struct schedule *s)
+{
+    return s->n_servers > 1;
+}
+
 static enum fault_kind draw_kind(struct schedule *s)
 {
+    int column = has_several(s) ? AMONG : ALONE;
     unsigned sum = 0;
     uint64_t left;
     int kind = 0;
 
     for (int i = 0; i < FAULT_N_KINDS; i++)
-        sum += kinds[i].weight;
+        sum += kinds[i].weights[column];
     left = schedule_dice(&s->seed, sum);
-    while (left >= kinds[kind].weight)
-        left -= kinds[kind++].weight;
+    while (left >= kinds[kind].weights[column])
+        left -= kinds[kind++].weights[column];
     return (enum fault_kind)kind;
 }
 
@@ -57,6 +68,8 @@ static uint64_t draw_length(struct schedule *s, enum fault_kind kind)
     case FAULT_KILL:
     case FAULT_RESTART:
         return schedule_dice(&s->seed, lease_ms);
+    case FAULT_REBIRTH:
+        return lease_ms + lease_ms / 4 + schedule_dice(&s->seed, lease_ms / 4);
     default:
         if (schedule_dice(&s->seed, 3) == 0)
             return lease_ms + schedule_dice(&s->seed, lease_ms);
@@ -71,26 +84,54 @@ static uint64_t end_of_storm(const struct schedule *s)
     return s->at_ms / cycle_ms * cycle_ms + s->storm_ms;
 }
 
+static int draw_slot(struct schedule *s, enum fault_kind kind)
+{
+    enum fault_place place = kinds[kind].place;
+
+    if (place == PLACE_WORKER || (place == PLACE_NETWORK && !has_several(s)))
+        return (int)schedule_dice(&s->seed, (uint64_t)s->n_slots);
+    return has_several(s) ? SCHEDULE_SERVER - (int)schedule_dice(&s->seed, (uint64_t)s->n_servers)
+                          : SCHEDULE_SERVER;
+}
+
+static uint64_t *busy_until(struct schedule *s, int slot)
+{
+    return &s->busy_until_ms[SCHEDULE_MAX_SERVERS + slot];
+}
+
+/* Whether one more of several servers would leave no majority. */
+static bool are_enough_broken(struct schedule *s)
+{
+    int n = 0;
+
+    for (int i = 0; i < s->n_servers; i++)
+        n += s->at_ms < *busy_until(s, SCHEDULE_SERVER - i);
+    return n + 1 > s->n_servers / 2;
+}
+
 /* What would last into the calm ends with the storm. */
 static bool draw(struct schedule *s, struct fault *fault)
 {
-    uint64_t *busy_until_ms;
+    bool is_cut;
 
     s->at_ms += 1 + schedule_dice(&s->seed, s->lease_ms / GAP_PART);
     if (s->at_ms >= end_of_storm(s))
         s->at_ms = end_of_storm(s) + s->calm_ms;
 
-    *fault = (struct fault){.kind = draw_kind(s), .slot = SCHEDULE_SERVER, .at_ms = s->at_ms};
-    if (!kinds[fault->kind].of_server)
-        fault->slot = (int)schedule_dice(&s->seed, (uint64_t)s->n_slots);
+    *fault = (struct fault){.kind = draw_kind(s), .at_ms = s->at_ms};
+    fault->slot = draw_slot(s, fault->kind);
     fault->for_ms = draw_length(s, fault->kind);
-    if (s->at_ms + fault->for_ms > end_of_storm(s))
+    if (fault->kind == FAULT_DELAY)
+        fault->delay_ms = 1 + schedule_dice(&s->seed, s->lease_ms / DELAY_PART);
+    is_cut = s->at_ms + fault->for_ms > end_of_storm(s);
+    if (is_cut)
         fault->for_ms = end_of_storm(s) - s->at_ms;
 
-    busy_until_ms = &s->busy_until_ms[1 + fault->slot];
-    if (s->at_ms < *busy_until_ms)
+    if (s->at_ms < *busy_until(s, fault->slot) || (is_cut && fault->kind == FAULT_REBIRTH))
         return false;
-    *busy_until_ms = s->at_ms + fault->for_ms + 1;
+    if (has_several(s) && fault->slot < 0 && are_enough_broken(s))
+        return false;
+    *busy_until(s, fault->slot) = s->at_ms + fault->for_ms + 1;
     return true;
 }
 

@@ -6,6 +6,8 @@
  * with its network is a place, and so is the server. In a calm nothing excuses who sleeps though he
  * should not.
  *
+ * Of several servers each has a network of its own instead, and only a minority is broken at once.
+ *
  * Threads: one at a time.
  */
 #ifndef RELOCK_TEST_SCHEDULE_H
@@ -14,26 +16,32 @@
 #include <stdint.h>
 
 #define SCHEDULE_MAX_SLOTS 8
-#define SCHEDULE_SERVER (-1) /* as a slot: the server, which is all of them */
+#define SCHEDULE_MAX_SERVERS 5
+#define SCHEDULE_SERVER (-1) /* as a slot: the server; the next ones are below it */
 
-/* Name, whether it is the server's, and how often it comes, against the others. */
-#define FAULT_MAP(XX)                                                                \
-    XX(KILL, "kill", 0, 6)                 /* SIGKILL, and a new process */          \
-    XX(STOP, "stop", 0, 5)                 /* SIGSTOP, SIGCONT */                    \
-    XX(CUT, "cut", 0, 5)                   /* all connections of a worker */         \
-    XX(STALL, "stall", 0, 4)               /* those stay, and nothing moves */       \
-    XX(REFUSE, "refuse", 0, 3)             /* cut, and no new ones */                \
-    XX(LATE_COMMAND, "late command", 0, 4) /* scripts run later, even if given up */ \
-    XX(LATE_REPLY, "late reply", 0, 4)     /* they run, and are answered later */    \
-    XX(LOST_REPLY, "lost reply", 0, 3)     /* they run, and the connection ends */   \
-    XX(RESTART, "restart", 1, 3)           /* SIGKILL, and again with data */        \
-    XX(HANG, "hang", 1, 2)                 /* SIGSTOP, SIGCONT */                    \
-    XX(CLIENT_KILL, "client kill", 1, 2)   /* all connections */                     \
-    XX(CLIENT_PAUSE, "client pause", 1, 2)                                           \
-    XX(SCRIPT_FLUSH, "script flush", 1, 1)
+enum fault_place { PLACE_WORKER, PLACE_NETWORK, PLACE_SERVER };
+
+/* Name, what it breaks, and how often it comes, against the others: with one server, with several.
+ */
+#define FAULT_MAP(XX)                                                                         \
+    XX(KILL, "kill", WORKER, 6, 4)                  /* SIGKILL, and a new process */          \
+    XX(STOP, "stop", WORKER, 5, 4)                  /* SIGSTOP, SIGCONT */                    \
+    XX(CUT, "cut", NETWORK, 5, 4)                   /* all connections */                     \
+    XX(STALL, "stall", NETWORK, 4, 4)               /* those stay, and nothing moves */       \
+    XX(REFUSE, "refuse", NETWORK, 3, 3)             /* cut, and no new ones */                \
+    XX(LATE_COMMAND, "late command", NETWORK, 4, 4) /* scripts run later, even if given up */ \
+    XX(LATE_REPLY, "late reply", NETWORK, 4, 4)     /* they run, and are answered later */    \
+    XX(LOST_REPLY, "lost reply", NETWORK, 3, 3)     /* they run, and the connection ends */   \
+    XX(DELAY, "delay", NETWORK, 0, 6)               /* all that is sent */                    \
+    XX(RESTART, "restart", SERVER, 3, 5)            /* SIGKILL, and again with data */        \
+    XX(REBIRTH, "rebirth", SERVER, 0, 3)            /* and empty, when its leases are over */ \
+    XX(HANG, "hang", SERVER, 2, 5)                  /* SIGSTOP, SIGCONT */                    \
+    XX(CLIENT_KILL, "client kill", SERVER, 2, 2)    /* all connections */                     \
+    XX(CLIENT_PAUSE, "client pause", SERVER, 2, 2)                                            \
+    XX(SCRIPT_FLUSH, "script flush", SERVER, 1, 1)
 
 enum fault_kind {
-#define FAULT_ENUM_(name, text, of_server, weight) FAULT_##name,
+#define FAULT_ENUM_(name, text, place, alone, among) FAULT_##name,
     FAULT_MAP(FAULT_ENUM_)
 #undef FAULT_ENUM_
         FAULT_N_KINDS
@@ -44,18 +52,20 @@ struct fault {
     int slot;
     uint64_t at_ms;  /* since the beginning */
     uint64_t for_ms; /* 0: over as soon as done */
+    uint64_t delay_ms;
 };
 
 struct schedule {
     /* set by the caller */
     uint64_t seed;
     int n_slots;
+    int n_servers;
     uint64_t lease_ms; /* faults last from shorter than this to longer */
     uint64_t storm_ms, calm_ms;
 
     /* its own; zeroed */
     uint64_t at_ms;
-    uint64_t busy_until_ms[1 + SCHEDULE_MAX_SLOTS]; /* by slot, the server first */
+    uint64_t busy_until_ms[SCHEDULE_MAX_SERVERS + SCHEDULE_MAX_SLOTS]; /* by slot */
 };
 
 /* The next fault, not before the last. */

@@ -24,9 +24,18 @@ static struct schedule with_seed(uint64_t seed)
 {
     return (struct schedule){.seed = seed,
                              .n_slots = N_SLOTS,
+                             .n_servers = 1,
                              .lease_ms = 1500,
                              .storm_ms = STORM_MS,
                              .calm_ms = CALM_MS};
+}
+
+static struct schedule of_several_servers(void)
+{
+    struct schedule schedule = with_seed(7);
+
+    schedule.n_servers = SCHEDULE_MAX_SERVERS;
+    return schedule;
 }
 
 static bool is_same(struct fault a, struct fault b)
@@ -64,11 +73,44 @@ static void one_place_is_broken_in_one_way_at_a_time(void **state)
     }
 }
 
-static void a_calm_is_calm(void **state)
+static void of_several_servers_a_minority_is_broken_at_a_time(void **state)
 {
-    struct schedule schedule = with_seed(7);
+    struct schedule schedule = of_several_servers();
+    uint64_t whole_ms[SCHEDULE_MAX_SERVERS] = {0};
+    size_t n_both = 0;
 
     (void)state;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&schedule);
+        int n_broken = 0;
+
+        if (fault.slot >= 0)
+            continue;
+        assert_in_range(SCHEDULE_SERVER - fault.slot, 0, SCHEDULE_MAX_SERVERS - 1);
+        assert_true(fault.at_ms >= whole_ms[SCHEDULE_SERVER - fault.slot]);
+        whole_ms[SCHEDULE_SERVER - fault.slot] = fault.at_ms + fault.for_ms;
+        for (int j = 0; j < SCHEDULE_MAX_SERVERS; j++)
+            n_broken += whole_ms[j] >= fault.at_ms;
+        assert_true(n_broken <= SCHEDULE_MAX_SERVERS / 2);
+        n_both += n_broken == SCHEDULE_MAX_SERVERS / 2;
+    }
+    assert_true(n_both > N_FAULTS / 10);
+}
+
+static void a_server_comes_back_empty_only_when_its_leases_are_over(void **state)
+{
+    struct schedule schedule = of_several_servers();
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&schedule);
+
+        assert_true(fault.kind != FAULT_REBIRTH || fault.for_ms > schedule.lease_ms);
+    }
+}
+
+static void a_calm_is_calm_with(struct schedule schedule)
+{
     for (int i = 0; i < N_FAULTS; i++) {
         struct fault fault = schedule_next(&schedule);
 
@@ -77,16 +119,30 @@ static void a_calm_is_calm(void **state)
     }
 }
 
+static void a_calm_is_calm(void **state)
+{
+    (void)state;
+    a_calm_is_calm_with(with_seed(7));
+    a_calm_is_calm_with(of_several_servers());
+}
+
+/* But for those that need several servers, where there is one. */
 static void every_fault_comes(void **state)
 {
-    struct schedule schedule = with_seed(7);
-    size_t n[FAULT_N_KINDS] = {0};
+    struct schedule one = with_seed(7), several = of_several_servers();
+    size_t n[2][FAULT_N_KINDS] = {{0}};
 
     (void)state;
-    for (int i = 0; i < N_FAULTS; i++)
-        n[schedule_next(&schedule).kind]++;
-    for (int i = 0; i < FAULT_N_KINDS; i++)
-        assert_true(n[i] > 0);
+    for (int i = 0; i < N_FAULTS; i++) {
+        n[0][schedule_next(&one).kind]++;
+        n[1][schedule_next(&several).kind]++;
+    }
+    for (int i = 0; i < FAULT_N_KINDS; i++) {
+        bool needs_several = i == FAULT_DELAY || i == FAULT_REBIRTH;
+
+        assert_true(n[0][i] > 0 || needs_several);
+        assert_true(n[1][i] > 0);
+    }
 }
 
 static void each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed(void **state)
@@ -185,6 +241,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_seed_gives_the_same_schedule),
         cmocka_unit_test(one_place_is_broken_in_one_way_at_a_time),
+        cmocka_unit_test(of_several_servers_a_minority_is_broken_at_a_time),
+        cmocka_unit_test(a_server_comes_back_empty_only_when_its_leases_are_over),
         cmocka_unit_test(a_calm_is_calm),
         cmocka_unit_test(every_fault_comes),
         cmocka_unit_test(each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed),

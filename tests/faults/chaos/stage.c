@@ -16,7 +16,7 @@ static void start_worker(struct stage *stage, int slot)
 {
     struct stage_place *place = &stage->places[slot];
     struct worker_options options = {
-        .url = proxy_url(place->proxy),
+        .urls = place->proxy ? proxy_url(place->proxy) : stage->urls,
         .dir = stage->dir,
         .slot = slot,
         .life = place->worker.life + 1,
@@ -68,6 +68,17 @@ static void kill_worker(struct stage *stage, struct worker *worker)
 
 /* ---- breaking and mending ------------------------------------------------------------------ */
 
+/* Which of the servers this is. */
+static size_t number_of(const struct stage *stage, const struct stage_place *place)
+{
+    return (size_t)(place - stage->servers);
+}
+
+static struct probe *probe_of(struct stage *stage, const struct stage_place *place)
+{
+    return stage->watch.probes[number_of(stage, place)];
+}
+
 static void begin(struct stage *stage, struct stage_place *place, const struct fault *fault)
 {
     switch (fault->kind) {
@@ -96,21 +107,26 @@ static void begin(struct stage *stage, struct stage_place *place, const struct f
     case FAULT_LOST_REPLY:
         place->rule = proxy_each(place->proxy, PROXY_CUT_UNANSWERED, "EVALSHA");
         break;
+    case FAULT_DELAY:
+        proxy_delay(place->proxy, fault->delay_ms);
+        break;
     case FAULT_RESTART:
-        server_kill(stage->server);
+    case FAULT_REBIRTH:
+        server_kill(place->server);
         break;
     case FAULT_HANG:
-        server_pause(stage->server);
+        server_pause(place->server);
         break;
     case FAULT_CLIENT_KILL:
-        probe_int(stage->watch.probe, "CLIENT KILL TYPE normal SKIPME yes");
-        probe_int(stage->watch.probe, "CLIENT KILL TYPE pubsub");
+        probe_int(probe_of(stage, place), "CLIENT KILL TYPE normal SKIPME yes");
+        probe_int(probe_of(stage, place), "CLIENT KILL TYPE pubsub");
         break;
     case FAULT_CLIENT_PAUSE:
-        probe_int(stage->watch.probe, "CLIENT PAUSE %llu ALL", (unsigned long long)fault->for_ms);
+        probe_int(probe_of(stage, place), "CLIENT PAUSE %llu ALL",
+                  (unsigned long long)fault->for_ms);
         break;
     case FAULT_SCRIPT_FLUSH:
-        probe_int(stage->watch.probe, "SCRIPT FLUSH");
+        probe_int(probe_of(stage, place), "SCRIPT FLUSH");
         break;
     case FAULT_N_KINDS:
         abort();
@@ -127,10 +143,14 @@ static void mend(struct stage *stage, struct stage_place *place)
         kill(place->worker.pid, SIGCONT);
         break;
     case FAULT_RESTART:
-        server_restart(stage->server);
+        server_restart(place->server);
+        break;
+    case FAULT_REBIRTH:
+        server_forget(place->server);
+        server_restart(place->server);
         break;
     case FAULT_HANG:
-        server_resume(stage->server);
+        server_resume(place->server);
         break;
     default:
         break;
@@ -146,19 +166,29 @@ static void mend(struct stage *stage, struct stage_place *place)
 
 static struct stage_place *place_of(struct stage *stage, int slot)
 {
-    return slot == SCHEDULE_SERVER ? &stage->server_place : &stage->places[slot];
+    return slot < 0 ? &stage->servers[SCHEDULE_SERVER - slot] : &stage->places[slot];
+}
+
+/* One of several servers is in no process's place. */
+static int slot_in_history(const struct stage *stage, const struct stage_place *place)
+{
+    if (place->server && stage->n_servers > 1)
+        return SCHEDULE_MAX_SLOTS + (int)number_of(stage, place);
+    return place->fault.slot;
 }
 
 static void end(struct stage *stage, struct stage_place *place)
 {
     struct history_record record = {.kind = HISTORY_FAULT,
-                                    .slot = place->fault.slot,
+                                    .slot = slot_in_history(stage, place),
                                     .from_ns = place->broken_ns,
                                     .value = place->fault.kind};
 
     if (place->broken_ns == 0)
         return;
     mend(stage, place);
+    if (place->server)
+        watch_mend(&stage->watch, number_of(stage, place));
     place->broken_ns = 0;
     record.to_ns = history_now_ns();
     history_write(&stage->history, &record);
@@ -169,8 +199,8 @@ void stage_break(struct stage *stage, const struct fault *fault)
     struct stage_place *place = place_of(stage, fault->slot);
 
     end(stage, place);
-    if (fault->slot == SCHEDULE_SERVER)
-        watch_away(&stage->watch);
+    if (place->server)
+        watch_break(&stage->watch, number_of(stage, place));
     place->fault = *fault;
     place->broken_ns = history_now_ns();
     stage->n_faults[fault->kind]++;
@@ -192,7 +222,8 @@ void stage_step(struct stage *stage, bool is_end)
 {
     int status;
 
-    step_place(stage, &stage->server_place, is_end);
+    for (int i = 0; i < stage->n_servers; i++)
+        step_place(stage, &stage->servers[i], is_end);
     for (int i = 0; i < stage->n_workers; i++) {
         step_place(stage, &stage->places[i], is_end);
         if (worker_has_ended(&stage->places[i].worker, &status)) {
@@ -200,29 +231,73 @@ void stage_step(struct stage *stage, bool is_end)
             start_worker(stage, i);
         }
     }
-    if (stage->server_place.broken_ns == 0)
-        watch_look(&stage->watch);
+    watch_look(&stage->watch);
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
+
+static struct proxy *start_proxy(const struct server *server, int number)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%.80s/proxy.%d", server->dir, number);
+    return proxy_start(server->socket, path);
+}
+
+/* Of several servers, with a proxy before each. */
+static bool open_servers(struct stage *stage)
+{
+    const struct server_options options = {.keeps_data = true};
+    struct server *servers[SCHEDULE_MAX_SERVERS];
+    size_t n = (size_t)stage->n_servers, size = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct stage_place *place = &stage->servers[i];
+
+        place->server = servers[i] = server_start(&options);
+        if (!servers[i])
+            return false;
+        if (n == 1)
+            continue;
+        place->proxy = start_proxy(servers[i], 0);
+        size += (size_t)snprintf(stage->urls + size, sizeof(stage->urls) - size, "%s%s",
+                                 i > 0 ? "," : "", proxy_url(place->proxy));
+    }
+    watch_start(&stage->watch, servers, n, &stage->history, &stage->names);
+    return true;
+}
 
 bool stage_open(struct stage *stage)
 {
     char path[256];
 
-    stage->server = server_start(&(struct server_options){.keeps_data = true});
-    if (!stage->server)
-        return false;
     snprintf(path, sizeof(path), "%s/history", stage->dir);
     history_open(&stage->history, path);
-    names_draw(&stage->names, stage->seed);
-    watch_start(&stage->watch, stage->server->socket, &stage->history, &stage->names);
+    if (stage->n_servers > 1)
+        names_draw_red(&stage->names);
+    else
+        names_draw(&stage->names, stage->seed);
+    if (!open_servers(stage))
+        return false;
     for (int i = 0; i < stage->n_workers; i++) {
-        snprintf(path, sizeof(path), "%.80s/proxy.%d", stage->server->dir, i);
-        stage->places[i].proxy = proxy_start(stage->server->socket, path);
+        if (stage->n_servers == 1)
+            stage->places[i].proxy = start_proxy(stage->servers[0].server, i);
         start_worker(stage, i);
     }
     return true;
+}
+
+void stage_forget(struct stage *stage)
+{
+    size_t n_enough = (size_t)stage->n_servers / 2 + 1;
+
+    for (int lock = 0; lock < stage->names.n; lock++) {
+        if (watch_count(&stage->watch, lock) < n_enough)
+            continue;
+        for (size_t i = 0; i < n_enough; i++)
+            probe_int(stage->watch.probes[i], "FLUSHALL");
+        return;
+    }
 }
 
 static bool are_idle(void *arg)
@@ -266,5 +341,8 @@ void stage_close(struct stage *stage)
     }
     watch_stop(&stage->watch);
     history_close(&stage->history);
-    server_stop(stage->server);
+    for (int i = 0; i < stage->n_servers; i++) {
+        proxy_stop(stage->servers[i].proxy);
+        server_stop(stage->servers[i].server);
+    }
 }

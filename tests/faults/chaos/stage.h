@@ -1,8 +1,8 @@
 /*
- * Stage - the server, the networks and the processes, and the breaking of them
+ * Stage - the servers, the networks and the processes, and the breaking of them
  *
- * Each worker has a network of its own, a proxy. What is broken is mended when its time is over,
- * and written to a history, as is the death of a process.
+ * With one server each worker has a network of its own, a proxy; with several, each server. What is
+ * broken is mended when its time is over, and written to a history, as is the death of a process.
  *
  * Threads: the main one.
  */
@@ -17,7 +17,8 @@
 #include "worker.h"
 
 struct stage_place {
-    struct proxy *proxy;
+    struct proxy *proxy;   /* NULL: its network is not its own */
+    struct server *server; /* NULL: it is a worker's */
     struct worker worker;
     struct fault fault;      /* its last, */
     uint64_t broken_ns;      /* broken since then; 0: whole */
@@ -27,6 +28,7 @@ struct stage_place {
 struct stage {
     /* set by the caller */
     const char *dir;
+    int n_servers;
     int n_workers;
     int n_threads;
     uint64_t seed;
@@ -35,11 +37,11 @@ struct stage {
     uint64_t until_ns;
 
     /* its own; zeroed */
-    struct server *server;
+    char urls[512]; /* of several servers */
     struct history history;
     struct names names;
     struct watch watch;
-    struct stage_place server_place;
+    struct stage_place servers[SCHEDULE_MAX_SERVERS];
     struct stage_place places[SCHEDULE_MAX_SLOTS];
     uint64_t began_ns;
     size_t n_faults[FAULT_N_KINDS];
@@ -53,6 +55,9 @@ void stage_close(struct stage *stage);
 
 /* At its time, or as soon after as its place is whole. */
 void stage_break(struct stage *stage, const struct fault *fault);
+
+/* Has a majority of the servers forget all at once, if most have some lock. */
+void stage_forget(struct stage *stage);
 
 /* Mends what has been broken for long enough, all of it at the end; looks after workers, locks. */
 void stage_step(struct stage *stage, bool is_end);

@@ -7,6 +7,7 @@
 #define NS_PER_MS 1000000
 #define LOOK_NS ((uint64_t)20 * NS_PER_MS)
 #define BLINK_NS ((uint64_t)200 * NS_PER_MS) /* what may have been meanwhile was not seen */
+#define RECOVERY_MS 2000
 
 /* Each says for whom the lock is free: a bit for all, a bit for some. */
 static const char *const plain_script = "return 1 - redis.call('exists', KEYS[1])";
@@ -26,16 +27,14 @@ static const char *const rw_script =
     "if redis.call('hget', KEYS[1], 'mode') == 'write' then return 0 end\n"
     "return #redis.call('keys', tag .. ':*:rwlock_timeout:*') > 0 and 2 or 3";
 
-void watch_start(struct watch *watch, const char *socket, struct history *history,
-                 const struct names *names)
+void watch_start(struct watch *watch, struct server *const *servers, size_t n,
+                 struct history *history, const struct names *names)
 {
-    *watch = (struct watch){.probe = probe_open(socket), .history = history, .names = names};
-}
-
-void watch_stop(struct watch *watch)
-{
-    watch_away(watch);
-    probe_close(watch->probe);
+    *watch = (struct watch){.n = n, .history = history, .names = names};
+    for (size_t i = 0; i < n; i++)
+        watch->probes[i] = probe_open(servers[i]->socket);
+    if (n > 1)
+        watch->recovery_ns = slow_ms(RECOVERY_MS) * NS_PER_MS;
 }
 
 static void end_free(struct watch *watch, int lock, enum watch_side side)
@@ -57,18 +56,52 @@ static void end_free(struct watch *watch, int lock, enum watch_side side)
     watch->free_ns[lock][side] = 0;
 }
 
-static bool is_held(struct watch *watch, int lock)
+size_t watch_count(struct watch *watch, int lock)
 {
-    return probe_int(watch->probe, "EXISTS %s", names_text(lock)) != 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < watch->n; i++)
+        n += probe_int(watch->probes[i], "EXISTS %s", names_text(lock)) != 0;
+    return n;
 }
 
-static void look_at(struct watch *watch, int lock)
+/* ---- one server ---------------------------------------------------------------------------- */
+
+static long long ask_one(struct watch *watch, int lock)
 {
     enum history_sort sort = watch->names->sorts[lock];
     const char *script = sort == HISTORY_FAIR    ? fair_script
                          : sort == HISTORY_WRITE ? rw_script
                                                  : plain_script;
-    long long free_for = probe_int(watch->probe, "EVAL %s 1 %s", script, names_text(lock));
+
+    return probe_int(watch->probes[0], "EVAL %s 1 %s", script, names_text(lock));
+}
+
+/* ---- several ------------------------------------------------------------------------------- */
+
+static bool is_whole(const struct watch *watch, size_t server, uint64_t now_ns)
+{
+    uint64_t whole_ns = watch->whole_ns[server];
+
+    return whole_ns != UINT64_MAX && now_ns >= whole_ns + watch->recovery_ns;
+}
+
+static long long ask_all(struct watch *watch, int lock)
+{
+    uint64_t now_ns = history_now_ns();
+    size_t n_free = 0;
+
+    for (size_t i = 0; i < watch->n; i++)
+        if (is_whole(watch, i, now_ns))
+            n_free += probe_int(watch->probes[i], "EXISTS %s", names_text(lock)) == 0;
+    return n_free > watch->n / 2;
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+static void look_at(struct watch *watch, int lock)
+{
+    long long free_for = watch->n > 1 ? ask_all(watch, lock) : ask_one(watch, lock);
 
     for (int side = 0; side < WATCH_N_SIDES; side++) {
         if (free_for < 0 || (free_for & 1 << side) == 0)
@@ -78,49 +111,75 @@ static void look_at(struct watch *watch, int lock)
     }
 }
 
+static void look_away(struct watch *watch)
+{
+    for (int lock = 0; lock < watch->names->n; lock++)
+        for (int side = 0; side < WATCH_N_SIDES; side++)
+            end_free(watch, lock, side);
+}
+
 void watch_look(struct watch *watch)
 {
     uint64_t now_ns = history_now_ns();
 
-    if (now_ns < watch->seen_ns + LOOK_NS)
+    if (now_ns < watch->seen_ns + LOOK_NS || (watch->n == 1 && !is_whole(watch, 0, now_ns)))
         return;
     if (now_ns > watch->seen_ns + BLINK_NS)
-        watch_away(watch);
-    for (int lock = 0; lock < NAMES_N; lock++)
+        look_away(watch);
+    for (int lock = 0; lock < watch->names->n; lock++)
         look_at(watch, lock);
     watch->seen_ns = now_ns;
 }
 
-void watch_away(struct watch *watch)
+void watch_stop(struct watch *watch)
 {
-    for (int lock = 0; lock < NAMES_N; lock++)
-        for (int side = 0; side < WATCH_N_SIDES; side++)
-            end_free(watch, lock, side);
+    look_away(watch);
+    for (size_t i = 0; i < watch->n; i++)
+        probe_close(watch->probes[i]);
+}
+
+void watch_break(struct watch *watch, size_t server)
+{
+    if (watch->n == 1)
+        look_away(watch);
+    watch->whole_ns[server] = UINT64_MAX;
+}
+
+void watch_mend(struct watch *watch, size_t server)
+{
+    watch->whole_ns[server] = history_now_ns();
 }
 
 static bool are_all_free(void *arg)
 {
     struct watch *watch = arg;
 
-    for (int lock = 0; lock < NAMES_N; lock++)
-        if (is_held(watch, lock))
+    for (int lock = 0; lock < watch->names->n; lock++)
+        if (watch_count(watch, lock) > 0)
             return false;
     return true;
+}
+
+static void print_keys(struct watch *watch, int lock)
+{
+    for (size_t i = 0; i < watch->n; i++)
+        fprintf(stderr, "lock %d on server %zu: %s, for %lld ms\n", lock, i,
+                probe_text(watch->probes[i], "TYPE %s", names_text(lock)),
+                probe_pttl(watch->probes[i], names_text(lock)));
 }
 
 void watch_all_free(struct watch *watch, uint64_t within_ms)
 {
     wait_until(are_all_free, watch, within_ms);
-    for (int lock = 0; lock < NAMES_N; lock++) {
+    for (int lock = 0; lock < watch->names->n; lock++) {
         struct history_record stays = {
             .kind = HISTORY_STAYS, .sort = watch->names->sorts[lock], .slot = -1, .lock = lock};
 
-        if (!is_held(watch, lock))
+        if (watch_count(watch, lock) == 0)
             continue;
         stays.from_ns = stays.to_ns = history_now_ns();
-        stays.value = probe_pttl(watch->probe, names_text(lock));
+        stays.value = (int64_t)watch_count(watch, lock);
         history_write(watch->history, &stays);
-        fprintf(stderr, "lock %d stays: holder %s\n", lock,
-                probe_only_field(watch->probe, names_text(lock)));
+        print_keys(watch, lock);
     }
 }

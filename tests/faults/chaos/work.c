@@ -6,11 +6,13 @@
 
 #include <relock.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define COMMAND_TIMEOUT_MS 1500
 
 static struct workshop workshop;
-static struct relock_client *client;
+static struct relock_client *clients[SCHEDULE_MAX_SERVERS];
+static size_t n_clients;
 static struct toiler toilers[WORKER_MAX_THREADS];
 static atomic_bool done;
 
@@ -52,6 +54,21 @@ static void start_thread(pthread_t *thread, void *(*run_it)(void *), void *arg)
         abort();
 }
 
+static void make_red(int lock)
+{
+    int (*const make_member)(struct relock_client *, const char *, struct relock_lock **) =
+        lock == 0 ? relock_lock_new : relock_plainlock_new;
+    struct relock_lock *members[SCHEDULE_MAX_SERVERS];
+
+    for (size_t i = 0; i < n_clients; i++)
+        if (make_member(clients[i], names_text(lock), &members[i]) != RELOCK_OK)
+            abort();
+    if (relock_redlock_new(members, n_clients, &workshop.locks[lock]) != RELOCK_OK)
+        abort();
+    for (size_t i = 0; i < n_clients; i++)
+        relock_lock_free(members[i]);
+}
+
 /* The handles of a name. */
 static void make(int lock)
 {
@@ -64,10 +81,10 @@ static void make(int lock)
     enum history_sort sort = workshop.names.sorts[lock];
     const char *name = names_text(lock);
 
-    if (makers[sort](client, name, &workshop.locks[lock]) != RELOCK_OK)
+    if (makers[sort](clients[0], name, &workshop.locks[lock]) != RELOCK_OK)
         abort();
     if (sort == HISTORY_WRITE &&
-        relock_rdlock_new(client, name, &workshop.readers[lock]) != RELOCK_OK)
+        relock_rdlock_new(clients[0], name, &workshop.readers[lock]) != RELOCK_OK)
         abort();
 }
 
@@ -77,23 +94,48 @@ static unsigned flags_of(int slot)
     return slot % 2 == 0 ? RELOCK_LAZY : RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN;
 }
 
+static void open_client(const struct worker_options *options, const char *url)
+{
+    const struct relock_options wanted = {.url = url,
+                                          .watchdog_timeout_ms = options->lease_ms,
+                                          .recheck_ms = WORKER_RECHECK_MS,
+                                          .command_timeout_ms = COMMAND_TIMEOUT_MS,
+                                          .connections = 2,
+                                          .flags = flags_of(options->slot)};
+
+    if (n_clients == SCHEDULE_MAX_SERVERS ||
+        relock_client_new(&wanted, &clients[n_clients++]) != RELOCK_OK)
+        abort();
+}
+
+static void open_clients(const struct worker_options *options)
+{
+    char *urls = strdup(options->urls), *rest = urls;
+
+    if (!urls)
+        abort();
+    while (rest)
+        open_client(options, strsep(&rest, ","));
+    free(urls);
+}
+
 static void open_all(const struct worker_options *options)
 {
-    struct relock_options wanted = {.url = options->url,
-                                    .watchdog_timeout_ms = options->lease_ms,
-                                    .recheck_ms = WORKER_RECHECK_MS,
-                                    .command_timeout_ms = COMMAND_TIMEOUT_MS,
-                                    .connections = 2,
-                                    .flags = flags_of(options->slot)};
     char path[512];
 
     snprintf(path, sizeof(path), "%s/history.%d.%d", options->dir, options->slot, options->life);
     history_open(&workshop.history, path);
-    if (relock_client_new(&wanted, &client) != RELOCK_OK)
-        abort();
-    names_draw(&workshop.names, options->names_seed);
-    for (int i = 0; i < NAMES_N; i++)
-        make(i);
+    open_clients(options);
+    if (n_clients > 1)
+        names_draw_red(&workshop.names);
+    else
+        names_draw(&workshop.names, options->names_seed);
+    for (int i = 0; i < workshop.names.n; i++) {
+        if (workshop.names.sorts[i] == HISTORY_RED)
+            make_red(i);
+        else
+            make(i);
+    }
 }
 
 static void run_threads(int n, uint64_t seed)
@@ -113,11 +155,19 @@ static void run_threads(int n, uint64_t seed)
     pthread_join(canceller, NULL);
 }
 
+static int64_t n_in_use(struct relock_client *client)
+{
+    struct relock_stats stats;
+
+    if (relock_client_stats(client, &stats, sizeof(stats)) != RELOCK_OK)
+        abort();
+    return (int64_t)(stats.holds + stats.waiters);
+}
+
 void work_begin(const struct worker_options *options)
 {
     struct history_record idle = {
         .kind = HISTORY_IDLE, .slot = options->slot, .life = options->life};
-    struct relock_stats stats;
 
     if (options->n_threads > WORKER_MAX_THREADS)
         abort();
@@ -125,19 +175,19 @@ void work_begin(const struct worker_options *options)
     open_all(options);
     run_threads(options->n_threads, options->seed);
 
-    if (relock_client_stats(client, &stats, sizeof(stats)) != RELOCK_OK)
-        abort();
-    idle.value = (int64_t)(stats.holds + stats.waiters);
+    for (size_t i = 0; i < n_clients; i++)
+        idle.value += n_in_use(clients[i]);
     idle.from_ns = idle.to_ns = history_now_ns();
     history_write(&workshop.history, &idle);
 }
 
 void work_end(void)
 {
-    for (int i = 0; i < NAMES_N; i++) {
+    for (int i = 0; i < workshop.names.n; i++) {
         relock_lock_free(workshop.locks[i]);
         relock_lock_free(workshop.readers[i]);
     }
-    relock_client_free(client);
+    for (size_t i = 0; i < n_clients; i++)
+        relock_client_free(clients[i]);
     history_close(&workshop.history);
 }

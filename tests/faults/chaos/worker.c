@@ -43,7 +43,7 @@ static void exec_worker(const struct worker *worker, int fd, const char **argv, 
 void worker_start(struct worker *worker, const struct worker_options *o)
 {
     char numbers[N_NUMBERS][24];
-    const char *argv[N_ARGUMENTS + 1] = {"relock-chaos", WORKER_ARGUMENT, o->url, o->dir};
+    const char *argv[N_ARGUMENTS + 1] = {"relock-chaos", WORKER_ARGUMENT, o->urls, o->dir};
     pid_t parent = getpid();
     int fds[2];
 
@@ -119,7 +119,7 @@ int worker_main(int argc, char **argv)
     if (argc != N_ARGUMENTS)
         return EXIT_FAILURE;
     options = (struct worker_options){
-        .url = argv[2],
+        .urls = argv[2],
         .dir = argv[3],
         .slot = atoi(argv[4]),
         .life = atoi(argv[5]),

@@ -20,8 +20,8 @@
 #define WORKER_ARGUMENT "--worker" /* its first; main() then calls worker_main() */
 
 struct worker_options {
-    const char *url; /* of Redis */
-    const char *dir; /* where histories and logs go */
+    const char *urls; /* of Redis; of several with commas between: then locks are red */
+    const char *dir;  /* where histories and logs go */
     int slot, life;
     int n_threads;
     uint64_t seed;
