@@ -59,6 +59,7 @@ static const struct row {
     {"holds", row_holds, "10,000 held locks: renewals, processor time, memory"},
     {"handles", row_handles, "100,000 lock handles: time and memory of each"},
     {"names", row_names, "10,000 names that are waited for: time of each"},
+    {"red", row_red, "a lock on five servers against one, and with two of them hanging"},
     {"ceiling", row_ceiling, "redis-benchmark with the same script"},
 };
 

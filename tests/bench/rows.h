@@ -62,6 +62,9 @@ void row_holds(const struct plan *plan, struct report *report);
 void row_handles(const struct plan *plan, struct report *report);
 void row_names(const struct plan *plan, struct report *report);
 
+/* A lock on five servers: against one, and with two of them hanging. On servers of its own. */
+void row_red(const struct plan *plan, struct report *report);
+
 /* What redis-benchmark makes of the same script on the same server. */
 void row_ceiling(const struct plan *plan, struct report *report);
 
