@@ -381,7 +381,7 @@ RELOCK_UNCHECKED void relock_redlock_renew(struct relock_client *client, struct 
         .cap_ms = hold->cap_ms,
         .renewed = true,
     };
-    bool wanted[RELOCK_BALLOT_MAX];
+    bool wanted[RELOCK_BALLOT_MAX] = {false};
     bool is_heard;
 
     if (!find_missing(ballot, wanted)) {
