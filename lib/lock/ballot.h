@@ -43,7 +43,7 @@ struct relock_ballot {
             uint64_t valid_until_ms;  /* and until then for certain */
             uint64_t sent_ms;         /* what it last said yes to */
             unsigned round;           /* in which it was asked last */
-            struct relock_hold *hold; /* a reference, to be used inside its client only */
+            struct relock_hold *hold; /* a reference; gone with its client: used inside only */
         } votes[RELOCK_BALLOT_MAX];
     } guarded; /* by the mutex of the home */
 };

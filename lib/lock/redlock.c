@@ -290,7 +290,7 @@ RELOCK_UNCHECKED static int extend_votes(struct relock_client *client, struct re
     relock_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < n_of(ballot); i++) {
         if (votes[i])
-            relock_vote_extend(client_of(ballot, i), votes[i], round, sent_ms, lease_ms);
+            relock_vote_extend(ballot, i, votes[i], round, sent_ms, lease_ms);
         else
             relock_ballot_count(ballot, round, RELOCK_ANSWER_NONE, 0);
     }
@@ -434,7 +434,7 @@ RELOCK_UNCHECKED int relock_redlock_release(struct relock_client *client, struct
     relock_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < n_of(ballot); i++) {
         if (votes[i])
-            relock_vote_release(client_of(ballot, i), votes[i], round);
+            relock_vote_release(ballot, i, votes[i], round);
         else
             relock_ballot_count(ballot, round, RELOCK_ANSWER_NONE, 0);
     }

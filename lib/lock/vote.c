@@ -112,10 +112,11 @@ static enum relock_answer answer_of(const struct relock_hold *hold)
                : RELOCK_ANSWER_NONE;
 }
 
-RELOCK_UNCHECKED void relock_vote_extend(struct relock_client *client, struct relock_hold *hold,
-                                         unsigned round, uint64_t sent_ms, uint64_t lease_ms)
+RELOCK_UNCHECKED void relock_vote_extend(struct relock_ballot *ballot, size_t member,
+                                         struct relock_hold *hold, unsigned round, uint64_t sent_ms,
+                                         uint64_t lease_ms)
 {
-    struct relock_ballot *ballot = hold->vote->ballot;
+    struct relock_client *client = ballot->group->members[member]->client;
     enum relock_answer answer = RELOCK_ANSWER_NONE;
     struct relock_visit visit;
     bool asks = false;
@@ -147,10 +148,10 @@ static bool release(struct relock_client *client, struct relock_hold *hold, unsi
     return true;
 }
 
-RELOCK_UNCHECKED void relock_vote_release(struct relock_client *client, struct relock_hold *hold,
-                                          unsigned round)
+RELOCK_UNCHECKED void relock_vote_release(struct relock_ballot *ballot, size_t member,
+                                          struct relock_hold *hold, unsigned round)
 {
-    struct relock_ballot *ballot = hold->vote->ballot;
+    struct relock_client *client = ballot->group->members[member]->client;
     enum relock_answer answer = RELOCK_ANSWER_NONE;
     struct relock_visit visit;
     bool asks = false;
@@ -204,9 +205,10 @@ RELOCK_UNCHECKED void relock_vote_drop(struct relock_client *client, struct relo
 void relock_vote_tell(struct relock_client *client, struct relock_hold *hold)
 {
     const struct relock_vote *vote = hold->vote;
+    int reason = hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
-    relock_ballot_lose(vote->ballot, vote->member, vote->round, hold->lost_reason);
+    relock_ballot_lose(vote->ballot, vote->member, vote->round, reason);
     relock_mutex_lock(&client->mutex);
     if (hold->state == RELOCK_HOLD_LOST)
         relock_vote_abandon(client, hold);

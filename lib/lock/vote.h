@@ -40,11 +40,12 @@ struct relock_hold *relock_vote_ask(struct relock_ballot *ballot, size_t member,
                                     const struct relock_vote_terms *terms);
 
 /* Asks for a lease from `sent_ms` on. The round counts the answer. */
-void relock_vote_extend(struct relock_client *client, struct relock_hold *hold, unsigned round,
-                        uint64_t sent_ms, uint64_t lease_ms);
+void relock_vote_extend(struct relock_ballot *ballot, size_t member, struct relock_hold *hold,
+                        unsigned round, uint64_t sent_ms, uint64_t lease_ms);
 
 /* Releases it. The round counts the answer. The reference goes. */
-void relock_vote_release(struct relock_client *client, struct relock_hold *hold, unsigned round);
+void relock_vote_release(struct relock_ballot *ballot, size_t member, struct relock_hold *hold,
+                         unsigned round);
 
 /* The watchdog renews it from now on, too. */
 void relock_vote_keep(struct relock_client *client, struct relock_hold *hold);

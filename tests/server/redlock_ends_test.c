@@ -1,0 +1,48 @@
+/* Red locks: clients that are freed around one, and what they leave behind. */
+#include "support/actor.h"
+#include "support/red.h"
+
+static void a_freed_client_is_a_vote_less_for_who_holds_the_lock(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_lock *stranger = red_new(s, NULL).lock;
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    fixture_free_client(s->f, red.clients[s->n - 1]);
+    assert_false(red_has_key(s, s->n - 1));
+    assert_result(relock_extend(red.lock, 0, 40000), RELOCK_OK);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_result(relock_trylock(stranger), RELOCK_BUSY);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_int_equal(losses_count(s->f->losses), 0);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_majority_of_freed_clients_is_a_loss_that_is_told(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = s->n / 2; i < s->n; i++)
+        fixture_free_client(s->f, red.clients[i]);
+    assert_true(losses_wait(s->f->losses, 1, SOON_MS));
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_true(red_wait_keys(s, 0));
+    assert_int_equal(losses_count(s->f->losses), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_freed_client_is_a_vote_less_for_who_holds_the_lock),
+        SERVERS_TEST(a_majority_of_freed_clients_is_a_loss_that_is_told),
+    };
+    return SERVERS_TESTS_RUN(tests);
+}
