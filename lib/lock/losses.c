@@ -46,9 +46,11 @@ static void tell_wholes(struct relock_client *client, struct relock_hold *hold)
     struct relock_part *part;
 
     while ((part = hold->parts)) {
+        int reason = hold->lost_reason;
+
         DL_DELETE(hold->parts, part);
         relock_mutex_unlock(&client->mutex);
-        relock_group_lose(part->group, part->whole, part->member, hold->lost_reason);
+        (void)relock_group_lose(part->group, part->whole, part->member, reason);
         relock_group_unref(part->group);
         free(part);
         relock_mutex_lock(&client->mutex);
