@@ -46,14 +46,15 @@ void relock_group_bury(void)
 {
     struct relock_group *group;
 
-    if (!atomic_load_explicit(&dead, memory_order_relaxed))
-        return;
-    group = atomic_exchange(&dead, NULL);
-    while (group) {
-        struct relock_group *next = group->next_dead;
+    /* The last member of one may be the end of another. */
+    while (atomic_load_explicit(&dead, memory_order_relaxed)) {
+        group = atomic_exchange(&dead, NULL);
+        while (group) {
+            struct relock_group *next = group->next_dead;
 
-        destroy(group);
-        group = next;
+            destroy(group);
+            group = next;
+        }
     }
 }
 
