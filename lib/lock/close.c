@@ -62,6 +62,13 @@ static struct relock_hold *find_any_held(struct relock_client *client)
     return NULL;
 }
 
+/* Whether Redis knows of all that nobody holds any more. */
+static bool is_all_told(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    return client->guarded.n_settling == 0 && !client->guarded.errands &&
+           !client->guarded.unanswered;
+}
+
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -72,7 +79,7 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
     while ((hold = find_any_held(client)))
         relock_holds_let_go(client, hold, now_ms);
     relock_redlock_drop_votes(client);
-    while (client->guarded.n_settling > 0 && in_time)
+    while (!is_all_told(client) && in_time)
         in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
 }
 

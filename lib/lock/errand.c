@@ -172,6 +172,8 @@ static void finish(struct relock_client *client, struct relock_errand *errand, i
     relock_mutex_lock(&client->mutex);
     relock_holds_unref(client, errand->hold);
     free(errand);
+    if (!client->guarded.errands && !client->guarded.unanswered)
+        relock_cond_broadcast(&client->changed); /* whoever frees the client waits for it */
 }
 
 static void on_answer(void *arg, int result, const struct redisReply *reply)

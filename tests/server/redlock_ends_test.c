@@ -38,11 +38,30 @@ static void a_majority_of_freed_clients_is_a_loss_that_is_told(void **state)
     assert_int_equal(losses_count(s->f->losses), 1);
 }
 
+static void
+what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new_by_proxy(s, NULL);
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = s->n / 2 + 1; i < s->n; i++)
+        proxy_delay(s->proxy[i], 100);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    for (size_t i = s->n; i-- > 0;)
+        fixture_free_client(s->f, red.clients[i]);
+    assert_int_equal(red_n_keys(s), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_freed_client_is_a_vote_less_for_who_holds_the_lock),
         SERVERS_TEST(a_majority_of_freed_clients_is_a_loss_that_is_told),
+        SERVERS_TEST(
+            what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed),
     };
     return SERVERS_TESTS_RUN(tests);
 }
