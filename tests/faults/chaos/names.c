@@ -14,9 +14,9 @@ const char *names_text(int lock)
     return texts[lock];
 }
 
-bool names_is_quiet(int lock)
+bool names_is_quiet(const struct names *names, int lock)
 {
-    return lock >= NAMES_N_KINDS;
+    return lock >= names->n / 2;
 }
 
 static void shuffle(enum history_sort *sorts, uint64_t *seed)
@@ -67,10 +67,17 @@ static int quiet(const struct names *names, uint64_t *seed)
     return lock;
 }
 
+static int come_red(const struct names *names, uint64_t *seed)
+{
+    int first = schedule_dice(seed, 20) == 0 ? names->n / 2 : 0;
+
+    return first + (schedule_dice(seed, 4) == 0);
+}
+
 int names_come(const struct names *names, uint64_t *seed)
 {
     if (names->sorts[0] == HISTORY_RED)
-        return schedule_dice(seed, 4) == 0;
+        return come_red(names, seed);
     if (schedule_dice(seed, 30) == 0)
         return quiet(names, seed);
     if (schedule_dice(seed, 4) > 0)

@@ -7,8 +7,9 @@
  * end of the lease. Which name has which kind, and which one is wanted when, is drawn from the seed
  * of the run.
  *
- * Red locks are another world, with servers of its own: there are two, and members of the first
- * announce their releases, those of the second are plain locks.
+ * Red locks are another world, with servers of its own: there are two that many want and two quiet
+ * ones. Of each two the members of the first announce their releases, those of the second are
+ * plain.
  *
  * Threads: any.
  */
@@ -21,7 +22,7 @@
 
 #define NAMES_N_KINDS 6
 #define NAMES_N (2 * NAMES_N_KINDS) /* locks are numbers below this, */
-#define NAMES_N_RED 2               /* or this */
+#define NAMES_N_RED 4               /* or this */
 
 struct names {
     uint64_t seed;
@@ -33,7 +34,7 @@ void names_draw(struct names *names, uint64_t seed);
 void names_draw_red(struct names *names);
 
 const char *names_text(int lock);
-bool names_is_quiet(int lock);
+bool names_is_quiet(const struct names *names, int lock);
 
 /* The lock that someone comes for now; changes the seed of that one. */
 int names_come(const struct names *names, uint64_t *seed);

@@ -69,7 +69,8 @@ static uint64_t draw_length(struct schedule *s, enum fault_kind kind)
     case FAULT_RESTART:
         return schedule_dice(&s->seed, lease_ms);
     case FAULT_REBIRTH:
-        return lease_ms + lease_ms / 4 + schedule_dice(&s->seed, lease_ms / 4);
+        return SCHEDULE_RED_LEASES * lease_ms + lease_ms / 8 +
+               schedule_dice(&s->seed, lease_ms / 8);
     default:
         if (schedule_dice(&s->seed, 3) == 0)
             return lease_ms + schedule_dice(&s->seed, lease_ms);

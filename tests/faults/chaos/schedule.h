@@ -19,6 +19,9 @@
 #define SCHEDULE_MAX_SERVERS 5
 #define SCHEDULE_SERVER (-1) /* as a slot: the server; the next ones are below it */
 
+/* No lease of a red lock is longer than so many of the watchdog's. */
+#define SCHEDULE_RED_LEASES 2
+
 enum fault_place { PLACE_WORKER, PLACE_NETWORK, PLACE_SERVER };
 
 /* Name, what it breaks, and how often it comes, against the others: with one server, with several.
@@ -34,7 +37,7 @@ enum fault_place { PLACE_WORKER, PLACE_NETWORK, PLACE_SERVER };
     XX(LOST_REPLY, "lost reply", NETWORK, 3, 3)     /* they run, and the connection ends */   \
     XX(DELAY, "delay", NETWORK, 0, 6)               /* all that is sent */                    \
     XX(RESTART, "restart", SERVER, 3, 5)            /* SIGKILL, and again with data */        \
-    XX(REBIRTH, "rebirth", SERVER, 0, 3)            /* and empty, when its leases are over */ \
+    XX(REBIRTH, "rebirth", SERVER, 0, 8)            /* and empty, when its leases are over */ \
     XX(HANG, "hang", SERVER, 2, 5)                  /* SIGSTOP, SIGCONT */                    \
     XX(CLIENT_KILL, "client kill", SERVER, 2, 2)    /* all connections */                     \
     XX(CLIENT_PAUSE, "client pause", SERVER, 2, 2)                                            \

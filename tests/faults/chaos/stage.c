@@ -319,7 +319,8 @@ void stage_finish(struct stage *stage)
         fprintf(stderr, "not all workers are done\n");
         stage->failed = true;
     }
-    watch_all_free(&stage->watch, worker_longest_lease_ms(stage->lease_ms) + SOON_MS / 2);
+    watch_all_free(&stage->watch,
+                   worker_longest_lease_ms(stage->lease_ms, stage->names.sorts[0]) + SOON_MS / 2);
     for (int i = 0; i < stage->n_workers; i++) {
         struct worker *worker = &stage->places[i].worker;
 

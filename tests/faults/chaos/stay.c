@@ -9,7 +9,7 @@ static const struct worker_options *options_of(const struct stay *stay)
 
 static bool is_quiet(const struct stay *stay)
 {
-    return names_is_quiet(stay->record.lock);
+    return names_is_quiet(&stay->toiler->workshop->names, stay->record.lock);
 }
 
 struct stay stay_new(struct toiler *toiler, int lock, enum history_sort sort)
@@ -151,7 +151,7 @@ static void extend(struct stay *stay)
 
     if (options->ignores_leases || toiler_dice(stay->toiler, is_quiet(stay) ? 2 : 20) > 0)
         return;
-    lease_ms = is_quiet(stay) ? worker_longest_lease_ms(options->lease_ms)
+    lease_ms = is_quiet(stay) ? worker_longest_lease_ms(options->lease_ms, stay->record.sort)
                               : 1 + toiler_dice(stay->toiler, options->lease_ms);
     from_ns = history_now_ns();
     r = relock_extend(stay->lock, 0, lease_ms);

@@ -16,9 +16,9 @@ static size_t n_clients;
 static struct toiler toilers[WORKER_MAX_THREADS];
 static atomic_bool done;
 
-uint64_t worker_longest_lease_ms(uint64_t lease_ms)
+uint64_t worker_longest_lease_ms(uint64_t lease_ms, enum history_sort sort)
 {
-    return 4 * lease_ms;
+    return sort == HISTORY_RED ? SCHEDULE_RED_LEASES * lease_ms : 4 * lease_ms;
 }
 
 /* ---- threads ------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static void start_thread(pthread_t *thread, void *(*run_it)(void *), void *arg)
 static void make_red(int lock)
 {
     int (*const make_member)(struct relock_client *, const char *, struct relock_lock **) =
-        lock == 0 ? relock_lock_new : relock_plainlock_new;
+        lock % 2 == 0 ? relock_lock_new : relock_plainlock_new;
     struct relock_lock *members[SCHEDULE_MAX_SERVERS];
 
     for (size_t i = 0; i < n_clients; i++)

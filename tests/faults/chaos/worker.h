@@ -10,6 +10,8 @@
 #ifndef RELOCK_TEST_WORKER_H
 #define RELOCK_TEST_WORKER_H
 
+#include "history.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -41,7 +43,7 @@ struct worker {
 void worker_start(struct worker *worker, const struct worker_options *options);
 
 /* The longest lease that it takes. */
-uint64_t worker_longest_lease_ms(uint64_t lease_ms);
+uint64_t worker_longest_lease_ms(uint64_t lease_ms, enum history_sort sort);
 
 /* Whether it has ended by itself; `status` as from waitpid(2). */
 bool worker_has_ended(struct worker *worker, int *status);
