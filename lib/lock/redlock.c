@@ -98,11 +98,21 @@ static void ask_members(struct relock_ballot *ballot, const bool wanted[RELOCK_B
     relock_mutex_lock(&ballot->group->home->mutex);
 }
 
+/* How many leases have to end for a quorum, if the servers that were not heard are free by then:
+ * it was decided without them. */
+static unsigned n_in_the_way(const struct relock_ballot *ballot)
+    RELOCK_REQUIRES(ballot->group->home->mutex)
+{
+    unsigned n_spare = (unsigned)n_of(ballot) - relock_ballot_quorum(ballot);
+
+    return ballot->guarded.n_no > n_spare ? ballot->guarded.n_no - n_spare : 1;
+}
+
 /* When enough of the leases in the way have ended for a quorum. */
 static uint64_t free_at(const struct relock_ballot *ballot, uint64_t now_ms)
     RELOCK_REQUIRES(ballot->group->home->mutex)
 {
-    unsigned n_missing = relock_ballot_quorum(ballot) - ballot->guarded.n_yes;
+    unsigned n_missing = n_in_the_way(ballot);
     uint64_t at_ms = RELOCK_NEVER;
 
     for (unsigned i = 0; i < ballot->guarded.n_no; i++) {
