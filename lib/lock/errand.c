@@ -55,6 +55,7 @@ struct verdict {
     enum relock_answer answer;
     int64_t detail;
     uint64_t valid_until_ms; /* 0: by this the server does not have it for us */
+    int lost_reason;         /* it had, and no longer does; else 0 */
 };
 
 static void take_vote(struct relock_client *client, struct relock_hold *hold,
@@ -100,9 +101,9 @@ static void judge_extend(struct relock_client *client, const struct relock_erran
         verdict->answer = RELOCK_ANSWER_YES;
         verdict->valid_until_ms = hold->valid_until_ms;
     } else {
-        relock_holds_lose(client, hold, said == 0 ? RELOCK_LOST_GONE : RELOCK_LOST_TAKEN,
-                          relock_clock_now_ms());
         verdict->answer = RELOCK_ANSWER_NO;
+        verdict->lost_reason = said == 0 ? RELOCK_LOST_GONE : RELOCK_LOST_TAKEN;
+        relock_holds_lose(client, hold, verdict->lost_reason, relock_clock_now_ms());
     }
 }
 
@@ -156,6 +157,9 @@ static void tell(struct relock_client *client, const struct relock_errand *erran
         relock_vote_abandon(client, errand->hold);
         relock_mutex_unlock(&client->mutex);
     }
+    /* Before who waits for the round is woken by it, which asks what became of the hold. */
+    if (verdict->lost_reason)
+        relock_ballot_lose(vote->ballot, vote->member, vote->round, verdict->lost_reason);
     relock_ballot_count(vote->ballot, errand->round, verdict->answer, verdict->detail);
 }
 
