@@ -126,7 +126,7 @@ RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_messag
 
     relock_mutex_lock(mutex);
     DL_FOREACH(site->ears, ear)
-    ear->has_heard = ear->n_listening > 0;
+    ear->has_heard = ear->n_listening > 0 && !(is_message && ear->was_free);
     while ((group = next_to_hear(site))) {
         relock_mutex_unlock(mutex);
         hear(group, is_message);

@@ -58,6 +58,12 @@ struct verdict {
     int lost_reason;         /* it had, and no longer does; else 0 */
 };
 
+/* If that is not enough for the whole, it is given back, and whoever waits would wake itself. */
+static void note_that_it_was_free(const struct relock_vote *vote)
+{
+    vote->ballot->group->ears[vote->member]->was_free = true;
+}
+
 static void take_vote(struct relock_client *client, struct relock_hold *hold,
                       const struct relock_errand *errand) RELOCK_REQUIRES(client->mutex)
 {
@@ -76,6 +82,8 @@ static void judge_lock(struct relock_client *client, const struct relock_errand 
 
     if (is_refused)
         verdict->answer = RELOCK_ANSWER_NO;
+    else if (result == RELOCK_OK)
+        note_that_it_was_free(hold->vote);
     if (hold->state != RELOCK_HOLD_ASKED)
         return; /* nobody wants it: it is being released */
     if (result == RELOCK_OK && !is_refused) {

@@ -40,6 +40,7 @@ struct relock_group {
 struct relock_ear {
     struct relock_group *group;
     unsigned n_listening; /* calls */
+    bool was_free;        /* when it was asked last: that it is free again is no news */
     bool has_heard;       /* something that the group is still to be told */
     struct relock_ear *next, *prev;
 };

@@ -71,6 +71,7 @@ static struct relock_hold *ask(struct relock_client *client, struct relock_ballo
         relock_holds_end(client, hold);
         return NULL;
     }
+    ballot->group->ears[member]->was_free = false;
     return relock_holds_ref(hold);
 }
 

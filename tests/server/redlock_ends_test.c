@@ -55,6 +55,28 @@ what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed(v
     assert_int_equal(red_n_keys(s), 0);
 }
 
+static void who_waits_is_not_woken_by_what_it_gives_back_itself(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new_by_proxy(s, NULL);
+    struct relock_lock *in_the_way[SERVERS_MAX];
+    size_t quorum = s->n / 2 + 1;
+    size_t n_before;
+
+    red_settle(s, &red, s->n);
+    for (size_t i = 0; i < quorum; i++) {
+        in_the_way[i] = fixture_lock(s->f, servers_client(s, i, NULL), RED_NAME);
+        assert_result(relock_lock(in_the_way[i]), RELOCK_OK);
+    }
+    n_before = proxy_count(s->proxy[quorum], "EVALSHA");
+    assert_result(relock_timedlock(red.lock, 1000), RELOCK_TIMEOUT);
+    /* Asked at once and for each that it listens to from then on, and released each time; a message
+     * that comes while it asks makes it ask once more. */
+    assert_in_range(proxy_count(s->proxy[quorum], "EVALSHA") - n_before, 2, 100 * s->n);
+    for (size_t i = 0; i < quorum; i++)
+        assert_result(relock_unlock(in_the_way[i]), RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -62,6 +84,7 @@ int main(void)
         SERVERS_TEST(a_majority_of_freed_clients_is_a_loss_that_is_told),
         SERVERS_TEST(
             what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed),
+        SERVERS_TEST(who_waits_is_not_woken_by_what_it_gives_back_itself),
     };
     return SERVERS_TESTS_RUN(tests);
 }
