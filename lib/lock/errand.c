@@ -195,7 +195,7 @@ static void on_answer(void *arg, int result, const struct redisReply *reply)
 
     relock_mutex_lock(&client->mutex);
     DL_DELETE(client->guarded.unanswered, errand);
-    errand->hold->in_flight = false;
+    errand->hold->n_errands--;
     if (result != RELOCK_E_CONN)
         errand->hold->debt = relock_origin_unref(errand->hold->debt);
     if (result > 0 && !errand->loaded) {
@@ -248,7 +248,7 @@ static void send_errand(struct relock_client *client, struct relock_errand *erra
     make_request(&request, errand);
     r = relock_pipeline_call(client->pipeline, &request.call, on_answer, errand);
     if (r == RELOCK_OK) {
-        hold->in_flight = true;
+        hold->n_errands++;
         if (errand->kind == RELOCK_ERRAND_LOCK && origin && !hold->debt)
             hold->debt = relock_origin_ref(origin);
         DL_APPEND(client->guarded.unanswered, errand);

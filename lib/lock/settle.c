@@ -56,7 +56,7 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
 {
     int r;
 
-    if (hold->in_flight || hold->busy)
+    if (hold->in_flight || hold->busy || hold->n_errands > 0)
         return; /* whoever ends that sets the timer anew */
     r = release(client, hold);
     hold->in_flight = r == RELOCK_OK;
