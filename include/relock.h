@@ -655,7 +655,8 @@ RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *lo
 /**
  * One lock on `n` independent servers, 3 to 9 and odd, held while more than half of them say so.
  * Each has a client of its own, made with RELOCK_LAZY: a server that is down is only a vote less.
- * Without a `lease_ms` the shortest of their leases counts. Members as in relock_multilock_new.
+ * Without a `lease_ms` the shortest of their leases counts, and `min_replicas` of none. Members as
+ * in relock_multilock_new, none of them a multi or red lock.
  *
  * Threads: any. Does not ask Redis.
  *

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "lock/holds.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct relock_ballot *relock_ballot_new(struct relock_group *group, struct relock_hold *whole)
@@ -45,6 +46,7 @@ unsigned relock_ballot_begin(struct relock_ballot *ballot, unsigned n)
     ballot->guarded.n_left = n;
     ballot->guarded.n_yes = 0;
     ballot->guarded.n_no = 0;
+    ballot->guarded.n_refused = 0;
     ballot->guarded.n_heard = 0;
     relock_gate_init(&ballot->gate);
     return ++ballot->guarded.round;
@@ -80,6 +82,17 @@ void relock_ballot_count(struct relock_ballot *ballot, unsigned round, enum relo
                 detail >= 0 ? (uint64_t)detail : RELOCK_NEVER;
         if (is_decided(ballot))
             relock_gate_open_under(&ballot->gate, &ballot->group->home->mutex);
+    }
+    relock_mutex_unlock(&ballot->group->home->mutex);
+}
+
+void relock_ballot_refuse(struct relock_ballot *ballot, unsigned round, int result, const char *why)
+{
+    relock_mutex_lock(&ballot->group->home->mutex);
+    if (round == ballot->guarded.round) {
+        ballot->guarded.n_refused++;
+        ballot->guarded.refusal = result;
+        (void)snprintf(ballot->guarded.why, sizeof(ballot->guarded.why), "%s", why);
     }
     relock_mutex_unlock(&ballot->group->home->mutex);
 }

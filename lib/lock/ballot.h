@@ -35,6 +35,9 @@ struct relock_ballot {
         unsigned round;
         unsigned n_left; /* answers to come in this round */
         unsigned n_yes, n_no;
+        unsigned n_refused;                  /* to answer: */
+        int refusal;                         /* the result, */
+        char why[RELOCK_WHY_MAX];            /* and the words of one of them */
         uint64_t rest_ms[RELOCK_BALLOT_MAX]; /* of the leases in the way, of those that said no */
         int64_t n_heard;                     /* the most that heard of a release on one server */
         uint64_t since_ms; /* who forgot is asked when a quorum has said yes since then; 0: none */
@@ -69,6 +72,11 @@ void relock_ballot_wait(struct relock_ballot *ballot, uint64_t deadline_ms);
  * release with how many heard of it. */
 void relock_ballot_count(struct relock_ballot *ballot, unsigned round, enum relock_answer answer,
                          int64_t detail);
+
+/* Under no mutex, before it is counted: a server of this round refused to answer, with that result
+ * and in these words. */
+void relock_ballot_refuse(struct relock_ballot *ballot, unsigned round, int result,
+                          const char *why);
 
 /*
  * Under no mutex: this server, asked in that round, has the lock for us until then, for certain,

@@ -55,6 +55,8 @@ struct verdict {
     enum relock_answer answer;
     int64_t detail;
     uint64_t valid_until_ms; /* 0: by this the server does not have it for us */
+    int refusal;             /* the result that it stands for */
+    const char *why;         /* with a refusal; or NULL */
     int lost_reason;         /* it had, and no longer does; else 0 */
 };
 
@@ -73,20 +75,29 @@ static void take_vote(struct relock_client *client, struct relock_hold *hold,
     relock_holds_prolong(client, hold, errand->sent_ms, errand->lease_ms);
 }
 
+/* Nil, or a fencing token, of which each server has its own. */
+static bool is_grant(const struct redisReply *reply)
+{
+    int64_t token;
+
+    return relock_reply_is_nil(reply) || relock_reply_integer(relock_reply_at(reply, 0), &token);
+}
+
 static void judge_lock(struct relock_client *client, const struct relock_errand *errand, int result,
                        const struct redisReply *reply, struct verdict *verdict)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_hold *hold = errand->hold;
     bool is_refused = result == RELOCK_OK && relock_reply_integer(reply, &verdict->detail);
+    bool is_granted = result == RELOCK_OK && is_grant(reply);
 
     if (is_refused)
         verdict->answer = RELOCK_ANSWER_NO;
-    else if (result == RELOCK_OK)
+    else if (is_granted)
         note_that_it_was_free(hold->vote);
     if (hold->state != RELOCK_HOLD_ASKED)
         return; /* nobody wants it: it is being released */
-    if (result == RELOCK_OK && !is_refused) {
+    if (is_granted) {
         take_vote(client, hold, errand);
         verdict->answer = RELOCK_ANSWER_YES;
         verdict->valid_until_ms = hold->valid_until_ms;
@@ -168,6 +179,8 @@ static void tell(struct relock_client *client, const struct relock_errand *erran
     /* Before who waits for the round is woken by it, which asks what became of the hold. */
     if (verdict->lost_reason)
         relock_ballot_lose(vote->ballot, vote->member, vote->round, verdict->lost_reason);
+    if (verdict->refusal < 0 && verdict->why)
+        relock_ballot_refuse(vote->ballot, errand->round, verdict->refusal, verdict->why);
     relock_ballot_count(vote->ballot, errand->round, verdict->answer, verdict->detail);
 }
 
@@ -177,6 +190,8 @@ static void finish(struct relock_client *client, struct relock_errand *errand, i
 {
     struct verdict verdict = judge(client, errand, result, reply);
 
+    verdict.refusal = result < 0 && result != RELOCK_E_CONN ? result : RELOCK_OK;
+    verdict.why = reply ? relock_reply_error(reply) : NULL;
     if (errand->hold->state == RELOCK_HOLD_SETTLING) /* it may have waited for this */
         relock_client_set_timer(client, &errand->hold->timer, 0);
     relock_mutex_unlock(&client->mutex);

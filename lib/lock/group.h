@@ -3,7 +3,8 @@
  *
  * Such a lock is no key in Redis: whoever holds its members holds it. What this process knows of it
  * is a site on the client of the first member, with holds like any other, so owners, losses and
- * questions work as for all locks. Locks made of the same members share that site.
+ * questions work as for all locks. Locks made of the same members, the first being on the same
+ * client, share that site.
  *
  * Members stand in one order, whatever the caller's: by name, then by server. So two callers that
  * take one member after the other do not wait for each other in a ring, in two processes either.

@@ -61,7 +61,8 @@ static const char *name_of(const struct relock_hold *hold)
 {
     const struct relock_group *group = hold->site->group;
 
-    return group ? group->members[hold->lost_member]->site->name : hold->site->name;
+    return group && group->kind->calls ? group->members[hold->lost_member]->site->name
+                                       : hold->site->name;
 }
 
 void relock_losses_tell_next(struct relock_client *client)
@@ -85,7 +86,8 @@ void relock_losses_tell_next(struct relock_client *client)
     hold->to_be_told = false;
     hold->telling = true;
     client->guarded.teller = pthread_self();
-    relock_redlock_let_go(client, hold); /* which nothing renews any more */
+    if (!hold->busy)                         /* else whoever is at it does so */
+        relock_redlock_let_go(client, hold); /* which nothing renews any more */
     relock_mutex_unlock(&client->mutex);
     if (!hold->vote)
         tell(client, &what, on_lost, arg);
