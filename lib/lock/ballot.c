@@ -47,6 +47,7 @@ unsigned relock_ballot_begin(struct relock_ballot *ballot, unsigned n)
     ballot->guarded.n_yes = 0;
     ballot->guarded.n_no = 0;
     ballot->guarded.n_refused = 0;
+    ballot->guarded.lacks_memory = false;
     ballot->guarded.n_heard = 0;
     relock_gate_init(&ballot->gate);
     return ++ballot->guarded.round;
@@ -92,9 +93,20 @@ void relock_ballot_refuse(struct relock_ballot *ballot, unsigned round, int resu
     if (round == ballot->guarded.round) {
         ballot->guarded.n_refused++;
         ballot->guarded.refusal = result;
+        if (result == RELOCK_E_NOMEM)
+            ballot->guarded.lacks_memory = true;
         (void)snprintf(ballot->guarded.why, sizeof(ballot->guarded.why), "%s", why);
     }
     relock_mutex_unlock(&ballot->group->home->mutex);
+}
+
+int relock_ballot_failure(const struct relock_ballot *ballot)
+{
+    unsigned n_spare = (unsigned)ballot->group->n - relock_ballot_quorum(ballot);
+
+    if (ballot->guarded.n_refused > n_spare)
+        return ballot->guarded.refusal;
+    return ballot->guarded.lacks_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN;
 }
 
 /* ---- the hold ------------------------------------------------------------------------------ */

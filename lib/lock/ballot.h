@@ -36,6 +36,7 @@ struct relock_ballot {
         unsigned n_left; /* answers to come in this round */
         unsigned n_yes, n_no;
         unsigned n_refused;                  /* to answer: */
+        bool lacks_memory;                   /* here, so one was not asked */
         int refusal;                         /* the result, */
         char why[RELOCK_WHY_MAX];            /* and the words of one of them */
         uint64_t rest_ms[RELOCK_BALLOT_MAX]; /* of the leases in the way, of those that said no */
@@ -77,6 +78,11 @@ void relock_ballot_count(struct relock_ballot *ballot, unsigned round, enum relo
  * and in these words. */
 void relock_ballot_refuse(struct relock_ballot *ballot, unsigned round, int result,
                           const char *why);
+
+/* Why the round failed: what those said that refused, if they stood in the way of a quorum; memory
+ * that was short here; else RELOCK_E_CONN. */
+int relock_ballot_failure(const struct relock_ballot *ballot)
+    RELOCK_REQUIRES(ballot->group->home->mutex);
 
 /*
  * Under no mutex: this server, asked in that round, has the lock for us until then, for certain,

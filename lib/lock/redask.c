@@ -92,9 +92,9 @@ RELOCK_UNCHECKED static int judge(struct relock_acquire *acquire, struct relock_
         be_refused(acquire, ballot);
         return RELOCK_BUSY;
     }
-    if (ballot->guarded.n_refused > n_of(ballot) - quorum) {
+    if (relock_ballot_failure(ballot) != RELOCK_E_CONN) {
         relock_acquire_keep_why(acquire, ballot->guarded.why);
-        return ballot->guarded.refusal;
+        return relock_ballot_failure(ballot);
     }
     (void)snprintf(acquire->why, sizeof(acquire->why), "%u of %zu servers answered in time",
                    ballot->guarded.n_yes + ballot->guarded.n_no, n_of(ballot));

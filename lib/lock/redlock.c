@@ -53,7 +53,8 @@ RELOCK_UNCHECKED static int extend_votes(struct relock_client *client, struct re
     }
     relock_ballot_wait(ballot, relock_clock_after(sent_ms, relock_vote_patience_ms(lease_ms)));
     relock_mutex_lock(&client->mutex);
-    return ballot->guarded.n_yes >= relock_ballot_quorum(ballot) ? RELOCK_OK : RELOCK_E_CONN;
+    return ballot->guarded.n_yes >= relock_ballot_quorum(ballot) ? RELOCK_OK
+                                                                 : relock_ballot_failure(ballot);
 }
 
 int relock_redlock_extend(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms)
@@ -174,7 +175,8 @@ static int judge_release(const struct relock_ballot *ballot)
 
     if (ballot->guarded.n_yes >= quorum)
         return RELOCK_OK;
-    return ballot->guarded.n_no > n_of(ballot) - quorum ? RELOCK_LOST : RELOCK_E_CONN;
+    return ballot->guarded.n_no > n_of(ballot) - quorum ? RELOCK_LOST
+                                                        : relock_ballot_failure(ballot);
 }
 
 RELOCK_UNCHECKED int relock_redlock_release(struct relock_client *client, struct relock_hold *hold)

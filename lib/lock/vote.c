@@ -56,23 +56,34 @@ static struct relock_hold *make(struct relock_client *client, struct relock_ball
     return hold;
 }
 
-static struct relock_hold *ask(struct relock_client *client, struct relock_ballot *ballot,
-                               size_t member, unsigned round, const struct relock_vote_terms *terms)
+/* Returns RELOCK_OK, RELOCK_E_NOMEM; RELOCK_E_CONN when it is not to be asked now. */
+static int ask(struct relock_client *client, struct relock_ballot *ballot, size_t member,
+               unsigned round, const struct relock_vote_terms *terms, struct relock_hold **hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_hold *hold;
-
     if (client->guarded.shut_down || relock_errand_hangs(client, terms))
-        return NULL;
-    hold = make(client, ballot, member, round, terms);
-    if (!hold)
-        return NULL;
-    if (!relock_errand_post(client, hold, RELOCK_ERRAND_LOCK, round, terms->sent_ms)) {
-        relock_holds_end(client, hold);
-        return NULL;
+        return RELOCK_E_CONN;
+    *hold = make(client, ballot, member, round, terms);
+    if (!*hold)
+        return RELOCK_E_NOMEM;
+    (void)relock_holds_ref(*hold);
+    if (!relock_errand_post(client, *hold, RELOCK_ERRAND_LOCK, round, terms->sent_ms)) {
+        relock_holds_end(client, *hold);
+        relock_holds_unref(client, *hold);
+        *hold = NULL;
+        return RELOCK_E_NOMEM;
     }
     ballot->group->ears[member]->was_free = false;
-    return relock_holds_ref(hold);
+    return RELOCK_OK;
+}
+
+/* The round counts one that no errand will answer. */
+static void count_unasked(struct relock_ballot *ballot, unsigned round, int why,
+                          enum relock_answer answer)
+{
+    if (why == RELOCK_E_NOMEM)
+        relock_ballot_refuse(ballot, round, why, "");
+    relock_ballot_count(ballot, round, answer, 0);
 }
 
 RELOCK_UNCHECKED struct relock_hold *relock_vote_ask(struct relock_ballot *ballot, size_t member,
@@ -82,13 +93,14 @@ RELOCK_UNCHECKED struct relock_hold *relock_vote_ask(struct relock_ballot *ballo
     struct relock_client *client = ballot->group->members[member]->client;
     struct relock_hold *hold = NULL;
     struct relock_visit visit;
+    int r = relock_client_enter(client, false, &visit);
 
-    if (relock_client_enter(client, false, &visit) == RELOCK_OK) {
-        hold = ask(client, ballot, member, round, terms);
+    if (r == RELOCK_OK) {
+        r = ask(client, ballot, member, round, terms, &hold);
         relock_client_leave(client, &visit);
     }
-    if (!hold)
-        relock_ballot_count(ballot, round, RELOCK_ANSWER_NONE, 0);
+    if (r < 0)
+        count_unasked(ballot, round, r, RELOCK_ANSWER_NONE);
     return hold;
 }
 
@@ -113,6 +125,17 @@ static enum relock_answer answer_of(const struct relock_hold *hold)
                : RELOCK_ANSWER_NONE;
 }
 
+static int extend(struct relock_client *client, struct relock_hold *hold, unsigned round,
+                  uint64_t sent_ms, uint64_t lease_ms) RELOCK_REQUIRES(client->mutex)
+{
+    if (lease_ms > hold->lease_ms)
+        hold->lease_ms = lease_ms;
+    if (!relock_hold_is_held(hold))
+        return RELOCK_LOST;
+    return relock_errand_post(client, hold, RELOCK_ERRAND_EXTEND, round, sent_ms) ? RELOCK_OK
+                                                                                  : RELOCK_E_NOMEM;
+}
+
 RELOCK_UNCHECKED void relock_vote_extend(struct relock_ballot *ballot, size_t member,
                                          struct relock_hold *hold, unsigned round, uint64_t sent_ms,
                                          uint64_t lease_ms)
@@ -120,33 +143,36 @@ RELOCK_UNCHECKED void relock_vote_extend(struct relock_ballot *ballot, size_t me
     struct relock_client *client = ballot->group->members[member]->client;
     enum relock_answer answer = RELOCK_ANSWER_NONE;
     struct relock_visit visit;
-    bool asks = false;
+    int r = relock_client_enter(client, false, &visit);
 
-    if (relock_client_enter(client, false, &visit) == RELOCK_OK) {
+    if (r == RELOCK_OK) {
         answer = answer_of(hold);
-        if (lease_ms > hold->lease_ms)
-            hold->lease_ms = lease_ms;
-        asks = relock_hold_is_held(hold) &&
-               relock_errand_post(client, hold, RELOCK_ERRAND_EXTEND, round, sent_ms);
+        r = extend(client, hold, round, sent_ms, lease_ms);
         relock_client_leave(client, &visit);
     }
-    if (!asks)
-        relock_ballot_count(ballot, round, answer, 0);
+    if (r < 0)
+        count_unasked(ballot, round, r, answer);
 }
 
 /* ---- giving up ----------------------------------------------------------------------------- */
 
-static bool release(struct relock_client *client, struct relock_hold *hold, unsigned round)
+/* What cannot be asked for is released in the background. */
+static int release(struct relock_client *client, struct relock_hold *hold, unsigned round)
     RELOCK_REQUIRES(client->mutex)
 {
-    if (!relock_hold_is_held(hold) ||
-        !relock_errand_post(client, hold, RELOCK_ERRAND_UNLOCK, round, relock_clock_now_ms())) {
+    int r = RELOCK_LOST;
+
+    if (relock_hold_is_held(hold))
+        r = relock_errand_post(client, hold, RELOCK_ERRAND_UNLOCK, round, relock_clock_now_ms())
+                ? RELOCK_OK
+                : RELOCK_E_NOMEM;
+    if (r < 0) {
         relock_vote_abandon(client, hold);
-        return false;
+        return r;
     }
     hold->state = RELOCK_HOLD_LEAVING;
     relock_client_unset_timer(client, &hold->timer);
-    return true;
+    return RELOCK_OK;
 }
 
 RELOCK_UNCHECKED void relock_vote_release(struct relock_ballot *ballot, size_t member,
@@ -155,16 +181,16 @@ RELOCK_UNCHECKED void relock_vote_release(struct relock_ballot *ballot, size_t m
     struct relock_client *client = ballot->group->members[member]->client;
     enum relock_answer answer = RELOCK_ANSWER_NONE;
     struct relock_visit visit;
-    bool asks = false;
+    int r = relock_client_enter(client, false, &visit);
 
-    if (relock_client_enter(client, false, &visit) == RELOCK_OK) {
+    if (r == RELOCK_OK) {
         answer = answer_of(hold);
-        asks = release(client, hold, round);
+        r = release(client, hold, round);
         relock_holds_unref(client, hold);
         relock_client_leave(client, &visit);
     }
-    if (!asks)
-        relock_ballot_count(ballot, round, answer, 0);
+    if (r < 0)
+        count_unasked(ballot, round, r, answer);
 }
 
 void relock_vote_abandon(struct relock_client *client, struct relock_hold *hold)

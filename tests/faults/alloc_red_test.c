@@ -1,0 +1,144 @@
+/* Without memory: red locks, of three names on one server, each with a client of its own. */
+#include "trial.h"
+
+#define N 3
+
+static struct relock_client *clients[N];
+static struct relock_lock *members[N];
+static struct relock_lock *red;
+
+static int make(struct trial *trial)
+{
+    (void)trial;
+    return relock_redlock_new(members, N, &red);
+}
+
+static void has_members(struct trial *trial)
+{
+    static const char *const names[N] = {"a", "b", "c"};
+    struct relock_options options = trial_options(trial, &(struct scene){.answer = RELOCK_OK});
+
+    for (size_t i = 0; i < N; i++) {
+        assert_result(relock_client_new(&options, &clients[i]), RELOCK_OK);
+        assert_result(relock_lock_new(clients[i], names[i], &members[i]), RELOCK_OK);
+    }
+}
+
+static bool is_held_everywhere(void *arg)
+{
+    struct trial *trial = arg;
+
+    return probe_n_keys(trial->f->probe) == N;
+}
+
+/* Each client is connected for good. */
+static void has_red(struct trial *trial)
+{
+    bool is_held = false;
+
+    has_members(trial);
+    assert_result(make(trial), RELOCK_OK);
+    for (int i = 0; i < 100 && !is_held; i++) {
+        assert_result(relock_timedlock(red, SOON_MS), RELOCK_OK);
+        is_held = is_held_everywhere(trial);
+        assert_result(relock_unlock(red), RELOCK_OK);
+        if (!is_held)
+            let_pass(10);
+    }
+    assert_true(is_held);
+}
+
+static void drop(struct trial *trial, int result)
+{
+    (void)trial;
+    (void)result;
+    red = relock_lock_free(red);
+    for (size_t i = 0; i < N; i++) {
+        members[i] = relock_lock_free(members[i]);
+        clients[i] = relock_client_free(clients[i]);
+    }
+}
+
+static void a_handle_is_made_or_not(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_MINE, .before = has_members, .act = make, .after = drop});
+}
+
+static int take(struct trial *trial)
+{
+    (void)trial;
+    return relock_trylock(red);
+}
+
+static void give_up(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        assert_result(relock_unlock(red), RELOCK_OK);
+    assert_result(relock_check(red, 0, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_timedlock(red, SOON_MS), RELOCK_OK);
+    assert_result(relock_unlock(red), RELOCK_OK);
+    drop(trial, result);
+}
+
+static void it_is_taken_or_not(void **state)
+{
+    trial_play(state, &(struct scene){
+                          .whose = ALLOC_MINE, .before = has_red, .act = take, .after = give_up});
+}
+
+static void has_taken(struct trial *trial)
+{
+    has_red(trial);
+    assert_result(relock_lock(red), RELOCK_OK);
+}
+
+static int extend(struct trial *trial)
+{
+    (void)trial;
+    return relock_extend(red, 0, LONG_MS);
+}
+
+static void still_held(struct trial *trial, int result)
+{
+    assert_result(relock_check(red, 0, NULL), RELOCK_OK);
+    give_up(trial, RELOCK_OK);
+    (void)result;
+}
+
+static void it_is_extended_or_not(void **state)
+{
+    trial_play(state,
+               &(struct scene){
+                   .whose = ALLOC_MINE, .before = has_taken, .act = extend, .after = still_held});
+}
+
+static int release(struct trial *trial)
+{
+    (void)trial;
+    return relock_unlock(red);
+}
+
+static void is_given_up(struct trial *trial, int result)
+{
+    (void)result;
+    give_up(trial, RELOCK_E_NOMEM);
+}
+
+static void it_is_released_all_the_same(void **state)
+{
+    trial_play(state,
+               &(struct scene){
+                   .whose = ALLOC_MINE, .before = has_taken, .act = release, .after = is_given_up});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_handle_is_made_or_not),
+        TRIAL_TEST(it_is_taken_or_not),
+        TRIAL_TEST(it_is_extended_or_not),
+        TRIAL_TEST(it_is_released_all_the_same),
+    };
+    return TRIAL_TESTS_RUN(tests);
+}
