@@ -135,7 +135,8 @@ static void a_hanging_server_is_not_sent_more_and_more(void **state)
     let_pass(HANGING_MS);
     n = proxy_count(s->proxy[LATE], "");
     take_turns(&red, 200);
-    assert_true(proxy_count(s->proxy[LATE], "") - n < 20);
+    /* A slow machine has the time to connect again and again meanwhile. */
+    assert_true(proxy_count(s->proxy[LATE], "") - n < 100);
     server_resume(s->server[LATE]);
     red_settle(s, &red, s->n);
     take_turns(&red, 10);
