@@ -11,14 +11,15 @@
 
 #include <stdlib.h>
 
+/* Constant but for what is said: guarded by the mutex of the client. */
 struct relock_errand {
     struct relock_hold *hold; /* a reference */
     enum relock_errand_kind kind;
     unsigned round;
     uint64_t sent_ms;
     uint64_t lease_ms;
-    bool loaded; /* there was no script: it has been sent since */
-    struct relock_errand *next, *prev;
+    bool loaded;                       /* guarded: there was no script, it has been sent since */
+    struct relock_errand *next, *prev; /* guarded */
 };
 
 bool relock_errand_post(struct relock_client *client, struct relock_hold *hold,

@@ -24,8 +24,8 @@
 
 struct relock_group {
     atomic_uint refs;
-    struct relock_group *next_dead;
-    struct relock_client *home; /* of the first member: a reference to the struct */
+    struct relock_group *next_dead; /* of whoever let the last reference go, then of the burial */
+    struct relock_client *home;     /* of the first member: a reference to the struct */
     const struct relock_kind *kind;
     uint64_t lease_ms;        /* the shortest of what their watchdogs ask for */
     bool is_announced;        /* of a red lock: the release of each member is */
