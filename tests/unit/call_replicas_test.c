@@ -1,6 +1,7 @@
 /* Running a script before a deadline: until replicas have what it wrote. */
 #include "talk.h"
 
+#include "base/clock.h"
 #include "redis/reply.h"
 
 static struct relock_call call;
@@ -156,6 +157,7 @@ static void replicas_have_the_time_of_the_call(void **state)
     (void)state;
 
     talk_connect(&call, 7);
+    call.replica_timeout_ms = RELOCK_NEVER;
     talk_expect(&call);
     script_answer(script, "$-1\r\n");
     script_expect(script, "WAIT 2 *"); /* less than what is left */

@@ -122,11 +122,11 @@ static void a_server_that_accepts_and_is_silent_is_given_up_in_time(void **state
 
     (void)state;
 
-    talk_as(&(struct relock_options){.connect_timeout_ms = 100});
+    talk_as(&(struct relock_options){.connect_timeout_ms = BRIEF_MS});
     script_accept(script);
     script_expect(script, "CLIENT INFO");
     script_expect_end(script);
-    deadline_ms = in_ms(100);
+    deadline_ms = in_ms(BRIEF_MS);
     assert_int_equal(relock_link_connect(&the_link, soon()), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_true(script_played(script));
@@ -252,6 +252,7 @@ static void signals_do_not_hold_a_deadline_up(void **state)
     connect_link();
     script_expect(script, "PING");
     assert_int_equal(ping(), RELOCK_OK);
+    assert_true(script_played(script)); /* so that a signal ends none of its waits */
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &each_ms, NULL);
     deadline_ms = in_ms(30);
@@ -289,7 +290,7 @@ static void a_command_that_went_out_in_part_has_been_sent(void **state)
     connect_link();
     assert_true(script_played(script)); /* and it reads no more */
     relock_command_arg(&the_link.wire.out, large, sizeof(large));
-    deadline_ms = in_ms(30);
+    deadline_ms = in_ms(BRIEF_MS);
     assert_int_equal(relock_link_send(&the_link, deadline_ms), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_true(the_link.n_sent > 0);

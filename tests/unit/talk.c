@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-#define NOT_FOR_LONG_MS 1000
+/* Less than the times that talk_as() sets: who waits for those instead is found out. */
+#define NOT_FOR_LONG_MS (SOON_MS / 2)
 
 struct script_server *script;
 struct relock_server server;

@@ -40,7 +40,7 @@ void talk_expect(const struct relock_call *call);
  * send the next one. */
 void talk_connect(struct relock_call *call, unsigned id);
 
-#define BRIEF_MS 100
+#define BRIEF_MS 1500
 
 /* A deadline of the library, so many milliseconds from now, and one that should not come. */
 uint64_t in_ms(uint64_t ms);
