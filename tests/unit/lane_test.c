@@ -14,7 +14,7 @@
 #define N_ASKING 3
 
 /* A deadline that comes, but not before what is asked has been sent. */
-#define SENT_WITHIN_MS 1000
+#define SENT_WITHIN_MS 2000
 
 static struct relock_lane the_lane, *const lane = &the_lane;
 
@@ -299,13 +299,13 @@ static bool is_next_driver(void *arg)
 }
 
 /* As if the system were late to let the thread go on that sleeps there: until its deadline. One
- * that was only about to sleep says so again. */
+ * that was only about to sleep says so again, and may be slow to. */
 static void hold_up(struct relock_gate *gate)
 {
     do {
         assert_true(wait_until(sleeps, gate, SOON_MS));
         atomic_store(&gate->state, 0);
-        let_pass(20);
+        let_pass(SENT_WITHIN_MS / 5);
     } while (sleeps(gate));
 }
 
