@@ -198,7 +198,7 @@ static void who_has_stopped_waiting_is_passed_over(void **state)
     (void)state;
 
     waiters[1].end = RELOCK_WAITER_UNREACHED;
-    assert_true(relock_holds_pass_on(&client, hold, sent_ms));
+    assert_true(relock_holds_pass_on(&client, hold, site->taken_ms));
     assert_ptr_equal(waiters[2].hold, hold);
     assert_ptr_equal(site->queue, &waiters[1]);
     relock_holds_unref(&client, hold);
