@@ -89,12 +89,13 @@ struct relock_lock *duo_lock(struct duo *d, const char *name)
 
 unsigned duo_begin(struct duo *d, const char *thread, const char *order)
 {
-    int n = (int)strcspn(order, "%");
+    int n = (int)strcspn(order, "%^");
+    uint64_t lease_ms = slow_ms(order[n] == '^' ? KEPT_MS : SHORT_MS);
 
     if (order[n] == '\0')
         return player_begin(d->player, thread, "%s", order);
-    return player_begin(d->player, thread, "%.*s%llu%s", n, order,
-                        (unsigned long long)slow_ms(SHORT_MS), order + n + 1);
+    return player_begin(d->player, thread, "%.*s%llu%s", n, order, (unsigned long long)lease_ms,
+                        order + n + 1);
 }
 
 const char *duo_do(struct duo *d, const char *thread, const char *order)

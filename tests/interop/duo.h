@@ -34,10 +34,11 @@
 #include "support/player.h"
 #include "support/servers.h"
 
-/* A lease that no test lives to see the end of, and one that ends; as such it is to be slow_ms().
- */
+/* A lease that no test lives to see the end of; one that ends, and one that does too, but not while
+ * something is done for it in time, however busy the machine. These are to be slow_ms(). */
 #define LONG_MS 60000
 #define SHORT_MS 1000
+#define KEPT_MS 3000
 
 struct duo {
     struct servers *s;
@@ -57,7 +58,8 @@ void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms);
  * nobody whom it cannot reach, and what it did not get from him it has not before it renews. */
 struct relock_lock *duo_lock(struct duo *d, const char *name);
 
-/* An order and its answer. In the order a "%" stands for slow_ms(SHORT_MS). */
+/* An order and its answer. In the order a "%" stands for slow_ms(SHORT_MS), a "^" for that of
+ * KEPT_MS. */
 const char *duo_do(struct duo *d, const char *thread, const char *order);
 unsigned duo_begin(struct duo *d, const char *thread, const char *order);
 
