@@ -12,6 +12,7 @@
 #define DEADLINES "redisson_lock_timeout:{orders}"
 #define N_WAITERS 6
 #define RECHECK_MS 500
+#define LEASE_MS 4000
 
 struct expected {
     struct duet *d;
@@ -134,15 +135,19 @@ static void who_gives_up_here_makes_room_for_redisson(void **state)
     struct duet *d = *state;
     struct relock_client *client = duet_client(d);
     struct relock_lock *lock = duet_lock(d, client, "orders");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct actor *first = actor_start();
     unsigned ann;
 
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     assert_string_equal(duet_do(d, "holder", "lock orders 100000"), "ok");
-    actor_begin_timedlock(first, lock, 700);
+    actor_begin_acquire(first, lock, &how);
     wait_for_queue(d, 1);
     ann = duet_begin(d, "ann", "lock orders");
     wait_for_queue(d, 2);
-    assert_result(actor_result(first), RELOCK_TIMEOUT);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(first), RELOCK_CANCELLED);
+    relock_cancel_free(how.cancel);
     wait_for_queue(d, 1);
     assert_string_equal(duet_do(d, "holder", "unlock orders"), "ok");
     assert_string_equal(duet_answer(d, ann), "ok");
@@ -157,7 +162,7 @@ static void who_gives_up_in_redisson_makes_room_for_us(void **state)
     unsigned ann;
 
     assert_string_equal(duet_do(d, "holder", "lock orders 100000"), "ok");
-    ann = duet_begin(d, "ann", "try orders 1500 -1");
+    ann = duet_begin(d, "ann", "try orders 4000 -1");
     wait_for_queue(d, 1);
     actor_begin_lock(second, lock);
     wait_for_queue(d, 2);
@@ -189,7 +194,7 @@ static void our_dead_waiter_keeps_redisson_out_for_a_short_time(void **state)
     struct duet *d = *state;
     struct child *child = child_start(wait_until_killed, d);
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
-    struct relock_how how = {.lease_ms = slow_ms(2000)};
+    struct relock_how how = {.lease_ms = slow_ms(LEASE_MS)};
     unsigned ann;
 
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
@@ -205,7 +210,8 @@ static void our_dead_waiter_keeps_redisson_out_for_a_short_time(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
-/* The patience of Redisson's is what it would have waited: two seconds here. */
+/* The patience of Redisson's is what it would have waited, four seconds here, and comes on top of
+ * what is left of the lease that it found. */
 static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **state)
 {
     struct duet *d = *state;
@@ -214,16 +220,16 @@ static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **sta
     struct relock_lock *next = duet_lock(d, fixture_client(d->f, &options), "orders");
     struct actor *second = actor_start();
 
-    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(2000)}, NULL),
+    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(LEASE_MS)}, NULL),
                   RELOCK_OK);
-    duet_begin(d, "ann", "try orders 2000 -1");
+    duet_begin(d, "ann", "try orders 4000 -1");
     wait_for_queue(d, 1);
     player_kill(d->player);
     actor_begin_lock(second, next);
     wait_for_queue(d, 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_true(actor_is_busy(second));
-    assert_result(actor_result(second), RELOCK_OK);
+    assert_result(actor_result_within(second, LEASE_MS + SOON_MS), RELOCK_OK);
     assert_result(actor_unlock(second, next), RELOCK_OK);
 }
 

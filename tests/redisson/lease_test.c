@@ -55,15 +55,18 @@ static void what_a_dead_redisson_held_is_ours_after_its_lease(void **state)
     struct relock_client *client = duet_client(d);
     struct relock_lock *lock = duet_lock(d, client, "orders");
     struct actor *waiting = actor_start();
+    uint64_t alive_ms;
 
     assert_string_equal(duet_do(d, "ann", "lock orders"), "ok");
     actor_begin_lock(waiting, lock);
     assert_true(duet_sleeps(d, client));
+    alive_ms = now_ms();
     if (duet_is(d, "reentrant"))
         assert_true(player_dies(d->player));
     else
         player_kill(d->player);
-    assert_true(actor_is_busy(waiting));
+    /* Two thirds of the lease were left at the least. */
+    assert_true(actor_is_busy(waiting) || now_ms() > alive_ms + slow_ms(WATCHDOG_MS) / 2);
     assert_result(actor_result_within(waiting, WATCHDOG_MS + SOON_MS), RELOCK_OK);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }

@@ -174,7 +174,7 @@ static void a_short_read_of_ours_leaves_redisson_the_lease_of_the_write(void **s
 {
     struct duet *d = *state;
     struct both_sides we = both_sides(d, duet_client(d));
-    struct relock_how brief = {.lease_ms = 1000};
+    struct relock_how brief = {.lease_ms = LONG_MS / 10};
 
     assert_result(relock_lock(we.write), RELOCK_OK);
     assert_result(relock_acquire(we.read, &brief, NULL), RELOCK_OK);
