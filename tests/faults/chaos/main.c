@@ -29,7 +29,7 @@
 #define NS_PER_MS 1000000
 #define LEASE_MS 2500
 #define STORM_MS 8000
-#define CALM_MS 8000
+#define CALM_MS 10000
 #define SPIN_PAUSE_MS 128
 #define PATIENCE_MS (3 * WORKER_RECHECK_MS)
 #define ROUND_TRIP_MS 1000
@@ -200,7 +200,7 @@ static bool run(const struct arguments *arguments, const char *dir)
                           .seed = arguments->seed,
                           .lease_ms = slow_ms(LEASE_MS),
                           .ignores_leases = arguments->no_watchdog,
-                          .until_ns = history_now_ns() + arguments->seconds * 1000 * NS_PER_MS};
+                          .for_ms = arguments->seconds * 1000};
     struct schedule schedule = {.seed = arguments->seed,
                                 .n_slots = arguments->n_processes,
                                 .n_servers = n_servers,

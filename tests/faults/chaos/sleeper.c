@@ -24,7 +24,8 @@ static bool is_polled(enum history_sort sort)
     return sort == HISTORY_SPIN || sort == HISTORY_PLAIN;
 }
 
-/* How long a waiter may sleep without reason: until it asks again, and is answered. */
+/* How long a waiter may sleep without reason: what was asked before may still be refused; then it
+ * waits, asks again, and is answered. */
 static uint64_t longest_ns(const struct checker *checker, const struct history_record *free)
 {
     const struct check_limits *limits = checker->limits;
@@ -32,7 +33,7 @@ static uint64_t longest_ns(const struct checker *checker, const struct history_r
 
     if (is_for_the_patient(free))
         pause_ms += limits->patience_ms;
-    return (pause_ms + limits->round_trip_ms) * CHECKER_NS_PER_MS;
+    return (pause_ms + 2 * limits->round_trip_ms) * CHECKER_NS_PER_MS;
 }
 
 /* From one time to the other it slept, and had no reason to. */

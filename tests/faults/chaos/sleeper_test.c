@@ -5,7 +5,7 @@
 
 #include <relock.h>
 
-#define TOO_LONG_MS (STORY_RECHECK_MS + STORY_ROUND_TRIP_MS + 1)
+#define TOO_LONG_MS (STORY_RECHECK_MS + 2 * STORY_ROUND_TRIP_MS + 1)
 
 /* Waits from 0 to 10 s, while the lock is free for so long from 1 s on. */
 static void one_sleeper(uint64_t free_ms)
@@ -105,7 +105,7 @@ static void the_dead_do_not_sleep(void **state)
 static void asks_again_soon(enum history_sort sort)
 {
     story_sort = sort;
-    one_sleeper(STORY_SPIN_PAUSE_MS + STORY_ROUND_TRIP_MS);
+    one_sleeper(STORY_SPIN_PAUSE_MS + 2 * STORY_ROUND_TRIP_MS);
     story_is_clean();
     story.at[story.n - 1].to_ns += STORY_NS_PER_MS;
     story_shows(CHECK_SLEPT, 1);

@@ -279,6 +279,8 @@ bool stage_open(struct stage *stage)
         names_draw(&stage->names, stage->seed);
     if (!open_servers(stage))
         return false;
+    pulse_start(&stage->pulse, &stage->history, SCHEDULE_SERVER, 0);
+    stage->until_ns = history_now_ns() + stage->for_ms * NS_PER_MS;
     for (int i = 0; i < stage->n_workers; i++) {
         if (stage->n_servers == 1)
             stage->places[i].proxy = start_proxy(stage->servers[0].server, i);
@@ -341,6 +343,7 @@ void stage_close(struct stage *stage)
         proxy_stop(stage->places[i].proxy);
     }
     watch_stop(&stage->watch);
+    pulse_stop(&stage->pulse);
     history_close(&stage->history);
     for (int i = 0; i < stage->n_servers; i++) {
         proxy_stop(stage->servers[i].proxy);

@@ -10,6 +10,7 @@
 #define RELOCK_TEST_STAGE_H
 
 #include "history.h"
+#include "pulse.h"
 #include "schedule.h"
 #include "support/proxy.h"
 #include "support/server.h"
@@ -34,7 +35,7 @@ struct stage {
     uint64_t seed;
     uint64_t lease_ms;
     bool ignores_leases;
-    uint64_t until_ns;
+    uint64_t for_ms; /* so long it plays */
 
     /* its own; zeroed */
     char urls[512]; /* of several servers */
@@ -43,7 +44,8 @@ struct stage {
     struct watch watch;
     struct stage_place servers[SCHEDULE_MAX_SERVERS];
     struct stage_place places[SCHEDULE_MAX_SLOTS];
-    uint64_t began_ns;
+    uint64_t until_ns;
+    struct pulse pulse; /* of this process: it is everybody's network */
     size_t n_faults[FAULT_N_KINDS];
     size_t n_lives;
     bool failed; /* a worker ended that should not have */

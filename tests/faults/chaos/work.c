@@ -1,6 +1,7 @@
 #include "work.h"
 
 #include "job.h"
+#include "pulse.h"
 #include "schedule.h"
 #include "support/wait.h"
 
@@ -11,6 +12,7 @@
 #define COMMAND_TIMEOUT_MS 1500
 
 static struct workshop workshop;
+static struct pulse pulse;
 static struct relock_client *clients[SCHEDULE_MAX_SERVERS];
 static size_t n_clients;
 static struct toiler toilers[WORKER_MAX_THREADS];
@@ -173,6 +175,7 @@ void work_begin(const struct worker_options *options)
         abort();
     workshop.options = *options;
     open_all(options);
+    pulse_start(&pulse, &workshop.history, options->slot, options->life);
     run_threads(options->n_threads, options->seed);
 
     for (size_t i = 0; i < n_clients; i++)
@@ -189,5 +192,6 @@ void work_end(void)
     }
     for (size_t i = 0; i < n_clients; i++)
         relock_client_free(clients[i]);
+    pulse_stop(&pulse);
     history_close(&workshop.history);
 }

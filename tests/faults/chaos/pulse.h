@@ -1,0 +1,28 @@
+/*
+ * Pulse - notices that the machine did not run this process for a while, and writes that down
+ *
+ * It is a fault like others: whoever depends on the process may be late, and nobody broke anything.
+ * What a single thread has to suffer is not seen.
+ *
+ * Threads: the one that starts it.
+ */
+#ifndef RELOCK_TEST_PULSE_H
+#define RELOCK_TEST_PULSE_H
+
+#include "history.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct pulse {
+    pthread_t thread;
+    struct history *history;
+    int slot, life; /* of the fault: -1 as a slot touches all */
+    uint64_t began_ns;
+    atomic_bool over;
+};
+
+void pulse_start(struct pulse *pulse, struct history *history, int slot, int life);
+void pulse_stop(struct pulse *pulse);
+
+#endif
