@@ -58,7 +58,7 @@ fuzz()
     # More memory than there is, for what a server says: then the library has to do without.
     if ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        "$out/tests/fuzz/$1_fuzz" -max_total_time="$seconds" -max_len=2048 -timeout=10 \
+        "$out/tests/fuzz/$1_fuzz" -max_total_time="$seconds" -max_len=2048 -timeout=30 \
         -rss_limit_mb=1024 -malloc_limit_mb=100 -entropic=0 \
         "${options[@]}" -artifact_prefix="$folder/found-" "$folder/corpus" >"$log" 2>&1; then
         echo "$1: $(grep -o 'Done .*' "$log"), $(grep DONE "$log" | grep -o 'cov: [0-9]*') edges"
