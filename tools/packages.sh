@@ -101,7 +101,8 @@ relock_apt()
 
     [[ $EUID -eq 0 ]] || root=(sudo)
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get -q -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >/dev/null
+        apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" \
+        </dev/null >/dev/null
 }
 
 relock_first_to_be_had()

@@ -66,18 +66,22 @@ tools_of()
     esac
 }
 
-# In the folder.
+# In the folder. Who waits for a registry that does not answer goes without.
 get()
 {
+    local in_time=(timeout --foreground 300)
+
     case $1 in
     redis-py)
-        python3 -m venv venv && venv/bin/pip install --quiet -r "$pins/redis-py/requirements.txt"
+        python3 -m venv venv &&
+            "${in_time[@]}" venv/bin/pip install --quiet -r "$pins/redis-py/requirements.txt"
         ;;
     node-redlock)
-        cp "$pins"/node-redlock/package*.json . && npm ci --silent --no-audit --no-fund
+        cp "$pins"/node-redlock/package*.json . &&
+            "${in_time[@]}" npm ci --silent --no-audit --no-fund
         ;;
     redsync)
-        cp "$pins"/redsync/go.{mod,sum} . && go mod download
+        cp "$pins"/redsync/go.{mod,sum} . && "${in_time[@]}" go mod download
         ;;
     esac
 }

@@ -54,14 +54,14 @@ build()
     touch "$2/built"
 }
 
-# Without the network if that will do.
+# Without the network if that will do; and not for ever if nobody answers there.
 in_maven()
 {
     local out=$1
 
     shift
     mvn -q -o -B -f "$here/java/pom.xml" "-Dout=$out" "$@" ||
-        mvn -q -B -f "$here/java/pom.xml" "-Dout=$out" "$@"
+        timeout --foreground 600 mvn -q -B -f "$here/java/pom.xml" "-Dout=$out" "$@"
 }
 
 main "$@"
