@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #define LOOK_NS 200000
+#define PATIENCE_MS 10000 /* with a machine that has much else to do */
 #define WAITERS_NS UINT64_C(60000000000)
 
 unsigned plan_size(const struct plan *plan, unsigned n)
@@ -39,6 +40,8 @@ struct relock_client *ours_client_with(const char *url, const struct relock_opti
     struct relock_client *client = NULL;
 
     with_url.url = url;
+    with_url.connect_timeout_ms = PATIENCE_MS;
+    with_url.command_timeout_ms = PATIENCE_MS;
     ours_must(relock_client_new(&with_url, &client), "client");
     return client;
 }

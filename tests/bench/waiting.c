@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define STACK_SIZE (256 * 1024)
-#define LONGER_MS 300 /* than the time, so that nobody gives up before it is over */
+#define LONGER_MS 300   /* than the time, so that nobody gives up before it is over */
 #define MARGIN_MS 60000 /* of the lease: a client is made and warmed up in it first */
 #define WARM_UP_NS UINT64_C(10000000000)
 #define LOOK_NS 20000000

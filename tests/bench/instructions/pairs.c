@@ -20,7 +20,8 @@ static int use(struct relock_lock *lock, long n)
 
 int main(int argc, char **argv)
 {
-    struct relock_options options = {.url = argc == 3 ? argv[1] : NULL};
+    struct relock_options options = {.url = argc == 3 ? argv[1] : NULL,
+                                     .connect_timeout_ms = 30000}; /* under valgrind */
     struct relock_client *client = NULL;
     struct relock_lock *lock = NULL;
     int r;
