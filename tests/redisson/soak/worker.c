@@ -120,7 +120,10 @@ static bool toil_all(const struct worker *worker, struct relock_lock **locks, FI
 
 int worker_run(const struct worker *worker)
 {
-    struct relock_options options = {.url = worker->url, .watchdog_timeout_ms = WORKER_WATCHDOG_MS};
+    struct relock_options options = {.url = worker->url,
+                                     .connect_timeout_ms = SOON_MS,
+                                     .command_timeout_ms = SOON_MS,
+                                     .watchdog_timeout_ms = WORKER_WATCHDOG_MS};
     struct relock_lock *locks[N_KINDS];
     struct relock_client *client;
     FILE *out = fopen(worker->path, "w");
