@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define LOCK_NAME "price-list"
-#define LEASE_MS 1000
+#define LEASE_MS 2000
 
 static void must(int r, const char *what)
 {
