@@ -82,6 +82,18 @@ struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client
     return fixture_lock_of(f, client, name, relock_lock_new);
 }
 
+/* Until the late one was given back another is in its way. */
+int fixture_acquire(struct relock_lock *lock, const struct relock_how *how)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    int r;
+
+    do
+        r = relock_acquire(lock, how, NULL);
+    while ((r == RELOCK_E_CONN || r == RELOCK_BUSY) && now_ms() < deadline_ms);
+    return r;
+}
+
 void fixture_free_client(struct fixture *f, struct relock_client *client)
 {
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++) {

@@ -80,6 +80,10 @@ typedef int fixture_constructor_fn(struct relock_client *client, const char *nam
 struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *client,
                                     const char *name, fixture_constructor_fn *constructor);
 
+/* relock_acquire() where the lease or the command timeout is no longer than a machine may stand
+ * still for: what came too late, and so is not held, is asked for again. */
+int fixture_acquire(struct relock_lock *lock, const struct relock_how *how);
+
 /* Frees before the end of the test. */
 void fixture_free_client(struct fixture *f, struct relock_client *client);
 void fixture_free_lock(struct fixture *f, struct relock_lock *lock);

@@ -17,6 +17,10 @@
 /* For what should happen at once. */
 #define SOON_MS 10000
 
+/* By so much what is measured here may seem shorter than it was by a clock of the library or of
+ * Redis: each counts whole milliseconds. */
+#define TWO_CLOCKS_MS 2
+
 /* Milliseconds on the monotonic clock. */
 uint64_t now_ms(void);
 
