@@ -77,7 +77,8 @@ static int count_in_process(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
     struct relock_options options = {.url = f->server->unix_url,
-                                     .connect_timeout_ms = slow_ms(SOON_MS)};
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
+                                     .command_timeout_ms = slow_ms(SOON_MS)};
     struct relock_client *client;
     struct relock_lock *lock;
 
