@@ -10,7 +10,7 @@
 
 #define COUNTER "redisson_lock_token:{orders}"
 #define NEVER_MS 600000
-#define LONG_MS 60000 /* hand-off budget */
+#define LONG_MS 60000 /* leases, and a hand-off budget */
 #define DEPTH 5
 #define N_PROCESSES 2 /* beside this one */
 #define N_THREADS 3   /* of each client */
@@ -205,7 +205,9 @@ struct family {
 static int draw_in_process(struct child *parent, void *arg)
 {
     struct family *family = arg;
-    struct relock_options options = {.url = family->f->server->unix_url};
+    struct relock_options options = {.url = family->f->server->unix_url,
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
+                                     .command_timeout_ms = slow_ms(SOON_MS)};
 
     child_must(child_await(parent));
     child_must(draw_in_threads(&options, family->record) == RELOCK_OK);
@@ -271,6 +273,12 @@ static void a_hold_is_never_passed_on(void **state)
     assert_int_equal(stats_of(client).acquired, 4);
 }
 
+/* As when its lease has nearly ended. */
+static void let_end(struct fixture *f, uint64_t rest_ms)
+{
+    assert_int_equal(probe_int(f->probe, "PEXPIRE orders %llu", (unsigned long long)rest_ms), 1);
+}
+
 static void who_takes_a_lost_lock_has_a_greater_token(void **state)
 {
     struct fixture *f = *state;
@@ -278,8 +286,9 @@ static void who_takes_a_lost_lock_has_a_greater_token(void **state)
     struct relock_lock *theirs = fencedlock(f, fixture_client(f, NULL));
     struct relock_grant stale, grant;
 
-    assert_result(relock_acquire(ours, &(struct relock_how){.lease_ms = slow_ms(300)}, &stale),
+    assert_result(relock_acquire(ours, &(struct relock_how){.lease_ms = LONG_MS}, &stale),
                   RELOCK_OK);
+    let_end(f, 300);
     assert_result(relock_timedlock(theirs, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
     assert_result(relock_check(theirs, 0, &grant), RELOCK_OK);
     assert_true(grant.fencing_token > stale.fencing_token);
@@ -320,9 +329,10 @@ static void the_counter_outlives_the_lock_and_its_clients(void **state)
     struct relock_lock *lock = fencedlock(f, client);
     struct relock_grant grant;
 
-    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(300)}, &grant),
+    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = LONG_MS}, &grant),
                   RELOCK_OK);
     assert_int_equal(probe_pttl(f->probe, COUNTER), -1);
+    let_end(f, 300);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_result(relock_unlock(lock), RELOCK_LOST);
     fixture_free_client(f, client);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEASE_MS 900
+#define LEASE_MS 3500
 
 /* What the child inherits. */
 struct heritage {
@@ -79,17 +79,31 @@ static int free_everything(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
+struct renewals {
+    struct relock_client *client;
+    uint64_t n;
+};
+
+static bool are_renewed(void *arg)
+{
+    struct renewals *renewals = arg;
+
+    return stats_of(renewals->client).renewed >= renewals->n;
+}
+
 static void freeing_in_the_child_touches_nothing_of_the_parent(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
     struct heritage heritage = {.client = client, .lock = fixture_lock(f, client, "orders")};
+    struct renewals renewals = {.client = client};
 
     assert_result(relock_lock(heritage.lock), RELOCK_OK);
     assert_int_equal(child_wait(child_start(free_everything, &heritage), SOON_MS), EXIT_SUCCESS);
 
-    let_pass(slow_ms(2 * LEASE_MS)); /* renewals go on */
+    renewals.n = stats_of(client).renewed + 2; /* one may have been on its way */
+    assert_true(wait_until(are_renewed, &renewals, SOON_MS));
     assert_result(relock_check(heritage.lock, 0, NULL), RELOCK_OK);
     assert_int_equal(probe_only_value(f->probe, "orders"), 1);
     assert_int_equal(stats_of(client).reconnects, 0);
@@ -124,7 +138,8 @@ static int compete(struct child *parent, void *arg)
 {
     struct heritage *of = arg;
     struct relock_options options = {.url = of->f->server->unix_url,
-                                     .connect_timeout_ms = slow_ms(SOON_MS)};
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
+                                     .command_timeout_ms = slow_ms(SOON_MS)};
     struct relock_client *client;
     struct relock_lock *lock;
 

@@ -11,7 +11,7 @@
 
 #define USER "locker"
 #define PASSWORD "secret"
-#define LEASE_MS 900
+#define LEASE_MS 2000
 #define NEVER_MS 600000
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
@@ -146,16 +146,19 @@ static void those_of_a_fair_lock_are_enough(void **state)
                      "+lindex +lpos +lpop +lrange +lrem +rpush +zadd +zscore +zrem "
                      "+zrevrange");
     struct relock_lock *lock = fair_handle(f, client);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct actor *first = actor_start();
 
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     live(client, lock, lock);
     assert_result(relock_lock(lock), RELOCK_OK);
     fair_queue_add_dead(f, ABSENT, -1);
     fair_queue_add_dead(f, ABSENT "1", -1);
-    actor_begin_timedlock(first, lock, (int64_t)slow_ms(300));
+    actor_begin_acquire(first, lock, &how);
     assert_true(fair_queue_wait(f, 1)); /* the dead were dropped */
     fair_queue_add_dead(f, ABSENT, 100L * NEVER_MS);
-    assert_result(actor_result(first), RELOCK_TIMEOUT);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(first), RELOCK_CANCELLED);
     assert_true(fair_queue_wait(f, 1));
     actor_begin_lock(first, lock);
     assert_true(fair_queue_wait(f, 2));
@@ -165,6 +168,7 @@ static void those_of_a_fair_lock_are_enough(void **state)
     assert_result(actor_result(first), RELOCK_OK);
     assert_result(actor_unlock(first, lock), RELOCK_OK);
     fair_queue_remove(f, ABSENT);
+    relock_cancel_free(how.cancel);
     nothing_was_refused(f);
 }
 

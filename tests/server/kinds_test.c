@@ -235,8 +235,7 @@ static void that_a_hold_was_lost_is_said_first(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(300)}, NULL),
-                  RELOCK_OK);
+    assert_result(fixture_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(300)}), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS)); /* it is told before that */
     assert_result(relock_acquire(lock, &once, NULL), RELOCK_LOST);
