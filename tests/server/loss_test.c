@@ -8,23 +8,45 @@
 #include <stdlib.h>
 
 #define LEASE_MS 900
+#define HELD_MS 2000  /* a lease that a thread may be held up within */
+#define SLACK_MS 5000 /* of a machine that stands still now and then */
+#define CAP_MS 2000
+#define CAPPED_MS 1600 /* a lease that does not last until the cap without being renewed */
 #define NEVER_MS 600000
 
-/* A client whose holds are renewed every third of LEASE_MS. */
+/* A client whose holds are renewed every third of LEASE_MS, or a bit sooner. */
 static struct relock_client *watchful_client(struct fixture *f)
 {
     return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
 }
 
-/* Waits for the first loss, and checks that it was told within a third of the lease. */
+/* Two levels, renewed as often as the client does, and no thread can come too late to renew. */
+static struct relock_grant hold(struct relock_lock *lock)
+{
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = NEVER_MS}, NULL),
+                  RELOCK_OK);
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    return grant;
+}
+
+/* Waits for the first loss, and checks that it was told at the next renewal. */
 static struct loss await_loss(struct fixture *f, uint64_t since_ms)
 {
     struct loss loss;
 
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     loss = losses_get(f->losses, 0);
-    assert_true(loss.at_ms - since_ms <= slow_ms(LEASE_MS / 3 + 500));
+    assert_true(loss.at_ms - since_ms <= slow_ms(LEASE_MS / 3 + SLACK_MS));
     return loss;
+}
+
+static void give_up_lost(struct relock_lock *lock)
+{
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
 }
 
 static void a_deleted_key_is_told_as_gone(void **state)
@@ -32,38 +54,38 @@ static void a_deleted_key_is_told_as_gone(void **state)
     struct fixture *f = *state;
     struct relock_client *client = watchful_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    struct relock_grant grant;
+    struct relock_grant grant = hold(lock);
+    uint64_t since_ms = now_ms();
     struct loss loss;
 
-    assert_result(relock_acquire(lock, NULL, NULL), RELOCK_OK);
-    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
 
-    loss = await_loss(f, now_ms());
+    loss = await_loss(f, since_ms);
     assert_int_equal(loss.reason, RELOCK_LOST_GONE);
     assert_string_equal(loss.name, "orders");
     assert_true(loss.owner == grant.owner);
     assert_int_equal(loss.hold_count, 2);
     assert_int_equal(relock_valid_ms(lock), 0);
     assert_int_equal(stats_of(client).lost, 1);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
+    give_up_lost(lock);
 }
 
 static void a_key_that_another_took_is_told_as_taken(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, watchful_client(f), "orders");
+    uint64_t since_ms;
     struct loss loss;
 
-    assert_result(relock_lock(lock), RELOCK_OK);
+    hold(lock);
+    since_ms = now_ms();
     assert_true(peer_usurp(f->probe, "orders", PEER, PEER_LEASE_MS));
 
-    loss = await_loss(f, now_ms());
+    loss = await_loss(f, since_ms);
     assert_int_equal(loss.reason, RELOCK_LOST_TAKEN);
-    assert_int_equal(loss.hold_count, 1);
+    assert_int_equal(loss.hold_count, 2);
     assert_int_equal(relock_valid_ms(lock), 0);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
+    give_up_lost(lock);
     assert_string_equal(probe_only_field(f->probe, "orders"), PEER);
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
@@ -74,10 +96,13 @@ static void a_forced_unlock_is_told_to_the_holder(void **state)
     struct relock_lock *lock = fixture_lock(f, watchful_client(f), "orders");
     struct relock_lock *operators = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(relock_lock(lock), RELOCK_OK);
+    uint64_t since_ms;
+
+    hold(lock);
+    since_ms = now_ms();
     assert_result(relock_force_unlock(operators), RELOCK_OK);
-    assert_int_equal(await_loss(f, now_ms()).reason, RELOCK_LOST_GONE);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_int_equal(await_loss(f, since_ms).reason, RELOCK_LOST_GONE);
+    give_up_lost(lock);
 }
 
 static void a_loss_is_told_once_and_ends_all_renewals(void **state)
@@ -88,7 +113,7 @@ static void a_loss_is_told_once_and_ends_all_renewals(void **state)
     uint64_t renewed;
     long long last;
 
-    assert_result(relock_lock(lock), RELOCK_OK);
+    hold(lock);
     assert_true(peer_usurp(f->probe, "orders", PEER, PEER_LEASE_MS));
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     renewed = stats_of(client).renewed;
@@ -103,7 +128,7 @@ static void a_loss_is_told_once_and_ends_all_renewals(void **state)
     assert_int_equal(stats_of(client).renewed, renewed);
     assert_int_equal(losses_count(f->losses), 1);
     assert_int_equal(stats_of(client).lost, 1);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
+    give_up_lost(lock);
     assert_true(peer_unlock(f->probe, "orders", PEER));
     assert_int_equal(losses_count(f->losses), 1);
 }
@@ -111,38 +136,54 @@ static void a_loss_is_told_once_and_ends_all_renewals(void **state)
 static void a_server_that_hangs_beyond_the_lease_is_told_as_expired(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(HELD_MS)};
+    struct relock_client *client = fixture_client(f, &options);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t paused_ms;
+    uint64_t certain_ms, paused_ms, lost_ms;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    paused_ms = now_ms();
+    certain_ms = now_ms();
+    certain_ms += relock_valid_ms(lock);
     server_pause(f->server);
+    paused_ms = now_ms();
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     server_resume(f->server);
 
     assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_EXPIRED);
-    assert_true(losses_get(f->losses, 0).at_ms - paused_ms >= slow_ms(LEASE_MS) / 2);
-    assert_true(losses_get(f->losses, 0).at_ms - paused_ms <= slow_ms(LEASE_MS + 500));
+    lost_ms = losses_get(f->losses, 0).at_ms;
+    assert_true(lost_ms + TWO_CLOCKS_MS >= certain_ms);
+    assert_true(lost_ms <= paused_ms + slow_ms(HELD_MS + SLACK_MS));
     assert_int_equal(relock_valid_ms(lock), 0);
     assert_true(stats_of(client).renewal_failures > 0);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_int_equal(losses_count(f->losses), 1);
 }
 
+struct renewals {
+    struct relock_client *client;
+    uint64_t n;
+};
+
+static bool are_renewed(void *arg)
+{
+    struct renewals *renewals = arg;
+
+    return stats_of(renewals->client).renewed >= renewals->n;
+}
+
 static void a_server_that_hangs_for_less_than_the_lease_loses_nothing(void **state)
 {
     struct fixture *f = *state;
-    uint64_t lease_ms = slow_ms(2400);
-    struct relock_lock *lock = fixture_lock(
-        f, fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = lease_ms}), "orders");
+    uint64_t lease_ms = slow_ms(3000);
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    let_pass(lease_ms / 4);
     server_pause(f->server);
     let_pass(lease_ms / 3); /* a renewal is due meanwhile */
     server_resume(f->server);
-    let_pass(lease_ms);
+    assert_true(wait_until(are_renewed, &(struct renewals){client, 4}, SOON_MS));
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     assert_int_equal(losses_count(f->losses), 0);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -152,16 +193,17 @@ static void a_hold_that_reached_its_cap_is_told_as_capped(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                                   .max_hold_ms = slow_ms(2 * LEASE_MS)});
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(CAPPED_MS),
+                                                   .max_hold_ms = slow_ms(CAP_MS)});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t began_ms = now_ms();
+    uint64_t began_ms = now_ms(), held_ms;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(losses_wait(f->losses, 1, 10 * LEASE_MS));
+    assert_true(losses_wait(f->losses, 1, 2 * SOON_MS));
     assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_CAPPED);
-    assert_true(losses_get(f->losses, 0).at_ms - began_ms >= slow_ms(2 * LEASE_MS));
-    assert_true(losses_get(f->losses, 0).at_ms - began_ms <= slow_ms(3 * LEASE_MS + 500));
+    held_ms = losses_get(f->losses, 0).at_ms - began_ms;
+    assert_true(held_ms >= slow_ms(CAP_MS) - TWO_CLOCKS_MS);
+    assert_true(held_ms <= slow_ms(CAP_MS + CAPPED_MS + SLACK_MS));
     assert_int_equal(relock_valid_ms(lock), 0);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_result(relock_unlock(lock), RELOCK_LOST);
@@ -207,13 +249,13 @@ static void who_waits_behind_a_hold_that_is_lost_gets_in(void **state)
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
-    assert_result(relock_lock(lock), RELOCK_OK);
+    hold(lock);
     actor_begin_lock(waiting, lock);
     assert_true(wait_for_waiters(client, 1));
     probe_int(f->probe, "DEL orders");
 
     assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
+    give_up_lost(lock);
     assert_result(actor_check(waiting, lock), RELOCK_OK);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
@@ -223,7 +265,8 @@ static int hold_and_be_stopped(struct child *parent, void *arg)
     struct fixture *f = arg;
     struct relock_options options = {.url = f->server->unix_url,
                                      .connect_timeout_ms = slow_ms(SOON_MS),
-                                     .watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                     .command_timeout_ms = slow_ms(SOON_MS),
+                                     .watchdog_timeout_ms = slow_ms(HELD_MS),
                                      .log_level = RELOCK_LOG_ERROR};
     struct relock_client *client;
     struct relock_lock *lock;
