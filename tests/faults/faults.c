@@ -17,12 +17,30 @@ static const struct {
 
 #define N_SCRIPTS (sizeof(scripts) / sizeof(*scripts))
 
+uint64_t short_ms(void)
+{
+    return outlast_ms(1200);
+}
+
 struct relock_client *faults_client(struct faults *t, const struct relock_options *options)
 {
     struct relock_options all = options ? *options : (struct relock_options){0};
 
     all.url = proxy_url(t->proxy);
     return fixture_client(t->f, &all);
+}
+
+struct relock_client *faults_connected_client(struct faults *t,
+                                              const struct relock_options *options)
+{
+    struct proxy_rule *background;
+    struct relock_client *client;
+
+    proxy_next(t->proxy, PROXY_PASS, "CLIENT INFO"); /* of the connection for callers */
+    background = proxy_next(t->proxy, PROXY_PASS, "CLIENT INFO");
+    client = faults_client(t, options);
+    assert_int_equal(proxy_fate(background), PROXY_ANSWERED);
+    return client;
 }
 
 void faults_worker(struct faults *t, const char *rights)

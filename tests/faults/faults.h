@@ -40,8 +40,16 @@ struct faults {
     struct proxy *proxy;
 };
 
+/* The `command_timeout_ms` where a test waits for its end. What is to be answered has to be in that
+ * time, too: a machine that stops for a second may, and a slow one is slow. */
+uint64_t short_ms(void);
+
 /* As fixture_client(), through the proxy. */
 struct relock_client *faults_client(struct faults *t, const struct relock_options *options);
+
+/* The same, and its I/O thread has connected: what counts as connected again, was so before. */
+struct relock_client *faults_connected_client(struct faults *t,
+                                              const struct relock_options *options);
 
 /* Makes the user WORKER with these rights, as ACL SETUSER has them: "~* &* +@all". */
 void faults_worker(struct faults *t, const char *rights);

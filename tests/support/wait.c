@@ -22,6 +22,13 @@ uint64_t slow_ms(uint64_t ms)
     return ms * (n > 0 ? n : 1);
 }
 
+uint64_t outlast_ms(uint64_t ms)
+{
+    uint64_t slow = slow_ms(ms) * 7 / 10;
+
+    return slow > ms ? slow : ms;
+}
+
 uint64_t deadline_in(uint64_t ms)
 {
     return now_ms() + slow_ms(ms);

@@ -27,6 +27,11 @@ uint64_t now_ms(void);
 /* `ms` times RELOCK_TEST_SLOW: for leases and time-outs that must not be hit by a slow machine. */
 uint64_t slow_ms(uint64_t ms);
 
+/* For leases and time-outs that have to outlast a stop of the machine, of a second or so, and that
+ * a test waits for: at least `ms`. A slow machine stops for no longer than others, so this grows
+ * less than slow_ms(), which would count the stop twice. */
+uint64_t outlast_ms(uint64_t ms);
+
 /* now_ms() + slow_ms(ms) */
 uint64_t deadline_in(uint64_t ms);
 
