@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define LEASE_MS 900
-#define LATE_MS 1500 /* how late the end of a wait may be on a shared machine */
+#define LEASE_MS 2500
+#define LATE_MS 8000 /* how late the end of a wait may be on a shared machine; dates jump days */
 
 /* ---- the date ------------------------------------------------------------------------------ */
 
@@ -55,16 +55,19 @@ static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_
 static void a_hold_is_renewed_while_the_date_jumps(void **state)
 {
     struct faults *t = *state;
-    uint64_t lease_ms = slow_ms(LEASE_MS);
+    uint64_t lease_ms = outlast_ms(LEASE_MS);
     struct relock_client *client = client_with_lease(t, lease_ms);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    uint64_t began_ms = now_ms();
+    uint64_t renewed;
 
     assert_result(relock_lock(lock), RELOCK_OK);
     begin_to_jump();
-    nothing_is_lost_for(t, client, 3 * lease_ms);
+    nothing_is_lost_for(t, client, lease_ms);
+    assert_true(wait_for_renewals(client, 0, 3));
     assert_true(relock_valid_ms(lock) > 0 && relock_valid_ms(lock) <= lease_ms);
-    assert_true(stats_of(client).renewed >= 3);
-    assert_true(stats_of(client).renewed <= 20); /* nor all the time */
+    renewed = stats_of(client).renewed; /* and not all the time: after three tenths each */
+    assert_true(renewed <= 1 + (now_ms() - began_ms) / (lease_ms * 3 / 10));
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
@@ -97,7 +100,7 @@ static void waits_end_on_time_while_the_date_jumps(void **state)
     assert_true(wait_for_waiters(client, 1));
     for (int i = 0; i < 3; i++) {
         assert_result(actor_timedlock(hasty, lock, 300), RELOCK_TIMEOUT);
-        assert_true(actor_took_ms(hasty) >= 300);
+        assert_true(actor_took_ms(hasty) >= 300 - 1); /* by another clock */
         assert_true(actor_took_ms(hasty) <= 300 + slow_ms(LATE_MS));
     }
     assert_true(actor_is_busy(patient));
@@ -112,8 +115,7 @@ static void connections_are_made_again_while_the_date_jumps(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS * 2),
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
