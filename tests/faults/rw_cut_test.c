@@ -38,9 +38,10 @@ static void all_get_in(struct faults *t, struct relock_client *client,
 /* Nothing ends by time: whoever gets in was woken, or saw the connection come back. */
 static struct relock_client *patient_client(struct faults *t)
 {
-    return faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                     .watchdog_timeout_ms = LONG_MS,
-                                                     .command_timeout_ms = slow_ms(SOON_MS)});
+    return faults_connected_client(
+        t, &(struct relock_options){.recheck_ms = LONG_MS,
+                                    .watchdog_timeout_ms = LONG_MS,
+                                    .command_timeout_ms = slow_ms(SOON_MS)});
 }
 
 static void waiters_of_both_sides_go_on_when_their_connections_are_cut(void **state)
@@ -114,9 +115,8 @@ static void a_release_while_the_subscription_is_away_wakes_both_sides(void **sta
 static void waits_of_both_sides_end_when_the_server_is_gone(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_client *client = faults_client(
+        t, &(struct relock_options){.recheck_ms = LONG_MS, .command_timeout_ms = short_ms()});
     struct sides ours = sides_of(t->f, client);
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct actor *waiting[N_WAITERS];
@@ -134,15 +134,14 @@ static void waits_of_both_sides_end_when_the_server_is_gone(void **state)
 static void holds_of_both_sides_survive_their_connections(void **state)
 {
     struct faults *t = *state;
-    uint64_t lease_ms = slow_ms(2000);
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(3000)});
     struct sides ours = sides_of(t->f, client);
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
     assert_result(relock_lock(ours.read), RELOCK_OK);
     for (int i = 0; i < 4; i++) {
-        nothing_is_lost_for(t, client, lease_ms / 4);
+        nothing_is_lost_for(t, client, slow_ms(500));
         proxy_cut(t->proxy, "");
     }
     assert_true(wait_for_renewals(client, stats_of(client).renewed, 4));
