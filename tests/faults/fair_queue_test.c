@@ -2,7 +2,7 @@
 #include "faults.h"
 #include "support/fair_queue.h"
 
-#define RECHECK_MS 300
+#define RECHECK_MS 500 /* after three without a sign of life a place is taken for dead */
 #define N_WAITERS 5
 
 static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms)
@@ -102,7 +102,7 @@ static void all_get_in_while_their_connections_are_cut(void **state)
 static void all_get_in_when_the_server_is_restarted(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = client_with(t, slow_ms(RECHECK_MS));
+    struct relock_client *client = client_with(t, outlast_ms(RECHECK_MS));
     struct relock_lock *lock = fair_handle(t->f, client);
     struct relock_lock *held = fair_handle(t->f, client_with(t, LONG_MS));
     struct actor *waiting[N_WAITERS];
@@ -146,7 +146,7 @@ static void who_may_not_publish_lets_the_own_waiters_in_at_once(void **state)
 static void who_may_not_publish_lets_others_in_by_their_recheck(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = client_with(t, slow_ms(RECHECK_MS));
+    struct relock_client *client = client_with(t, outlast_ms(RECHECK_MS));
     struct relock_lock *lock = fair_handle(t->f, client);
     struct relock_lock *held = fair_handle(t->f, mute_client(t, LONG_MS));
     struct actor *waiting[N_WAITERS];
@@ -170,7 +170,7 @@ static void who_may_not_subscribe_waits_by_asking(void **state)
         t->f, faults_client(t, &(struct relock_options){.user = WORKER,
                                                         .password = PASSWORD,
                                                         .watchdog_timeout_ms = LONG_MS,
-                                                        .recheck_ms = slow_ms(RECHECK_MS)}));
+                                                        .recheck_ms = outlast_ms(RECHECK_MS)}));
     assert_result(relock_lock(held), RELOCK_OK);
     line_up(t, lock, waiting);
     assert_result(relock_unlock(held), RELOCK_OK);

@@ -10,18 +10,19 @@
 
 #include <string.h>
 
-#define RECHECK_MS 300
+#define RECHECK_MS 500 /* after three without a sign of life a place is taken for dead */
 
 static bool can_kill = true;
 
-static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms)
+static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms,
+                                         uint64_t command_timeout_ms)
 {
     faults_worker(t, can_kill ? "~* &* +@all" : "~* &* +@all -client +client|info");
     return faults_client(t, &(struct relock_options){.user = WORKER,
                                                      .password = PASSWORD,
                                                      .watchdog_timeout_ms = LONG_MS,
                                                      .recheck_ms = recheck_ms,
-                                                     .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                     .command_timeout_ms = command_timeout_ms});
 }
 
 /* Not through the proxy. */
@@ -44,7 +45,7 @@ static void an_acquire_that_is_cut_off_is_repeated_and_counts_once(void **state)
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS));
+    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS, slow_ms(SOON_MS)));
 
     for (size_t i = 0; i < 2; i++) {
         proxy_next(t->proxy, cuts[i], "fair_lock 1 orders * * 1");
@@ -65,7 +66,7 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
 {
     static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
     struct faults *t = *state;
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS));
+    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS, short_ms()));
 
     for (size_t i = 0; i < 2; i++) {
         proxy_next(t->proxy, losses[i], "fair_lock 1 orders");
@@ -85,10 +86,13 @@ struct line {
     struct actor *first, *second;
 };
 
-static void line_up(struct faults *t, struct line *line, uint64_t recheck_ms)
+static void line_up(struct faults *t, struct line *line, uint64_t recheck_ms,
+                    uint64_t command_timeout_ms)
 {
+    size_t n_asked = proxy_count(t->proxy, "fair_lock 1 orders");
+
     line->held = fair_handle(t->f, sound_client(t));
-    line->lock = fair_handle(t->f, client_with(t, recheck_ms));
+    line->lock = fair_handle(t->f, client_with(t, recheck_ms, command_timeout_ms));
     line->first = actor_start();
     line->second = actor_start();
     assert_result(relock_lock(line->held), RELOCK_OK);
@@ -97,7 +101,7 @@ static void line_up(struct faults *t, struct line *line, uint64_t recheck_ms)
     actor_begin_lock(line->second, line->held);
     assert_true(fair_queue_wait(t->f, 2));
     /* it has asked again, being subscribed */
-    assert_true(proxy_counts(t->proxy, "fair_lock 1 orders", 2));
+    assert_true(proxy_counts(t->proxy, "fair_lock 1 orders", n_asked + 2));
 }
 
 static void the_second_gets_in(struct faults *t, struct line *line)
@@ -116,7 +120,7 @@ static void a_question_that_is_cut_off_keeps_its_place(void **state)
         struct line line;
         struct proxy_rule *rule;
 
-        line_up(t, &line, slow_ms(RECHECK_MS));
+        line_up(t, &line, outlast_ms(RECHECK_MS), slow_ms(SOON_MS));
         rule = proxy_next(t->proxy, cuts[i], "fair_lock 1 orders");
         assert_true(proxy_met(rule, 1));
         assert_true(proxy_next_place(t->proxy, proxy_place(rule), "fair_lock 1 orders") > 0);
@@ -137,7 +141,7 @@ static void a_question_without_an_answer_gives_the_place_up(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct line line;
 
-        line_up(t, &line, slow_ms(RECHECK_MS));
+        line_up(t, &line, outlast_ms(RECHECK_MS), short_ms());
         proxy_next(t->proxy, losses[i], "fair_lock 1 orders");
         assert_result(actor_result(line.first), RELOCK_E_CONN);
         assert_true(fair_queue_wait(t->f, 1));
@@ -155,7 +159,7 @@ static void a_grant_without_an_answer_is_given_back_and_the_next_is_woken(void *
     for (size_t i = 0; i < 2; i++) {
         struct line line;
 
-        line_up(t, &line, LONG_MS);
+        line_up(t, &line, LONG_MS, short_ms());
         proxy_next(t->proxy, losses[i], "fair_lock 1 orders");
         assert_result(relock_unlock(line.held), RELOCK_OK);
         assert_result(actor_result(line.first), RELOCK_E_CONN);
@@ -172,7 +176,7 @@ static void a_grant_that_is_cut_off_is_had_once(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct line line;
 
-        line_up(t, &line, LONG_MS);
+        line_up(t, &line, LONG_MS, slow_ms(SOON_MS));
         proxy_next(t->proxy, cuts[i], "fair_lock 1 orders");
         assert_result(relock_unlock(line.held), RELOCK_OK);
         assert_result(actor_result(line.first), RELOCK_OK);
@@ -188,7 +192,7 @@ static void a_grant_that_comes_too_late_is_given_back(void **state)
     struct faults *t = *state;
     struct relock_how how = {.lease_ms = slow_ms(300), .wait_ms = RELOCK_FOREVER};
     struct relock_lock *held = fair_handle(t->f, sound_client(t));
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS));
+    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS, short_ms()));
     struct actor *first = actor_start();
     struct proxy_rule *rule;
 
@@ -213,11 +217,14 @@ static void a_release_without_an_answer_wakes_the_next(void **state)
     static const enum proxy_deed deeds[] = {PROXY_SWALLOW, PROXY_LOSE, PROXY_CUT,
                                             PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS));
+    struct relock_lock *locks[] = {fair_handle(t->f, client_with(t, LONG_MS, short_ms())),
+                                   fair_handle(t->f, client_with(t, LONG_MS, slow_ms(SOON_MS)))};
     struct relock_lock *theirs = fair_handle(t->f, sound_client(t));
     struct actor *next = actor_start();
 
     for (size_t i = 0; i < 4; i++) {
+        struct relock_lock *lock = locks[i / 2];
+
         assert_result(relock_lock(lock), RELOCK_OK);
         actor_begin_lock(next, theirs);
         assert_true(fair_queue_wait(t->f, 1));
@@ -235,7 +242,7 @@ static void a_place_is_given_up_however_often_it_has_to_be_said(void **state)
                                             PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
     struct relock_lock *held = fair_handle(t->f, sound_client(t));
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS));
+    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS, short_ms()));
 
     assert_result(relock_lock(held), RELOCK_OK);
     for (size_t i = 0; i < 4; i++) {
@@ -253,7 +260,8 @@ static void a_late_question_is_in_nobodys_way_for_long(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *held = fair_handle(t->f, sound_client(t));
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, slow_ms(RECHECK_MS)));
+    struct relock_lock *lock =
+        fair_handle(t->f, client_with(t, outlast_ms(RECHECK_MS), short_ms()));
     struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "fair_lock 1 orders");
 
     assert_result(relock_lock(held), RELOCK_OK);
@@ -263,7 +271,7 @@ static void a_late_question_is_in_nobodys_way_for_long(void **state)
     assert_int_equal(proxy_fate(rule), can_kill ? PROXY_ENDED : PROXY_ANSWERED);
     assert_true(probe_int(t->f->probe, "LLEN " FAIR_QUEUE) == (can_kill ? 0 : 1));
     assert_result(relock_unlock(held), RELOCK_OK);
-    assert_result(relock_timedlock(held, (int64_t)slow_ms(3 * RECHECK_MS + 1000)), RELOCK_OK);
+    assert_result(relock_timedlock(held, (int64_t)slow_ms(3 * RECHECK_MS + SOON_MS)), RELOCK_OK);
     assert_result(relock_unlock(held), RELOCK_OK);
     is_free(t);
 }

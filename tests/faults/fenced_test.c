@@ -6,12 +6,12 @@
 
 #define COUNTER "redisson_lock_token:{orders}"
 
-static struct relock_lock *lock_of(struct faults *t)
+static struct relock_lock *lock_of(struct faults *t, uint64_t command_timeout_ms)
 {
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
                                                   .recheck_ms = LONG_MS,
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                  .command_timeout_ms = command_timeout_ms});
 
     return fixture_lock_of(t->f, client, "orders", relock_fencedlock_new);
 }
@@ -20,7 +20,7 @@ static void an_acquire_that_is_cut_off_is_repeated_and_has_one_token(void **stat
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
     struct relock_grant grant;
 
     for (size_t i = 0; i < 2; i++) {
@@ -38,7 +38,7 @@ static void a_level_that_is_cut_off_is_repeated_and_keeps_the_token(void **state
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
     struct relock_grant grant;
 
     for (size_t i = 0; i < 2; i++) {
@@ -58,7 +58,7 @@ static void a_level_that_is_cut_off_is_repeated_and_keeps_the_token(void **state
 static void a_grant_that_nobody_heard_of_is_given_back_with_its_token(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = lock_of(t, short_ms());
     struct relock_grant grant;
 
     proxy_next(t->proxy, PROXY_SWALLOW, "fenced_lock 1 orders");
