@@ -5,10 +5,11 @@
 #include "faults.h"
 
 #define RECHECK_MS 600
+#define LEASE_MS 3000 /* six tenths are over when a renewal goes over another connection */
 #define PING_MS (2 * RECHECK_MS) /* of quiet: then comes a ping */
 
-/* How long it may take after the time that is promised. */
-#define LATE_MS 1500
+/* How long it may take after the time that is promised, on a shared machine. */
+#define LATE_MS 7000
 
 /* A waiter whose subscriber becomes half-open. */
 static void subscriber_is_noticed(struct faults *t, uint64_t command_timeout_ms)
@@ -39,12 +40,12 @@ static void subscriber_is_noticed(struct faults *t, uint64_t command_timeout_ms)
 
 static void a_half_open_subscriber_is_noticed_by_the_ping(void **state)
 {
-    subscriber_is_noticed(*state, slow_ms(SHORT_MS));
+    subscriber_is_noticed(*state, short_ms());
 }
 
 static void a_half_open_subscriber_is_noticed_as_soon_when_commands_may_take_longer(void **state)
 {
-    subscriber_is_noticed(*state, slow_ms(3 * PING_MS));
+    subscriber_is_noticed(*state, slow_ms(2 * PING_MS + 2 * LATE_MS));
 }
 
 /* A message that was published into nothing: asking again is what is left. */
@@ -72,17 +73,16 @@ static void a_release_that_a_half_open_subscriber_did_not_hear_is_found_by_reche
 static void a_half_open_lane_is_noticed_within_the_command_timeout(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.connections = 1,
-                                                  .watchdog_timeout_ms = LONG_MS,
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_client *client = faults_client(
+        t, &(struct relock_options){
+               .connections = 1, .watchdog_timeout_ms = LONG_MS, .command_timeout_ms = short_ms()});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *owner = actor_start();
 
     assert_result(actor_lock(owner, lock), RELOCK_OK);
     proxy_stall(t->proxy, "lock");
     assert_result(actor_lock(owner, lock), RELOCK_E_CONN);
-    assert_true(actor_took_ms(owner) <= slow_ms(SHORT_MS + LATE_MS));
+    assert_true(actor_took_ms(owner) <= short_ms() + slow_ms(LATE_MS));
     assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a new one */
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
 
@@ -98,7 +98,7 @@ static void an_idle_lane_that_became_half_open_costs_one_call(void **state)
     struct faults *t = *state;
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                  .command_timeout_ms = short_ms()});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *owner = actor_start();
 
@@ -106,7 +106,7 @@ static void an_idle_lane_that_became_half_open_costs_one_call(void **state)
     assert_result(actor_unlock(owner, lock), RELOCK_OK);
     proxy_stall(t->proxy, "");
     assert_result(actor_trylock(owner, lock), RELOCK_E_CONN);
-    assert_true(actor_took_ms(owner) <= slow_ms(SHORT_MS + LATE_MS));
+    assert_true(actor_took_ms(owner) <= short_ms() + slow_ms(LATE_MS));
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
     assert_result(actor_trylock(owner, lock), RELOCK_OK);
     assert_result(actor_unlock(owner, lock), RELOCK_OK);
@@ -116,7 +116,7 @@ static void half_open_renewals_are_noticed_before_the_lease_ends(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(1800)});
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -125,9 +125,9 @@ static void half_open_renewals_are_noticed_before_the_lease_ends(void **state)
 
         assert_true(wait_for_renewals(client, renewed, 1));
         proxy_stall(t->proxy, "renew");
-        nothing_is_lost_for(t, client, slow_ms(1800));
-        assert_true(stats_of(client).renewed > renewed + 1);
+        assert_true(wait_for_renewals(client, stats_of(client).renewed, 1));
     }
+    assert_int_equal(losses_count(t->f->losses), 0);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
