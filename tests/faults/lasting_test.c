@@ -4,7 +4,7 @@
  */
 #include "faults.h"
 
-#define LEASE_MS 1500
+#define LEASE_MS 3000
 
 static void set_max_memory(struct faults *t, const char *bytes)
 {
@@ -15,8 +15,7 @@ static void a_server_out_of_memory_refuses_new_holds_only(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct relock_lock *other = fixture_lock(t->f, client, "invoices");
 
@@ -56,7 +55,7 @@ static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct relock_lock *other = fixture_lock(t->f, client, "invoices");
 

@@ -4,14 +4,14 @@
  */
 #include "faults.h"
 
-#define LEASE_MS 1500
+#define LEASE_MS 3000
 
 static struct relock_client *worker_client(struct faults *t, const char *rights)
 {
     faults_worker(t, rights);
     return faults_client(t, &(struct relock_options){.user = WORKER,
                                                      .password = PASSWORD,
-                                                     .watchdog_timeout_ms = slow_ms(LEASE_MS)});
+                                                     .watchdog_timeout_ms = outlast_ms(LEASE_MS)});
 }
 
 static void a_key_that_the_user_has_no_right_to_is_told(void **state)
