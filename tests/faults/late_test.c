@@ -19,7 +19,7 @@ static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_
                                                      .password = PASSWORD,
                                                      .watchdog_timeout_ms = lease_ms,
                                                      .recheck_ms = LONG_MS,
-                                                     .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                     .command_timeout_ms = short_ms()});
 }
 
 static struct relock_lock *lock_of(struct faults *t)
@@ -86,7 +86,7 @@ static void what_a_paused_server_runs_late_is_held_by_nobody(void **state)
     struct relock_client *client = client_with_lease(t, LONG_MS);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
-    assert_int_equal(probe_int(t->f->probe, "CLIENT PAUSE %d", (int)slow_ms(2 * SHORT_MS)), 0);
+    assert_int_equal(probe_int(t->f->probe, "CLIENT PAUSE %d", (int)(2 * short_ms())), 0);
     assert_result(relock_trylock(lock), RELOCK_E_CONN);
     assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
@@ -239,7 +239,7 @@ static void a_late_extension_prolongs_no_newer_hold(void **state)
 static void a_late_renewal_prolongs_no_newer_hold(void **state)
 {
     struct faults *t = *state;
-    uint64_t lease_ms = slow_ms(1800);
+    uint64_t lease_ms = outlast_ms(3000);
     struct relock_client *client = client_with_lease(t, lease_ms);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "renew 1 orders");

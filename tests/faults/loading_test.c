@@ -71,6 +71,7 @@ static void holds_and_waits_outlive_a_server_that_reads_its_data(void **state)
 }
 
 #define N_OWNERS 6
+#define COMMAND_MS 1200 /* not longer on a slow machine: the reading is not */
 
 /* Until it is neither away nor silent: it answers now and then only, and a try may end between. */
 static int try_until_refused(void *lock)
@@ -86,11 +87,10 @@ static int try_until_refused(void *lock)
 static void a_server_that_reads_for_longer_than_a_command_may_take_refuses(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = faults_client(
-        t, &(struct relock_options){.connections = N_OWNERS,
-                                    .connect_timeout_ms = slow_ms(3000),
-                                    /* not longer on a slow machine: the reading is not */
-                                    .command_timeout_ms = SHORT_MS});
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.connections = N_OWNERS,
+                                                  .connect_timeout_ms = slow_ms(3000),
+                                                  .command_timeout_ms = COMMAND_MS});
     struct relock_lock *locks[N_OWNERS];
     struct actor *owners[N_OWNERS];
     int n_refused = 0;
@@ -104,7 +104,7 @@ static void a_server_that_reads_for_longer_than_a_command_may_take_refuses(void 
         locks[i] = fixture_lock(t->f, client, name);
         owners[i] = actor_start();
         actor_begin(owners[i], try_until_refused, locks[i]);
-        let_pass(SHORT_MS / N_OWNERS);
+        let_pass(COMMAND_MS / N_OWNERS);
     }
     server_restart(t->f->server);
     for (int i = 0; i < N_OWNERS; i++) {

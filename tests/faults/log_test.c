@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define USER "locker"
-#define LEASE_MS 1800
+#define LEASE_MS 2600
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -34,9 +34,9 @@ static struct relock_options options_of(const struct scene *scene)
     return (struct relock_options){.url = proxy_url(scene->t->proxy),
                                    .user = USER,
                                    .password = LINES_SECRET,
-                                   .watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                   .watchdog_timeout_ms = outlast_ms(LEASE_MS),
                                    .connect_timeout_ms = slow_ms(SOON_MS),
-                                   .command_timeout_ms = slow_ms(2 * SHORT_MS),
+                                   .command_timeout_ms = 2 * short_ms(),
                                    .on_log = scene->has_sink ? lines_write : NULL,
                                    .on_lost = ignore_loss,
                                    .log_level = scene->has_sink ? RELOCK_LOG_DEBUG : 0};
@@ -119,7 +119,9 @@ static void lost(struct scene *scene)
 
 static void gone(struct scene *scene)
 {
-    assert_result(relock_lock(scene->lock), RELOCK_OK);
+    struct relock_how not_renewed = {.lease_ms = LONG_MS}; /* which would find out */
+
+    assert_result(relock_acquire(scene->lock, &not_renewed, NULL), RELOCK_OK);
     assert_int_equal(probe_int(scene->t->f->probe, "DEL %s", scene->name), 1);
     assert_result(relock_unlock(scene->lock), RELOCK_LOST);
 }

@@ -19,7 +19,7 @@ static struct sides late_sides(struct faults *t)
                                      .password = PASSWORD,
                                      .watchdog_timeout_ms = LONG_MS,
                                      .recheck_ms = LONG_MS,
-                                     .command_timeout_ms = slow_ms(SHORT_MS)};
+                                     .command_timeout_ms = short_ms()};
 
     faults_worker(t, can_kill ? "~* &* +@all" : "~* &* +@all -client +client|info");
     return sides_of(t->f, faults_client(t, &options));
