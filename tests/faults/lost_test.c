@@ -13,7 +13,7 @@
 static enum { CAN_KILL, NO_KILL, NO_CLIENT } rights;
 
 /* Leases are such that no end of one is waited for: what is gone was released. */
-static struct relock_client *client_of(struct faults *t)
+static struct relock_client *client_with(struct faults *t, uint64_t command_timeout_ms)
 {
     static const char *const of[] = {
         [CAN_KILL] = "~* &* +@all",
@@ -27,12 +27,18 @@ static struct relock_client *client_of(struct faults *t)
                                                      .watchdog_timeout_ms = LONG_MS,
                                                      .recheck_ms = LONG_MS,
                                                      .handoff_ms = LONG_MS,
-                                                     .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                     .command_timeout_ms = command_timeout_ms});
 }
 
 static struct relock_lock *lock_of(struct faults *t)
 {
-    return fixture_lock(t->f, client_of(t), "orders");
+    return fixture_lock(t->f, client_with(t, short_ms()), "orders");
+}
+
+/* Where each command is answered in the end. */
+static struct relock_lock *patient_lock_of(struct faults *t)
+{
+    return fixture_lock(t->f, client_with(t, slow_ms(SOON_MS)), "orders");
 }
 
 /* Between the command that met the rule and the next such one its connection was killed. */
@@ -76,7 +82,7 @@ static void an_acquire_that_is_cut_off_is_repeated_and_counts_once(void **state)
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     for (size_t i = 0; i < 2; i++) {
         struct proxy_rule *rule = proxy_next(t->proxy, cuts[i], "lock 1 orders");
@@ -114,7 +120,7 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
 static void an_acquire_that_is_refused_after_it_was_cut_off_leaves_nothing(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
     proxy_next(t->proxy, PROXY_CUT, "lock 1 orders");
@@ -129,7 +135,7 @@ static void an_acquire_that_is_refused_after_it_was_cut_off_leaves_nothing(void 
 static void a_grant_that_comes_too_late_is_given_back(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
     struct relock_how how = {.lease_ms = slow_ms(300)};
     struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders");
     struct actor *owner = actor_start();
@@ -149,7 +155,7 @@ static void a_nested_acquire_that_is_cut_off_counts_once(void **state)
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     for (size_t i = 0; i < 2; i++) {
         struct proxy_rule *rule = proxy_next(t->proxy, cuts[i], "lock 1 orders * * 2");
@@ -200,7 +206,7 @@ static void a_partial_unlock_that_is_cut_off_counts_once(void **state)
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     for (size_t i = 0; i < 2; i++) {
         struct proxy_rule *rule = proxy_next(t->proxy, cuts[i], "unlock 1 orders * 1");
@@ -240,7 +246,7 @@ static void a_partial_unlock_without_an_answer_is_mended_by_what_follows(void **
 static void a_hold_with_a_level_without_an_answer_is_not_passed_on(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = client_of(t);
+    struct relock_client *client = client_with(t, short_ms());
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *next = actor_start();
 
@@ -265,7 +271,7 @@ static void a_last_unlock_that_is_cut_off_is_ok(void **state)
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     for (size_t i = 0; i < 2; i++) {
         struct proxy_rule *rule = proxy_next(t->proxy, cuts[i], "unlock 1 orders * 0");
@@ -282,7 +288,7 @@ static void a_last_unlock_that_is_cut_off_is_ok(void **state)
 static void a_last_unlock_that_is_cut_off_is_ok_though_another_has_the_lock(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
     struct actor *owner = actor_start();
     struct proxy_rule *repeat;
 
@@ -325,7 +331,7 @@ static void a_last_unlock_without_an_answer_leaves_nothing(void **state)
 static void an_extension_that_is_cut_off_counts(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
     struct proxy_rule *rule = proxy_next(t->proxy, PROXY_CUT_UNANSWERED, "extend 1 orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);

@@ -16,13 +16,14 @@ static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
 static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
 static bool can_kill = true;
 
-static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_ms)
+static struct relock_client *client_with(struct faults *t, uint64_t lease_ms,
+                                         uint64_t command_timeout_ms)
 {
     faults_worker(t, can_kill ? "~* &* +@all" : "~* &* +@all -client +client|info");
     return faults_client(t, &(struct relock_options){.user = WORKER,
                                                      .password = PASSWORD,
                                                      .watchdog_timeout_ms = lease_ms,
-                                                     .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                     .command_timeout_ms = command_timeout_ms});
 }
 
 static struct relock_lock *plainlock(struct faults *t, struct relock_client *client)
@@ -32,7 +33,13 @@ static struct relock_lock *plainlock(struct faults *t, struct relock_client *cli
 
 static struct relock_lock *lock_of(struct faults *t)
 {
-    return plainlock(t, client_with_lease(t, LONG_MS));
+    return plainlock(t, client_with(t, LONG_MS, short_ms()));
+}
+
+/* Where each command is answered in the end. */
+static struct relock_lock *patient_lock_of(struct faults *t)
+{
+    return plainlock(t, client_with(t, LONG_MS, slow_ms(SOON_MS)));
 }
 
 /* Lets the command go, and waits until it has run, or cannot any more. */
@@ -80,7 +87,7 @@ static void stranger_still_has_it(struct faults *t)
 static void an_acquire_that_is_cut_off_is_repeated_with_its_token(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     for (size_t i = 0; i < 2; i++) {
         proxy_next(t->proxy, cuts[i], "plain_lock 1 orders");
@@ -110,7 +117,7 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
 static void an_acquire_that_is_refused_after_it_was_cut_off_leaves_the_stranger_alone(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     assert_true(plain_peer_lock(t->f->probe, "orders", PLAIN_PEER, LONG_MS));
     proxy_next(t->proxy, PROXY_CUT, "plain_lock 1 orders");
@@ -148,7 +155,7 @@ static void a_level_counts_here_whatever_becomes_of_its_command(void **state)
 static void a_last_unlock_that_is_cut_off_is_ok(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
 
     for (size_t i = 0; i < 2; i++) {
         assert_result(relock_lock(lock), RELOCK_OK);
@@ -161,7 +168,7 @@ static void a_last_unlock_that_is_cut_off_is_ok(void **state)
 static void a_last_unlock_that_is_cut_off_is_ok_though_a_stranger_has_the_lock(void **state)
 {
     struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t);
+    struct relock_lock *lock = patient_lock_of(t);
     struct actor *owner = actor_start();
     struct proxy_rule *repeat;
 
@@ -193,7 +200,7 @@ static void a_last_unlock_without_an_answer_leaves_nothing(void **state)
 static void a_renewal_that_is_cut_off_is_tried_again(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = client_with_lease(t, slow_ms(1800));
+    struct relock_client *client = client_with(t, outlast_ms(2600), slow_ms(SOON_MS));
     struct relock_lock *lock = plainlock(t, client);
     struct proxy_rule *rule = proxy_next(t->proxy, PROXY_CUT, "plain_renew 1 orders");
 

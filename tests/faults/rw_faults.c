@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sides rw_sides(struct faults *t, struct side side[2])
+struct sides rw_sides(struct faults *t, struct side side[2], uint64_t command_timeout_ms)
 {
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
                                                   .recheck_ms = LONG_MS,
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                  .command_timeout_ms = command_timeout_ms});
     struct sides sides = sides_of(t->f, client);
 
     side[0] = (struct side){sides.read, "read", "read_extend"};

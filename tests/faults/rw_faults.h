@@ -18,7 +18,7 @@ struct side {
 
 /* Handles of a client whose leases are such that no end of one is waited for: what is gone was
  * released. */
-struct sides rw_sides(struct faults *t, struct side side[2]);
+struct sides rw_sides(struct faults *t, struct side side[2], uint64_t command_timeout_ms);
 
 /* The next command of that side: "lock 1 orders", say. */
 struct proxy_rule *rw_next(struct faults *t, enum proxy_deed deed, const struct side *side,

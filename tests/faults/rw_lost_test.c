@@ -14,7 +14,7 @@ static void an_acquire_that_is_cut_off_is_repeated_and_counts_once(void **state)
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, slow_ms(SOON_MS));
     for (size_t i = 0; i < 4; i++) {
         struct proxy_rule *rule = rw_next(t, cuts[i / 2], &side[i % 2], "lock 1 orders");
 
@@ -31,7 +31,7 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, short_ms());
     for (size_t i = 0; i < 4; i++) {
         (void)rw_next(t, losses[i / 2], &side[i % 2], "lock 1 orders");
         assert_result(relock_lock(side[i % 2].lock), RELOCK_E_CONN);
@@ -48,7 +48,7 @@ static void a_read_without_an_answer_leaves_its_writer_alone(void **state)
 {
     struct faults *t = *state;
     struct side side[2];
-    struct sides ours = rw_sides(t, side);
+    struct sides ours = rw_sides(t, side, short_ms());
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
     for (size_t i = 0; i < 2; i++) {
@@ -73,7 +73,7 @@ static void a_last_unlock_that_is_cut_off_is_ok(void **state)
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, slow_ms(SOON_MS));
     for (size_t i = 0; i < 4; i++) {
         assert_result(relock_lock(side[i % 2].lock), RELOCK_OK);
         (void)rw_next(t, cuts[i / 2], &side[i % 2], "unlock 1 orders * 0");
@@ -88,7 +88,7 @@ static void a_last_unlock_without_an_answer_leaves_nothing(void **state)
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, short_ms());
     for (size_t i = 0; i < 4; i++) {
         assert_result(relock_lock(side[i % 2].lock), RELOCK_OK);
         (void)rw_next(t, losses[i / 2], &side[i % 2], "unlock 1 orders * 0");
@@ -106,7 +106,7 @@ static void an_unlock_that_is_cut_off_beside_other_holds_is_ok(void **state)
 {
     struct faults *t = *state;
     struct side side[2];
-    struct sides ours = rw_sides(t, side);
+    struct sides ours = rw_sides(t, side, slow_ms(SOON_MS));
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
 
     for (size_t i = 0; i < 2; i++) {
@@ -129,7 +129,7 @@ static void a_step_down_without_an_answer_is_made(void **state)
 {
     struct faults *t = *state;
     struct side side[2];
-    struct sides ours = rw_sides(t, side);
+    struct sides ours = rw_sides(t, side, short_ms());
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
 
     for (size_t i = 0; i < 2; i++) {

@@ -13,7 +13,7 @@ static void levels_that_are_cut_off_count_once(void **state)
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, slow_ms(SOON_MS));
     for (size_t i = 0; i < 4; i++) {
         const struct side *now = &side[i % 2];
 
@@ -35,7 +35,7 @@ static void a_nested_acquire_without_an_answer_is_mended_by_what_follows(void **
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, short_ms());
     for (size_t i = 0; i < 2; i++) {
         assert_result(relock_lock(side[i].lock), RELOCK_OK);
         (void)rw_next(t, PROXY_SWALLOW, &side[i], "lock 1 orders * * 2");
@@ -64,7 +64,7 @@ static void a_partial_unlock_without_an_answer_is_mended_by_what_follows(void **
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, short_ms());
     for (size_t i = 0; i < 2; i++) {
         for (int level = 0; level < 3; level++)
             assert_result(relock_lock(side[i].lock), RELOCK_OK);
@@ -90,7 +90,7 @@ static void an_extension_without_an_answer_leaves_the_lease_as_it_was_or_longer(
     struct faults *t = *state;
     struct side side[2];
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, short_ms());
     for (size_t i = 0; i < 2; i++) {
         assert_result(relock_lock(side[i].lock), RELOCK_OK);
         proxy_next(t->proxy, PROXY_CUT_UNANSWERED, side[i].extend);
@@ -111,7 +111,7 @@ static void renewals_of_both_sides_survive_the_loss_of_replies(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(2000)});
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(3000)});
     struct sides ours = sides_of(t->f, client);
     static const char *const renewals[] = {"renew 1 orders", "read_renew 1 orders"};
 
@@ -122,7 +122,7 @@ static void renewals_of_both_sides_survive_the_loss_of_replies(void **state)
             proxy_next(t->proxy, i < 2 ? PROXY_SWALLOW : PROXY_CUT_UNANSWERED, renewals[i % 2]);
 
         assert_true(proxy_met(rule, 1));
-        assert_true(wait_for_renewals(client, stats_of(client).renewed, 4));
+        assert_true(wait_for_renewals(client, stats_of(client).renewed, 2));
     }
     assert_result(relock_unlock(ours.write), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
@@ -137,7 +137,7 @@ static void questions_and_force_that_are_cut_off_are_repeated(void **state)
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct relock_lock *held[] = {theirs.read, theirs.write};
 
-    (void)rw_sides(t, side);
+    (void)rw_sides(t, side, slow_ms(SOON_MS));
     for (size_t i = 0; i < 4; i++) {
         assert_result(relock_lock(held[i % 2]), RELOCK_OK);
         proxy_next(t->proxy, cuts[i / 2], "rw_inspect 1 orders");
