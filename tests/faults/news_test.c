@@ -147,7 +147,7 @@ static void a_release_that_is_refused_lets_the_next_in_with_the_end_of_the_lease
     client = faults_client(t, &(struct relock_options){.user = WORKER,
                                                        .password = PASSWORD,
                                                        .recheck_ms = LONG_MS,
-                                                       .watchdog_timeout_ms = slow_ms(1500),
+                                                       .watchdog_timeout_ms = outlast_ms(2500),
                                                        .handoff_ms = 1});
     lock = fixture_lock(t->f, client, "orders");
     faults_hold_and_wait(t, client, lock, &holding, &waiting);

@@ -25,7 +25,7 @@ static void fails(struct relock_options options, int wanted, const char *words)
     for (int has_sink = 0; has_sink < 2; has_sink++) {
         struct relock_client *client = NULL;
 
-        options.connect_timeout_ms = slow_ms(wanted == RELOCK_E_CONN ? SHORT_MS : SOON_MS);
+        options.connect_timeout_ms = wanted == RELOCK_E_CONN ? short_ms() : slow_ms(SOON_MS);
         options.command_timeout_ms = options.connect_timeout_ms;
         options.on_lost = ignore_loss;
         options.on_log = has_sink ? lines_write : NULL;

@@ -132,13 +132,14 @@ static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **s
     struct faults *t = *state;
     struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct proxy_rule *subscribe, *unsubscribe;
+    struct proxy_rule *first = proxy_next(t->proxy, PROXY_PASS, "SUBSCRIBE " CHANNEL);
+    struct proxy_rule *unsubscribe = proxy_next(t->proxy, PROXY_HOLD, "UNSUBSCRIBE " CHANNEL);
+    struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE " CHANNEL);
     struct actor *waiting = actor_start();
 
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
     assert_result(relock_timedlock(lock, 50), RELOCK_TIMEOUT);
-    unsubscribe = proxy_next(t->proxy, PROXY_HOLD, "UNSUBSCRIBE " CHANNEL);
-    subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE " CHANNEL);
+    assert_int_equal(proxy_fate(first), PROXY_ANSWERED);
     assert_true(proxy_met(unsubscribe, 1));
     actor_begin_lock(waiting, lock);
     assert_true(wait_for_waiters(client, 1));
@@ -157,9 +158,8 @@ static void a_subscription_that_is_not_answered_is_made_again(void **state)
     struct faults *t = *state;
 
     for (size_t i = 0; i < sizeof(losses) / sizeof(*losses); i++) {
-        struct relock_client *client =
-            faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                      .command_timeout_ms = slow_ms(SHORT_MS)});
+        struct relock_client *client = faults_client(
+            t, &(struct relock_options){.recheck_ms = LONG_MS, .command_timeout_ms = short_ms()});
         struct relock_lock *lock = fixture_lock(t->f, client, "orders");
         struct proxy_rule *rule = proxy_next(t->proxy, losses[i], "SUBSCRIBE " CHANNEL);
         struct actor *waiting = actor_start();
@@ -181,7 +181,7 @@ static void who_comes_during_a_try_that_fails_asks_for_itself(void **state)
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
                                                   .watchdog_timeout_ms = LONG_MS,
-                                                  .command_timeout_ms = slow_ms(SHORT_MS)});
+                                                  .command_timeout_ms = short_ms()});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *lost = proxy_next(t->proxy, PROXY_LOSE, "lock 1 orders");
     struct actor *first = actor_start();
