@@ -49,6 +49,29 @@ static void mend(struct servers *s)
 /* Those that go, and how: the client of the first is that of the whole. */
 static const size_t minorities[][2] = {{3, 4}, {0, 4}, {0, 1}};
 
+/* Once more when servers are late, for a machine may stop: who is left is a bare quorum. */
+static void extend(const struct red *red)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    int r;
+
+    do {
+        r = relock_extend(red->lock, 0, 40000);
+    } while (r == RELOCK_E_CONN && now_ms() < deadline_ms);
+    assert_result(r, RELOCK_OK);
+}
+
+static void take_a_level(const struct red *red)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    int r;
+
+    do {
+        r = relock_lock(red->lock);
+    } while (r == RELOCK_E_CONN && now_ms() < deadline_ms);
+    assert_result(r, RELOCK_OK);
+}
+
 /* ---- a minority ---- */
 
 static void a_minority_may_be_down_from_the_start(void **state)
@@ -64,7 +87,7 @@ static void a_minority_may_be_down_from_the_start(void **state)
         assert_result(relock_lock(red.lock), RELOCK_OK);
         assert_true(relock_valid_ms(red.lock) > 0);
         assert_int_equal(red_n_keys(s), 3);
-        assert_result(relock_unlock(red.lock), RELOCK_OK);
+        red_unlock(&red);
     }
 }
 
@@ -80,10 +103,10 @@ static void a_minority_may_go_while_nobody_has_it(void **state)
         for (size_t i = 0; i < 2; i++)
             deeds[deed](s, who[i]);
         assert_result(relock_lock(red.lock), RELOCK_OK);
-        assert_result(relock_lock(red.lock), RELOCK_OK);
-        assert_result(relock_extend(red.lock, 0, 40000), RELOCK_OK);
+        take_a_level(&red);
+        extend(&red);
         assert_result(relock_unlock(red.lock), RELOCK_OK);
-        assert_result(relock_unlock(red.lock), RELOCK_OK);
+        red_unlock(&red);
         mend(s);
         assert_true(red_wait_keys(s, 0));
     }
@@ -103,9 +126,9 @@ static void a_minority_may_go_while_it_is_held(void **state)
         for (size_t i = 0; i < 2; i++)
             deeds[deed](s, who[i]);
         assert_true(relock_valid_ms(red.lock) > 0);
-        assert_result(relock_extend(red.lock, 0, 40000), RELOCK_OK);
+        extend(&red);
         assert_result(relock_check(red.lock, 0, NULL), RELOCK_OK);
-        assert_result(relock_unlock(red.lock), RELOCK_OK);
+        red_unlock(&red);
         mend(s);
         assert_true(red_wait_keys(s, 0));
     }
@@ -125,9 +148,9 @@ static void others_are_kept_out_while_a_minority_is_away(void **state)
     for (int i = 0; i < 5; i++)
         assert_result(relock_trylock(b.lock), RELOCK_BUSY);
     assert_result(relock_timedlock(b.lock, 50), RELOCK_TIMEOUT);
-    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    red_unlock(&a);
     assert_result(relock_lock(b.lock), RELOCK_OK);
-    assert_result(relock_unlock(b.lock), RELOCK_OK);
+    red_unlock(&b);
 }
 
 /* ---- a majority ---- */
@@ -233,7 +256,7 @@ static int race(void *arg)
             return 1; /* two at a time */
         atomic_fetch_sub(racer->n_inside, 1);
         r = relock_unlock(racer->lock);
-        if (r < 0)
+        if (r < 0 && r != RELOCK_E_CONN) /* as in red_unlock() */
             return r;
     }
     return RELOCK_OK;

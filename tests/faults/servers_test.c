@@ -121,7 +121,7 @@ static void one_that_stands_still_keeps_who_asks_waiting(void **state)
 static void a_delay_is_that_of_one_server_and_goes_both_ways(void **state)
 {
     struct servers *s = *state;
-    uint64_t began_ms, took_ms[2];
+    uint64_t least_ms[2] = {UINT64_MAX, UINT64_MAX}; /* a machine may stop, but not always */
 
     for (size_t i = 0; i < 2; i++) {
         struct relock_client *client = servers_client_by_proxy(s, i, NULL);
@@ -129,15 +129,20 @@ static void a_delay_is_that_of_one_server_and_goes_both_ways(void **state)
 
         assert_result(relock_lock(lock), RELOCK_OK); /* connected from here on */
         assert_result(relock_unlock(lock), RELOCK_OK);
-        proxy_delay(s->proxy[1], slow_ms(DELAY_MS));
-        began_ms = now_ms();
-        assert_result(relock_lock(lock), RELOCK_OK);
-        took_ms[i] = now_ms() - began_ms;
-        proxy_delay(s->proxy[1], 0);
-        assert_result(relock_unlock(lock), RELOCK_OK);
+        for (int n = 0; n < 3 && least_ms[i] >= 2 * slow_ms(DELAY_MS) - 1; n++) {
+            uint64_t began_ms, took_ms;
+
+            proxy_delay(s->proxy[1], slow_ms(DELAY_MS));
+            began_ms = now_ms();
+            assert_result(relock_lock(lock), RELOCK_OK);
+            took_ms = now_ms() - began_ms;
+            least_ms[i] = took_ms < least_ms[i] ? took_ms : least_ms[i];
+            proxy_delay(s->proxy[1], 0);
+            assert_result(relock_unlock(lock), RELOCK_OK);
+        }
     }
-    assert_true(took_ms[0] < 2 * slow_ms(DELAY_MS));
-    assert_true(took_ms[1] >= 2 * slow_ms(DELAY_MS) - 1);
+    assert_true(least_ms[0] < 2 * slow_ms(DELAY_MS) - 1);
+    assert_true(least_ms[1] >= 2 * slow_ms(DELAY_MS) - 1);
 }
 
 static void a_stalled_proxy_is_that_of_one_server(void **state)
