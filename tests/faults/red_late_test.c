@@ -7,6 +7,8 @@
 #define DELAY_MS 1000   /* each way */
 #define HANGING_MS 1000 /* after which a server that has not answered is not asked */
 #define LATE 2
+#define QUICK_MS 300 /* so nobody has waited for a late server; a stop may spoil single tries */
+#define MAX_TRIES 5
 
 #define CERTAIN(lease_ms) ((lease_ms) - ((lease_ms) / 100) - 2)
 
@@ -33,46 +35,73 @@ static bool wait_for_scripts(struct servers *s, size_t i, long long n)
     return wait_until(has_run, &(struct expected){s->probe[i], n}, SOON_MS);
 }
 
+static bool is_locked_quickly(struct servers *s, struct red *red)
+{
+    uint64_t began_ms = now_ms();
+    struct relock_grant grant;
+    uint64_t took_ms;
+
+    assert_result(relock_acquire(red->lock, NULL, &grant), RELOCK_OK);
+    took_ms = now_ms() - began_ms;
+    assert_in_range(grant.valid_ms, CERTAIN(LEASE_MS) - took_ms - 1, CERTAIN(LEASE_MS));
+    assert_true(red_wait_keys(s, s->n));
+    assert_true(relock_valid_ms(red->lock) > 0);
+    return took_ms < QUICK_MS;
+}
+
+static bool is_unlocked_quickly(struct servers *s, struct red *red)
+{
+    uint64_t began_ms = now_ms();
+    uint64_t took_ms;
+
+    red_unlock(red);
+    took_ms = now_ms() - began_ms;
+    assert_true(red_wait_keys(s, 0));
+    return took_ms < QUICK_MS;
+}
+
 static void a_late_server_costs_neither_time_nor_certainty(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
-    struct relock_grant grant;
-    uint64_t began_ms, took_ms;
+    bool locked = false, unlocked = false;
 
-    red_settle(s, &red, s->n);
-    proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
-    began_ms = now_ms();
-    assert_result(relock_acquire(red.lock, NULL, &grant), RELOCK_OK);
-    took_ms = now_ms() - began_ms;
-    assert_true(took_ms < slow_ms(DELAY_MS));
-    assert_in_range(grant.valid_ms, CERTAIN(LEASE_MS) - took_ms, CERTAIN(LEASE_MS));
-    assert_true(red_wait_keys(s, s->n));
-    assert_true(relock_valid_ms(red.lock) > 0);
-    began_ms = now_ms();
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
-    assert_true(now_ms() - began_ms < slow_ms(DELAY_MS));
-    assert_true(red_wait_keys(s, 0));
+    for (int i = 0; i < MAX_TRIES && !(locked && unlocked); i++) {
+        red_settle(s, &red, s->n);
+        proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
+        locked = is_locked_quickly(s, &red) || locked;
+        unlocked = is_unlocked_quickly(s, &red) || unlocked;
+        proxy_delay(s->proxy[LATE], 0);
+    }
+    assert_true(locked);
+    assert_true(unlocked);
+}
+
+static bool late_has_no_key(void *s)
+{
+    return !red_has_key(s, LATE);
 }
 
 static void a_lock_that_comes_late_is_followed_by_its_release(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
-    long long calls;
+    int n_late = 0;
 
     red_settle(s, &red, s->n);
-    for (int i = 0; i < 3; i++) {
-        calls = probe_script_calls(s->probe[LATE]);
+    for (int i = 0; i < MAX_TRIES && n_late < 3; i++) {
+        long long calls = probe_script_calls(s->probe[LATE]);
+
         proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
         assert_result(relock_lock(red.lock), RELOCK_OK);
-        assert_result(relock_unlock(red.lock), RELOCK_OK);
-        assert_int_equal(probe_script_calls(s->probe[LATE]), calls); /* neither has come yet */
+        red_unlock(&red);
+        n_late += probe_script_calls(s->probe[LATE]) == calls; /* neither has come yet */
         assert_true(wait_for_scripts(s, LATE, calls + 2));
-        assert_false(red_has_key(s, LATE));
+        assert_true(wait_until(late_has_no_key, s, SOON_MS));
         proxy_delay(s->proxy[LATE], 0);
         red_settle(s, &red, s->n);
     }
+    assert_true(n_late > 0);
 }
 
 static void a_late_yes_to_who_was_refused_is_given_back(void **state)
@@ -90,9 +119,9 @@ static void a_late_yes_to_who_was_refused_is_given_back(void **state)
     proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
     assert_result(relock_trylock(b.lock), RELOCK_BUSY);
     assert_true(wait_for_scripts(s, LATE, calls + 2));
-    assert_false(red_has_key(s, LATE));
+    assert_true(wait_until(late_has_no_key, s, SOON_MS));
     assert_true(relock_is_mine(a.lock));
-    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    red_unlock(&a);
 }
 
 /* Its lock and its release are on their way to all when they are taken up again. */
@@ -119,7 +148,7 @@ static void take_turns(struct red *red, int n)
 {
     for (int i = 0; i < n; i++) {
         assert_result(relock_lock(red->lock), RELOCK_OK);
-        assert_result(relock_unlock(red->lock), RELOCK_OK);
+        red_unlock(red);
     }
 }
 
@@ -143,20 +172,38 @@ static void a_hanging_server_is_not_sent_more_and_more(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
+/* Once its answers are there it may be asked again: no longer are turns taken. Returns whether that
+ * was time enough to see something. */
+static bool is_asked_little(struct servers *s, struct red *red)
+{
+    uint64_t until_ms = now_ms() + 2 * slow_ms(DELAY_MS);
+    size_t n = proxy_count(s->proxy[LATE], "");
+    int n_turns = 0;
+
+    take_turns(red, 1);
+    let_pass(HANGING_MS / 2);
+    for (; n_turns < 100 && now_ms() < until_ms - DELAY_MS / 2; n_turns++)
+        take_turns(red, 1);
+    if (n_turns < 10 || now_ms() >= until_ms)
+        return false;
+    let_pass(slow_ms(DELAY_MS)); /* what was sent is seen when it gets there */
+    assert_true(proxy_count(s->proxy[LATE], "") - n <= 4);
+    return true;
+}
+
 static void a_server_that_answers_late_is_asked_one_thing_at_a_time(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
-    size_t n;
+    bool seen = false;
 
-    red_settle(s, &red, s->n);
-    proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
-    take_turns(&red, 1);
-    let_pass(HANGING_MS / 2);
-    n = proxy_count(s->proxy[LATE], "");
-    take_turns(&red, 100);
-    assert_true(proxy_count(s->proxy[LATE], "") - n < 100);
-    proxy_delay(s->proxy[LATE], 0);
+    for (int i = 0; i < MAX_TRIES && !seen; i++) {
+        red_settle(s, &red, s->n);
+        proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
+        seen = is_asked_little(s, &red);
+        proxy_delay(s->proxy[LATE], 0);
+    }
+    assert_true(seen);
     red_settle(s, &red, s->n);
 }
 
