@@ -11,7 +11,7 @@
 #define LONG_NAME LONG_A LONG_A LONG_A LONG_A
 #define PARCELS "parcels" LONG_NAME
 #define CHANNEL "redisson_lock__channel:{" PARCELS "}"
-#define RENEWED_MS 1500 /* a lease of which a renewal can be waited for */
+#define RENEWED_MS 2000 /* a lease of which a renewal can be waited for */
 
 static uint64_t renewed(struct trial *trial)
 {
@@ -138,7 +138,7 @@ static int take_from_who_does_not_answer(struct trial *trial)
 static void so_is_what_nobody_was_told_of(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
-                                      .options = {.command_timeout_ms = slow_ms(300)},
+                                      .options = {.command_timeout_ms = outlast_ms(1100)},
                                       .answer = RELOCK_E_CONN,
                                       .act = take_from_who_does_not_answer});
 }

@@ -31,6 +31,15 @@ static bool is_held_everywhere(void *arg)
     return probe_n_keys(trial->f->probe) == N;
 }
 
+/* A machine so slow that the server is late is forgiven. */
+static void unlock(void)
+{
+    int r = relock_unlock(red);
+
+    if (r != RELOCK_E_CONN)
+        assert_result(r, RELOCK_OK);
+}
+
 /* Each client is connected for good. */
 static void has_red(struct trial *trial)
 {
@@ -41,7 +50,7 @@ static void has_red(struct trial *trial)
     for (int i = 0; i < 100 && !is_held; i++) {
         assert_result(relock_timedlock(red, SOON_MS), RELOCK_OK);
         is_held = is_held_everywhere(trial);
-        assert_result(relock_unlock(red), RELOCK_OK);
+        unlock();
         if (!is_held)
             let_pass(10);
     }
@@ -74,10 +83,10 @@ static int take(struct trial *trial)
 static void give_up(struct trial *trial, int result)
 {
     if (result == RELOCK_OK)
-        assert_result(relock_unlock(red), RELOCK_OK);
+        unlock();
     assert_result(relock_check(red, 0, NULL), RELOCK_NOT_OWNER);
     assert_result(relock_timedlock(red, SOON_MS), RELOCK_OK);
-    assert_result(relock_unlock(red), RELOCK_OK);
+    unlock();
     drop(trial, result);
 }
 

@@ -233,7 +233,7 @@ static void a_client_that_is_freed_releases_what_it_holds(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_ALL,
-                          .options = {.command_timeout_ms = slow_ms(500)},
+                          .options = {.command_timeout_ms = outlast_ms(1100)},
                           .ends_client = true,
                           .before = hold_alone,
                           .act = free_client,

@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 
 #define LONG_MS 3600000
-#define LEASE_MS 2000  /* the watchdog tries again after a twentieth */
+#define LEASE_MS 2500  /* the watchdog tries again after a twentieth */
 #define RECHECK_MS 500 /* a wait that is not subscribed goes on with that */
 #define USER "worker"  /* has all rights, with */
 #define PASSWORD "secret"
