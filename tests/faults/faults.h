@@ -28,9 +28,6 @@
  * not waited for by time. */
 #define LONG_MS 3600000
 
-/* The `command_timeout_ms` where a test waits for its end; as such it is to be slow_ms(). */
-#define SHORT_MS 800
-
 #define CHANNEL "redisson_lock__channel:{orders}"
 #define WORKER "worker"   /* the user of faults_worker() */
 #define PASSWORD "secret" /* and its password */
