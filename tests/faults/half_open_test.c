@@ -5,7 +5,7 @@
 #include "faults.h"
 
 #define RECHECK_MS 600
-#define LEASE_MS 3000 /* six tenths are over when a renewal goes over another connection */
+#define LEASE_MS 3600 /* six tenths are over when a renewal goes over another connection */
 #define PING_MS (2 * RECHECK_MS) /* of quiet: then comes a ping */
 
 /* How long it may take after the time that is promised, on a shared machine. */
