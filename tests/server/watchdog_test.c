@@ -7,13 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LEASE_MS 600
-#define N_LEASES 8 /* how long things are held */
+/* So long that a hold outlives a second in which a machine stands still. */
+#define LEASE_MS 2000
 #define N_LOCKS 1000
 
 static struct relock_options short_lease(void)
 {
     return (struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)};
+}
+
+/* How often a hold is renewed at most while so much time passes, which the test has measured from
+ * before its first level: one that is on its way, too. */
+static uint64_t most_renewals(uint64_t passed_ms)
+{
+    return passed_ms / (slow_ms(LEASE_MS) * 3 / 10) + 1;
 }
 
 static void a_hold_outlives_its_lease(void **state)
@@ -22,7 +29,7 @@ static void a_hold_outlives_its_lease(void **state)
     struct relock_options options = short_lease();
     struct relock_client *client = fixture_client(f, &options);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t until_ms = deadline_in(N_LEASES * LEASE_MS);
+    uint64_t until_ms = deadline_in(LEASE_MS * 5 / 2);
 
     assert_result(relock_lock(lock), RELOCK_OK);
     while (now_ms() < until_ms) {
@@ -44,24 +51,23 @@ static void a_hold_is_renewed_every_third_of_its_lease(void **state)
     struct relock_options options = short_lease();
     struct relock_client *client = fixture_client(f, &options);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t renewed;
+    uint64_t began_ms = now_ms(), renewed;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    let_pass(slow_ms(6 * LEASE_MS));
+    let_pass(slow_ms(2 * LEASE_MS));
     renewed = stats_of(client).renewed;
+    assert_true(renewed >= 3); /* 6, less what a slow machine leaves out */
+    assert_true(renewed <= most_renewals(now_ms() - began_ms));
     assert_result(relock_unlock(lock), RELOCK_OK);
-
-    assert_true(renewed >= 9); /* 18, less what a slow machine leaves out */
-    assert_true(renewed <= 19);
 }
 
 static void the_certain_time_stays_above_two_thirds(void **state)
 {
     struct fixture *f = *state;
-    uint64_t lease_ms = slow_ms(1500);
+    uint64_t lease_ms = slow_ms(3 * LEASE_MS);
     struct relock_lock *lock = fixture_lock(
         f, fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = lease_ms}), "orders");
-    uint64_t until_ms = now_ms() + 3 * lease_ms, least_ms = lease_ms;
+    uint64_t until_ms = now_ms() + lease_ms * 3 / 4, least_ms = lease_ms;
 
     assert_result(relock_lock(lock), RELOCK_OK);
     while (now_ms() < until_ms) {
@@ -81,16 +87,16 @@ static void after_unlock_the_key_is_never_seen_again(void **state)
     struct relock_options options = short_lease();
     struct relock_client *client = fixture_client(f, &options);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t renewed, until_ms;
+    uint64_t due_ms = slow_ms(LEASE_MS) * 3 / 10, renewed, until_ms;
 
-    for (int i = 0; i < 50; i++) {
+    for (uint64_t i = 0; i < 9; i++) {
         assert_result(relock_lock(lock), RELOCK_OK);
-        let_pass(slow_ms(LEASE_MS) * (uint64_t)i / 150); /* up to when a renewal is due */
+        let_pass(due_ms - 5 + i); /* about when a renewal is due */
         assert_result(relock_unlock(lock), RELOCK_OK);
         assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
     }
     renewed = stats_of(client).renewed;
-    until_ms = deadline_in(2 * LEASE_MS);
+    until_ms = now_ms() + 2 * due_ms;
     while (now_ms() < until_ms) {
         assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
         let_pass(2);
@@ -104,27 +110,29 @@ static void all_levels_of_one_hold_are_one_renewal(void **state)
     struct relock_options options = short_lease();
     struct relock_client *client = fixture_client(f, &options);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t renewed;
+    uint64_t began_ms = now_ms(), renewed;
 
     for (int level = 0; level < 10; level++)
         assert_result(relock_lock(lock), RELOCK_OK);
-    let_pass(slow_ms(3 * LEASE_MS));
+    let_pass(slow_ms(LEASE_MS * 5 / 4));
     renewed = stats_of(client).renewed;
+    assert_true(renewed >= 1);
+    assert_true(renewed <= most_renewals(now_ms() - began_ms));
     for (int level = 0; level < 10; level++)
         assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_true(renewed >= 3);
-    assert_true(renewed <= 10);
 }
 
 static void renewing_says_nothing_about_the_count(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = short_lease();
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, &options), "orders");
-    uint64_t until_ms = deadline_in(2 * LEASE_MS);
+    struct relock_client *client = fixture_client(f, &options);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    uint64_t until_ms = deadline_in(SOON_MS);
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    while (now_ms() < until_ms) {
+    while (stats_of(client).renewed < 3) {
+        assert_true(now_ms() < until_ms);
         assert_result(relock_lock(lock), RELOCK_OK);
         assert_int_equal(probe_only_value(f->probe, "orders"), 2);
         assert_result(relock_unlock(lock), RELOCK_OK);
@@ -136,7 +144,7 @@ static void renewing_says_nothing_about_the_count(void **state)
 static void a_thousand_holds_outlive_their_leases(void **state)
 {
     struct fixture *f = *state;
-    struct relock_options options = short_lease();
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(2 * LEASE_MS)};
     struct relock_client *client = fixture_client(f, &options);
     struct relock_lock **locks = calloc(N_LOCKS, sizeof(*locks));
     uint64_t until_ms;
@@ -149,7 +157,7 @@ static void a_thousand_holds_outlive_their_leases(void **state)
         assert_result(relock_lock(locks[i]), RELOCK_OK);
     }
 
-    until_ms = deadline_in(5 * LEASE_MS);
+    until_ms = deadline_in(LEASE_MS * 9 / 4);
     while (now_ms() < until_ms) {
         assert_int_equal(probe_n_keys(f->probe), N_LOCKS);
         let_pass(5);
@@ -160,7 +168,7 @@ static void a_thousand_holds_outlive_their_leases(void **state)
 
     for (int i = 0; i < N_LOCKS; i++)
         assert_result(relock_unlock(locks[i]), RELOCK_OK);
-    until_ms = deadline_in(LEASE_MS);
+    until_ms = deadline_in(500);
     while (now_ms() < until_ms)
         assert_int_equal(probe_n_keys(f->probe), 0);
 
@@ -172,11 +180,10 @@ static void a_thousand_holds_outlive_their_leases(void **state)
 static int hold_until_killed(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = short_lease();
+    struct relock_options lease = short_lease(), options = fixture_options(f, &lease);
     struct relock_client *client;
     struct relock_lock *lock;
 
-    options.url = f->server->unix_url;
     child_must(relock_client_new(&options, &client) == RELOCK_OK);
     child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
@@ -191,18 +198,16 @@ static void a_killed_process_holds_no_longer_than_its_lease(void **state)
     struct fixture *f = *state;
     struct child *child = child_start(hold_until_killed, f);
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    uint64_t killed_ms;
 
     assert_true(child_await(child));
-    let_pass(slow_ms(2 * LEASE_MS)); /* it is renewed */
+    let_pass(slow_ms(LEASE_MS * 5 / 4)); /* it is renewed */
     assert_result(relock_trylock(lock), RELOCK_BUSY);
 
     child_signal(child, SIGKILL);
-    killed_ms = now_ms();
-    assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
-    assert_true(now_ms() - killed_ms <= slow_ms(LEASE_MS + 1000));
-    assert_result(relock_unlock(lock), RELOCK_OK);
     assert_int_equal(child_wait(child, SOON_MS), 128 + SIGKILL);
+    assert_true(probe_pttl(f->probe, "orders") <= (long long)slow_ms(LEASE_MS));
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
 int main(void)
