@@ -180,7 +180,7 @@ static int take_and_give(void *arg)
     struct busy *busy = arg;
     struct relock_how how = {.owner = busy->owner, .wait_ms = SOON_MS};
 
-    while (now_ms() < busy->until_ms) {
+    do {
         int r = relock_acquire(busy->lock, &how, NULL);
 
         if (r == RELOCK_OK)
@@ -190,7 +190,7 @@ static int take_and_give(void *arg)
         if (r != RELOCK_OK)
             return r;
         busy->n++;
-    }
+    } while (now_ms() < busy->until_ms);
     return RELOCK_OK;
 }
 
@@ -198,20 +198,24 @@ static int take_and_give(void *arg)
 static int look(void *arg)
 {
     struct busy *busy = arg;
-    int r = RELOCK_OK;
+    int r;
 
-    for (; now_ms() < busy->until_ms && (r == RELOCK_OK || r == RELOCK_NOT_OWNER); busy->n++)
+    do {
         r = relock_check(busy->lock, busy->owner, NULL);
+        busy->n++;
+    } while (now_ms() < busy->until_ms && (r == RELOCK_OK || r == RELOCK_NOT_OWNER));
     return r == RELOCK_NOT_OWNER ? RELOCK_OK : r;
 }
 
 static int extend(void *arg)
 {
     struct busy *busy = arg;
-    int r = RELOCK_OK;
+    int r;
 
-    for (; now_ms() < busy->until_ms && (r == RELOCK_OK || r == RELOCK_NOT_OWNER); busy->n++)
+    do {
         r = relock_extend(busy->lock, busy->owner, 60000);
+        busy->n++;
+    } while (now_ms() < busy->until_ms && (r == RELOCK_OK || r == RELOCK_NOT_OWNER));
     return r == RELOCK_NOT_OWNER ? RELOCK_OK : r;
 }
 

@@ -5,7 +5,7 @@
 
 #include <semaphore.h>
 
-#define LEASE_MS 600
+#define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 
 struct three {
     struct relock_client *client;
@@ -65,7 +65,7 @@ static void members_that_are_lost_together_are_told_as_one(void **state)
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b a"), 2);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
-    let_pass(slow_ms(LEASE_MS)); /* both have been looked at */
+    let_pass(slow_ms(LEASE_MS / 2)); /* both have been looked at */
     assert_result(relock_unlock(t.both), RELOCK_LOST);
     assert_int_equal(losses_count(f->losses), 1);
 }
@@ -85,15 +85,27 @@ static void another_that_took_a_member_is_told_as_such(void **state)
     assert_true(peer_unlock(f->probe, "b", PEER));
 }
 
+/* On a machine that was so slow that nothing is left of the lease, it is taken anew. */
+static int take_in_time(struct relock_lock *lock, const struct relock_how *how)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    int r;
+
+    do
+        r = relock_acquire(lock, how, NULL);
+    while (r == RELOCK_E_CONN && now_ms() < deadline_ms);
+    return r;
+}
+
 /* Whoever finds it out first: the caller that asks all the time, or the watchdog. */
 static void a_lease_that_ran_out_is_told_as_such(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
-    struct relock_how how = {.wait_ms = SOON_MS, .lease_ms = slow_ms(40)};
+    struct relock_how how = {.wait_ms = SOON_MS, .lease_ms = slow_ms(100)};
 
     for (size_t i = 0; i < 10; i++) {
-        assert_result(relock_acquire(t.both, &how, NULL), RELOCK_OK);
+        assert_result(take_in_time(t.both, &how), RELOCK_OK);
         while (relock_is_mine(t.both))
             continue;
         assert_true(losses_wait(f->losses, i + 1, SOON_MS));
@@ -357,7 +369,7 @@ static void the_callback_may_give_the_lock_up(void **state)
     assert_true(probe_wait_no_key(f->probe, "a", SOON_MS));
     assert_true(probe_wait_no_key(beside_probe(0), "c", SOON_MS));
 
-    let_pass(slow_ms(2 * LEASE_MS)); /* renewals go on */
+    let_pass(slow_ms(LEASE_MS * 5 / 4)); /* renewals go on */
     assert_true(relock_is_mine(d));
     assert_result(relock_unlock(d), RELOCK_OK);
     assert_result(relock_timedlock(all, SOON_MS), RELOCK_OK);

@@ -44,14 +44,24 @@ struct relock_client *beside_client(struct fixture *f, size_t nth,
     return fixture_client(f, &all);
 }
 
-static bool has_a(void *arg)
+static bool holds_one(void *arg)
 {
-    return probe_int(arg, "EXISTS a") == 1;
+    return stats_of(arg).holds == 1;
 }
 
-bool wait_behind_a(struct relock_client *client, struct probe *probe)
+static bool holds_one_and_waits(void *arg)
 {
-    return wait_until(has_a, probe, SOON_MS) && wait_for_waiters(client, 1);
+    struct relock_stats stats = stats_of(arg);
+
+    return stats.holds == 1 && stats.waiters == 1;
+}
+
+/* Who asks for the first member counts as one who waits, too. */
+bool wait_behind_a(struct relock_client *first, struct relock_client *client)
+{
+    if (first == client)
+        return wait_until(holds_one_and_waits, client, SOON_MS);
+    return wait_until(holds_one, first, SOON_MS) && wait_for_waiters(client, 1);
 }
 
 int multi_group_start(void **state)

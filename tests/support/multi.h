@@ -25,8 +25,8 @@ struct probe *beside_probe(size_t nth);
 struct relock_client *beside_client(struct fixture *f, size_t nth,
                                     const struct relock_options *options);
 
-/* Waits until a call of the client waits for a member behind "a", and has that. */
-bool wait_behind_a(struct relock_client *client, struct probe *probe);
+/* Waits until one call of a client waits, and the first member, which `first` holds, is had. */
+bool wait_behind_a(struct relock_client *first, struct relock_client *client);
 
 int multi_group_start(void **state);
 int multi_group_stop(void **state);
