@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LEASE_MS 30000
-#define SHORT_MS 600
+#define SHORT_MS 2000 /* outlives a second in which a machine stands still */
 #define LONG_MS 60000 /* hand-off budget */
 #define TOKEN_LEN 40
 

@@ -14,6 +14,7 @@
 #define CHANNEL "redisson_lock__channel:{orders}"
 #define N_THREADS 8
 #define LONG_MS 60000 /* hand-off budget */
+#define NEVER_MS 600000
 #define WAIT_MS 3000
 #define LONGEST_PAUSE_MS 128
 #define SLACK_MS 1000 /* a shared machine */
@@ -139,12 +140,15 @@ static void many_that_wait_in_one_process_ask_as_often_as_one(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
+/* And not when a lease ends, or it would look again anyhow. */
 static void who_waits_finds_a_release_within_a_pause(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
     struct relock_lock *lock = spinlock(f, client);
     struct actor *waiting = actor_start();
+    int n_soon = 0; /* of 5, for a machine may stand still now and then */
 
     for (int i = 0; i < 5; i++) {
         uint64_t released_ms;
@@ -156,16 +160,18 @@ static void who_waits_finds_a_release_within_a_pause(void **state)
         released_ms = now_ms();
         assert_true(peer_unlock(f->probe, "orders", PEER));
         assert_result(actor_result(waiting), RELOCK_OK);
-        assert_true(now_ms() - released_ms <= LONGEST_PAUSE_MS + slow_ms(SLACK_MS));
+        n_soon += now_ms() - released_ms <= LONGEST_PAUSE_MS + slow_ms(SLACK_MS);
         assert_result(actor_unlock(waiting, lock), RELOCK_OK);
     }
+    assert_true(n_soon >= 3);
 }
 
 /* A pause must not make a wait longer than it may be. */
 static void a_pause_ends_with_the_wait(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
     struct relock_lock *lock = spinlock(f, client);
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct actor *cancelled = actor_start(), *closed = actor_start();
@@ -175,8 +181,7 @@ static void a_pause_ends_with_the_wait(void **state)
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
     began_ms = now_ms();
     assert_result(relock_timedlock(lock, 300), RELOCK_TIMEOUT);
-    assert_true(now_ms() - began_ms >= 300);
-    assert_true(now_ms() - began_ms <= 300 + slow_ms(SLACK_MS));
+    assert_in_range(now_ms() - began_ms, 300 - 1, slow_ms(SOON_MS));
 
     actor_begin_acquire(cancelled, lock, &how);
     actor_begin_lock(closed, lock);
@@ -245,7 +250,7 @@ static void a_lock_that_was_not_passed_on_is_free_for_a_moment(void **state)
         let_pass(2); /* its turn */
         released_ms = (int)(now_ms() % INT_MAX);
         assert_result(relock_unlock(lock), RELOCK_OK);
-        assert_true(actor_result(waiting) >= released_ms + 2);
+        assert_true(actor_result(waiting) > released_ms); /* 2 ms, less what is rounded */
         assert_result(actor_unlock(waiting, lock), RELOCK_OK);
     }
     assert_int_equal(stats_of(client).passed_on, 0);
