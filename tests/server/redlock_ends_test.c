@@ -17,7 +17,7 @@ static void a_freed_client_is_a_vote_less_for_who_holds_the_lock(void **state)
     assert_result(relock_lock(red.lock), RELOCK_OK);
     assert_result(relock_unlock(red.lock), RELOCK_OK);
     assert_result(relock_trylock(stranger), RELOCK_BUSY);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
     assert_int_equal(losses_count(s->f->losses), 0);
     assert_true(red_wait_keys(s, 0));
 }
@@ -49,7 +49,7 @@ what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed(v
     assert_true(red_wait_keys(s, s->n));
     for (size_t i = s->n / 2 + 1; i < s->n; i++)
         proxy_delay(s->proxy[i], 100);
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
     for (size_t i = s->n; i-- > 0;)
         fixture_free_client(s->f, red.clients[i]);
     assert_int_equal(red_n_keys(s), 0);
@@ -70,9 +70,10 @@ static void who_waits_is_not_woken_by_what_it_gives_back_itself(void **state)
     }
     n_before = proxy_count(s->proxy[quorum], "EVALSHA");
     assert_result(relock_timedlock(red.lock, 1000), RELOCK_TIMEOUT);
+    assert_true(proxy_counts(s->proxy[quorum], "EVALSHA", n_before + 2));
     /* Asked at once and for each that it listens to from then on, and released each time; a message
      * that comes while it asks makes it ask once more. */
-    assert_in_range(proxy_count(s->proxy[quorum], "EVALSHA") - n_before, 2, 100 * s->n);
+    assert_true(proxy_count(s->proxy[quorum], "EVALSHA") - n_before <= 100 * s->n);
     for (size_t i = 0; i < quorum; i++)
         assert_result(relock_unlock(in_the_way[i]), RELOCK_OK);
 }

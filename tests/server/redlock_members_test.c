@@ -129,7 +129,7 @@ static void one_of_plain_locks_is_the_redlock_of_the_others(void **state)
         assert_string_equal(probe_text(s->probe[i], "TYPE " RED_NAME), "string");
         assert_int_equal(probe_int(s->probe[i], "STRLEN " RED_NAME), 40);
     }
-    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    red_unlock(&red);
     assert_true(red_wait_keys(s, 2));
     for (size_t i = 0; i < 3; i += 2)
         assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
@@ -147,10 +147,10 @@ static void exclude_each_other(struct servers *s, fixture_constructor_fn *one,
     assert_result(relock_trylock(b.lock), RELOCK_BUSY);
     actor_begin_lock(actor, b.lock);
     assert_true(wait_for_waiters(b.clients[0], 1));
-    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    red_unlock(&a);
     assert_result(actor_result(actor), RELOCK_OK);
     assert_result(relock_trylock(a.lock), RELOCK_BUSY);
-    assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
+    red_unlock_by(actor, &b);
     actor_end(actor);
 }
 

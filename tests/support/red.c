@@ -100,12 +100,20 @@ bool red_wait_keys(struct servers *s, size_t n)
     return wait_until(have_keys, &(struct expected){s, n}, SOON_MS);
 }
 
-void red_unlock(const struct red *red)
+static void assert_released(int r)
 {
-    int r = relock_unlock(red->lock);
-
     if (r != RELOCK_E_CONN)
         assert_result(r, RELOCK_OK);
+}
+
+void red_unlock(const struct red *red)
+{
+    assert_released(relock_unlock(red->lock));
+}
+
+void red_unlock_by(struct actor *actor, const struct red *red)
+{
+    assert_released(actor_unlock(actor, red->lock));
 }
 
 void red_settle(struct servers *s, struct red *red, size_t n)

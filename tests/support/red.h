@@ -9,6 +9,7 @@
 #ifndef RELOCK_TEST_RED_H
 #define RELOCK_TEST_RED_H
 
+#include "support/actor.h"
 #include "support/servers.h"
 
 #define RED_NAME "orders"
@@ -40,9 +41,10 @@ bool red_has_key(struct servers *s, size_t i);
 size_t red_n_keys(struct servers *s);
 bool red_wait_keys(struct servers *s, size_t n);
 
-/* Gives up the last level of one that is held. A machine so slow that the servers are late for a
- * short lease is forgiven. */
+/* Gives up the last level of one that is held. A machine so slow that a majority is late with
+ * its answers is forgiven. */
 void red_unlock(const struct red *red);
+void red_unlock_by(struct actor *actor, const struct red *red);
 
 /* Takes and releases it until it was held on `n` servers: whoever is connected once answers at once
  * from then on. */
