@@ -2,7 +2,7 @@
 #include "support/actor.h"
 #include "support/sides.h"
 
-#define LEASE_MS 600
+#define LEASE_MS 2000 /* outlives a second in which a machine stands still */
 #define SHORT_MS 20000
 #define LONG_MS 60000
 #define LATE_MS 15000 /* as much as a slow machine may take from a lease */
@@ -162,8 +162,8 @@ static void a_read_that_is_given_up_cuts_no_write_lease(void **state)
     struct sides ours = sides_of(f, fixture_client(f, NULL));
 
     assert_result(take(ours.write, LONG_MS), RELOCK_OK);
-    assert_result(take(ours.read, 1000), RELOCK_OK);
-    assert_result(take(ours.read, 1000), RELOCK_OK);
+    assert_result(take(ours.read, SHORT_MS), RELOCK_OK);
+    assert_result(take(ours.read, SHORT_MS), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     has_left(f, ours.write, LONG_MS);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
@@ -192,7 +192,7 @@ static void a_fixed_lease_of_either_side_ends_and_is_told(void **state)
     struct relock_lock *sides[] = {ours.read, ours.write};
 
     for (size_t i = 0; i < 2; i++) {
-        assert_result(take(sides[i], slow_ms(400)), RELOCK_OK);
+        assert_result(take(sides[i], slow_ms(1200)), RELOCK_OK);
         assert_true(losses_wait(f->losses, i + 1, SOON_MS));
         assert_int_equal(losses_get(f->losses, i).reason, RELOCK_LOST_EXPIRED);
         assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
@@ -208,11 +208,11 @@ static struct relock_client *watchful_client(struct fixture *f)
     return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
 }
 
-/* For more than three leases, in which each level that there is has at most one. */
-static void stays_for_three_leases(struct fixture *f, struct relock_lock *side, unsigned n_levels)
+/* For more than a lease, of which each level that there is has at most one. */
+static void outlives_its_lease(struct fixture *f, struct relock_lock *side, unsigned n_levels)
 {
     struct relock_holder holder = sides_holder(side);
-    uint64_t until_ms = deadline_in(3 * LEASE_MS);
+    uint64_t until_ms = deadline_in(LEASE_MS * 6 / 5);
 
     while (now_ms() < until_ms) {
         long long pttl = probe_pttl(f->probe, "orders");
@@ -235,15 +235,15 @@ static void both_sides_are_renewed_until_they_are_released(void **state)
     uint64_t renewed;
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
-    stays_for_three_leases(f, ours.write, 0);
+    outlives_its_lease(f, ours.write, 0);
     assert_result(relock_lock(ours.read), RELOCK_OK);
     assert_result(relock_lock(ours.read), RELOCK_OK);
-    stays_for_three_leases(f, ours.read, 2);
+    outlives_its_lease(f, ours.read, 2);
     renewed = stats_of(client).renewed;
-    assert_true(renewed >= 9);
+    assert_true(renewed >= 3); /* of one in the first, of two in the second lease */
     assert_result(relock_unlock(ours.write), RELOCK_OK);
-    stays_for_three_leases(f, ours.read, 2);
-    assert_true(stats_of(client).renewed >= renewed + 3);
+    outlives_its_lease(f, ours.read, 2);
+    assert_true(stats_of(client).renewed > renewed);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_int_equal(probe_n_keys(f->probe), 0);
@@ -257,7 +257,7 @@ static void only_our_own_reads_are_renewed(void **state)
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct relock_holder stranger;
-    uint64_t lease_ms = 2 * slow_ms(LEASE_MS);
+    uint64_t lease_ms = slow_ms(LEASE_MS * 5 / 4);
     long long last = (long long)lease_ms;
 
     assert_result(take(theirs.read, lease_ms), RELOCK_OK);
@@ -270,7 +270,7 @@ static void only_our_own_reads_are_renewed(void **state)
         last = rest;
         let_pass(5);
     }
-    assert_true(stats_of(client).renewed >= 2);
+    assert_true(stats_of(client).renewed >= 1);
     assert_result(relock_unlock(theirs.read), RELOCK_LOST);
     assert_result(relock_check(ours.read, 0, NULL), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);

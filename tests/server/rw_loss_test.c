@@ -2,7 +2,7 @@
 #include "support/actor.h"
 #include "support/sides.h"
 
-#define LEASE_MS 600
+#define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 #define LONG_MS 60000
 #define STRANGER "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
@@ -62,7 +62,7 @@ static void a_key_that_is_deleted_is_told_once_on_each_side(void **state)
         assert_string_equal(losses_get(f->losses, i).name, "orders");
     }
     assert_int_equal(losses_get(f->losses, 0).hold_count + losses_get(f->losses, 1).hold_count, 3);
-    let_pass(slow_ms(LEASE_MS)); /* for who would be told again */
+    let_pass(slow_ms(LEASE_MS / 2)); /* for who would be told again */
     assert_int_equal(losses_count(f->losses), 2);
     assert_result(relock_unlock(ours.write), RELOCK_LOST);
     assert_result(relock_unlock(ours.read), RELOCK_LOST);
@@ -139,7 +139,7 @@ static void a_hold_that_was_lost_is_no_leave_for_the_other_side(void **state)
     for (int i = 0; i < 2; i++) {
         struct relock_lock *lost = sides[i], *other = sides[1 - i];
 
-        assert_result(relock_acquire(lost, &(struct relock_how){.lease_ms = slow_ms(300)}, NULL),
+        assert_result(relock_acquire(lost, &(struct relock_how){.lease_ms = slow_ms(1200)}, NULL),
                       RELOCK_OK);
         assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
         assert_result(relock_trylock(other), RELOCK_LOST);

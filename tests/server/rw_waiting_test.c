@@ -7,6 +7,7 @@
 #include "support/sides.h"
 
 #define LONG_MS 60000
+#define WHILE_MS 900 /* a channel that nobody needs is kept for longer */
 #define N_READERS 8
 
 static struct relock_client *patient_client(struct fixture *f)
@@ -187,12 +188,12 @@ static void a_writer_goes_when_the_leases_of_the_readers_end(void **state)
     struct fixture *f = *state;
     struct relock_client *client = patient_client(f);
     struct sides ours = sides_of(f, client);
-    struct relock_how how = {.lease_ms = slow_ms(200)};
+    struct relock_how how = {.lease_ms = slow_ms(1200)};
     struct actor *writer = actor_start(), *reader = actor_start();
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
 
     assert_result(relock_acquire(theirs.read, &how, NULL), RELOCK_OK);
-    how.lease_ms = slow_ms(500);
+    how.lease_ms = slow_ms(1500);
     assert_result(actor_acquire(reader, theirs.read, &how), RELOCK_OK);
     actor_begin_lock(writer, ours.write);
     gets_in(writer, ours.write);
@@ -235,20 +236,23 @@ static void both_sides_have_one_subscription_that_goes_after_a_while(void **stat
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct actor *writer = actor_start(), *reader = actor_start();
     long long before = probe_calls(f->probe, "subscribe");
+    uint64_t left_ms = 0, unused_ms = 0; /* which a machine that stands still may make long */
 
     for (int i = 0; i < 2; i++) { /* the second time within the while */
         assert_result(relock_lock(theirs.write), RELOCK_OK);
         actor_begin(reader, lock_and_unlock, ours.read);
         assert_true(wait_for_waiters(client, 1));
+        unused_ms = i == 0 ? 0 : now_ms() - left_ms;
         assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
         actor_begin(writer, lock_and_unlock, ours.write);
         assert_true(wait_for_waiters(client, 2));
         assert_int_equal(probe_n_channels(f->probe), 1);
+        left_ms = now_ms();
         assert_result(relock_unlock(theirs.write), RELOCK_OK);
         assert_result(actor_result(writer), RELOCK_OK);
         assert_result(actor_result(reader), RELOCK_OK);
     }
-    assert_int_equal(probe_calls(f->probe, "subscribe"), before + 1);
+    assert_in_range(probe_calls(f->probe, "subscribe") - before, 1, unused_ms < WHILE_MS ? 1 : 2);
     assert_true(sides_wait_no_channel(f->probe));
 }
 

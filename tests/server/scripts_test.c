@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LEASE_MS 2000 /* outlives a second in which a machine stands still */
+
 static void forget_scripts(struct fixture *f)
 {
     assert_int_equal(probe_int(f->probe, "SCRIPT FLUSH"), 0);
@@ -46,13 +48,13 @@ static void every_call_goes_on_when_redis_forgot_its_scripts(void **state)
 static void renewals_go_on_when_redis_forgot_its_scripts(void **state)
 {
     struct fixture *f = *state;
-    uint64_t lease_ms = slow_ms(600);
+    uint64_t lease_ms = slow_ms(LEASE_MS);
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    for (uint64_t until_ms = now_ms() + 3 * lease_ms; now_ms() < until_ms;
+    for (uint64_t until_ms = now_ms() + lease_ms * 5 / 4; now_ms() < until_ms;
          let_pass(lease_ms / 20)) {
         forget_scripts(f);
         assert_true(probe_pttl(f->probe, "orders") > 0);
@@ -113,22 +115,27 @@ static void hash_of(struct fixture *f, const char *name, char hash[41])
              probe_text(f->probe, "EVAL %s 0 %b", "return redis.sha1hex(ARGV[1])", text, n));
 }
 
+static bool has_renewed(void *client)
+{
+    return stats_of(client).renewed > 0;
+}
+
 static void redis_knows_each_script_by_the_hash_of_its_file(void **state)
 {
     static const char *const names[] = {"lock",  "extend", "inspect",
                                         "renew", "unlock", "force_unlock"};
     struct fixture *f = *state;
     struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(300)});
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_holder holder;
     char hash[41];
 
     forget_scripts(f);
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_extend(lock, 0, 1000), RELOCK_OK);
+    assert_true(wait_until(has_renewed, client, SOON_MS));
+    assert_result(relock_extend(lock, 0, LEASE_MS), RELOCK_OK);
     assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
-    let_pass(slow_ms(400)); /* a renewal */
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_force_unlock(lock), RELOCK_OK);

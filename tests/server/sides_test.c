@@ -2,6 +2,8 @@
 #include "support/actor.h"
 #include "support/fixture.h"
 
+#define LEASE_MS 1500 /* outlives a second in which a machine stands still */
+
 static struct relock_lock *read_side, *write_side;
 
 static struct relock_client *make(struct fixture *f, const struct relock_options *options)
@@ -94,7 +96,7 @@ static bool nobody_listens(void *arg)
 static void the_channel_of_a_lost_read_hold_is_given_up(void **state)
 {
     struct fixture *f = *state;
-    struct relock_options options = {.watchdog_timeout_ms = slow_ms(300)};
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(LEASE_MS)};
     struct actor *writer = actor_start();
 
     make(f, &options);
