@@ -96,12 +96,13 @@ static void it_excludes_reentrant_locks_of_the_name(void **state)
 
 /* ---- waiting ---- */
 
-/* 35 ms on the average, so that 3 s are about 90 tries; of the longest pauses they are 23. */
+/* 35 ms on the average, so that 3 s are about 90 tries; of the longest pauses they are 23, and
+ * half as many when a machine stands still for half of the time. */
 static void assert_is_polled(long long n_tries)
 {
     print_message("%d ms: %lld tries\n", WAIT_MS, n_tries);
     assert_true(n_tries <= WAIT_MS / 10);
-    assert_true(n_tries >= WAIT_MS / (LONGEST_PAUSE_MS * (long long)slow_ms(1)));
+    assert_true(n_tries >= WAIT_MS / (2 * LONGEST_PAUSE_MS * (long long)slow_ms(1)));
 }
 
 static void who_waits_asks_again_every_1_to_128_ms(void **state)
