@@ -153,6 +153,8 @@ bool relock_ballot_is_heard(const struct relock_ballot *ballot, uint64_t since_m
 {
     unsigned n = 0;
 
+    if (since_ms < ballot->guarded.lost_ms)
+        since_ms = ballot->guarded.lost_ms;
     for (size_t i = 0; i < ballot->group->n; i++)
         n += ballot->guarded.votes[i].yes && ballot->guarded.votes[i].sent_ms >= since_ms;
     return n >= relock_ballot_quorum(ballot);
@@ -179,6 +181,8 @@ void relock_ballot_lose(struct relock_ballot *ballot, size_t member, unsigned ro
 {
     relock_mutex_lock(&ballot->group->home->mutex);
     if (ballot->guarded.votes[member].round == round) {
+        if (ballot->guarded.votes[member].yes)
+            ballot->guarded.lost_ms = relock_clock_now_ms() + 1; /* not in the same one */
         ballot->guarded.votes[member].yes = false;
         update(ballot, member, reason);
     }

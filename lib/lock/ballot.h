@@ -41,7 +41,8 @@ struct relock_ballot {
         char why[RELOCK_WHY_MAX];            /* and the words of one of them */
         uint64_t rest_ms[RELOCK_BALLOT_MAX]; /* of the leases in the way, of those that said no */
         int64_t n_heard;                     /* the most that heard of a release on one server */
-        uint64_t since_ms; /* who forgot is asked when a quorum has said yes since then; 0: none */
+        uint64_t since_ms; /* who forgot is asked when a quorum has said yes since then, 0: none; */
+        uint64_t lost_ms;  /* and since the last vote was lost */
         struct {
             bool yes;                 /* it has the lock for us, as far as is known, */
             uint64_t valid_until_ms;  /* and until then for certain */
@@ -95,7 +96,7 @@ bool relock_ballot_vote(struct relock_ballot *ballot, size_t member, unsigned ro
 /* Under no mutex: it does not have it any more. */
 void relock_ballot_lose(struct relock_ballot *ballot, size_t member, unsigned round, int reason);
 
-/* Whether a quorum has said yes to what was sent since then. */
+/* Whether a quorum has said yes to what was sent since then, and since the last vote was lost. */
 bool relock_ballot_is_heard(const struct relock_ballot *ballot, uint64_t since_ms)
     RELOCK_REQUIRES(ballot->group->home->mutex);
 

@@ -128,8 +128,9 @@ static void renew_after(struct relock_client *client, struct relock_hold *hold, 
 
 /*
  * Servers that forget at the same time are found out one by one. So none is asked again before a
- * quorum has said yes in this renewal: else the first would count in place of the last, and a lock
- * that another could have had meanwhile would go on as ours.
+ * quorum has said yes in this renewal, and to what was sent when the last loss was known: else the
+ * first would count in place of the last, and a lock that another could have had meanwhile would go
+ * on as ours.
  */
 RELOCK_UNCHECKED void relock_redlock_renew(struct relock_client *client, struct relock_hold *hold,
                                            uint64_t now_ms)

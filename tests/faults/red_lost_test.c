@@ -3,6 +3,8 @@
 #include "support/actor.h"
 #include "support/red.h"
 
+#include <stdatomic.h>
+
 #define LEASE_MS 2500
 #define LONG_MS 30000
 #define MAX_TRIES 3
@@ -217,6 +219,53 @@ static void none_gets_it_again_before_the_others_have_been_heard(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
+static void stand_still_until(const struct relock_lost *what, void *arg)
+{
+    const atomic_bool *goes_on = arg;
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+
+    (void)what;
+    while (!atomic_load(goes_on) && now_ms() < deadline_ms)
+        let_pass(1);
+}
+
+static bool has_renewed(void *arg)
+{
+    return stats_of(arg).renewed > 0;
+}
+
+/* Three have said yes in this renewal when three forget, one of which has still to be heard and
+ * says so: what the others said before that proves nothing. */
+static void none_gets_it_again_for_what_others_said_before_it_was_lost(void **state)
+{
+    struct servers *s = *state;
+    uint64_t lease_ms = slow_ms(3 * LEASE_MS);
+    struct red red = red_new_by_proxy(s, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
+    struct relock_lock *other = fixture_lock(s->f, red.clients[0], "other");
+    atomic_bool goes_on = false;
+    struct relock_how how = {
+        .lease_ms = lease_ms / 10, .on_lost = stand_still_until, .arg = &goes_on};
+    struct proxy_rule *rule;
+
+    red_settle(s, &red, s->n);
+    take_on_all(s, &red);
+    rule = proxy_next(s->proxy[1], PROXY_HOLD, "EVALSHA");
+    assert_result(relock_acquire(other, &how, NULL), RELOCK_OK);
+    for (size_t i = 2; i < 5; i++)
+        assert_true(wait_until(has_renewed, red.clients[i], SOON_MS));
+    assert_true(proxy_met(rule, 1));
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    proxy_let_go(rule);
+    assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
+    let_pass(50);
+    atomic_store(&goes_on, true);
+    assert_true(losses_wait(s->f->losses, 1, SOON_MS));
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_result(relock_unlock(other), RELOCK_LOST);
+    assert_true(red_wait_keys(s, 0));
+}
+
 static void a_third_that_is_taken_by_another_loses_it(void **state)
 {
     struct servers *s = *state;
@@ -334,6 +383,7 @@ int main(void)
         SERVERS_TEST(those_that_were_away_when_it_was_taken_get_it_when_they_are_back),
         SERVERS_TEST(three_that_forget_at_once_lose_it),
         SERVERS_TEST(none_gets_it_again_before_the_others_have_been_heard),
+        SERVERS_TEST(none_gets_it_again_for_what_others_said_before_it_was_lost),
         SERVERS_TEST(a_third_that_is_taken_by_another_loses_it),
         SERVERS_TEST(three_that_hang_beyond_the_lease_lose_it),
         SERVERS_TEST(one_that_is_lost_is_released_before_its_owner_has_given_it_up),
