@@ -118,6 +118,10 @@ static struct relock_group *next_to_hear(struct relock_site *site)
     return NULL;
 }
 
+/*
+ * Whether anybody listens or not: who is being refused does not yet, and where the channel is still
+ * there from before nothing else tells of a release that comes between.
+ */
 RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_message)
 {
     struct relock_mutex *mutex = &site->client->mutex;
@@ -126,7 +130,7 @@ RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_messag
 
     relock_mutex_lock(mutex);
     DL_FOREACH(site->ears, ear)
-    ear->has_heard = ear->n_listening > 0 && !(is_message && ear->was_free);
+    ear->has_heard = !(is_message && ear->was_free);
     while ((group = next_to_hear(site))) {
         relock_mutex_unlock(mutex);
         hear(group, is_message);

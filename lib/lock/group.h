@@ -36,11 +36,11 @@ struct relock_group {
     struct relock_lock *members[]; /* handles of its own, in order */
 };
 
-/* What the site of a member knows of a red lock: who wants to hear of releases. On that site's
- * list; the mutex of its client. */
+/* What the site of a member knows of a red lock that is to hear of releases. On that site's list;
+ * the mutex of its client. */
 struct relock_ear {
     struct relock_group *group;
-    unsigned n_listening; /* calls */
+    unsigned n_listening; /* calls, for which the channel is kept */
     bool was_free;        /* when it was asked last: that it is free again is no news */
     bool has_heard;       /* something that the group is still to be told */
     struct relock_ear *next, *prev;
@@ -81,7 +81,8 @@ void relock_group_remove_ears(struct relock_group *group);
 /* A call starts, or stops, to listen to releases of all members. Under no mutex. */
 void relock_group_listen(struct relock_group *group, bool listens);
 
-/* Something is news on the site of a member: for who listens, too. Under no mutex. */
+/* Something is news on the site of a member: for the groups of which it is one, too. Under no
+ * mutex. */
 void relock_group_hear(struct relock_site *site, bool is_message);
 
 /* The hold of the whole with this number. NULL when it is over. */

@@ -115,6 +115,52 @@ static void a_message_from_any_server_wakes(void **state)
     }
 }
 
+/* So long that a server has a second for its answer. */
+#define LONG_LEASE_MS 60000
+
+static struct red very_patient_red(struct servers *s)
+{
+    struct relock_options options = {.recheck_ms = FOREVER_MS,
+                                     .watchdog_timeout_ms = LONG_LEASE_MS};
+    struct red red = red_new_by_proxy(s, &options);
+
+    red_settle(s, &red, s->n);
+    return red;
+}
+
+/* Answers come when the messages of the release are there; and who has waited before still hears.
+ */
+static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
+{
+    struct servers *s = *state;
+    struct red a = very_patient_red(s), b = very_patient_red(s);
+    struct proxy_rule *rules[SERVERS_MAX];
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    actor_begin_lock(actor, b.lock);
+    assert_sleeps(s, &b, actor);
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 0; i < s->n; i++)
+        rules[i] = proxy_next(s->proxy[i], PROXY_HOLD_REPLY, "EVALSHA");
+    actor_begin_lock(actor, b.lock);
+    for (size_t i = 0; i < s->n; i++)
+        assert_true(proxy_met(rules[i], 1));
+    assert_result(relock_unlock(a.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+    let_pass(50);
+    for (size_t i = 0; i < s->n; i++)
+        proxy_let_go(rules[i]);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
+}
+
 static void who_waits_asks_again_when_the_leases_in_the_way_end(void **state)
 {
     struct servers *s = *state;
@@ -321,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(who_waits_is_woken_by_the_release_and_asks_little),
         SERVERS_TEST(a_message_from_any_server_wakes),
+        SERVERS_TEST(a_release_before_its_refusal_is_known_is_not_missed),
         SERVERS_TEST(who_waits_asks_again_when_the_leases_in_the_way_end),
         SERVERS_TEST(who_waits_here_is_first_come_first_served),
         SERVERS_TEST(a_wait_ends_at_its_deadline_and_by_its_cancel),
