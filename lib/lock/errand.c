@@ -61,10 +61,18 @@ struct verdict {
     int lost_reason;         /* it had, and no longer does; else 0 */
 };
 
-/* If that is not enough for the whole, it is given back, and whoever waits would wake itself. */
-static void note_that_it_was_free(const struct relock_vote *vote)
+/*
+ * If that is not enough for the whole, it is given back, and whoever waits would wake itself. But
+ * when the server has been asked again meanwhile, that may be refused for the sake of this vote:
+ * that it is given back is news then.
+ */
+static void note_that_it_was_free(const struct relock_hold *hold)
 {
-    vote->ballot->group->ears[vote->member]->was_free = true;
+    const struct relock_vote *vote = hold->vote;
+    struct relock_ear *ear = vote->ballot->group->ears[vote->member];
+
+    if (ear->asked == hold->number)
+        ear->was_free = true;
 }
 
 static void take_vote(struct relock_client *client, struct relock_hold *hold,
@@ -95,7 +103,7 @@ static void judge_lock(struct relock_client *client, const struct relock_errand 
     if (is_refused)
         verdict->answer = RELOCK_ANSWER_NO;
     else if (is_granted)
-        note_that_it_was_free(hold->vote);
+        note_that_it_was_free(hold);
     if (hold->state != RELOCK_HOLD_ASKED)
         return; /* nobody wants it: it is being released */
     if (is_granted) {

@@ -41,7 +41,8 @@ struct relock_group {
 struct relock_ear {
     struct relock_group *group;
     unsigned n_listening; /* calls, for which the channel is kept */
-    bool was_free;        /* when it was asked last: that it is free again is no news */
+    uint64_t asked;       /* the number of the vote that was asked for last */
+    bool was_free;        /* as the answer to that says: that it is free again is no news */
     bool has_heard;       /* something that the group is still to be told */
     struct relock_ear *next, *prev;
 };

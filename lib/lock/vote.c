@@ -61,6 +61,8 @@ static int ask(struct relock_client *client, struct relock_ballot *ballot, size_
                unsigned round, const struct relock_vote_terms *terms, struct relock_hold **hold)
     RELOCK_REQUIRES(client->mutex)
 {
+    struct relock_ear *ear = ballot->group->ears[member];
+
     if (client->guarded.shut_down || relock_errand_hangs(client, terms))
         return RELOCK_E_CONN;
     *hold = make(client, ballot, member, round, terms);
@@ -73,7 +75,8 @@ static int ask(struct relock_client *client, struct relock_ballot *ballot, size_
         *hold = NULL;
         return RELOCK_E_NOMEM;
     }
-    ballot->group->ears[member]->was_free = false;
+    ear->asked = (*hold)->number;
+    ear->was_free = false;
     return RELOCK_OK;
 }
 

@@ -161,6 +161,38 @@ static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
     assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
 }
 
+/* What it was granted late and gives back stood in its own way when it asked again. */
+static void who_was_in_its_own_way_hears_that_it_no_longer_is(void **state)
+{
+    enum { LATE = 3 };
+    struct servers *s = *state;
+    struct red red = very_patient_red(s);
+    struct actor *actor = actor_start();
+    struct proxy_rule *rule;
+    size_t n;
+
+    for (size_t i = 0; i < LATE; i++)
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    actor_begin_lock(actor, red.lock);
+    assert_sleeps(s, &red, actor);
+
+    rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
+    n = proxy_count(s->proxy[LATE], "EVALSHA");
+    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_true(proxy_met(rule, 1));
+    assert_true(wait_until(is_quiet, s, SOON_MS));
+    assert_int_equal(probe_int(s->probe[LATE - 1], "DEL " RED_NAME), 1);
+    probe_int(s->probe[LATE - 1], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_true(proxy_counts(s->proxy[LATE], "EVALSHA", n + 2));
+    let_pass(50);
+    proxy_let_go(rule);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, red.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, 2));
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
 static void who_waits_asks_again_when_the_leases_in_the_way_end(void **state)
 {
     struct servers *s = *state;
@@ -368,6 +400,7 @@ int main(void)
         SERVERS_TEST(who_waits_is_woken_by_the_release_and_asks_little),
         SERVERS_TEST(a_message_from_any_server_wakes),
         SERVERS_TEST(a_release_before_its_refusal_is_known_is_not_missed),
+        SERVERS_TEST(who_was_in_its_own_way_hears_that_it_no_longer_is),
         SERVERS_TEST(who_waits_asks_again_when_the_leases_in_the_way_end),
         SERVERS_TEST(who_waits_here_is_first_come_first_served),
         SERVERS_TEST(a_wait_ends_at_its_deadline_and_by_its_cancel),
