@@ -142,7 +142,7 @@ static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
     assert_sleeps(s, &b, actor);
     assert_result(relock_unlock(a.lock), RELOCK_OK);
     assert_result(actor_result(actor), RELOCK_OK);
-    assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
+    red_unlock_by(actor, &b);
     assert_true(red_wait_keys(s, 0));
 
     assert_result(relock_lock(a.lock), RELOCK_OK);
@@ -158,7 +158,7 @@ static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
     for (size_t i = 0; i < s->n; i++)
         proxy_let_go(rules[i]);
     assert_result(actor_result(actor), RELOCK_OK);
-    assert_result(actor_unlock(actor, b.lock), RELOCK_OK);
+    red_unlock_by(actor, &b);
 }
 
 /* What it was granted late and gives back stood in its own way when it asked again. */
@@ -187,7 +187,7 @@ static void who_was_in_its_own_way_hears_that_it_no_longer_is(void **state)
     let_pass(50);
     proxy_let_go(rule);
     assert_result(actor_result(actor), RELOCK_OK);
-    assert_result(actor_unlock(actor, red.lock), RELOCK_OK);
+    red_unlock_by(actor, &red);
     assert_true(red_wait_keys(s, 2));
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
