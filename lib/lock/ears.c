@@ -118,19 +118,13 @@ static struct relock_group *next_to_hear(struct relock_site *site)
     return NULL;
 }
 
-/*
- * Whether anybody listens or not: who is being refused does not yet, and where the channel is still
- * there from before nothing else tells of a release that comes between.
- */
-RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_message)
+/* Under no mutex. */
+RELOCK_UNCHECKED static void tell_groups(struct relock_site *site, bool is_message)
 {
     struct relock_mutex *mutex = &site->client->mutex;
     struct relock_group *group;
-    struct relock_ear *ear;
 
     relock_mutex_lock(mutex);
-    DL_FOREACH(site->ears, ear)
-    ear->has_heard = !(is_message && ear->was_free);
     while ((group = next_to_hear(site))) {
         relock_mutex_unlock(mutex);
         hear(group, is_message);
@@ -138,4 +132,60 @@ RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_messag
         relock_mutex_lock(mutex);
     }
     relock_mutex_unlock(mutex);
+}
+
+/*
+ * Whether a message is news depends on what the server says to whoever asks it: one that grants its
+ * vote was free anyhow, and the release may have been that of a vote that was given back. So who
+ * asks again for the sake of a message that comes while it asks would wake itself for ever.
+ */
+static bool is_news(struct relock_ear *ear)
+{
+    if (ear->asked == 0)
+        return !ear->was_free;
+    ear->is_news = true;
+    return false;
+}
+
+/*
+ * Whether anybody listens or not: who is being refused does not yet, and where the channel is still
+ * there from before nothing else tells of a release that comes between.
+ */
+RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_message)
+{
+    struct relock_ear *ear;
+
+    relock_mutex_lock(&site->client->mutex);
+    DL_FOREACH(site->ears, ear)
+    if (!is_message || is_news(ear))
+        ear->has_heard = true;
+    relock_mutex_unlock(&site->client->mutex);
+    tell_groups(site, is_message);
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+void relock_group_asks(struct relock_ear *ear, uint64_t number)
+{
+    ear->asked = number;
+    ear->is_news = false;
+}
+
+/*
+ * Only the answer to what was asked last counts: behind a vote that was granted late another may be
+ * refused on its account, and that the first is given back is news then.
+ */
+bool relock_group_is_answered(struct relock_ear *ear, uint64_t number, bool is_granted)
+{
+    if (ear->asked != number)
+        return false;
+    ear->asked = 0;
+    ear->was_free = is_granted;
+    ear->has_heard = ear->has_heard || (ear->is_news && !is_granted);
+    return ear->is_news && !is_granted;
+}
+
+void relock_group_hear_on(struct relock_site *site)
+{
+    tell_groups(site, true);
 }

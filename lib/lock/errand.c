@@ -59,21 +59,8 @@ struct verdict {
     int refusal;             /* the result that it stands for */
     const char *why;         /* with a refusal; or NULL */
     int lost_reason;         /* it had, and no longer does; else 0 */
+    bool is_heard_on;        /* what was put off until this answer */
 };
-
-/*
- * If that is not enough for the whole, it is given back, and whoever waits would wake itself. But
- * when the server has been asked again meanwhile, that may be refused for the sake of this vote:
- * that it is given back is news then.
- */
-static void note_that_it_was_free(const struct relock_hold *hold)
-{
-    const struct relock_vote *vote = hold->vote;
-    struct relock_ear *ear = vote->ballot->group->ears[vote->member];
-
-    if (ear->asked == hold->number)
-        ear->was_free = true;
-}
 
 static void take_vote(struct relock_client *client, struct relock_hold *hold,
                       const struct relock_errand *errand) RELOCK_REQUIRES(client->mutex)
@@ -97,13 +84,13 @@ static void judge_lock(struct relock_client *client, const struct relock_errand 
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_hold *hold = errand->hold;
+    struct relock_ear *ear = hold->vote->ballot->group->ears[hold->vote->member];
     bool is_refused = result == RELOCK_OK && relock_reply_integer(reply, &verdict->detail);
     bool is_granted = result == RELOCK_OK && is_grant(reply);
 
     if (is_refused)
         verdict->answer = RELOCK_ANSWER_NO;
-    else if (is_granted)
-        note_that_it_was_free(hold);
+    verdict->is_heard_on = relock_group_is_answered(ear, hold->number, is_granted);
     if (hold->state != RELOCK_HOLD_ASKED)
         return; /* nobody wants it: it is being released */
     if (is_granted) {
@@ -191,6 +178,8 @@ static void tell(struct relock_client *client, const struct relock_errand *erran
     if (verdict->refusal < 0 && verdict->why)
         relock_ballot_refuse(vote->ballot, errand->round, verdict->refusal, verdict->why);
     relock_ballot_count(vote->ballot, errand->round, verdict->answer, verdict->detail);
+    if (verdict->is_heard_on)
+        relock_group_hear_on(relock_site_listener(errand->hold->site));
 }
 
 /* Mutex held, and given up meanwhile. It stands in no list any more. */

@@ -41,8 +41,9 @@ struct relock_group {
 struct relock_ear {
     struct relock_group *group;
     unsigned n_listening; /* calls, for which the channel is kept */
-    uint64_t asked;       /* the number of the vote that was asked for last */
-    bool was_free;        /* as the answer to that says: that it is free again is no news */
+    uint64_t asked;       /* the number of the vote that was asked for last; 0: it was answered */
+    bool is_news;         /* a message that came meanwhile, if the answer is no grant */
+    bool was_free;        /* as the answer said: that it is free again is no news */
     bool has_heard;       /* something that the group is still to be told */
     struct relock_ear *next, *prev;
 };
@@ -85,6 +86,16 @@ void relock_group_listen(struct relock_group *group, bool listens);
 /* Something is news on the site of a member: for the groups of which it is one, too. Under no
  * mutex. */
 void relock_group_hear(struct relock_site *site, bool is_message);
+
+/* A member is asked for the vote with this number. Mutex of its client held. */
+void relock_group_asks(struct relock_ear *ear, uint64_t number);
+
+/* It has answered, or will not. Mutex of its client held. Returns whether a message came meanwhile
+ * that is news: relock_group_hear_on() is to follow. */
+bool relock_group_is_answered(struct relock_ear *ear, uint64_t number, bool is_granted);
+
+/* What was put off until the answer is heard now. Under no mutex. */
+void relock_group_hear_on(struct relock_site *site);
 
 /* The hold of the whole with this number. NULL when it is over. */
 struct relock_hold *relock_group_find(struct relock_group *group, uint64_t number)

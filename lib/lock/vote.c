@@ -61,8 +61,6 @@ static int ask(struct relock_client *client, struct relock_ballot *ballot, size_
                unsigned round, const struct relock_vote_terms *terms, struct relock_hold **hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_ear *ear = ballot->group->ears[member];
-
     if (client->guarded.shut_down || relock_errand_hangs(client, terms))
         return RELOCK_E_CONN;
     *hold = make(client, ballot, member, round, terms);
@@ -75,8 +73,7 @@ static int ask(struct relock_client *client, struct relock_ballot *ballot, size_
         *hold = NULL;
         return RELOCK_E_NOMEM;
     }
-    ear->asked = (*hold)->number;
-    ear->was_free = false;
+    relock_group_asks(ballot->group->ears[member], (*hold)->number);
     return RELOCK_OK;
 }
 
