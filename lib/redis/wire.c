@@ -12,29 +12,23 @@
 
 #define READ_BYTES 16384
 
-/* No command of ours has an answer as long as that, or an array of as many elements. */
+/* No command of ours has an answer as long as that, or an array of as many elements, or arrays in
+ * arrays as deep. */
 #define MAX_REPLY_BYTES ((size_t)1 << 20)
 #define MAX_REPLY_ELEMENTS 1024
+#define MAX_REPLY_DEPTH 8
 
 #if HIREDIS_MAJOR >= 1
-
-static bool limit_elements(struct relock_wire *wire)
-{
-    wire->reader->maxelements = MAX_REPLY_ELEMENTS;
-    return true;
-}
-
-static bool is_over_limit(const struct relock_wire *wire)
-{
-    (void)wire;
-    return false;
-}
-
+typedef size_t element_count;
 #else
+typedef int element_count;
+#endif
 
 /*
- * This reader believes any length: a dozen bytes have it make, and then look through, 16 GB. So it
- * is given a function of ours for arrays, which asks theirs only for those that may be.
+ * The reader of hiredis before 1.0 believes any length: a dozen bytes have it make, and then look
+ * through, 16 GB. Those from 1.0 to 1.4 believe any depth: each few bytes are another array, and a
+ * reply is freed by as many calls within each other, on a stack that may be small. So the reader is
+ * given a function of ours for arrays, which asks theirs only for those that may be.
  */
 struct relock_wire_limit {
     redisReplyObjectFunctions ours;
@@ -42,17 +36,28 @@ struct relock_wire_limit {
     bool is_over;
 };
 
-static void *create_array(const redisReadTask *task, int n_elements)
+static bool is_too_deep(const redisReadTask *task)
+{
+    size_t depth = 1;
+
+    while (depth < MAX_REPLY_DEPTH && task->parent) {
+        task = task->parent;
+        depth++;
+    }
+    return depth == MAX_REPLY_DEPTH;
+}
+
+static void *create_array(const redisReadTask *task, element_count n_elements)
 {
     struct relock_wire_limit *limit = task->privdata;
 
-    if (n_elements <= MAX_REPLY_ELEMENTS)
+    if (n_elements <= MAX_REPLY_ELEMENTS && !is_too_deep(task))
         return limit->theirs->createArray(task, n_elements);
     limit->is_over = true;
     return NULL;
 }
 
-static bool limit_elements(struct relock_wire *wire)
+static bool limit_replies(struct relock_wire *wire)
 {
     struct relock_wire_limit *limit = malloc(sizeof(*limit));
 
@@ -65,13 +70,6 @@ static bool limit_elements(struct relock_wire *wire)
     wire->limit = limit;
     return true;
 }
-
-static bool is_over_limit(const struct relock_wire *wire)
-{
-    return wire->limit->is_over;
-}
-
-#endif
 
 void relock_wire_init(struct relock_wire *wire)
 {
@@ -96,7 +94,7 @@ static void free_reader(struct relock_wire *wire)
 int relock_wire_open(struct relock_wire *wire, int fd)
 {
     wire->reader = redisReaderCreate();
-    if (!wire->reader || !limit_elements(wire)) {
+    if (!wire->reader || !limit_replies(wire)) {
         free_reader(wire);
         close(fd);
         return RELOCK_E_NOMEM;
@@ -183,9 +181,8 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
     if (redisReaderGetReply(wire->reader, &taken) != REDIS_OK) {
         bool no_memory = wire->reader->err == REDIS_ERR_OOM;
 
-        if (is_over_limit(wire))
-            return fail(wire, RELOCK_E_CONN,
-                        "a reply of more elements than any that was asked for");
+        if (wire->limit->is_over)
+            return fail(wire, RELOCK_E_CONN, "a reply larger than any that was asked for");
         return fail(wire, no_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN, wire->reader->errstr);
     }
     *reply = taken;

@@ -20,7 +20,7 @@ struct relock_wire_limit;
 struct relock_wire {
     int fd; /* -1 when closed */
     struct redisReader *reader;
-    struct relock_wire_limit *limit; /* how many elements the reader takes */
+    struct relock_wire_limit *limit; /* which arrays the reader takes */
     size_t n_unfinished;             /* bytes that have come since the last whole reply */
     struct relock_buffer out;        /* append here, then flush */
     size_t sent;                     /* of `out` */

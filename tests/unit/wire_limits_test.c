@@ -115,6 +115,43 @@ static void an_array_of_as_many_as_may_be_is_taken(void **state)
     relock_reply_free(reply);
 }
 
+/* The reader of hiredis 1.0 to 1.4 goes as deep as the server says, until memory or a stack ends.
+ */
+static void arrays_in_arrays_without_end_are_a_failure(void **state)
+{
+    static const char *const opens[] = {"*1\r\n", "*1024\r\n"};
+
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(opens) / sizeof(*opens); i++) {
+        struct redisReply *reply;
+        int r = RELOCK_AGAIN;
+
+        relock_wire_close(&wire);
+        pair_connect();
+        for (int depth = 0; r == RELOCK_AGAIN && depth < 100000; depth++) {
+            say(opens[i]);
+            assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+            r = relock_wire_take(&wire, &reply);
+            assert_true(depth < 8 || r != RELOCK_AGAIN);
+        }
+        assert_int_equal(r, RELOCK_E_CONN);
+        assert_true(*wire.why);
+    }
+}
+
+static void arrays_as_deep_as_may_be_are_taken(void **state)
+{
+    struct redisReply *reply;
+
+    (void)state;
+
+    say("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n");
+    assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_OK);
+    relock_reply_free(reply);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +160,8 @@ int main(void)
         WIRE_TEST(replies_may_go_on_for_ever),
         WIRE_TEST(an_array_of_more_than_any_that_is_asked_for_is_a_failure),
         WIRE_TEST(an_array_of_as_many_as_may_be_is_taken),
+        WIRE_TEST(arrays_in_arrays_without_end_are_a_failure),
+        WIRE_TEST(arrays_as_deep_as_may_be_are_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
