@@ -64,7 +64,8 @@ static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
     assert_int_equal(probe_int(t->f->probe, "SET orders precious"), 0);
     assert_true(losses_wait(t->f->losses, 1, SOON_MS));
     assert_int_equal(losses_get(t->f->losses, 0).reason, RELOCK_LOST_EXPIRED);
-    assert_true(log_count(t->f->log, "renewal refused: WRONGTYPE") > 0);
+    assert_true(log_count(t->f->log, "renewal refused: ") > 0);
+    assert_true(log_count(t->f->log, "WRONGTYPE") > 0);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_result(relock_unlock(other), RELOCK_OK);
     assert_string_equal(probe_text(t->f->probe, "GET orders"), "precious");

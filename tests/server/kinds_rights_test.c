@@ -26,7 +26,8 @@ static struct relock_client *client_with(struct fixture *f, const char *rights, 
     char word[64];
     int n;
 
-    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on >" PASSWORD), 0);
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on resetchannels >" PASSWORD),
+                     0);
     for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
         assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " %s", word), 0);
     return fixture_client(f, &(struct relock_options){.user = USER,

@@ -33,7 +33,8 @@ static void the_log_holds_no_password(struct fixture *f)
 
 static void make_user(struct fixture *f, const char *rights)
 {
-    assert_int_equal(probe_int(f->probe, "ACL SETUSER %s reset on >%s", USER, PASSWORD), 0);
+    assert_int_equal(
+        probe_int(f->probe, "ACL SETUSER %s reset on resetchannels >%s", USER, PASSWORD), 0);
     for (char word[64]; sscanf(rights, "%63s", word) == 1;) {
         assert_int_equal(probe_int(f->probe, "ACL SETUSER %s %s", USER, word), 0);
         rights += strspn(rights, " ") + strlen(word);
