@@ -27,13 +27,15 @@ typedef int element_count;
 /*
  * The reader of hiredis before 1.0 believes any length: a dozen bytes have it make, and then look
  * through, 16 GB. Those from 1.0 to 1.4 believe any depth: each few bytes are another array, and a
- * reply is freed by as many calls within each other, on a stack that may be small. So the reader is
- * given a function of ours for arrays, which asks theirs only for those that may be.
+ * reply is freed by as many calls within each other, on a stack that may be small. From 1.0 on it
+ * also takes the pushes, maps and sets of RESP3, which nobody asked for, and 1.0.0 ends the process
+ * over a nil in a push. So the reader is given a function of ours for all these, which asks theirs
+ * only for the arrays that may be.
  */
 struct relock_wire_limit {
     redisReplyObjectFunctions ours;
     redisReplyObjectFunctions *theirs;
-    bool is_over;
+    bool refuses;
 };
 
 static bool is_too_deep(const redisReadTask *task)
@@ -51,9 +53,9 @@ static void *create_array(const redisReadTask *task, element_count n_elements)
 {
     struct relock_wire_limit *limit = task->privdata;
 
-    if (n_elements <= MAX_REPLY_ELEMENTS && !is_too_deep(task))
+    if (task->type == REDIS_REPLY_ARRAY && n_elements <= MAX_REPLY_ELEMENTS && !is_too_deep(task))
         return limit->theirs->createArray(task, n_elements);
-    limit->is_over = true;
+    limit->refuses = true;
     return NULL;
 }
 
@@ -181,8 +183,8 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
     if (redisReaderGetReply(wire->reader, &taken) != REDIS_OK) {
         bool no_memory = wire->reader->err == REDIS_ERR_OOM;
 
-        if (wire->limit->is_over)
-            return fail(wire, RELOCK_E_CONN, "a reply larger than any that was asked for");
+        if (wire->limit->refuses)
+            return fail(wire, RELOCK_E_CONN, "a reply unlike any that was asked for");
         return fail(wire, no_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN, wire->reader->errstr);
     }
     *reply = taken;

@@ -140,6 +140,25 @@ static void arrays_in_arrays_without_end_are_a_failure(void **state)
     }
 }
 
+/* They come when RESP3 was asked for, and with a nil in one hiredis 1.0.0 ends the process. */
+static void pushes_maps_and_sets_are_a_failure(void **state)
+{
+    static const char *const opens[] = {">1\r\n$-1\r\n", "%1\r\n+a\r\n$-1\r\n", "~1\r\n$-1\r\n",
+                                        "|1\r\n+a\r\n$-1\r\n", "*1\r\n>1\r\n$-1\r\n"};
+    struct redisReply *reply;
+
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(opens) / sizeof(*opens); i++) {
+        relock_wire_close(&wire);
+        pair_connect();
+        say(opens[i]);
+        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+        assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
+        assert_true(*wire.why);
+    }
+}
+
 static void arrays_as_deep_as_may_be_are_taken(void **state)
 {
     struct redisReply *reply;
@@ -161,6 +180,7 @@ int main(void)
         WIRE_TEST(an_array_of_more_than_any_that_is_asked_for_is_a_failure),
         WIRE_TEST(an_array_of_as_many_as_may_be_is_taken),
         WIRE_TEST(arrays_in_arrays_without_end_are_a_failure),
+        WIRE_TEST(pushes_maps_and_sets_are_a_failure),
         WIRE_TEST(arrays_as_deep_as_may_be_are_taken),
     };
 
