@@ -3,7 +3,7 @@
 #include "support/actor.h"
 #include "support/fixture.h"
 
-#define TURN_MS 200
+#define TURN_MS 1500 /* all that is to happen within it may take that long */
 
 static struct relock_lock *read_side, *write_side;
 
