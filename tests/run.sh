@@ -13,7 +13,7 @@ source tools/packages.sh
 
 # The tests wait more than they compute. So while those of one variant run, the next is built in
 # the background, at low priority, and after the last one come the checks.
-variants='gcc redisson interop clang asan tsan static valgrind'
+variants='gcc redisson interop newest oldest clang asan tsan static valgrind'
 checks='format tidy shellcheck model install consumer fuzz'
 on_request='rules' # checks that are run when they are named
 
@@ -93,6 +93,7 @@ build()
     redisson | interop)
         build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
         ;;
+    newest | oldest) build_version "$1" ;;
     esac
 }
 
@@ -105,6 +106,18 @@ build_with()
             "${@:3}" || return
     fi
     meson compile -C "$folder"
+}
+
+# With another hiredis, and a server to go with it.
+build_version()
+{
+    local prefix=$out/versions/$1 result=0
+
+    mkdir -p "$out/versions"
+    tests/versions/build.sh "$1" "$prefix" || result=$?
+    [[ $result != 77 ]] || return 0
+    [[ $result == 0 ]] || return
+    PKG_CONFIG_PATH=$PWD/$prefix/hiredis/lib/pkgconfig build_with gcc "$1" -Dexamples=false
 }
 
 test_variant()
@@ -134,6 +147,7 @@ test_variant()
         grep '^skipped' "$out/logs/interop-build.log" || true # each library by itself
         RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc --suite interop
         ;;
+    newest | oldest) test_version "$1" ;;
     clang) run_tests clang clang --no-suite redisson --no-suite interop --no-suite chaos ;;
     static) run_tests static static --suite unit ;;
     asan)
@@ -155,6 +169,22 @@ test_variant()
             --num-callers=30 --suppressions='$PWD/tests/valgrind.supp' --trace-children=no"
         ;;
     esac
+}
+
+test_version()
+{
+    local prefix=$PWD/$out/versions/$1
+
+    grep '^skipped' "$out/logs/$1-build.log" || true
+    if [[ ! -e $prefix/hiredis ]]; then
+        report skipped "$1" "$out/logs/$1-build.log"
+        return
+    fi
+    (
+        [[ ! -e $prefix/server ]] || export RELOCK_TEST_SERVER=$prefix/server
+        run_tests "$1" "$1" --suite unit --suite server --suite faults --no-suite tree \
+            --num-processes 6
+    )
 }
 
 # name, folder, arguments of meson test
