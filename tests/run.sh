@@ -117,6 +117,8 @@ build_version()
     tests/versions/build.sh "$1" "$prefix" || result=$?
     [[ $result != 77 ]] || return 0
     [[ $result == 0 ]] || return
+    # Meson keeps what it has found out about a hiredis.
+    [[ $out/$1/build.ninja -nt $prefix/built ]] || rm -rf "${out:?}/$1"
     PKG_CONFIG_PATH=$PWD/$prefix/hiredis/lib/pkgconfig build_with gcc "$1" -Dexamples=false
 }
 
