@@ -312,7 +312,7 @@ static void connections_to_a_name_are_made_again(void **state)
                                       .options = {.url = url,
                                                   .user = USER,
                                                   .password = PASSWORD,
-                                                  .watchdog_timeout_ms = slow_ms(2 * LEASE_MS)},
+                                                  .watchdog_timeout_ms = LONG_MS},
                                       .before = hold_connected,
                                       .act = be_cut_off_from_a_name,
                                       .after = unlock});
