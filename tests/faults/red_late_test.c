@@ -3,6 +3,8 @@
 #include "support/actor.h"
 #include "support/red.h"
 
+#include <stdatomic.h>
+
 #define LEASE_MS 20000  /* so a server has 400 ms for its answer */
 #define DELAY_MS 1000   /* each way */
 #define HANGING_MS 1000 /* after which a server that has not answered is not asked */
@@ -140,6 +142,76 @@ static void a_late_yes_to_who_was_refused_is_given_back(void **state)
     red_unlock(&a);
 }
 
+/* All answers come late, so what is certain is that much less. */
+static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
+{
+    enum { EACH_WAY_MS = 100 };
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct relock_grant grant;
+
+    red_settle(s, &red, s->n);
+    for (size_t i = 0; i < s->n; i++)
+        proxy_delay(s->proxy[i], EACH_WAY_MS);
+    assert_result(relock_acquire(red.lock, &(struct relock_how){.wait_ms = SOON_MS}, &grant),
+                  RELOCK_OK);
+    assert_true(grant.valid_ms <= CERTAIN(LEASE_MS) - 2 * EACH_WAY_MS);
+    assert_true(red_wait_keys(s, s->n));
+    assert_true(relock_valid_ms(red.lock) <= CERTAIN(LEASE_MS) - 2 * EACH_WAY_MS);
+    for (size_t i = 0; i < s->n; i++)
+        proxy_delay(s->proxy[i], 0);
+    red_unlock(&red);
+}
+
+/* In a connection that is given up it could still run, after its release. */
+static void a_lock_that_was_left_behind_is_killed(void **state)
+{
+    struct servers *s = *state;
+    struct relock_options options = {.watchdog_timeout_ms = LEASE_MS,
+                                     .command_timeout_ms = slow_ms(DELAY_MS)};
+    struct red red = red_new_by_proxy(s, &options);
+    struct proxy_rule *rule;
+
+    red_settle(s, &red, s->n);
+    rule = proxy_next(s->proxy[LATE], PROXY_HOLD, "EVALSHA");
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_true(proxy_met(rule, 1));
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    assert_int_equal(proxy_fate(rule), PROXY_ENDED);
+    proxy_let_go(rule);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void stand_still_until(const struct relock_lost *what, void *arg)
+{
+    const atomic_bool *goes_on = arg;
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+
+    (void)what;
+    while (!atomic_load(goes_on) && now_ms() < deadline_ms)
+        let_pass(1);
+}
+
+/* The I/O thread, which sends it, is kept from that until it has been released. */
+static void a_lock_that_was_given_up_before_it_was_sent_is_not_sent(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct relock_lock *other = fixture_lock(s->f, red.clients[LATE], "other");
+    atomic_bool goes_on = false;
+    struct relock_how how = {.lease_ms = 50, .on_lost = stand_still_until, .arg = &goes_on};
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_acquire(other, &how, NULL), RELOCK_OK);
+    let_pass(200);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    atomic_store(&goes_on, true);
+    assert_result(relock_unlock(other), RELOCK_LOST);
+    let_pass(200);
+    assert_true(red_wait_keys(s, 0));
+}
+
 /* Its lock and its release are on their way to all when they are taken up again. */
 static void all_of_them_may_be_late(void **state)
 {
@@ -229,6 +301,9 @@ int main(void)
         SERVERS_TEST(a_late_server_costs_neither_time_nor_certainty),
         SERVERS_TEST(a_lock_that_comes_late_is_followed_by_its_release),
         SERVERS_TEST(a_late_yes_to_who_was_refused_is_given_back),
+        SERVERS_TEST(a_late_answer_makes_no_hold_certain_for_longer),
+        SERVERS_TEST(a_lock_that_was_left_behind_is_killed),
+        SERVERS_TEST(a_lock_that_was_given_up_before_it_was_sent_is_not_sent),
         SERVERS_TEST(all_of_them_may_be_late),
         SERVERS_TEST(a_hanging_server_is_not_sent_more_and_more),
         SERVERS_TEST(a_server_that_answers_late_is_asked_one_thing_at_a_time),

@@ -8,7 +8,6 @@
 #define FOREVER_MS 600000
 #define COMMAND_MS 1500 /* outlives a second in which a machine stands still */
 #define SHORT_MS 300    /* what is left of a lease */
-#define QUIET_MS 200    /* longer than any pause between two tries */
 #define N_TRIES 5
 
 /* Whoever waits asks again only when it is woken. */
@@ -18,43 +17,6 @@ static struct red patient_red(struct servers *s)
 
     red_settle(s, &red, s->n);
     return red;
-}
-
-static bool listens_everywhere(void *arg)
-{
-    struct servers *s = arg;
-    bool listens = true;
-
-    for (size_t i = 0; i < s->n && listens; i++)
-        listens = s->server[i]->pid == 0 ||
-                  probe_subscribers(s->probe[i], "redisson_lock__channel:{" RED_NAME "}") > 0;
-    return listens;
-}
-
-static long long n_calls(struct servers *s)
-{
-    long long calls = 0;
-
-    for (size_t i = 0; i < s->n; i++)
-        calls += probe_script_calls(s->probe[i]);
-    return calls;
-}
-
-static bool is_quiet(void *arg)
-{
-    long long before = n_calls(arg);
-
-    let_pass(QUIET_MS);
-    return n_calls(arg) == before;
-}
-
-/* Until it listens to all and has asked for the last time. */
-static void assert_sleeps(struct servers *s, struct red *red, struct actor *actor)
-{
-    assert_true(wait_for_waiters(red->clients[0], 1));
-    assert_true(wait_until(listens_everywhere, s, SOON_MS));
-    assert_true(wait_until(is_quiet, s, SOON_MS));
-    assert_true(actor_is_busy(actor));
 }
 
 /* ---- woken ---- */
@@ -69,7 +31,7 @@ static void who_waits_is_woken_by_the_release_and_asks_little(void **state)
     for (int i = 0; i < 5; i++) {
         assert_result(relock_lock(a.lock), RELOCK_OK);
         actor_begin_lock(actor, b.lock);
-        assert_sleeps(s, &b, actor);
+        red_assert_sleeps(s, &b, actor);
         calls = probe_script_calls(s->probe[1]);
         red_unlock(&a);
         assert_result(actor_result(actor), RELOCK_OK);
@@ -88,7 +50,7 @@ static bool sleeps_until_it_hears(struct servers *s, struct red *red, struct act
     for (size_t i = 0; i < s->n; i++)
         assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
     actor_begin_lock(actor, red->lock);
-    assert_sleeps(s, red, actor);
+    red_assert_sleeps(s, red, actor);
     for (size_t i = 0; i < s->n; i++)
         assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
     let_pass(50);
@@ -113,84 +75,6 @@ static void a_message_from_any_server_wakes(void **state)
             slept = sleeps_until_it_hears(s, &red, actor, heard);
         assert_true(slept);
     }
-}
-
-/* So long that a server has a second for its answer. */
-#define LONG_LEASE_MS 60000
-
-static struct red very_patient_red(struct servers *s)
-{
-    struct relock_options options = {.recheck_ms = FOREVER_MS,
-                                     .watchdog_timeout_ms = LONG_LEASE_MS};
-    struct red red = red_new_by_proxy(s, &options);
-
-    red_settle(s, &red, s->n);
-    return red;
-}
-
-/* Answers come when the messages of the release are there; and who has waited before still hears.
- */
-static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
-{
-    struct servers *s = *state;
-    struct red a = very_patient_red(s), b = very_patient_red(s);
-    struct proxy_rule *rules[SERVERS_MAX];
-    struct actor *actor = actor_start();
-
-    assert_result(relock_lock(a.lock), RELOCK_OK);
-    actor_begin_lock(actor, b.lock);
-    assert_sleeps(s, &b, actor);
-    assert_result(relock_unlock(a.lock), RELOCK_OK);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &b);
-    assert_true(red_wait_keys(s, 0));
-
-    assert_result(relock_lock(a.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
-    for (size_t i = 0; i < s->n; i++)
-        rules[i] = proxy_next(s->proxy[i], PROXY_HOLD_REPLY, "EVALSHA");
-    actor_begin_lock(actor, b.lock);
-    for (size_t i = 0; i < s->n; i++)
-        assert_true(proxy_met(rules[i], 1));
-    assert_result(relock_unlock(a.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, 0));
-    let_pass(50);
-    for (size_t i = 0; i < s->n; i++)
-        proxy_let_go(rules[i]);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &b);
-}
-
-/* What it was granted late and gives back stood in its own way when it asked again. */
-static void who_was_in_its_own_way_hears_that_it_no_longer_is(void **state)
-{
-    enum { LATE = 3 };
-    struct servers *s = *state;
-    struct red red = very_patient_red(s);
-    struct actor *actor = actor_start();
-    struct proxy_rule *rule;
-    size_t n;
-
-    for (size_t i = 0; i < LATE; i++)
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
-    actor_begin_lock(actor, red.lock);
-    assert_sleeps(s, &red, actor);
-
-    rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
-    n = proxy_count(s->proxy[LATE], "EVALSHA");
-    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
-    assert_true(proxy_met(rule, 1));
-    assert_true(wait_until(is_quiet, s, SOON_MS));
-    assert_int_equal(probe_int(s->probe[LATE - 1], "DEL " RED_NAME), 1);
-    probe_int(s->probe[LATE - 1], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
-    assert_true(proxy_counts(s->proxy[LATE], "EVALSHA", n + 2));
-    let_pass(50);
-    proxy_let_go(rule);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &red);
-    assert_true(red_wait_keys(s, 2));
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
 }
 
 static void who_waits_asks_again_when_the_leases_in_the_way_end(void **state)
@@ -252,7 +136,7 @@ static void a_wait_ends_at_its_deadline_and_by_its_cancel(void **state)
     assert_result(relock_cancel_new(&cancel), RELOCK_OK);
     how.cancel = cancel;
     actor_begin_acquire(actor, b.lock, &how);
-    assert_sleeps(s, &b, actor);
+    red_assert_sleeps(s, &b, actor);
     relock_cancel_fire(cancel);
     assert_result(actor_result(actor), RELOCK_CANCELLED);
     assert_result(actor_acquire(actor, b.lock, &how), RELOCK_CANCELLED);
@@ -293,7 +177,7 @@ static void the_shutdown_of_the_first_members_client_ends_it(void **state)
 
     assert_result(relock_lock(a.lock), RELOCK_OK);
     actor_begin_lock(actor, b.lock);
-    assert_sleeps(s, &b, actor);
+    red_assert_sleeps(s, &b, actor);
     relock_client_shutdown(b.clients[0]);
     assert_result(actor_result(actor), RELOCK_E_CLOSED);
     assert_result(actor_trylock(actor, b.lock), RELOCK_E_CLOSED);
@@ -311,7 +195,7 @@ static void who_waits_misses_a_majority_for_the_command_timeout(void **state)
     red_settle(s, &b, s->n);
     assert_result(relock_lock(a.lock), RELOCK_OK);
     actor_begin_lock(actor, b.lock);
-    assert_sleeps(s, &b, actor);
+    red_assert_sleeps(s, &b, actor);
     for (size_t i = 0; i < 3; i++)
         server_kill(s->server[i]);
     assert_result(actor_result(actor), RELOCK_E_CONN);
@@ -399,8 +283,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(who_waits_is_woken_by_the_release_and_asks_little),
         SERVERS_TEST(a_message_from_any_server_wakes),
-        SERVERS_TEST(a_release_before_its_refusal_is_known_is_not_missed),
-        SERVERS_TEST(who_was_in_its_own_way_hears_that_it_no_longer_is),
         SERVERS_TEST(who_waits_asks_again_when_the_leases_in_the_way_end),
         SERVERS_TEST(who_waits_here_is_first_come_first_served),
         SERVERS_TEST(a_wait_ends_at_its_deadline_and_by_its_cancel),

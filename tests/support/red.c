@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define QUIET_MS 200 /* longer than any pause between two tries */
+
 /* What the constructor of fixture_lock_of() is to make it of. */
 static struct relock_lock *const *parts;
 static size_t n_parts;
@@ -134,4 +136,45 @@ void red_settle(struct servers *s, struct red *red, size_t n)
         assert_true(red_wait_keys(s, 0));
     } while (n_keys < n && now_ms() < deadline_ms);
     assert_int_equal(n_keys, n);
+}
+
+static bool listens_everywhere(void *arg)
+{
+    struct servers *s = arg;
+    bool listens = true;
+
+    for (size_t i = 0; i < s->n && listens; i++)
+        listens = s->server[i]->pid == 0 ||
+                  probe_subscribers(s->probe[i], "redisson_lock__channel:{" RED_NAME "}") > 0;
+    return listens;
+}
+
+static long long n_calls(struct servers *s)
+{
+    long long calls = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        calls += probe_script_calls(s->probe[i]);
+    return calls;
+}
+
+static bool is_quiet(void *arg)
+{
+    long long before = n_calls(arg);
+
+    let_pass(QUIET_MS);
+    return n_calls(arg) == before;
+}
+
+void red_assert_sleeps(struct servers *s, struct red *red, struct actor *actor)
+{
+    assert_true(wait_for_waiters(red->clients[0], 1));
+    assert_true(wait_until(listens_everywhere, s, SOON_MS));
+    assert_true(wait_until(is_quiet, s, SOON_MS));
+    assert_true(actor_is_busy(actor));
+}
+
+bool red_wait_quiet(struct servers *s)
+{
+    return wait_until(is_quiet, s, SOON_MS);
 }

@@ -50,4 +50,10 @@ void red_unlock_by(struct actor *actor, const struct red *red);
  * from then on. */
 void red_settle(struct servers *s, struct red *red, size_t n);
 
+/* Waits until no server is asked anything any more. */
+bool red_wait_quiet(struct servers *s);
+
+/* The actor waits for the lock, listens to all that are up, and has asked for the last time. */
+void red_assert_sleeps(struct servers *s, struct red *red, struct actor *actor);
+
 #endif
