@@ -1,0 +1,674 @@
+/*
+ * Red locks: three servers, of which two make a quorum, and two clients that want the same lock.
+ *
+ * Each client asks all servers at once, over one connection to each. A server runs what stands
+ * first in a connection at any moment, and its answer is read at any later one: so any of them is
+ * late, or hangs for as long as it takes. A connection breaks: what was in it runs later, or never.
+ * Servers forget. With time (-DT) leases end and are renewed; without, they last, and who is refused
+ * sleeps until a message, or the acknowledgement of a subscription, wakes it.
+ *
+ * In most runs there is one client alone, and others that take and give back votes as they like:
+ * more than any second client could do. They are certain as soon as a quorum is theirs.
+ *
+ *   EXCLUSION   two are never certain at the same time
+ *   QUORUM      a hold is held while a quorum says yes, as far as is known
+ *   RENEWED     what a quorum forgot at once is never certain for longer than its lease then
+ *   BACK        when all is over no server has a vote that nobody wants
+ *   stuck       nobody sleeps for ever though the lock is free
+ *
+ * What stands for what:
+ *
+ *   run_first()     scripts/lock.lua unlock.lua renew.lua
+ *   line            the connection: relock_errand_post, send_errand    lib/lock/errand.c
+ *                   relock_pipeline_call, on_reply, on_down            lib/redis/pipeline.c
+ *   read_first()    on_answer, judge_lock, take_vote, tell             lib/lock/errand.c
+ *                   on_renewed, take_answer                            lib/lock/watchdog.c
+ *                   relock_ballot_vote, relock_ballot_lose             lib/lock/ballot.c
+ *   break_it()      the same with RELOCK_E_CONN
+ *   update()        update, relock_ballot_valid_until                  lib/lock/ballot.c
+ *   ask_all, ask()  relock_votes_ask, relock_vote_ask                  lib/lock/votes.c vote.c
+ *   IS_DECIDED      is_decided, relock_ballot_wait                     lib/lock/ballot.c
+ *   judge           judge, be_refused, free_at, ask_once               lib/lock/redask.c
+ *   drop_all()      relock_votes_give_back, relock_vote_abandon        lib/lock/votes.c vote.c
+ *                   relock_redlock_release, relock_redlock_let_go      lib/lock/redlock.c
+ *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/holds.c settle.c
+ *   set again       relock_redlock_renew, relock_ballot_is_heard       lib/lock/redlock.c ballot.c
+ *   tell()          relock_group_hear, relock_group_listen             lib/lock/ears.c
+ *                   note_that_it_was_free                              lib/lock/errand.c
+ *
+ * What a server said is judged and told to the ballot in one step, and given up is one step for all
+ * servers: in the code these are steps under one mutex after the other, each idempotent. Left out:
+ * other threads of the same process, see wait.pml; extensions and levels; the drift; when a renewal
+ * is due; that one is not set again before a quorum has said yes in the same renewal: here only
+ * that it has since the last loss; refusals; clients that are freed.
+ *
+ * -DT=n        ticks; a lease has LEASE. 0: leases last, and who is refused sleeps; with -DWAITS so
+ *              with time, too, and at last all leases end
+ * -DT0, -DT1   turns of the two clients; 0: it is not there. -DTRY0, -DTRY1=true: each tries once
+ * -DOTHERS=n   so many votes that others take, of any server; ANY. -DDIES: and never give back;
+ *              -DSTRANGER: another has the last server, for ever
+ * -DANSWERS=n  answers that come late; locks, releases and renewals are so at will
+ * -DLATES=n    rounds that are given up before they are decided
+ * -DCUTS=n     connections that break; -DNOKILL: and CLIENT KILL is not permitted
+ * -DRENEWS     what is held is renewed; -DAGAINS=n: and set again, so often
+ * -DFORGETS=n  so often two servers forget at once what the first client has there; -DDELAYED: and
+ *              stay away for a lease; -DNO_EXCLUSION: that is not checked
+ * -DAWAY       the last server goes, at some moment, for ever
+ * -DLINGERS    who comes is subscribed, from a wait before; -DRESETS=n: subscriptions that break
+ * -DBAD_*      a rule left out
+ */
+#ifndef T
+#define T 0
+#endif
+#ifndef LEASE
+#define LEASE 2
+#endif
+#ifndef T0
+#define T0 1
+#endif
+#ifndef T1
+#define T1 0
+#endif
+#ifndef OTHERS
+#define OTHERS 0
+#endif
+#ifndef CUTS
+#define CUTS 0
+#endif
+#ifndef AGAINS
+#define AGAINS 0
+#endif
+#ifndef FORGETS
+#define FORGETS 0
+#endif
+#ifndef LATES
+#define LATES 0
+#endif
+#ifndef TRY0
+#define TRY0 false
+#endif
+#ifndef TRY1
+#define TRY1 false
+#endif
+#ifndef ANSWERS
+#define ANSWERS 0
+#endif
+#ifndef RESETS
+#define RESETS 0
+#endif
+#if T == 0
+#define WAITS
+#endif
+
+#define N 3
+#define LAST (N - 1)
+#define LINES (2 * N)              /* client 0 to each server, client 1 to each server */
+#ifdef BAD_HALF
+#define QUORUM (N / 2)
+#else
+#define QUORUM (N / 2 + 1)
+#endif
+#define OTHER 15                   /* what others have in a server */
+#define ANY 255
+#define FOR_EVER (T -> 255 : LEASE)  /* without time all leases last */
+
+/* servers */
+byte field[N], ends[N];            /* whose, and when its lease ends */
+byte away[N];                      /* until then it runs nothing */
+byte now;
+
+#define ID(v, n) ((v) / N * 4 + (n))
+
+/* lines: up to two commands each, those that ran first */
+mtype = { LOCK, UNLOCK, RENEW };
+mtype op[2 * LINES];
+byte num[2 * LINES], sent[2 * LINES];
+byte said[2 * LINES];              /* 0: has not run; 1: yes; 2: no */
+bool old[2 * LINES];               /* sent before the last loss of its client */
+byte late[LINES];                  /* a lock in a connection that is no more, which may yet run */
+byte cuts;
+
+/* clients: a vote for each line */
+#define NONE 0
+#define ASKED 1
+#define YES 2
+#define NO 3
+byte vote[LINES], vnum[LINES], valid_until[LINES];
+bool heard[LINES];                 /* said yes to what was sent since the last loss */
+byte settling[LINES];              /* a bit for each number that is to be released */
+bool held[2], lost[2], fin[2];
+byte valid[2];                     /* until when it is certain */
+byte agains, forgets, n_others, until[2];    /* until: ghost, no certainty after that; 0: any */
+
+/* waiting */
+bool listens[2], news[2];
+bool subscribed[LINES], was_free[LINES];
+byte asked[LINES];                 /* the vote that was asked for last */
+byte lease_end[2];
+byte resets;
+
+byte lates;                        /* rounds that were given up before they were decided */
+
+byte answers;                      /* those that were late */
+byte k, n, w;                      /* inside a step; 0 outside */
+
+#define IS_YES(c, s) (vote[(c) * N + (s)] == YES)
+#define IS_NO(c, s) (vote[(c) * N + (s)] == NO)
+#define IS_LEFT(c, s) (vote[(c) * N + (s)] == ASKED)
+#define N_YES(c) (IS_YES(c, 0) + IS_YES(c, 1) + IS_YES(c, 2))
+#define N_NO(c) (IS_NO(c, 0) + IS_NO(c, 1) + IS_NO(c, 2))
+#define N_LEFT(c) (IS_LEFT(c, 0) + IS_LEFT(c, 1) + IS_LEFT(c, 2))
+#define IS_DECIDED(c) (N_YES(c) >= QUORUM || N_YES(c) + N_LEFT(c) < QUORUM)
+#define IS_CERTAIN(c) (held[c] && now < valid[c])
+
+#define IS_OTHERS(s) (field[s] == OTHER)
+#define N_OTHERS (IS_OTHERS(0) + IS_OTHERS(1) + IS_OTHERS(2))
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+#define MIN(a, b) ((a) < (b) -> (a) : (b))
+#define AT(c, s) (IS_YES(c, s) -> valid_until[(c) * N + (s)] : 0)
+#define FIRST(c) MAX(MAX(AT(c, 0), AT(c, 1)), AT(c, 2))
+#define SECOND(c) MAX(MIN(AT(c, 0), AT(c, 1)), MIN(MAX(AT(c, 0), AT(c, 1)), AT(c, 2)))
+#if defined(BAD_HALF) || defined(BAD_BEST_VOTE)
+#define BEST_QUORUM(c) FIRST(c)
+#else
+#define BEST_QUORUM(c) SECOND(c)
+#endif
+#ifdef BAD_FROM_REPLY
+#define SINCE(t) now
+#else
+#define SINCE(t) t
+#endif
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+#ifdef BAD_HEARS_WHEN_IT_LISTENS
+#define IS_HEARD(v) (subscribed[v] && listens[(v) / N] && !was_free[v])
+#else
+#ifdef BAD_HEARS_ONE_SERVER
+#define IS_HEARD(v) (subscribed[v] && (v) % N == 0 && !was_free[v])
+#else
+#define IS_HEARD(v) (subscribed[v] && !was_free[v])
+#endif
+#endif
+
+inline tell(s)
+{
+#ifdef WAITS
+    if :: IS_HEARD(s) -> news[0] = true :: else fi;
+    if :: IS_HEARD(N + s) -> news[1] = true :: else fi
+#else
+    skip
+#endif
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+#define FIRST_OF(v) (2 * (v))
+#define NEXT_OF(v) (2 * (v) + 1)
+#define HAS_ROOM(v) (op[NEXT_OF(v)] == 0)
+#define IS_UNDER_WAY(v, n) \
+    ((op[FIRST_OF(v)] && num[FIRST_OF(v)] == (n)) || (op[NEXT_OF(v)] && num[NEXT_OF(v)] == (n)))
+
+inline post(v, what, which)
+{
+    k = (op[FIRST_OF(v)] == 0 -> FIRST_OF(v) : NEXT_OF(v));
+    op[k] = what; num[k] = which; sent[k] = now; k = 0
+}
+
+inline clear(i)
+{
+    op[i] = 0; num[i] = 0; sent[i] = 0; said[i] = 0; old[i] = false
+}
+
+inline take_first(v)
+{
+    op[FIRST_OF(v)] = op[NEXT_OF(v)]; num[FIRST_OF(v)] = num[NEXT_OF(v)];
+    sent[FIRST_OF(v)] = sent[NEXT_OF(v)]; said[FIRST_OF(v)] = said[NEXT_OF(v)];
+    old[FIRST_OF(v)] = old[NEXT_OF(v)];
+    clear(NEXT_OF(v))
+}
+
+/* What nobody wants is released when what asked for it has been answered. */
+inline settle_one(v, which)
+{
+    if
+    :: (settling[v] & (1 << which)) && HAS_ROOM(v) && !IS_UNDER_WAY(v, which) ->
+        post(v, UNLOCK, which)
+    :: else
+    fi
+}
+
+inline settle(v)
+{
+    settle_one(v, 1); settle_one(v, 2); settle_one(v, 3)
+}
+
+inline release(v, s, which)
+{
+    if
+    :: field[s] == ID(v, which) -> field[s] = 0; ends[s] = 0; tell(s)
+    :: else
+    fi
+}
+
+/* One step of a server: the first in the line that has not run. */
+#define UNRUN(v) (said[FIRST_OF(v)] == 0 -> FIRST_OF(v) : NEXT_OF(v))
+#define HAS_UNRUN(v) (op[UNRUN(v)] && said[UNRUN(v)] == 0)
+
+inline run_first(v, s)
+{
+    w = UNRUN(v);
+    if
+    :: op[w] == LOCK && field[s] == 0 ->
+        field[s] = ID(v, num[w]); ends[s] = now + LEASE; said[w] = 1
+    :: op[w] == LOCK && field[s] != 0 -> sent[w] = ends[s]; said[w] = 2
+    :: op[w] == UNLOCK ->
+#ifndef NOKILL
+        if :: late[v] == num[w] -> late[v] = 0 :: else fi;
+#endif
+        release(v, s, num[w]); said[w] = 1
+    :: op[w] == RENEW && field[s] == ID(v, num[w]) -> ends[s] = now + LEASE; said[w] = 1
+    :: op[w] == RENEW && field[s] != ID(v, num[w]) -> said[w] = 2
+    fi;
+    w = 0
+}
+
+/* ---- votes --------------------------------------------------------------------------------- */
+
+inline drop(v)
+{
+    if
+    :: vote[v] == YES -> settling[v] = settling[v] | (1 << vnum[v])
+#ifdef BAD_OVERTAKES
+    :: vote[v] == ASKED -> release(v, v % N, vnum[v])
+#else
+#ifndef BAD_UNANSWERED_IS_FORGOTTEN
+    :: vote[v] == ASKED -> settling[v] = settling[v] | (1 << vnum[v])
+#endif
+#endif
+    :: else
+    fi;
+    vote[v] = NONE; vnum[v] = 0; valid_until[v] = 0; heard[v] = false;
+    settle(v)
+}
+
+/* The ballot is over. */
+inline drop_all(c)
+{
+    drop(c * N); drop(c * N + 1); drop(c * N + 2);
+    valid[c] = 0; until[c] = 0
+}
+
+inline lose(c)
+{
+    held[c] = false; lost[c] = true;
+    drop_all(c)
+}
+
+inline assert_exclusion()
+{
+#ifndef NO_EXCLUSION
+    assert(IS_CERTAIN(0) + IS_CERTAIN(1) + (N_OTHERS >= QUORUM) <= 1)
+#else
+    skip
+#endif
+}
+
+/* A vote has changed. */
+inline update(c)
+{
+    valid[c] = BEST_QUORUM(c);
+    if
+    :: held[c] && valid[c] <= now -> lose(c)
+    :: else
+    fi;
+    assert_exclusion();
+    assert(!until[c] || valid[c] <= until[c])              /* RENEWED */
+}
+
+inline hear_anew(v)
+{
+    heard[v] = false;
+    if :: op[FIRST_OF(v)] -> old[FIRST_OF(v)] = true :: else fi;
+    if :: op[NEXT_OF(v)] -> old[NEXT_OF(v)] = true :: else fi
+}
+
+inline lose_vote(v, c)
+{
+    vote[v] = NO; vnum[v] = 0; valid_until[v] = 0; heard[v] = false;
+#ifndef BAD_HEARD_BEFORE
+    hear_anew(c * N); hear_anew(c * N + 1); hear_anew(c * N + 2);
+#endif
+#ifndef BAD_GONE_COUNTS
+    update(c);
+#endif
+    assert(!held[c] || N_YES(c) >= QUORUM)                 /* QUORUM */
+}
+
+/* The answer that came. */
+inline read_first(v, c)
+{
+    w = num[FIRST_OF(v)];
+    if
+    :: op[FIRST_OF(v)] == LOCK ->
+#ifdef WAITS
+#ifdef BAD_OLD_ASKING_COUNTS
+        if :: said[FIRST_OF(v)] == 1 -> was_free[v] = true :: else fi;
+#else
+        if :: said[FIRST_OF(v)] == 1 && asked[v] == w -> was_free[v] = true :: else fi;
+#endif
+        if :: asked[v] == w -> asked[v] = 0 :: else fi;
+#endif
+        if
+        :: vote[v] == ASKED && vnum[v] == w && said[FIRST_OF(v)] == 1 ->
+            vote[v] = YES; valid_until[v] = SINCE(sent[FIRST_OF(v)]) + LEASE;
+            heard[v] = !old[FIRST_OF(v)];
+            take_first(v); update(c)
+        :: vote[v] == ASKED && vnum[v] == w && said[FIRST_OF(v)] == 2 ->
+            vote[v] = NO; vnum[v] = 0; valid_until[v] = sent[FIRST_OF(v)];
+            take_first(v)
+        :: vnum[v] != w ->
+            if
+            :: said[FIRST_OF(v)] == 2 -> settling[v] = settling[v] & ~(1 << w)
+            :: else
+            fi;
+            take_first(v)
+        fi
+    :: op[FIRST_OF(v)] == UNLOCK ->
+        settling[v] = settling[v] & ~(1 << w);
+        take_first(v)
+    :: op[FIRST_OF(v)] == RENEW ->
+        if
+        :: vote[v] == YES && vnum[v] == w && said[FIRST_OF(v)] == 1 ->
+            valid_until[v] = MAX(valid_until[v], SINCE(sent[FIRST_OF(v)]) + LEASE);
+            heard[v] = heard[v] || !old[FIRST_OF(v)];
+            take_first(v); update(c)
+        :: vote[v] == YES && vnum[v] == w && said[FIRST_OF(v)] == 2 ->
+            take_first(v); lose_vote(v, c)
+        :: else -> take_first(v)
+        fi
+    fi;
+    w = 0;
+    settle(v)
+}
+
+/* The connection ends: what was in it was lost, or answered in vain, or waits at the server. */
+inline break_one(v, c, i)
+{
+    if
+    :: op[i] == LOCK && said[i] == 0 && late[v] == 0 -> late[v] = num[i]
+    :: true
+    fi;
+    if
+    :: op[i] == LOCK && vote[v] == ASKED && vnum[v] == num[i] ->
+        vote[v] = NONE; vnum[v] = 0; settling[v] = settling[v] | (1 << num[i])
+    :: else
+    fi;
+    clear(i)
+}
+
+inline break_it(v, c)
+{
+    break_one(v, c, FIRST_OF(v)); break_one(v, c, NEXT_OF(v));
+    settle(v)
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+#define IS_FREE(v, n) \
+    (vnum[v] != (n) && !(settling[v] & (1 << (n))) && late[v] != (n) && !IS_UNDER_WAY(v, n) && \
+     field[(v) % N] != ID(v, n))
+#define A_FREE(v) (IS_FREE(v, 1) -> 1 : (IS_FREE(v, 2) -> 2 : (IS_FREE(v, 3) -> 3 : 0)))
+
+/* Numbers come again when nobody knows them any more. A server that hangs is not asked. */
+inline ask(v)
+{
+    n = A_FREE(v);
+    if
+    :: HAS_ROOM(v) && n ->
+        vote[v] = ASKED; vnum[v] = n; asked[v] = n; was_free[v] = false;
+        post(v, LOCK, n)
+    :: !HAS_ROOM(v) || n == 0 || op[FIRST_OF(v)] -> vote[v] = NONE
+    fi;
+    n = 0
+}
+
+inline ask_all(c)
+{
+    ask(c * N); ask(c * N + 1); ask(c * N + 2)
+}
+
+#ifdef BAD_AGAIN_AT_ONCE
+#define IS_HEARD_FROM(c) true
+#else
+#define HEARD(c, s) (IS_YES(c, s) && heard[(c) * N + (s)])
+#define IS_HEARD_FROM(c) (HEARD(c, 0) + HEARD(c, 1) + HEARD(c, 2) >= QUORUM)
+#endif
+
+/* When so many of the leases in the way have ended that the rest may be a quorum. */
+#define REST(c, s) (IS_NO(c, s) -> valid_until[(c) * N + (s)] : 255)
+#define SOONEST(c) MIN(MIN(REST(c, 0), REST(c, 1)), REST(c, 2))
+#define SECOND_SOONEST(c) \
+    MIN(MAX(REST(c, 0), REST(c, 1)), MAX(MIN(REST(c, 0), REST(c, 1)), REST(c, 2)))
+#define LATEST(c) MAX(MAX(REST(c, 0), REST(c, 1)), REST(c, 2))
+#ifdef BAD_LEASE_END_IS_SLEPT_THROUGH
+#define FREE_AT(c) 255
+#else
+#ifdef BAD_ALL_LEASES
+#define FREE_AT(c) LATEST(c)
+#else
+#define FREE_AT(c) (N_NO(c) == N -> SECOND_SOONEST(c) : SOONEST(c))
+#endif
+#endif
+#ifdef BAD_SPLIT_SLEEPS
+#define IS_SPLIT(c) false
+#else
+#define IS_SPLIT(c) (N_NO(c) <= N - QUORUM)
+#endif
+
+/* Votes that are of no use are given back. */
+inline be_over(c)
+{
+#ifndef BAD_KEEPS_A_MINORITY
+    drop_all(c)
+#else
+    skip
+#endif
+}
+
+#define IS_TIME_OVER(c) (IS_DECIDED(c) || lates < LATES || away[LAST])
+#define TIME_IS_OVER(c) lates = (!IS_DECIDED(c) && !away[LAST] -> lates + 1 : lates)
+
+/* ---- who does what ------------------------------------------------------------------------- */
+
+inline forget(v)                   /* waiting, for good */
+{
+    subscribed[v] = false; was_free[v] = false; asked[v] = 0
+}
+
+proctype client(byte c; byte n_turns; bool tries)
+{
+    do
+    :: n_turns == 0 -> break
+    :: n_turns > 0 ->
+again:  atomic { news[c] = false; ask_all(c) };
+        if                                                 /* judge: decided, or its time is over */
+        :: atomic { N_YES(c) >= QUORUM && now < valid[c] -> held[c] = true; assert_exclusion() };
+            if
+            :: d_step { held[c] -> held[c] = false; drop_all(c) }
+            :: d_step { lost[c] -> lost[c] = false }
+#if T > 0
+            :: d_step { held[c] && now >= valid[c] -> lose(c); lost[c] = false }
+#endif
+            fi
+        :: d_step { N_YES(c) >= QUORUM && now >= valid[c] -> be_over(c) }; goto failed
+        :: d_step { N_YES(c) < QUORUM && N_YES(c) + N_NO(c) >= QUORUM && IS_SPLIT(c) &&
+                IS_TIME_OVER(c) -> TIME_IS_OVER(c); be_over(c) }; goto failed
+        :: d_step { N_YES(c) + N_NO(c) < QUORUM && IS_TIME_OVER(c) ->
+                TIME_IS_OVER(c); be_over(c) }; goto failed
+        :: d_step { N_YES(c) < QUORUM && N_YES(c) + N_NO(c) >= QUORUM && !IS_SPLIT(c) &&
+                IS_DECIDED(c) ->
+                lease_end[c] = (T -> FREE_AT(c) : 255); be_over(c) };
+            if
+            :: tries -> lease_end[c] = 0
+            :: else ->
+#ifdef WAITS
+                listens[c] = true;
+                atomic { news[c] || now >= lease_end[c] -> lease_end[c] = 0 }
+#endif
+            fi;
+failed:
+            if :: tries :: else -> goto again fi
+        fi;
+        atomic { n_turns--; listens[c] = false }
+    od;
+    atomic {
+        fin[c] = true; news[c] = false;
+        forget(c * N); forget(c * N + 1); forget(c * N + 2)
+    }
+}
+
+proctype line(byte v; byte c; byte s)
+{
+end:
+    do
+    :: d_step { op[FIRST_OF(v)] && said[FIRST_OF(v)] == 0 && away[s] <= now ->
+            run_first(v, s); read_first(v, c) }
+    :: d_step { HAS_UNRUN(v) && away[s] <= now &&
+            (said[FIRST_OF(v)] || answers < ANSWERS) ->
+            answers = (said[FIRST_OF(v)] -> answers : answers + 1);
+            run_first(v, s) }
+    :: d_step { op[FIRST_OF(v)] && said[FIRST_OF(v)] -> read_first(v, c) }
+#if CUTS > 0
+    :: atomic { cuts < CUTS && op[FIRST_OF(v)] -> cuts++; break_it(v, c) }
+    :: d_step { late[v] && field[s] == 0 && away[s] <= now ->
+            field[s] = ID(v, late[v]); ends[s] = now + LEASE; late[v] = 0 }
+#endif
+#ifdef RENEWS
+    :: d_step { held[c] && vote[v] == YES && HAS_ROOM(v) && !IS_UNDER_WAY(v, vnum[v]) &&
+            now + LEASE > valid_until[v] -> post(v, RENEW, vnum[v]) }
+#endif
+#if AGAINS > 0
+    :: atomic { held[c] && (vote[v] == NONE || vote[v] == NO) && op[FIRST_OF(v)] == 0 &&
+            agains < AGAINS && IS_HEARD_FROM(c) -> agains++; ask(v) }      /* set again */
+#endif
+#ifdef WAITS
+    :: d_step { listens[c] && !subscribed[v] ->
+            subscribed[v] = true;
+#ifndef BAD_NO_SECOND_TRY
+            news[c] = true
+#endif
+       }
+#endif
+#if RESETS > 0
+    :: d_step { resets < RESETS && subscribed[v] ->
+            resets++; subscribed[v] = false; news[c] = true }
+#endif
+#if T > 0
+    :: d_step { vote[v] == YES && now >= valid_until[v] ->
+            settling[v] = settling[v] | (1 << vnum[v]); lose_vote(v, c); settle(v) }
+#endif
+    od
+}
+
+#define RUNS_OUT(s) \
+    if :: field[s] && ends[s] <= now -> field[s] = 0; ends[s] = 0 :: else fi
+
+#if T > 0
+proctype clock()
+{
+end:
+    do
+    :: d_step { now < T -> now++; RUNS_OUT(0); RUNS_OUT(1); RUNS_OUT(2) }
+#ifdef WAITS                       /* then all leases end */
+    :: d_step { now == T -> now = T + LEASE + 1; RUNS_OUT(0); RUNS_OUT(1); RUNS_OUT(2) }
+#endif
+    od
+}
+#endif
+
+#if FORGETS > 0
+#define IS_OURS(v) (vote[v] == YES && field[v] == ID(v, vnum[v]))
+proctype fate()
+{
+end:
+    do
+    :: d_step { forgets < FORGETS && held[0] && IS_OURS(0) && IS_OURS(1) ->
+            forgets++; until[0] = now + LEASE;
+            field[0] = 0; field[1] = 0; ends[0] = 0; ends[1] = 0;
+#ifdef DELAYED
+            away[0] = now + LEASE; away[1] = now + LEASE
+#endif
+       }
+    od
+}
+#endif
+
+#if OTHERS > 0
+proctype other(byte s)
+{
+end:
+    do
+    :: d_step { field[s] == 0 && away[s] <= now && now <= T && n_others < OTHERS ->
+            n_others = (OTHERS == ANY -> n_others : n_others + 1);
+            field[s] = OTHER; ends[s] = now + LEASE; assert_exclusion() }
+#ifndef DIES
+    :: d_step { field[s] == OTHER && away[s] <= now -> field[s] = 0; ends[s] = 0; tell(s) }
+#endif
+    od
+}
+#endif
+
+#ifdef AWAY
+proctype leaving()
+{
+    away[LAST] = 255
+}
+#endif
+
+#if T == 0
+proctype auditor()
+{
+    (timeout);
+    assert(!fin[0] || (T1 && !fin[1]) ||
+           ((field[0] == 0 || away[0]) && (field[1] == 0 || away[1]) && (field[LAST] == 0 || field[LAST] == OTHER || away[LAST])))      /* BACK */
+}
+#endif
+
+init {
+    atomic {
+#ifdef LINGERS
+        subscribed[0] = true; subscribed[1] = true; subscribed[2] = true;
+#endif
+#ifdef STRANGER
+        field[LAST] = OTHER; ends[LAST] = FOR_EVER;
+#endif
+        run line(0, 0, 0); run line(1, 0, 1); run line(2, 0, 2);
+        run client(0, T0, TRY0);
+#if T1 > 0
+        run line(3, 1, 0); run line(4, 1, 1); run line(5, 1, 2);
+        run client(1, T1, TRY1);
+#endif
+#if OTHERS > 0
+        run other(0); run other(1);
+#ifndef STRANGER
+        run other(2);
+#endif
+#endif
+#if T > 0
+        run clock();
+#endif
+#if FORGETS > 0
+        run fate();
+#endif
+#ifdef AWAY
+        run leaving();
+#endif
+#if T == 0
+        run auditor()
+#endif
+    }
+}
