@@ -4,8 +4,8 @@
  * Each client asks all servers at once, over one connection to each. A server runs what stands
  * first in a connection at any moment, and its answer is read at any later one: so any of them is
  * late, or hangs for as long as it takes. A connection breaks: what was in it runs later, or never.
- * Servers forget. With time (-DT) leases end and are renewed; without, they last, and who is refused
- * sleeps until a message, or the acknowledgement of a subscription, wakes it.
+ * Servers forget. With time (-DT) leases end and are renewed; without, they last, and who is
+ * refused sleeps until a message, or the acknowledgement of a subscription, wakes it.
  *
  * In most runs there is one client alone, and others that take and give back votes as they like:
  * more than any second client could do. They are certain as soon as a quorum is theirs.
@@ -629,12 +629,14 @@ proctype leaving()
 }
 #endif
 
+#define IS_LEFT_FREE(s) (field[s] == 0 || field[s] == OTHER || away[s])
+
 #if T == 0
 proctype auditor()
 {
     (timeout);
-    assert(!fin[0] || (T1 && !fin[1]) ||
-           ((field[0] == 0 || away[0]) && (field[1] == 0 || away[1]) && (field[LAST] == 0 || field[LAST] == OTHER || away[LAST])))      /* BACK */
+    assert(!fin[0] || (T1 && !fin[1]) || (IS_LEFT_FREE(0) && IS_LEFT_FREE(1) &&
+           IS_LEFT_FREE(LAST)))                            /* BACK */
 }
 #endif
 
