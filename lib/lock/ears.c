@@ -181,8 +181,10 @@ bool relock_group_is_answered(struct relock_ear *ear, uint64_t number, bool is_g
         return false;
     ear->asked = 0;
     ear->was_free = is_granted;
-    ear->has_heard = ear->has_heard || (ear->is_news && !is_granted);
-    return ear->is_news && !is_granted;
+    if (is_granted || !ear->is_news)
+        return false;
+    ear->has_heard = true;
+    return true;
 }
 
 void relock_group_hear_on(struct relock_site *site)

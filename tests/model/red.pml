@@ -34,7 +34,7 @@
  *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/holds.c settle.c
  *   set again       relock_redlock_renew, relock_ballot_is_heard       lib/lock/redlock.c ballot.c
  *   tell()          relock_group_hear, relock_group_listen             lib/lock/ears.c
- *                   note_that_it_was_free                              lib/lock/errand.c
+ *                   relock_group_asks, relock_group_is_answered        lib/lock/ears.c
  *
  * What a server said is judged and told to the ballot in one step, and given up is one step for all
  * servers: in the code these are steps under one mutex after the other, each idempotent. Left out:
@@ -143,7 +143,8 @@ byte agains, forgets, n_others, until[2];    /* until: ghost, no certainty after
 /* waiting */
 bool listens[2], news[2];
 bool subscribed[LINES], was_free[LINES];
-byte asked[LINES];                 /* the vote that was asked for last */
+byte asked[LINES];                 /* the vote that was asked for last, until it is answered */
+bool put_off[LINES];               /* a message that came meanwhile */
 byte lease_end[2];
 byte resets;
 
@@ -185,20 +186,50 @@ byte k, n, w;                      /* inside a step; 0 outside */
 /* ---- messages ------------------------------------------------------------------------------ */
 
 #ifdef BAD_HEARS_WHEN_IT_LISTENS
-#define IS_HEARD(v) (subscribed[v] && listens[(v) / N] && !was_free[v])
+#define IS_TOLD(v) (subscribed[v] && listens[(v) / N])
 #else
 #ifdef BAD_HEARS_ONE_SERVER
-#define IS_HEARD(v) (subscribed[v] && (v) % N == 0 && !was_free[v])
+#define IS_TOLD(v) (subscribed[v] && (v) % N == 0)
 #else
-#define IS_HEARD(v) (subscribed[v] && !was_free[v])
+#define IS_TOLD(v) subscribed[v]
 #endif
 #endif
+
+inline hear(v)
+{
+    if
+    :: IS_TOLD(v) && asked[v] -> put_off[v] = true
+    :: IS_TOLD(v) && !asked[v] && !was_free[v] -> news[(v) / N] = true
+    :: else
+    fi
+}
 
 inline tell(s)
 {
 #ifdef WAITS
-    if :: IS_HEARD(s) -> news[0] = true :: else fi;
-    if :: IS_HEARD(N + s) -> news[1] = true :: else fi
+    hear(s); hear(N + s)
+#else
+    skip
+#endif
+}
+
+/* The answer to what was asked last says whether what came meanwhile is news. */
+inline be_answered(v, which, yes)
+{
+#ifdef WAITS
+    if
+#ifdef BAD_OLD_ASKING_COUNTS
+    :: asked[v] ->
+#else
+    :: asked[v] && asked[v] == which ->
+#endif
+        asked[v] = 0; was_free[v] = yes;
+#ifndef BAD_PUT_OFF_IS_DROPPED
+        news[(v) / N] = news[(v) / N] || (put_off[v] && !(yes));
+#endif
+        put_off[v] = false
+    :: else
+    fi
 #else
     skip
 #endif
@@ -354,14 +385,7 @@ inline read_first(v, c)
     w = num[FIRST_OF(v)];
     if
     :: op[FIRST_OF(v)] == LOCK ->
-#ifdef WAITS
-#ifdef BAD_OLD_ASKING_COUNTS
-        if :: said[FIRST_OF(v)] == 1 -> was_free[v] = true :: else fi;
-#else
-        if :: said[FIRST_OF(v)] == 1 && asked[v] == w -> was_free[v] = true :: else fi;
-#endif
-        if :: asked[v] == w -> asked[v] = 0 :: else fi;
-#endif
+        be_answered(v, w, said[FIRST_OF(v)] == 1);
         if
         :: vote[v] == ASKED && vnum[v] == w && said[FIRST_OF(v)] == 1 ->
             vote[v] = YES; valid_until[v] = SINCE(sent[FIRST_OF(v)]) + LEASE;
@@ -403,6 +427,10 @@ inline break_one(v, c, i)
     :: true
     fi;
     if
+    :: op[i] == LOCK -> be_answered(v, num[i], false)
+    :: else
+    fi;
+    if
     :: op[i] == LOCK && vote[v] == ASKED && vnum[v] == num[i] ->
         vote[v] = NONE; vnum[v] = 0; settling[v] = settling[v] | (1 << num[i])
     :: else
@@ -429,7 +457,7 @@ inline ask(v)
     n = A_FREE(v);
     if
     :: HAS_ROOM(v) && n ->
-        vote[v] = ASKED; vnum[v] = n; asked[v] = n; was_free[v] = false;
+        vote[v] = ASKED; vnum[v] = n; asked[v] = n; put_off[v] = false;
         post(v, LOCK, n)
     :: !HAS_ROOM(v) || n == 0 || op[FIRST_OF(v)] -> vote[v] = NONE
     fi;
@@ -486,7 +514,7 @@ inline be_over(c)
 
 inline forget(v)                   /* waiting, for good */
 {
-    subscribed[v] = false; was_free[v] = false; asked[v] = 0
+    subscribed[v] = false; was_free[v] = false; asked[v] = 0; put_off[v] = false
 }
 
 proctype client(byte c; byte n_turns; bool tries)
