@@ -50,6 +50,41 @@ static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
     red_unlock_by(actor, &b);
 }
 
+/* It may be of the vote that was given back before: who is woken by that wakes itself for ever. */
+static void a_message_before_a_grant_is_no_news(void **state)
+{
+    enum { IN_THE_WAY = 3 };
+    struct servers *s = *state;
+    struct red red = very_patient_red(s);
+    struct actor *actor = actor_start();
+    struct proxy_rule *rule;
+    size_t n;
+
+    for (size_t i = 0; i < IN_THE_WAY; i++)
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    actor_begin_lock(actor, red.lock);
+    red_assert_sleeps(s, &red, actor);
+
+    rule = proxy_next(s->proxy[IN_THE_WAY], PROXY_HOLD_REPLY, "EVALSHA");
+    n = proxy_count(s->proxy[IN_THE_WAY], "EVALSHA");
+    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_true(proxy_met(rule, 1));
+    probe_int(s->probe[IN_THE_WAY], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    let_pass(50);
+    proxy_let_go(rule);
+    assert_true(proxy_counts(s->proxy[IN_THE_WAY], "EVALSHA", n + 2));
+    assert_true(red_wait_quiet(s));
+    assert_int_equal(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA"), n + 2); /* and given back */
+
+    assert_int_equal(probe_int(s->probe[0], "DEL " RED_NAME), 1);
+    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, &red);
+    assert_true(red_wait_keys(s, 2));
+    for (size_t i = 1; i < IN_THE_WAY; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
 /* What it was granted late and gives back stood in its own way when it asked again. */
 static void who_was_in_its_own_way_hears_that_it_no_longer_is(void **state)
 {
@@ -135,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_release_before_its_refusal_is_known_is_not_missed),
+        SERVERS_TEST(a_message_before_a_grant_is_no_news),
         SERVERS_TEST(who_was_in_its_own_way_hears_that_it_no_longer_is),
         SERVERS_TEST(a_release_before_the_subscriptions_is_not_missed),
         SERVERS_TEST(who_has_some_votes_asks_again_by_itself),
