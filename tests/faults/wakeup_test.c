@@ -200,7 +200,12 @@ static void who_comes_during_a_try_that_fails_asks_for_itself(void **state)
 static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = faults_patient_client(t);
+    struct relock_options options = {.recheck_ms = LONG_MS,
+                                     .watchdog_timeout_ms = LONG_MS,
+                                     .connect_timeout_ms = slow_ms(SOON_MS),
+                                     .command_timeout_ms = slow_ms(SOON_MS),
+                                     .handoff_ms = 1};
+    struct relock_client *client = faults_client(t, &options);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct actor *waiting = actor_start();
 
