@@ -165,8 +165,9 @@ test_variant()
             --no-suite interop --timeout-multiplier 5 "${still[@]}"
         ;;
     valgrind)
-        RELOCK_TEST_SLOW=2 run_tests valgrind gcc --suite unit --suite server --suite faults --no-suite tree \
-            --no-suite heavy --timeout-multiplier 10 --wrapper "valgrind --quiet --error-exitcode=99
+        RELOCK_TEST_SLOW=2 run_tests valgrind gcc --suite unit --suite server --suite faults \
+            --no-suite tree --no-suite heavy --timeout-multiplier 10 --num-processes 4 \
+            --wrapper "valgrind --quiet --error-exitcode=99
             --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
             --num-callers=30 --suppressions='$PWD/tests/valgrind.supp' --trace-children=no"
         ;;
@@ -184,8 +185,7 @@ test_version()
     fi
     (
         [[ ! -e $prefix/server ]] || export RELOCK_TEST_SERVER=$prefix/server
-        run_tests "$1" "$1" --suite unit --suite server --suite faults --no-suite tree \
-            --num-processes 6
+        run_tests "$1" "$1" --suite unit --suite server --suite faults --no-suite tree
     )
 }
 
@@ -195,7 +195,7 @@ run_tests()
     local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok
 
     rm -f "$json"*.json # behind the name Meson puts that of the wrapper
-    meson test -C "$out/$2" --no-rebuild --num-processes 4 --print-errorlogs --logbase "$1" \
+    meson test -C "$out/$2" --no-rebuild --num-processes 6 --print-errorlogs --logbase "$1" \
         "${@:3}" >"$log" 2>&1 || result=failed
     report "$result" "$1" "$log" "$began" "$json"*.json
 }
