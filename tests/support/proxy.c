@@ -237,9 +237,15 @@ static bool is_decided(const void *arg)
 
 enum proxy_fate proxy_fate(struct proxy_rule *rule)
 {
-    if (!hub_wait(&rule->proxy->hub, is_decided, &(struct expected){.rule = rule}))
+    struct hub *hub = &rule->proxy->hub;
+    enum proxy_fate last;
+
+    if (!hub_wait(hub, is_decided, &(struct expected){.rule = rule}))
         return PROXY_PENDING;
-    return rule->last;
+    pthread_mutex_lock(&hub->mutex); /* one that is met each time may be met again */
+    last = rule->last;
+    pthread_mutex_unlock(&hub->mutex);
+    return last;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
