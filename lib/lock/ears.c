@@ -168,7 +168,6 @@ RELOCK_UNCHECKED void relock_group_hear(struct relock_site *site, bool is_messag
 void relock_group_asks(struct relock_ear *ear, uint64_t number)
 {
     ear->asked = number;
-    ear->is_news = false;
 }
 
 /*
@@ -177,14 +176,17 @@ void relock_group_asks(struct relock_ear *ear, uint64_t number)
  */
 bool relock_group_is_answered(struct relock_ear *ear, uint64_t number, bool is_granted)
 {
+    bool is_heard;
+
     if (ear->asked != number)
         return false;
+    is_heard = ear->is_news && !is_granted;
     ear->asked = 0;
     ear->was_free = is_granted;
-    if (is_granted || !ear->is_news)
-        return false;
-    ear->has_heard = true;
-    return true;
+    ear->is_news = false;
+    if (is_heard)
+        ear->has_heard = true;
+    return is_heard;
 }
 
 void relock_group_hear_on(struct relock_site *site)

@@ -457,7 +457,7 @@ inline ask(v)
     n = A_FREE(v);
     if
     :: HAS_ROOM(v) && n ->
-        vote[v] = ASKED; vnum[v] = n; asked[v] = n; put_off[v] = false;
+        vote[v] = ASKED; vnum[v] = n; asked[v] = n;
         post(v, LOCK, n)
     :: !HAS_ROOM(v) || n == 0 || op[FIRST_OF(v)] -> vote[v] = NONE
     fi;

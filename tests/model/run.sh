@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 memory_mb=1500 # for each run; one that needs more has failed
-depth=200000   # as well
+depth=500000   # as well
 seconds=900
 
 main()
