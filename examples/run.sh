@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The main job, shown: builds the library, starts a Redis or Valkey server of its own, and lets
-# examples/transfers.c loose on it, under the lock and without; then examples/fenced_store.c, and
-# examples/why_not.c.
+# examples/transfers.c loose on it, under the lock and without; then examples/fenced_store.c,
+# examples/why_not.c and the programs of docs/recipes.md.
 #
 #     ./examples/run.sh
 #
@@ -50,6 +50,17 @@ main()
     say 'why_not: the locks of the past, each in the moment in which it fails'
     run_example "$build/examples/why_not" "unix://$scratch/server.sock"
 
+    say 'recipes: one lock per user, a leader, an idempotent job, C++'
+    run_example "$build/examples/by_user" "unix://$scratch/server.sock"
+    run_example "$build/examples/leader" "unix://$scratch/server.sock" 3
+    run_example "$build/examples/idempotent" "unix://$scratch/server.sock"
+    [[ ! -x $build/examples/lockable ]] || # without a C++ compiler
+        run_example "$build/examples/lockable" "unix://$scratch/server.sock"
+
+    say 'once_per_fleet: a cron job on two machines; the second finds its period taken (status 75)'
+    run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
+    fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
+
     say 'done: exact under the lock, and off without it; a stale holder is refused by its token'
 }
 
@@ -93,6 +104,17 @@ run_example()
     wait "$example"
     stop_group "$example" # should it have left a process
     example=
+}
+
+fails_with()
+{
+    local expected=$1 status=0
+
+    start timeout --kill-after=5 300 "${@:2}"
+    example=$started
+    wait "$example" || status=$?
+    example=
+    [[ $status -eq $expected ]]
 }
 
 # Each in a process group of its own, so that Ctrl-C reaches this script alone, and `stop_group`

@@ -1,0 +1,122 @@
+/*
+ * idempotent - a job that is ordered many times and takes effect once
+ *
+ * A queue delivers the order "invoice-17" at least once: twice after a timeout, again after a
+ * crash. Each worker takes the lock of that order and looks whether a record says that the job is
+ * done. If not, it does the job and writes the record before it releases. A worker that dies before
+ * the job leaves no record, so the next delivery does it.
+ *
+ * The lock stops two workers from doing the job at the same time; the record stops a later one from
+ * doing it again. Keep the record where the effect is, best in the same transaction: a worker that
+ * dies between the two leaves an effect without a record. Here it is a key in Redis.
+ *
+ *     cc idempotent.c $(pkg-config --cflags --libs relock hiredis) -pthread -o idempotent
+ *     ./idempotent [URL]                    default: redis://127.0.0.1:6379; else unix:///PATH
+ */
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <relock.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ORDER "invoice-17"
+#define N_DELIVERIES 4
+#define JOB_MS 1000 /* the longest that the job and its record take */
+
+static struct relock_client *client;
+static const char *url;
+static atomic_int n_sent; /* the effect, which must come once */
+
+/* ---- the store ---- */
+
+static redisContext *open_store(void)
+{
+    redisContext *store = url && strncmp(url, "unix://", 7) == 0 ? redisConnectUnix(url + 7)
+                                                                 : redisConnect("127.0.0.1", 6379);
+
+    if (!store || store->err)
+        abort();
+    return store;
+}
+
+static bool is_done(redisContext *store, const char *order)
+{
+    redisReply *reply = redisCommand(store, "EXISTS done:%s", order);
+    bool done;
+
+    if (!reply)
+        abort();
+    done = reply->integer == 1;
+    freeReplyObject(reply);
+    return done;
+}
+
+static void record(redisContext *store, const char *order)
+{
+    freeReplyObject(redisCommand(store, "SET done:%s 1 EX 86400", order));
+}
+
+/* ---- the job ---- */
+
+static void send_invoice(redisContext *store, const char *order)
+{
+    usleep(100 * 1000);
+    atomic_fetch_add(&n_sent, 1);
+    record(store, order);
+}
+
+/* RELOCK_OK: the job is done, now or before. Otherwise the queue delivers the order again. */
+static int handle(redisContext *store, const char *order)
+{
+    struct relock_lock *lock = NULL;
+    char name[64];
+    int r;
+
+    snprintf(name, sizeof(name), "order:%s", order);
+    r = relock_lock_new(client, name, &lock);
+    if (r == RELOCK_OK)
+        r = relock_timedlock(lock, 10000);
+    if (r == RELOCK_OK) {
+        if (!is_done(store, order) && relock_valid_ms(lock) >= JOB_MS)
+            send_invoice(store, order);
+        r = relock_unlock(lock);
+    }
+    relock_lock_free(lock);
+    return r;
+}
+
+static void *deliver(void *arg)
+{
+    redisContext *store = open_store();
+
+    *(int *)arg = handle(store, ORDER);
+    redisFree(store);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[N_DELIVERIES];
+    int results[N_DELIVERIES], r, n_failed = 0;
+
+    url = argc > 1 ? argv[1] : NULL;
+    r = relock_client_new(&(struct relock_options){.url = url}, &client);
+    if (r != RELOCK_OK) {
+        fprintf(stderr, "idempotent: %s\n", relock_strerror(r));
+        return EXIT_FAILURE;
+    }
+    for (int i = 0; i < N_DELIVERIES; i++) {
+        if (pthread_create(&threads[i], NULL, deliver, &results[i]) != 0)
+            abort();
+    }
+    for (int i = 0; i < N_DELIVERIES; i++) {
+        pthread_join(threads[i], NULL);
+        n_failed += results[i] != RELOCK_OK;
+    }
+    printf("%s: delivered %d times, sent %d times\n", ORDER, N_DELIVERIES, atomic_load(&n_sent));
+    relock_client_free(client);
+    return n_failed == 0 && atomic_load(&n_sent) <= 1 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
