@@ -248,7 +248,7 @@ struct relock_stats {
     uint64_t waits;            /* sleeps of the head of a queue, or in a fair one */
     uint64_t wakes;            /* of these, ended by a message */
     uint64_t rechecks;         /* of these, ended by `recheck_ms` */
-    uint64_t renewed;          /* renewals granted */
+    uint64_t renewed;          /* renewals granted, those after a hand-off included */
     uint64_t renewal_failures; /* renewals that got no answer, each try */
     uint64_t lost;             /* holds lost */
     uint64_t reconnects;       /* connections made again */
@@ -455,9 +455,16 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
 /**
  * Gives up one level of the calling thread. The last one frees the lock and wakes who waits.
  *
- * Threads: the owner; asks Redis.
+ * The last release hands the lock off, without asking Redis, if another thread of this process
+ * waits for it and Redis granted it to this process less than `handoff_ms` ago. Fair, fenced,
+ * read/write and red locks are never handed off. If relock_force_unlock or another program broke
+ * the hold in that time, this release does not notice and returns RELOCK_OK. But the library renews
+ * the hold 5 ms later, and if Redis no longer has it, the new owner loses it, as in any loss.
  *
- * Returns: RELOCK_OK         given up; the lock was this owner's without a break until now
+ * Threads: the owner; asks Redis, but not to hand off.
+ *
+ * Returns: RELOCK_OK         given up; the lock was this owner's without a break until now, or, if
+ *                            it was handed off, the library had heard of none
  *          RELOCK_LOST       given up; the hold had been lost before
  *          RELOCK_NOT_OWNER  there was no level to give up
  *          the failures of asking: given up; Redis frees it when it can be told, or by the lease
@@ -490,7 +497,8 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
 
 /**
  * Frees the lock, whoever holds it, and wakes who waits. For operators: the holder finds out only
- * at its next renewal or call. A lock that is free stays free.
+ * at its next renewal or call; not by a release that hands the lock off, see relock_unlock. A lock
+ * that is free stays free.
  *
  * Threads: any; asks Redis.
  *

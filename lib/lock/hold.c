@@ -12,6 +12,9 @@
  */
 #define RENEWAL_TENTHS 3
 
+/* One renewal verifies all hand-offs of this time: of a busy lock one for each turn of 10 ms. */
+#define VERIFY_MS 5
+
 #define RETRY_PART 20
 #define RETRY_MIN_MS 10
 #define RETRY_MAX_MS 500
@@ -35,6 +38,15 @@ uint64_t relock_hold_retry_ms(uint64_t lease_ms)
     if (ms < RETRY_MIN_MS)
         return RETRY_MIN_MS;
     return ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS;
+}
+
+void relock_hold_verify_soon(struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t at_ms = relock_clock_after(now_ms, VERIFY_MS);
+
+    hold->unverified = true;
+    if (at_ms < hold->renew_at_ms)
+        hold->renew_at_ms = at_ms;
 }
 
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms)

@@ -46,6 +46,7 @@ struct relock_hold {
     bool of_whole : 1;   /* began as a member's of a multi lock: that tells of its loss */
     bool in_flight : 1;  /* a command of the I/O thread is under way */
     bool loaded : 1;     /* the last of these found no script: the next must */
+    bool unverified : 1; /* handed off, and no renewal has been sent since */
     bool to_be_told : 1; /* stands in the list of losses that the I/O thread will tell */
     bool telling : 1;    /* it is telling it */
 
@@ -87,6 +88,12 @@ uint64_t relock_hold_renewal_ms(uint64_t lease_ms);
 
 /* How soon a renewal that was not granted is tried again. */
 uint64_t relock_hold_retry_ms(uint64_t lease_ms);
+
+/*
+ * The hold was handed off. Nobody asked Redis, so it may have been broken before: the watchdog
+ * renews it within a few milliseconds, and the answer tells.
+ */
+void relock_hold_verify_soon(struct relock_hold *hold, uint64_t now_ms);
 
 /* Whether the watchdog renews it at that time. */
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);

@@ -166,6 +166,10 @@ bool relock_holds_pass_on(struct relock_client *client, struct relock_hold *hold
     client->guarded.stats.holds--;
     become_waiters(client, hold, waiter, now_ms);
     client->guarded.stats.passed_on++;
+    if (!hold->unverified) {
+        relock_hold_verify_soon(hold, now_ms);
+        watch(client, hold, now_ms);
+    }
     waiter->hold = relock_holds_ref(hold);
     waiter->end = RELOCK_WAITER_GRANTED;
     relock_gate_open_under(&waiter->gate, &client->mutex);

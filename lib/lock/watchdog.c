@@ -59,6 +59,8 @@ static void take_answer(struct relock_client *client, struct relock_hold *hold,
     client->guarded.stats.renewed++;
     /* The schedule is absolute: from when it was asked, not from when it was answered. */
     hold->renew_at_ms = relock_clock_after(hold->sent_ms, relock_hold_renewal_ms(lease_ms));
+    if (hold->unverified) /* handed off since it was sent: the answer may be older */
+        relock_hold_verify_soon(hold, now_ms);
     relock_holds_prolong(client, hold, hold->sent_ms, lease_ms);
 }
 
@@ -127,6 +129,7 @@ static void renew(struct relock_client *client, struct relock_hold *hold, uint64
     r = relock_pipeline_call(client->pipeline, &request.call, on_renewed, relock_holds_ref(hold));
     if (r == RELOCK_OK) {
         hold->in_flight = true;
+        hold->unverified = false;
         hold->sent_ms = now_ms;
         return;
     }

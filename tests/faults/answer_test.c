@@ -115,6 +115,36 @@ static void a_late_answer_to_a_renewal_is_not_for_the_next_hold(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+/* The answer says that the hold was there when the one before was to be verified, and no more. */
+static void a_late_answer_does_not_verify_a_hold_that_was_handed_off_since(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                  .handoff_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SOON_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "renew 1 orders");
+    struct actor *second = actor_start(), *third = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_lock(second, lock);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin_acquire(third, lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER});
+    assert_true(wait_for_waiters(client, 2));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_int_equal(proxy_fate(answer), PROXY_ANSWERED);
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
+    assert_result(actor_unlock(second, lock), RELOCK_OK);
+    assert_result(actor_result(third), RELOCK_OK);
+    assert_int_equal(stats_of(client).passed_on, 2);
+    proxy_let_go(answer);
+    assert_true(losses_wait(t->f->losses, 1, SOON_MS));
+    assert_true(losses_get(t->f->losses, 0).owner == actor_grant(third).owner);
+    assert_result(actor_unlock(third, lock), RELOCK_LOST);
+}
+
 /* ---- after a loss -------------------------------------------------------------------------- */
 
 /* Of a hold that is to be lost while something is asked for it, and not before. */
@@ -189,6 +219,7 @@ int main(void)
         FAULT_TEST(a_late_answer_makes_no_hold_certain_for_longer),
         FAULT_TEST(a_late_answer_to_a_renewal_makes_no_hold_certain_for_longer),
         FAULT_TEST(a_late_answer_to_a_renewal_is_not_for_the_next_hold),
+        FAULT_TEST(a_late_answer_does_not_verify_a_hold_that_was_handed_off_since),
         FAULT_TEST(a_level_that_is_granted_late_brings_no_hold_back),
         FAULT_TEST(an_extension_that_is_granted_late_brings_no_hold_back),
         FAULT_TEST(a_renewal_that_is_answered_late_brings_no_hold_back),

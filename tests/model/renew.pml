@@ -12,6 +12,8 @@
  *   ONCE      one notice for each lost hold
  *   NOSTRAY   no renewal lengthens a hold that did not ask for it: a fixed lease
  *   NEXT      what is left of a lost hold, and what is late, harms no newer hold
+ *   VERIFIED  if a hold was broken before a hand-off, its new owner is told: until then a renewal is
+ *             due, in flight, or to be repeated, which runs after that hand-off
  *
  * What stands for what:
  *
@@ -22,6 +24,7 @@
  *   nest           nest, take_nested_answer                            lib/lock/acquire.c
  *   extend         extend, run_busy                                    lib/lock/release.c
  *   last           release_last, release_lost                          lib/lock/release.c
+ *   hand off       relock_holds_pass_on                                lib/lock/holds.c
  *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/holds.c
  *   watchdog       relock_watchdog_fire, renew, on_renewed, take_answer, suspect,
  *                  relock_watchdog_up                                  lib/lock/watchdog.c
@@ -31,16 +34,19 @@
  *
  * When a renewal is due is left open (any time, and none at all): so what is shown does not hang
  * on the schedule. Left out: the drift, so clocks run alike; max_hold_ms, which only ends
- * renewals; passing on, which keeps number, lease and renewal; commands other than renewals that
- * run late: see unknown.pml.
+ * renewals; commands other than renewals that run late: see unknown.pml.
  *
- * -DOPS=n calls of the thread; -DT=n ticks; -DBAD_*: a rule left out.
+ * -DOPS=n calls of the thread; -DT=n ticks; -DFORCES=n holds that are broken from outside, which
+ * adds hand-offs to the calls; -DBAD_*: a rule left out.
  */
 #ifndef OPS
 #define OPS 3
 #endif
 #ifndef T
 #define T 5
+#endif
+#ifndef FORCES
+#define FORCES 0
 #endif
 #define W 2
 #define F 4
@@ -68,14 +74,21 @@ bool held, lost, renewed, busy;
 bool told;                         /* ghost: this one has been declared lost */
 byte fixed_end;                    /* ghost: when a fixed lease must be over; 0 = renewed */
 byte settling;                     /* number */
+bool unverified;                   /* handed off since the last renewal was sent */
+bool broken;                       /* ghost: this one was removed from Redis while it was held */
+bool believed;                     /* ghost: and handed off after that */
 
 /* the renewal in flight, and one of a connection that has broken */
 mtype = { SENT, DONE, GONE };
 mtype flight;
 byte f_sent, f_number, f_hold;
+bool suspect;                      /* a renewal of this hold was not answered: it is repeated */
 byte late;                         /* number */
 
-inline known() { assert(!held || now >= valid || (field == number && ends >= valid)) }
+inline known()
+{
+    assert(!held || now >= valid || broken || (field == number && ends >= valid))
+}
 
 inline lose() { assert(!told); told = true; held = false; lost = true }
 
@@ -89,6 +102,11 @@ inline renewal_runs(n)             /* said: whether the hold is there */
         LEASE(W); known()
     :: else
     fi
+}
+
+inline verified()
+{
+    assert(!held || !believed || unverified || suspect || (flight && f_hold == hold))
 }
 
 #ifdef BAD_REPLY_BY_NUMBER
@@ -131,7 +149,8 @@ proctype thread()
             if
             :: yes && now < since + lease ->               /* begin */
                 hold++; held = true; told = false; number = n; valid = since + lease;
-                renewed = (lease == W); fixed_end = (lease == W -> 0 : ends); known()
+                renewed = (lease == W); fixed_end = (lease == W -> 0 : ends); known();
+                unverified = false; suspect = false; broken = false; believed = false
             :: yes && now >= since + lease -> hold++; free_it(n)   /* give_back */
             :: !yes -> hold++
             fi;
@@ -162,6 +181,13 @@ proctype thread()
                 since = 0; lease = 0; n = 0; whose = 0; yes = false; busy = false }
         :: else
         fi
+    :: atomic { FORCES && ops < OPS && held && renewed && !suspect && fixed_end == 0 &&
+            now < valid ->                                 /* hand off */
+            ops++; believed = broken;
+#ifndef BAD_HAND_OFF_IS_NOT_VERIFIED
+            unverified = true;
+#endif
+            verified() }
     :: atomic { ops < OPS && lost && settling == 0 ->      /* last, of a lost hold */
             ops++; lost = false; settling = number; fixed_end = 0 }
     :: atomic { ops < OPS && held -> ops++;                /* last: nothing renews it from here on */
@@ -173,6 +199,8 @@ proctype thread()
     od
 }
 
+inline doubt() { if :: held && f_hold == hold -> suspect = true :: else fi }
+
 inline flown() { flight = 0; f_sent = 0; f_number = 0; f_hold = 0 }
 
 proctype watchdog()
@@ -180,17 +208,27 @@ proctype watchdog()
 end:
     do
     :: atomic { held && IS_RENEWED && flight == 0 ->       /* due */
-            f_sent = now; f_number = number; f_hold = hold; flight = SENT }
+#ifndef BAD_VERIFIED_BY_OLDER_ANSWER
+            unverified = false;
+#endif
+            f_sent = now; f_number = number; f_hold = hold; flight = SENT; suspect = false }
     :: atomic { flight == SENT -> renewal_runs(f_number);
             if :: field == f_number -> flight = DONE :: else -> flight = GONE fi }
     :: atomic { flight == DONE ->
-            if :: IS_FOR_THIS -> KNOW(SINCE(f_sent) + W); known() :: else fi;
-            flown() }
+            if
+            :: IS_FOR_THIS -> KNOW(SINCE(f_sent) + W); known();
+#ifdef BAD_VERIFIED_BY_OLDER_ANSWER
+                unverified = false
+#endif
+            :: else
+            fi;
+            flown(); verified() }
     :: atomic { flight == GONE ->
             if :: IS_FOR_THIS -> assert(field != number); lose() :: else fi;       /* TRUE */
             flown() }
-    :: atomic { flight == SENT && late == 0 -> late = f_number; flown() }  /* the connection breaks */
-    :: atomic { flight == DONE || flight == GONE -> flown() }              /* with the reply */
+    :: atomic { flight == SENT && late == 0 ->             /* the connection breaks */
+            late = f_number; doubt(); flown() }
+    :: atomic { flight == DONE || flight == GONE -> doubt(); flown() }     /* with the reply */
     :: atomic { held && now >= valid -> lose() }
     od
 }
@@ -217,9 +255,20 @@ proctype other()
 {
 end:
     do
-    :: atomic { field == 0 -> assert(!held || now >= valid); field = OTHER; ends = T + 1 }
+    :: atomic { field == 0 -> assert(!held || now >= valid || broken); field = OTHER; ends = T + 1 }
     :: atomic { field == OTHER -> field = 0; ends = 0 }
     od
 }
 
-init { atomic { run thread(); run watchdog(); run net(); run clock(); run other() } }
+proctype force()
+{
+    byte forces;
+
+end:
+    do
+    :: atomic { forces < FORCES && field && field == number && held ->
+            forces++; broken = true; field = 0; ends = 0 }
+    od
+}
+
+init { atomic { run thread(); run watchdog(); run net(); run clock(); run other(); run force() } }

@@ -11,6 +11,7 @@
 #define N_LOCKS 40
 #define N_CLIENTS 6
 #define NEVER_MS 600000 /* nobody asks without being woken */
+#define VERIFY_MS 5     /* so often a hold is verified that is handed off */
 #define LINGER_MS 1000  /* for so long a subscription stays that nobody waits by */
 
 static long long evalshas(struct fixture *f)
@@ -94,7 +95,8 @@ static int lock_many_times(void *arg)
 }
 
 /* From when all wait: before that the first would be alone. A machine that stands still for a while
- * passes on less often within the hand-off time, after which the lock goes through Redis. */
+ * passes on less often within the hand-off time, after which the lock goes through Redis. The hold
+ * is verified while it is handed off. */
 static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
 {
     struct fixture *f = *state;
@@ -102,7 +104,7 @@ static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
     struct relock_client *client = fixture_client(f, &options);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *actors[N_THREADS];
-    uint64_t began_ms;
+    uint64_t began_ms, took_ms;
     long long before, n, n_turns;
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -117,10 +119,12 @@ static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
     for (int i = 0; i < N_THREADS; i++)
         assert_result(actor_result_within(actors[i], 6 * (uint64_t)SOON_MS), RELOCK_OK);
     n = commands(f) - before;
-    n_turns = (long long)((now_ms() - began_ms) / options.handoff_ms);
+    took_ms = now_ms() - began_ms;
+    n_turns = (long long)(took_ms / options.handoff_ms);
     print_message("%d acquisitions: %lld commands in %lld turns\n", N_THREADS * N_ROUNDS, n,
                   n_turns);
-    assert_true(n < (long long)N_THREADS * N_ROUNDS / 10 + 4 * n_turns);
+    assert_true(n < (long long)N_THREADS * N_ROUNDS / 10 + 4 * n_turns +
+                        (long long)took_ms / VERIFY_MS);
 }
 
 /* Waits once, so that the connections are made and the scripts known; then the subscription goes.

@@ -100,6 +100,19 @@ static void a_renewal_is_tried_again_within_10_to_500_ms(void **state)
         assert_int_equal(relock_hold_retry_ms(cases[i].lease_ms), cases[i].retry_ms);
 }
 
+static void a_hold_that_was_handed_off_is_renewed_within_5_ms(void **state)
+{
+    struct relock_hold hold = {.renew_at_ms = 9 * SECOND};
+
+    (void)state;
+
+    relock_hold_verify_soon(&hold, 1000);
+    assert_true(hold.unverified);
+    assert_int_equal(hold.renew_at_ms, 1005);
+    relock_hold_verify_soon(&hold, 1003);
+    assert_int_equal(hold.renew_at_ms, 1005); /* that one stands for both */
+}
+
 /* ---- states --------------------------------------------------------------------------------- */
 
 static void a_hold_is_held_until_it_is_lost_or_given_up(void **state)
@@ -267,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_huge_lease_does_not_wrap),
         cmocka_unit_test(a_lease_is_renewed_a_little_before_a_third_of_it_is_over),
         cmocka_unit_test(a_renewal_is_tried_again_within_10_to_500_ms),
+        cmocka_unit_test(a_hold_that_was_handed_off_is_renewed_within_5_ms),
         cmocka_unit_test(a_hold_is_held_until_it_is_lost_or_given_up),
         cmocka_unit_test(a_hold_is_certain_while_held_and_in_time),
         cmocka_unit_test(a_hold_is_renewed_until_its_cap_if_a_level_asked_for_it),

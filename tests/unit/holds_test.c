@@ -180,6 +180,7 @@ static void a_hold_is_passed_on_number_and_all(void **state)
     assert_true(is_woken(1));
     assert_int_equal(hold->number, number);
     assert_int_equal(hold->valid_until_ms, valid_until_ms);
+    assert_int_equal(hold->timer.due_ms, site->taken_ms + 12); /* to be verified */
     assert_int_equal(hold->owner, 2);
     assert_int_equal(hold->count, 1);
     assert_ptr_equal(hold->arg, &waiters[1]);
