@@ -254,6 +254,7 @@ struct relock_stats {
     uint64_t reconnects;       /* connections made again */
     uint64_t holds;            /* holds now */
     uint64_t waiters;          /* waiting calls now */
+    uint64_t log_dropped;      /* log lines that did not fit into the queue to on_log or stderr */
 };
 
 /**

@@ -1,20 +1,13 @@
 #include "base/log.h"
 
-#include "base/callback.h"
-#include "base/thread.h"
+#include "base/logger.h"
+#include "base/sink.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#define LINE_MAX_BYTES 1024
-
-static const char *const level_names[] = {
-    [RELOCK_LOG_ERROR] = "error",
-    [RELOCK_LOG_WARNING] = "warning",
-    [RELOCK_LOG_INFO] = "info",
-    [RELOCK_LOG_DEBUG] = "debug",
-};
+/* A line that stands for several needs the rest of the room. */
+#define TEXT_MAX (RELOCK_LINE_MAX - 64)
 
 /* A line break from a server text, which may repeat a name, must not begin a line of its own; nor
  * must what is one, or a command to a terminal, in some encoding beyond ASCII. */
@@ -30,32 +23,46 @@ static void make_one_line(char *text)
     }
 }
 
-static void write_line(const struct relock_log *log, int level, const char *line)
+static bool is_wanted(const struct relock_log *log, int level)
 {
-    int cancel = relock_thread_hold_cancel();
+    return level <= log->level && (log->sink || level <= RELOCK_LOG_WARNING);
+}
 
-    if (log->sink) {
-        relock_callback_enter();
-        log->sink(level, line, log->arg);
-        relock_callback_leave();
-    } else if (level <= RELOCK_LOG_WARNING) {
-        (void)fprintf(stderr, "relock: %s: %s\n", level_names[level], line);
-    }
-    relock_thread_allow_cancel(cancel);
+__attribute__((format(printf, 4, 0))) static void put(const struct relock_log *log,
+                                                      struct relock_cause cause, int level,
+                                                      const char *format, va_list args)
+{
+    char line[TEXT_MAX];
+
+    (void)vsnprintf(line, sizeof(line), format, args);
+    make_one_line(line);
+    if (log->logger)
+        relock_logger_put(log->logger, cause, level, line);
+    else
+        relock_sink_write(log->sink, log->arg, level, line);
 }
 
 void relock_log_write(const struct relock_log *log, int level, const char *format, ...)
 {
-    char line[LINE_MAX_BYTES];
     va_list args;
 
-    if (level > log->level)
+    if (!is_wanted(log, level))
         return;
     va_start(args, format);
-    (void)vsnprintf(line, sizeof(line), format, args);
+    put(log, (struct relock_cause){.what = format}, level, format, args);
     va_end(args);
-    make_one_line(line);
-    write_line(log, level, line);
+}
+
+void relock_log_cause(const struct relock_log *log, struct relock_cause cause, int level,
+                      const char *format, ...)
+{
+    va_list args;
+
+    if (!is_wanted(log, level))
+        return;
+    va_start(args, format);
+    put(log, cause, level, format, args);
+    va_end(args);
 }
 
 const char *relock_log_name(const char *name, char out[RELOCK_LOG_NAME_MAX])

@@ -3,6 +3,7 @@
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/fork.h"
+#include "base/logger.h"
 #include "lock/io.h"
 #include "lock/options.h"
 #include "redis/call.h"
@@ -186,9 +187,13 @@ int relock_client_new(const struct relock_options *options, struct relock_client
         return RELOCK_E_DEADLOCK;
     relock_options_log(options, &log);
     cancel_state = relock_thread_hold_cancel();
-    r = relock_options_read(&read, options, &log);
+    r = relock_logger_new(log.sink, log.arg, &log.logger);
+    if (r == RELOCK_OK)
+        r = relock_options_read(&read, options, &log);
     if (r == RELOCK_OK)
         r = make(&read, &log, client);
+    if (r < 0)
+        (void)relock_logger_free(log.logger);
     relock_thread_allow_cancel(cancel_state);
     errno = saved_errno;
     return r;
@@ -239,6 +244,7 @@ RELOCK_UNCHECKED int relock_client_stats(struct relock_client *client, struct re
     if (r < 0)
         return r;
     now = client->guarded.stats;
+    now.log_dropped = relock_logger_dropped(client->log.logger);
     now.reconnects = relock_lanes_reconnects(client->lanes) + relock_io_reconnects(client);
     relock_client_leave(client, &visit);
 

@@ -4,6 +4,7 @@
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/fork.h"
+#include "base/logger.h"
 #include "lock/client.h"
 #include "lock/errand.h"
 #include "lock/holds.h"
@@ -163,6 +164,9 @@ struct relock_client *relock_client_free(struct relock_client *client)
     relock_mutex_lock(&client->mutex);
     relock_errand_drop_all(client);
     drop_rest(client);
+    relock_mutex_unlock(&client->mutex);
+    (void)relock_logger_free(client->log.logger);
+    relock_mutex_lock(&client->mutex);
     relock_client_unref(client);
     relock_group_bury();
     relock_thread_allow_cancel(cancel_state);

@@ -119,14 +119,15 @@ const char *relock_lock_name(const struct relock_lock *lock)
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why)
 {
+    struct relock_cause cause = {what, result};
     char name[RELOCK_LOG_NAME_MAX];
     const struct relock_log *log = &lock->client->log;
 
     (void)relock_log_name(lock->name, name);
     if (owner == 0)
-        relock_log_write(log, RELOCK_LOG_WARNING, "%s: %s", name, what);
+        relock_log_cause(log, cause, RELOCK_LOG_WARNING, "%s: %s", name, what);
     else
-        relock_log_write(log, RELOCK_LOG_WARNING, "%s: owner %llu: %s: %s%s%s", name,
+        relock_log_cause(log, cause, RELOCK_LOG_WARNING, "%s: owner %llu: %s: %s%s%s", name,
                          (unsigned long long)owner, what, relock_strerror(result), *why ? ": " : "",
                          why);
 }

@@ -29,9 +29,9 @@ static void tell(const struct relock_client *client, const struct relock_lost *w
 {
     char name[RELOCK_LOG_NAME_MAX];
 
-    relock_log_write(&client->log, RELOCK_LOG_WARNING, "%s: owner %llu lost the lock: %s",
-                     relock_log_name(what->name, name), (unsigned long long)what->owner,
-                     relock_losses_reason(what->reason));
+    relock_log_cause(&client->log, (struct relock_cause){"lost", what->reason}, RELOCK_LOG_WARNING,
+                     "%s: owner %llu lost the lock: %s", relock_log_name(what->name, name),
+                     (unsigned long long)what->owner, relock_losses_reason(what->reason));
     if (!on_lost)
         return;
     relock_callback_enter();

@@ -118,7 +118,7 @@ static void a_server_that_reads_for_longer_than_a_command_may_take_refuses(void 
         assert_result(actor_unlock(owners[i], locks[i]), RELOCK_OK);
     }
     assert_true(n_refused > 0);
-    assert_true(log_count(t->f->log, "LOADING") > 0);
+    assert_true(log_wait(t->f->log, "LOADING", SOON_MS));
     save_nothing(t);
 }
 

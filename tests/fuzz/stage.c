@@ -20,7 +20,8 @@ void stage_begin(struct stage *stage, const uint8_t *data, size_t size)
     };
 
     *stage = (struct stage){.choice = choice, .play = {data, size, choice & STAGE_LOGS_IN}};
-    stage->log = (struct relock_log){RELOCK_LOG_DEBUG, fuzz_log, &stage->play};
+    stage->log =
+        (struct relock_log){.level = RELOCK_LOG_DEBUG, .sink = fuzz_log, .arg = &stage->play};
     hostile_begin(data, size, choice & STAGE_BYTE_BY_BYTE ? 1 : 16384);
     FUZZ_CHECK(relock_server_init(&stage->server, &options, "id", &stage->log) == RELOCK_OK);
     FUZZ_CHECK(relock_loop_new(never, NULL, &stage->loop) == RELOCK_OK);

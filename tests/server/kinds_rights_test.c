@@ -110,6 +110,7 @@ static void those_of_a_plain_lock_that_is_announced_are_enough(void **state)
     struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_plainlock_new);
 
     live(client, lock, lock);
+    fixture_free_client(f, client);
     nothing_was_refused(f);
 }
 
@@ -123,7 +124,7 @@ static void a_plain_lock_without_the_right_to_its_channel_is_not_announced(void 
     struct actor *waiting = actor_start();
 
     live(client, lock, lock);
-    assert_true(log_count(f->log, "may this user publish?") > 0);
+    assert_true(log_wait(f->log, "may this user publish?", SOON_MS));
     assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, NEVER_MS));
     actor_begin_lock(waiting, lock);
     assert_true(log_wait(f->log, "not subscribed", SOON_MS));
@@ -170,6 +171,7 @@ static void those_of_a_fair_lock_are_enough(void **state)
     assert_result(actor_unlock(first, lock), RELOCK_OK);
     fair_queue_remove(f, ABSENT);
     relock_cancel_free(how.cancel);
+    fixture_free_client(f, client);
     nothing_was_refused(f);
 }
 

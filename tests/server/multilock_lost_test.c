@@ -51,7 +51,7 @@ static void the_member_the_owner_and_the_levels_are_told(void **state)
     assert_true(loss.owner == grant.owner);
     assert_int_equal(loss.reason, RELOCK_LOST_GONE);
     assert_int_equal(loss.hold_count, 2);
-    assert_true(log_count(f->log, "a: owner") > 0);
+    assert_true(log_wait(f->log, "a: owner", SOON_MS));
     assert_result(relock_unlock(t.both), RELOCK_LOST);
     assert_result(relock_unlock(t.both), RELOCK_LOST);
     assert_int_equal(losses_count(f->losses), 1);

@@ -1,0 +1,226 @@
+#include "base/logger.h"
+
+#include "base/clock.h"
+#include "base/sink.h"
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct line {
+    struct line *next;
+    int level;
+    uint64_t n_dropped; /* since the line before this one */
+    char text[];
+};
+
+struct relock_logger {
+    /* constant */
+    relock_log_fn *sink;
+    void *arg;
+    pthread_t thread; /* for whoever frees the logger */
+
+    struct relock_mutex mutex;
+    struct relock_cond work;        /* the thread has something to do */
+    struct relock_cond over;        /* the thread has ended its work */
+    atomic_uint_fast64_t n_dropped; /* in all */
+
+    struct {
+        struct line *first;
+        struct line **end;
+        unsigned n_lines;
+        uint64_t n_dropped; /* since the last line that was queued */
+        struct relock_repeats repeats;
+        bool ending;    /* no line will be added */
+        bool ended;     /* the thread writes no more */
+        bool abandoned; /* nobody waits for the thread: it writes no more and frees the logger */
+    } guarded;          /* by mutex */
+};
+
+static void destroy(struct relock_logger *logger)
+{
+    struct line *line = logger->guarded.first;
+
+    while (line) {
+        struct line *next = line->next;
+
+        free(line);
+        line = next;
+    }
+    relock_repeats_deinit(&logger->guarded.repeats);
+    relock_cond_deinit(&logger->over);
+    relock_cond_deinit(&logger->work);
+    relock_mutex_deinit(&logger->mutex);
+    free(logger);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+static void take_dropped(uint64_t *n_dropped, int *level, char *text)
+{
+    *level = RELOCK_LOG_WARNING;
+    (void)snprintf(text, RELOCK_LINE_MAX,
+                   "%llu log lines were dropped here: on_log or stderr blocks or is too slow",
+                   (unsigned long long)*n_dropped);
+    *n_dropped = 0;
+}
+
+static void take_first(struct relock_logger *logger, int *level, char *text)
+    RELOCK_REQUIRES(logger->mutex)
+{
+    struct line *line = logger->guarded.first;
+
+    *level = line->level;
+    (void)snprintf(text, RELOCK_LINE_MAX, "%s", line->text);
+    logger->guarded.first = line->next;
+    if (!line->next)
+        logger->guarded.end = &logger->guarded.first;
+    logger->guarded.n_lines--;
+    free(line);
+}
+
+/* Returns whether there is something to be written now. */
+static bool take(struct relock_logger *logger, int *level, char *text)
+    RELOCK_REQUIRES(logger->mutex)
+{
+    struct line *line = logger->guarded.first;
+    uint64_t *n_dropped = line ? &line->n_dropped : &logger->guarded.n_dropped;
+
+    if (logger->guarded.abandoned)
+        return false;
+    if (*n_dropped > 0) {
+        take_dropped(n_dropped, level, text);
+        return true;
+    }
+    if (line) {
+        take_first(logger, level, text);
+        return true;
+    }
+    return relock_repeats_take(&logger->guarded.repeats, relock_clock_now_ms(),
+                               logger->guarded.ending, level, text, RELOCK_LINE_MAX);
+}
+
+static void *run(void *arg)
+{
+    struct relock_logger *logger = arg;
+    char text[RELOCK_LINE_MAX];
+    bool abandoned;
+    int level;
+
+    relock_mutex_lock(&logger->mutex);
+    for (;;) {
+        if (take(logger, &level, text)) {
+            relock_mutex_unlock(&logger->mutex);
+            relock_sink_write(logger->sink, logger->arg, level, text);
+            relock_mutex_lock(&logger->mutex);
+        } else if (logger->guarded.ending) {
+            break;
+        } else {
+            (void)relock_cond_wait_until(&logger->work, &logger->mutex,
+                                         relock_repeats_next_ms(&logger->guarded.repeats));
+        }
+    }
+    logger->guarded.ended = true;
+    abandoned = logger->guarded.abandoned;
+    relock_cond_broadcast(&logger->over);
+    relock_mutex_unlock(&logger->mutex);
+    if (abandoned)
+        destroy(logger);
+    return NULL;
+}
+
+/* ---- for the others ------------------------------------------------------------------------ */
+
+int relock_logger_new(relock_log_fn *sink, void *arg, struct relock_logger **logger)
+{
+    struct relock_logger *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return RELOCK_E_NOMEM;
+    new->sink = sink;
+    new->arg = arg;
+    atomic_init(&new->n_dropped, 0);
+    relock_mutex_init(&new->mutex);
+    relock_cond_init(&new->work);
+    relock_cond_init(&new->over);
+    new->guarded.end = &new->guarded.first;
+    if (relock_thread_start(&new->thread, "relock:log", run, new) < 0) {
+        destroy(new);
+        return RELOCK_E_NOMEM;
+    }
+    *logger = new;
+    return RELOCK_OK;
+}
+
+static void enqueue(struct relock_logger *logger, int level, const char *text)
+    RELOCK_REQUIRES(logger->mutex)
+{
+    size_t size = strlen(text) + 1;
+    struct line *line = NULL;
+
+    if (logger->guarded.n_lines < RELOCK_LOGGER_QUEUE_MAX)
+        line = malloc(sizeof(*line) + size);
+    if (!line) {
+        logger->guarded.n_dropped++;
+        atomic_fetch_add(&logger->n_dropped, 1);
+        return;
+    }
+    *line = (struct line){.level = level, .n_dropped = logger->guarded.n_dropped};
+    memcpy(line->text, text, size);
+    logger->guarded.n_dropped = 0;
+    logger->guarded.n_lines++;
+    *logger->guarded.end = line;
+    logger->guarded.end = &line->next;
+}
+
+void relock_logger_put(struct relock_logger *logger, struct relock_cause cause, int level,
+                       const char *line)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_repeats *repeats = &logger->guarded.repeats;
+    uint64_t next_ms;
+    bool is_news = true;
+
+    relock_mutex_lock(&logger->mutex);
+    next_ms = relock_repeats_next_ms(repeats);
+    /* Whoever asks for all that is logged gets all. */
+    if (level == RELOCK_LOG_DEBUG || relock_repeats_admit(repeats, cause, level, line, now_ms))
+        enqueue(logger, level, line);
+    else
+        is_news = relock_repeats_next_ms(repeats) < next_ms;
+    if (is_news)
+        relock_cond_signal(&logger->work);
+    relock_mutex_unlock(&logger->mutex);
+}
+
+uint64_t relock_logger_dropped(const struct relock_logger *logger)
+{
+    return atomic_load(&logger->n_dropped);
+}
+
+struct relock_logger *relock_logger_free(struct relock_logger *logger)
+{
+    uint64_t deadline_ms = relock_clock_after(relock_clock_now_ms(), RELOCK_LOGGER_END_MS);
+    bool in_time = true;
+    pthread_t thread;
+
+    if (!logger)
+        return NULL;
+    thread = logger->thread;
+    relock_mutex_lock(&logger->mutex);
+    logger->guarded.ending = true;
+    relock_cond_signal(&logger->work);
+    while (!logger->guarded.ended && in_time)
+        in_time = relock_cond_wait_until(&logger->over, &logger->mutex, deadline_ms);
+    logger->guarded.abandoned = !logger->guarded.ended;
+    if (logger->guarded.abandoned) {
+        relock_mutex_unlock(&logger->mutex);
+        (void)pthread_detach(thread); /* the logger may be gone */
+        return NULL;
+    }
+    relock_mutex_unlock(&logger->mutex);
+    (void)pthread_join(thread, NULL);
+    destroy(logger);
+    return NULL;
+}

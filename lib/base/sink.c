@@ -1,0 +1,50 @@
+#include "base/sink.h"
+
+#include "base/callback.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char *const level_names[] = {
+    [RELOCK_LOG_ERROR] = "error",
+    [RELOCK_LOG_WARNING] = "warning",
+    [RELOCK_LOG_INFO] = "info",
+    [RELOCK_LOG_DEBUG] = "debug",
+};
+
+/* Not through stdio: while this thread sleeps in a full pipe, the program can use its stderr. */
+static void write_to_stderr(const char *text, int left)
+{
+    while (left > 0) {
+        ssize_t n = write(STDERR_FILENO, text, (size_t)left);
+
+        if (n >= 0) {
+            text += n;
+            left -= (int)n;
+        } else if (errno == EAGAIN) {
+            (void)poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
+        } else if (errno != EINTR) {
+            return;
+        }
+    }
+}
+
+void relock_sink_write(relock_log_fn *fn, void *arg, int level, const char *line)
+{
+    int cancel = relock_thread_hold_cancel();
+
+    if (fn) {
+        relock_callback_enter();
+        fn(level, line, arg);
+        relock_callback_leave();
+    } else if (level <= RELOCK_LOG_WARNING) {
+        char text[RELOCK_LINE_MAX + sizeof("relock: warning: \n")];
+
+        write_to_stderr(text,
+                        snprintf(text, sizeof(text), "relock: %s: %s\n", level_names[level], line));
+    }
+    relock_thread_allow_cancel(cancel);
+}
