@@ -3,6 +3,7 @@
 #include "base/logger.h"
 #include "base/sink.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -32,6 +33,7 @@ __attribute__((format(printf, 4, 0))) static void put(const struct relock_log *l
                                                       struct relock_cause cause, int level,
                                                       const char *format, va_list args)
 {
+    int saved_errno = errno; /* no call of the program sets it */
     char line[TEXT_MAX];
 
     (void)vsnprintf(line, sizeof(line), format, args);
@@ -40,6 +42,7 @@ __attribute__((format(printf, 4, 0))) static void put(const struct relock_log *l
         relock_logger_put(log->logger, cause, level, line);
     else
         relock_sink_write(log->sink, log->arg, level, line);
+    errno = saved_errno;
 }
 
 void relock_log_write(const struct relock_log *log, int level, const char *format, ...)

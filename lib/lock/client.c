@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "base/logger.h"
 #include "lock/io.h"
+#include "lock/losses.h"
 #include "lock/options.h"
 #include "redis/call.h"
 #include "redis/lanes.h"
@@ -57,6 +58,7 @@ void relock_client_unref(struct relock_client *client)
     relock_mutex_unlock(&client->mutex);
     if (!is_last)
         return;
+    relock_cond_deinit(&client->has_to_tell);
     relock_cond_deinit(&client->changed);
     relock_mutex_deinit(&client->mutex);
     free(client);
@@ -90,6 +92,7 @@ void relock_client_unset_timer(struct relock_client *client, struct relock_timer
 void relock_client_dispose(struct relock_client *client)
 {
     relock_io_stop(client);
+    relock_losses_stop(client);
     client->lanes = relock_lanes_free(client->lanes);
     relock_server_deinit(&client->server);
 }
@@ -126,6 +129,9 @@ static int start(struct relock_client *client, const struct relock_options *opti
     r = connect_once(client);
     if (r < 0)
         return r;
+    r = relock_losses_start(client);
+    if (r < 0)
+        return r;
     return relock_io_start(client);
 }
 
@@ -152,6 +158,7 @@ static int make(const struct relock_options *options, const struct relock_log *l
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
     relock_cond_init(&new->changed);
+    relock_cond_init(&new->has_to_tell);
     atomic_init(&new->n_pins, 0);
     new->guarded.refs = 1;
     new->guarded.turn_at_ms = RELOCK_NEVER;

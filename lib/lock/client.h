@@ -52,7 +52,8 @@ struct relock_client {
                            among the others, and shrinks under its own */
 
     struct relock_mutex mutex;
-    struct relock_cond changed; /* something that a thread waits for: calls, busy, telling */
+    struct relock_cond changed;     /* something that a thread waits for: calls, busy, telling */
+    struct relock_cond has_to_tell; /* for the thread that calls on_lost */
 
     struct {
         unsigned refs;    /* whoever made it, and handles */
@@ -68,14 +69,16 @@ struct relock_client {
         struct relock_errand *unanswered; /* sent, the oldest first */
         struct relock_kin *lines;         /* of all that wait for fair locks */
         struct relock_hold *holds;        /* all, those included that are only asked for */
-        struct relock_hold *losses;       /* to be told */
+        struct relock_hold *losses;       /* to be taken up by the I/O thread */
+        struct relock_hold *to_tell;      /* lost, with an on_lost to be called */
         unsigned n_settling;
         struct relock_site *to_sync; /* subscriptions to be changed */
 
         struct relock_timers timers;
         uint64_t turn_at_ms; /* when the I/O thread looks next */
         bool in_turn;        /* it is looking now, and sees what there is before it sleeps */
-        pthread_t teller;    /* who tells a loss, while a hold says that it is being told */
+        pthread_t teller;    /* the thread that calls on_lost */
+        bool has_teller;     /* it was started, and has not been told to end */
 
         struct relock_stats stats; /* without the reconnects */
     } guarded;                     /* by mutex */

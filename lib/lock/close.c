@@ -101,12 +101,10 @@ static void drop_rest(struct relock_client *client) RELOCK_REQUIRES(client->mute
     struct relock_site *site;
     struct relock_site *next;
 
-    while (client->guarded.losses) {
-        struct relock_hold *hold = client->guarded.losses;
-
-        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
-        relock_holds_unref(client, hold);
-    }
+    while (client->guarded.losses)
+        relock_losses_forget(client, client->guarded.losses);
+    while (client->guarded.to_tell)
+        relock_losses_forget(client, client->guarded.to_tell);
     while (client->guarded.holds) {
         relock_client_unset_timer(client, &client->guarded.holds->timer);
         client->guarded.holds->refs = 1;

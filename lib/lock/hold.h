@@ -47,8 +47,9 @@ struct relock_hold {
     bool in_flight : 1;  /* a command of the I/O thread is under way */
     bool loaded : 1;     /* the last of these found no script: the next must */
     bool unverified : 1; /* handed off, and no renewal has been sent since */
-    bool to_be_told : 1; /* stands in the list of losses that the I/O thread will tell */
-    bool telling : 1;    /* it is telling it */
+    bool to_be_taken_up : 1; /* lost, and in the list of the I/O thread */
+    bool to_be_told : 1;     /* lost, and in the list of the thread that calls on_lost */
+    bool telling : 1;        /* its on_lost is running */
 
     uint64_t owner;
     uint64_t fencing_token;  /* of a fenced lock */
@@ -77,7 +78,7 @@ struct relock_hold {
 
     struct relock_hold *next, *prev;               /* of this site, with levels */
     struct relock_hold *client_next, *client_prev; /* of this client */
-    struct relock_hold *loss_next, *loss_prev;     /* losses to be told */
+    struct relock_hold *loss_next, *loss_prev;     /* of the list in which a lost hold stands */
 };
 
 /* Until when a lease that was asked for at `sent_ms` is certain. */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/keys.h"
+#include "lock/losses.h"
 #include "lock/redlock.h"
 #include "lock/sites.h"
 #include "lock/subscription.h"
@@ -190,7 +191,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
         relock_site_vacate(hold->site, false, now_ms);
         relock_subscription_idle(client, hold->site);
     }
-    hold->to_be_told = true;
+    hold->to_be_taken_up = true;
     (void)relock_holds_ref(hold);
     DL_APPEND2(client->guarded.losses, hold, loss_prev, loss_next);
     relock_client_wake(client);
@@ -249,11 +250,7 @@ void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hol
 {
     DL_DELETE(hold->site->holds, hold);
     relock_subscription_idle(client, hold->site);
-    if (hold->to_be_told) {
-        hold->to_be_told = false;
-        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
-        hold->refs--; /* never the last: the owner's is still there */
-    }
+    relock_losses_forget(client, hold); /* the owner's reference is still there */
     /* What we only gave up hope of, Redis may still have. */
     if (!hold->site->group &&
         (hold->lost_reason == RELOCK_LOST_EXPIRED || hold->lost_reason == RELOCK_LOST_CAPPED))

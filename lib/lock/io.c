@@ -40,8 +40,7 @@ static uint64_t turn(void *arg)
     fire_timers(client);
     relock_errand_send_all(client);
     relock_subscription_sync(client);
-    relock_losses_tell_next(client);
-    /* Between two callbacks, which take what time they like, renewals go out and answers come. */
+    relock_losses_take_up_next(client);
     next_ms = client->guarded.to_sync || client->guarded.losses || client->guarded.errands
                   ? 0
                   : relock_timers_next_ms(&client->guarded.timers);

@@ -280,7 +280,7 @@ static void a_hold_that_is_lost_is_news_and_is_told(void **state)
     assert_true(is_woken(1));
     assert_true(relock_site_may_ask(site, &waiters[1]));
     assert_ptr_equal(client.guarded.losses, hold);
-    assert_true(hold->to_be_told);
+    assert_true(hold->to_be_taken_up);
     assert_int_equal(client.guarded.stats.lost, 1);
     assert_int_equal(client.guarded.stats.holds, 0);
     assert_ptr_equal(relock_site_find(site, 1), hold); /* its levels are still to be released */
