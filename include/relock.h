@@ -173,7 +173,8 @@ struct relock_options {
     /* [redis://127.0.0.1:6379] also rediss:// unix:// redis+sentinel:// redis+cluster:// */
     const char *url;
     const char *user, *password; /* [those of the url] as they are, nothing escaped */
-    const char *client_name;     /* CLIENT SETNAME `client_name:id`, for CLIENT LIST; no blanks */
+    /* [relock:<host>:<pid>] CLIENT LIST shows connections as `client_name:id`; no blanks */
+    const char *client_name;
 
     uint64_t watchdog_timeout_ms; /* [30000] lease of a lock taken without one; a third: renewal */
     uint64_t connect_timeout_ms;  /* [1000] */

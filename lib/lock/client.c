@@ -12,9 +12,11 @@
 #include "redis/loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* All clients of this process, those of its parent included; guarded by the process mutex. */
 static struct relock_client *clients;
@@ -114,13 +116,29 @@ static int connect_once(struct relock_client *client)
     return r;
 }
 
+static int init_server(struct relock_client *client, const struct relock_options *options)
+{
+    struct relock_options named = *options;
+    char name[RELOCK_CLIENT_NAME_MAX];
+    char host[HOST_NAME_MAX + 1] = "";
+    int r;
+
+    if (!named.client_name) {
+        (void)gethostname(host, sizeof(host) - 1);
+        named.client_name = relock_options_name(host, getpid(), name);
+    }
+    r = relock_server_init(&client->server, &named, client->id, &client->log);
+    client->server.name_is_ours = !options->client_name;
+    return r;
+}
+
 static int start(struct relock_client *client, const struct relock_options *options)
 {
     int r;
 
     relock_ident_uuid(client->id);
     relock_tokens_init(&client->tokens);
-    r = relock_server_init(&client->server, options, client->id, &client->log);
+    r = init_server(client, options);
     if (r < 0)
         return r;
     r = relock_lanes_new(&client->server, options->connections, &client->lanes);
@@ -176,6 +194,10 @@ static int make(const struct relock_options *options, const struct relock_log *l
     new->nth = ++n_clients;
     DL_APPEND(clients, new);
     relock_mutex_unlock(&relock_process_mutex);
+    relock_log_write(&new->log, RELOCK_LOG_INFO,
+                     "%s: client %s was made; CLIENT LIST names its connections %s, and its holds "
+                     "in Redis begin with its id",
+                     new->server.label, new->id, new->server.name);
     *client = new;
     return RELOCK_OK;
 }

@@ -1,5 +1,6 @@
 #include "lock/options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define DEFAULT_URL "redis://127.0.0.1:6379"
@@ -68,14 +69,28 @@ static bool are_times_sane(const struct relock_options *options)
 }
 
 /* What CLIENT SETNAME takes, and a person can read in CLIENT LIST. */
+static bool is_plain_letter(char letter)
+{
+    return letter > ' ' && letter <= '~';
+}
+
 static bool is_plain(const char *name)
 {
     if (*name == '\0')
         return false;
     for (; *name; name++)
-        if (*name <= ' ' || *name > '~')
+        if (!is_plain_letter(*name))
             return false;
     return true;
+}
+
+const char *relock_options_name(const char *host, long pid, char out[RELOCK_CLIENT_NAME_MAX])
+{
+    (void)snprintf(out, RELOCK_CLIENT_NAME_MAX, "relock:%.64s:%ld", *host ? host : "-", pid);
+    for (char *at = out; *at; at++)
+        if (!is_plain_letter(*at))
+            *at = '-';
+    return out;
 }
 
 int relock_options_read(struct relock_options *options, const struct relock_options *given,

@@ -27,4 +27,13 @@ void relock_options_log(const struct relock_options *given, struct relock_log *l
 int relock_options_read(struct relock_options *options, const struct relock_options *given,
                         const struct relock_log *log);
 
+/* Room for relock:<host>:<pid> */
+#define RELOCK_CLIENT_NAME_MAX 96
+
+/*
+ * The `client_name` of a program that gives none. What CLIENT SETNAME refuses in the name of the
+ * host becomes '-'. Returns `out`.
+ */
+const char *relock_options_name(const char *host, long pid, char out[RELOCK_CLIENT_NAME_MAX]);
+
 #endif

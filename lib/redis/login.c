@@ -140,8 +140,12 @@ static int refuse(struct relock_login *login, const char *error)
 }
 
 /* An older server, or one that does not let us: without name or number it is as good. */
-static bool can_do_without(enum relock_login_step step, const char *error)
+static bool can_do_without(const struct relock_login *login, const char *error)
 {
+    enum relock_login_step step = login->step;
+
+    if (step == RELOCK_LOGIN_NAME && login->server->name_is_ours)
+        return true;
     return (step == RELOCK_LOGIN_NAME || step == RELOCK_LOGIN_INFO) &&
            (strcasestr(error, "unknown") || strncmp(error, "NOPERM", strlen("NOPERM")) == 0);
 }
@@ -150,7 +154,7 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
 {
     const char *error = relock_reply_error(reply);
 
-    if (error && !can_do_without(login->step, error))
+    if (error && !can_do_without(login, error))
         return refuse(login, error);
     if (!error && login->step == RELOCK_LOGIN_INFO && take_info(login, reply) < 0)
         return RELOCK_E_NOMEM;

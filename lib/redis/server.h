@@ -9,6 +9,7 @@
 #include "base/log.h"
 
 #include <relock.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Room for a text that says what went wrong, and where. */
@@ -36,8 +37,9 @@ void relock_url_deinit(struct relock_url *url);
 
 struct relock_server {
     struct relock_url url;
-    char *name;  /* CLIENT SETNAME, or NULL */
-    char *label; /* for the log: the address, no password */
+    char *name;        /* CLIENT SETNAME, or NULL */
+    bool name_is_ours; /* not the program's: a server may refuse it, for whatever reason */
+    char *label;       /* for the log: the address, no password */
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;

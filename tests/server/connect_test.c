@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int connect_to(struct fixture *f, struct relock_options *options)
 {
@@ -224,6 +225,28 @@ static void connections_bear_the_name_of_the_client(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+static void without_a_name_they_bear_that_of_the_process(void **state)
+{
+    struct fixture *f = *state;
+    struct naming naming = {.probe = f->probe};
+    struct relock_client *client = fixture_client(f, NULL);
+    char host[65] = "";
+
+    assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
+    snprintf(naming.name, sizeof(naming.name), " name=relock:%s:%d:%s ", host, (int)getpid(),
+             relock_client_id(client));
+    assert_true(wait_until(are_all_named, &naming, SOON_MS));
+}
+
+static void the_log_tells_the_id_of_a_client(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+
+    assert_true(log_wait(f->log, relock_client_id(client), SOON_MS));
+    assert_int_equal(log_count_grave(f->log, RELOCK_LOG_WARNING), 0);
+}
+
 static int lock_often(void *arg)
 {
     for (int i = 0; i < 50; i++) {
@@ -298,6 +321,8 @@ int main(void)
         SERVER_TEST(a_database_is_selected),
         SERVER_TEST(a_database_that_is_not_there_is_refused),
         SERVER_TEST(connections_bear_the_name_of_the_client),
+        SERVER_TEST(without_a_name_they_bear_that_of_the_process),
+        SERVER_TEST(the_log_tells_the_id_of_a_client),
         SERVER_TEST(many_threads_share_a_few_connections),
         SERVER_TEST(tls_needs_a_build_with_tls),
         SERVER_TEST(strings_of_the_options_are_copied),

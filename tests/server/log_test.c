@@ -59,6 +59,64 @@ static void an_unknown_level_is_invalid(void **state)
     assert_result(relock_client_new(&options, &client), RELOCK_E_INVALID);
 }
 
+/* ---- what repeats --------------------------------------------------------------------------- */
+
+#define AT_ONCE 5
+
+/* Lines of one cause, of a client that began then and was freed: some at once, one every ten
+ * seconds, one at the end. */
+static void are_few(struct fixture *f, const char *words, uint64_t began_ms)
+{
+    assert_true(log_count(f->log, words) <= AT_ONCE + 1 + (now_ms() - began_ms) / 10000);
+}
+
+static void a_thousand_releases_without_the_right_to_publish_are_a_few_lines(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t began_ms = now_ms();
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    probe_int(f->probe, "ACL SETUSER locker reset on resetchannels >secret ~* +@all");
+    client = fixture_client(f, &(struct relock_options){.user = "locker", .password = "secret"});
+    lock = fixture_lock(f, client, "orders");
+    for (int i = 0; i < 1000; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+    fixture_free_client(f, client);
+    are_few(f, "without being announced", began_ms);
+    assert_int_equal(log_sum(f->log, "without being announced", " ... and "), 1000);
+}
+
+static bool are_all_lost(void *client)
+{
+    return stats_of(client).lost == FIXTURE_MAX_LOCKS;
+}
+
+static void the_loss_of_all_holds_is_a_few_lines_and_each_is_told(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t began_ms = now_ms();
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(1500)});
+
+    for (int i = 0; i < FIXTURE_MAX_LOCKS; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "orders:%d", i);
+        assert_result(relock_lock(fixture_lock(f, client, name)), RELOCK_OK);
+    }
+    probe_int(f->probe, "FLUSHALL");
+    assert_true(wait_until(are_all_lost, client, SOON_MS));
+    assert_true(losses_wait(f->losses, FIXTURE_MAX_LOCKS, SOON_MS));
+    for (int i = 0; i < FIXTURE_MAX_LOCKS; i++)
+        assert_result(relock_unlock(f->locks[i]), RELOCK_LOST);
+    fixture_free_client(f, client);
+    are_few(f, "lost the lock: Redis does not have it any more", began_ms);
+    assert_int_equal(log_sum(f->log, "lost the lock", " ... and "), FIXTURE_MAX_LOCKS);
+}
+
 /* Its stderr goes to a file in the server's folder. */
 static int complain_to_stderr(struct child *parent, void *arg)
 {
@@ -114,6 +172,8 @@ int main(void)
         SERVER_TEST(a_line_has_no_newline),
         SERVER_TEST(what_is_less_grave_than_the_level_is_left_out),
         SERVER_TEST(an_unknown_level_is_invalid),
+        SERVER_TEST(a_thousand_releases_without_the_right_to_publish_are_a_few_lines),
+        SERVER_TEST(the_loss_of_all_holds_is_a_few_lines_and_each_is_told),
         SERVER_TEST(without_a_sink_errors_go_to_stderr_and_details_nowhere),
     };
 

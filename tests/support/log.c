@@ -89,6 +89,21 @@ size_t log_count(struct log *log, const char *text)
     return n;
 }
 
+size_t log_sum(struct log *log, const char *text, const char *more)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&log->mutex);
+    for (struct line *line = log->guarded.first; line; line = line->next) {
+        const char *at = strstr(line->text, more);
+
+        if (strstr(line->text, text))
+            n += 1 + (at ? strtoul(at + strlen(more), NULL, 10) : 0);
+    }
+    pthread_mutex_unlock(&log->mutex);
+    return n;
+}
+
 size_t log_count_grave(struct log *log, int level)
 {
     size_t n = 0;

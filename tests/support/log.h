@@ -23,6 +23,10 @@ void log_clear(struct log *log);
 /* Number of lines that contain `text`; of all lines with "". */
 size_t log_count(struct log *log, const char *text);
 
+/* For how many events those lines stand that contain `text`: each for one, and for as many as it
+ * has behind `more`. */
+size_t log_sum(struct log *log, const char *text, const char *more);
+
 /* Number of lines at least as grave as `level`. */
 size_t log_count_grave(struct log *log, int level);
 

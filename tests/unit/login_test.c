@@ -221,6 +221,18 @@ static void a_connection_without_its_name_is_as_good(void **state)
     assert_int_equal(take_info(INFO), RELOCK_OK);
 }
 
+static void whatever_a_server_has_against_a_name_of_ours_it_is_left_out(void **state)
+{
+    (void)state;
+
+    server.name_is_ours = true;
+    begins();
+    assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("-ERR not supported by this proxy\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take_info(INFO), RELOCK_OK);
+}
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 static const struct refusal {
@@ -339,6 +351,7 @@ int main(void)
         LOGIN_TEST(an_address_may_end_the_info),
         LOGIN_TEST(a_server_that_does_not_say_who_we_are_is_as_good),
         LOGIN_TEST(a_connection_without_its_name_is_as_good),
+        LOGIN_TEST(whatever_a_server_has_against_a_name_of_ours_it_is_left_out),
         LOGIN_TEST(a_refusal_ends_the_login_and_says_why),
         LOGIN_TEST(a_server_that_repeats_the_password_is_not_quoted),
         LOGIN_TEST(no_answer_to_the_login_brings_the_password_into_the_log),

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -165,6 +166,21 @@ static void all_that_is_plain_may_stand_in_a_name(void **state)
                      RELOCK_OK);
 }
 
+static void without_a_name_host_and_process_are_named(void **state)
+{
+    static const char host[] = "a-host-whose-name-is-as-long-as-the-system-allows-which-is-64-or";
+    char name[RELOCK_CLIENT_NAME_MAX];
+
+    (void)state;
+
+    assert_string_equal(relock_options_name("web1.example", 4711, name),
+                        "relock:web1.example:4711");
+    assert_string_equal(relock_options_name("a b\tc\nd\x7f\xc3\xa9~!", 1, name),
+                        "relock:a-b-c-d---~!:1");
+    assert_string_equal(relock_options_name("", 1, name), "relock:-:1");
+    assert_int_equal(strlen(relock_options_name(host, INT32_MAX, name)), 7 + 64 + 11);
+}
+
 /* As relock_client_new() does it: the log first, for it is to say what is wrong with the rest. */
 static void a_refusal_is_logged_where_the_program_wants_its_log(void **state)
 {
@@ -230,6 +246,7 @@ int main(void)
         OPTIONS_TEST(what_is_given_stays_as_it_is),
         OPTIONS_TEST(what_cannot_be_is_refused_and_the_log_says_which),
         OPTIONS_TEST(all_that_is_plain_may_stand_in_a_name),
+        OPTIONS_TEST(without_a_name_host_and_process_are_named),
         OPTIONS_TEST(a_refusal_is_logged_where_the_program_wants_its_log),
         OPTIONS_TEST(the_log_is_as_detailed_as_the_program_wants_it),
         OPTIONS_TEST(what_is_reserved_must_be_zero_to_the_last),
