@@ -126,12 +126,12 @@ struct relock_lost {
 };
 
 /**
- * Tells that a hold was lost: once per hold, on the client's I/O thread, under no mutex. A loss
- * that the last release itself finds out is told by its RELOCK_LOST alone.
+ * Tells that a hold was lost: once per hold, under no mutex, on a thread of the client that does
+ * nothing else. A loss that the last release itself finds out is told by its RELOCK_LOST alone.
  *
- * All renewals of the client wait while it runs. So set a flag, fire a relock_cancel or write to an
- * eventfd, and return. It may ask the questions that are answered from memory, shut the client
- * down, and relock_release() the lost hold; what would block gives RELOCK_E_DEADLOCK.
+ * It may block: renewals and waits go on, and only the next on_lost of the client waits for it. It
+ * may ask the questions that are answered from memory, shut the client down, and relock_release()
+ * the lost hold. Every call of this library that would block gives RELOCK_E_DEADLOCK.
  *
  * Once the release of the last level has returned, the callback of that hold has returned or will
  * not be called, and `arg` may go (a release from inside the callback aside). Therefore do not
@@ -146,16 +146,25 @@ typedef void relock_lost_fn(const struct relock_lost *what, void *arg);
 #define RELOCK_LOG_DEBUG 7
 
 /**
- * Takes one line of log, without newline, valid during the call. Called on any thread, on several
- * at once; must not call this library. No line holds a password; lock names in it are escaped.
+ * Takes one line of log, without newline, valid during the call. The client calls it for one line
+ * after the other, on a thread that does nothing else. It must not call this library. No line
+ * holds a password; lock names in it are escaped.
+ *
+ * It may block: no call and no renewal waits for it, nor for a blocked stderr. Up to 256 lines are
+ * queued meanwhile. Later ones are dropped, counted in `log_dropped`, and one line says how many.
+ *
+ * If a cause repeats, whatever lock it is about, its first five lines are logged, and then every
+ * ten seconds one line with the number of the others. Lines of RELOCK_LOG_DEBUG all are.
+ *
+ * A process that ends without relock_client_free() may miss its last lines.
  */
 typedef void relock_log_fn(int level, const char *text, void *arg);
 
 /* ---- client ------------------------------------------------------------------------------- */
 
 /**
- * One Redis deployment, one identity (a uuid), one I/O thread, some connections. Usually one per
- * process; usable from all threads at once.
+ * One Redis deployment, one identity (a uuid), some connections, and three threads: for I/O, for
+ * on_lost and for the log. Usually one per process; usable from all threads at once.
  *
  * Belongs to whoever made it. Locks may outlive it: after relock_client_free() a handle gives
  * RELOCK_E_CLOSED until it is freed itself. A process that ends without freeing its client leaves
@@ -199,7 +208,8 @@ struct relock_options {
 };
 
 /**
- * Makes a client and connects it. NULL options are all defaults.
+ * Makes a client and connects it. NULL options are all defaults. If it fails, the log has said why
+ * when it returns.
  *
  * Threads: any; asks Redis.
  *
@@ -224,9 +234,14 @@ RELOCK_API void relock_client_shutdown(struct relock_client *client);
 
 /**
  * Shuts the client down, waits until every call in progress has returned, releases what is still
- * held (without on_lost), ends the I/O thread and closes the connections. Takes NULL.
+ * held (without on_lost), waits for an on_lost that is running, closes the connections and writes
+ * the rest of the log. Takes NULL.
  *
- * Threads: any, once; never from a callback. Blocks up to `command_timeout_ms` for the release.
+ * If on_log or stderr blocks for three seconds meanwhile, the rest of the log is dropped. Then
+ * on_log is not called again, but the call that blocks is still inside it and uses its `arg`.
+ *
+ * Threads: any, once; never from a callback. Blocks up to `command_timeout_ms` for the release,
+ * then for on_lost, then up to 3 s for the log.
  *
  * Returns: NULL.
  */

@@ -2,7 +2,6 @@
  */
 #include "support/actor.h"
 #include "support/fixture.h"
-#include "support/multi.h"
 
 #include <fcntl.h>
 #include <semaphore.h>
@@ -360,27 +359,6 @@ static void what_is_released_meanwhile_is_not_told(void **state)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-static void a_multi_lock_is_lost_with_its_member_all_the_same(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
-    struct relock_lock *a = fixture_lock(f, client, "a");
-    struct relock_lock *b = fixture_lock(f, client, "b");
-    struct relock_lock *both = fixture_multi(f, a, b, NULL);
-    struct relock_lock *gone;
-
-    assert_result(relock_lock(both), RELOCK_OK);
-    gone = lose_and_stop(f, client);
-    probe_int(f->probe, "DEL b");
-    assert_true(wait_until(is_lost, both, SOON_MS));
-    assert_int_equal(atomic_load(&stop.n_over), 0);
-
-    let_go_on();
-    assert_true(losses_wait(f->losses, 1, SOON_MS));
-    assert_result(relock_unlock(both), RELOCK_LOST);
-    assert_result(relock_unlock(gone), RELOCK_LOST);
-}
-
 #define STOP_TEST(function) cmocka_unit_test_setup_teardown(function, begin_stop, end_stop)
 
 int main(void)
@@ -393,7 +371,6 @@ int main(void)
         STOP_TEST(an_on_lost_that_blocks_loses_no_other_hold),
         STOP_TEST(what_is_lost_meanwhile_is_known_and_told_afterwards),
         STOP_TEST(what_is_released_meanwhile_is_not_told),
-        STOP_TEST(a_multi_lock_is_lost_with_its_member_all_the_same),
     };
 
     return SERVER_TESTS_RUN(tests);
