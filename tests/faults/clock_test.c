@@ -7,7 +7,6 @@
 #include "support/child.h"
 #include "wall_clock.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -148,99 +147,6 @@ static void the_library_never_asks_for_the_date(void **state)
 #define HELD_UP_MS 1000
 #define HELD_UP_LEASE_MS 3000
 
-static atomic_int n_told;
-
-static void hold_up(const struct relock_lost *what, void *arg)
-{
-    (void)what;
-    (void)arg;
-    let_pass(slow_ms(HELD_UP_MS));
-    n_told++;
-}
-
-/* The callback runs on the I/O thread. Another hold is renewed just before this one, and lost: its
- * callback stands in the way just when the renewal of this one is due. */
-static void a_callback_of_a_second_does_not_lose_a_hold_of_three(void **state)
-{
-    static const uint64_t behind_ms[] = {50, 300};
-    struct faults *t = *state;
-    uint64_t lease_ms = slow_ms(HELD_UP_LEASE_MS), least_ms = lease_ms;
-    struct relock_client *client = client_with_lease(t, lease_ms);
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct relock_lock *other = fixture_lock(t->f, client, "ledger");
-
-    for (size_t i = 0; i < 2; i++) {
-        struct relock_how how = {.on_lost = hold_up};
-
-        n_told = 0;
-        assert_result(relock_acquire(other, &how, NULL), RELOCK_OK);
-        let_pass(slow_ms(behind_ms[i]));
-        assert_result(relock_lock(lock), RELOCK_OK);
-        assert_int_equal(probe_int(t->f->probe, "DEL ledger"), 1);
-        while (n_told == 0) {
-            uint64_t valid_ms = relock_valid_ms(lock);
-
-            assert_true(valid_ms > 0);
-            assert_true(probe_pttl(t->f->probe, "orders") > 0);
-            least_ms = valid_ms < least_ms ? valid_ms : least_ms;
-            let_pass(5);
-        }
-        assert_true(wait_for_renewals(client, stats_of(client).renewed, 1));
-        assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
-        assert_result(relock_unlock(lock), RELOCK_OK);
-        assert_result(relock_unlock(other), RELOCK_LOST);
-    }
-    assert_true(least_ms < lease_ms * 6 / 10); /* the renewal was late indeed */
-    assert_int_equal(losses_count(t->f->losses), 0);
-}
-
-struct slow_sink {
-    pthread_t test;
-    atomic_int n;    /* lines that held the I/O thread up */
-    atomic_bool due; /* the next one does */
-};
-
-static void write_slowly(int level, const char *text, void *arg)
-{
-    struct slow_sink *sink = arg;
-
-    (void)level;
-    (void)text;
-    if (pthread_equal(sink->test, pthread_self()) || !atomic_exchange(&sink->due, false))
-        return;
-    let_pass(slow_ms(HELD_UP_MS));
-    atomic_fetch_add(&sink->n, 1);
-}
-
-/* A sink that blocks, just when the connection of the renewals has gone and must be made again. */
-static void a_log_line_of_a_second_does_not_lose_a_hold_of_three(void **state)
-{
-    struct faults *t = *state;
-    static struct slow_sink sink;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(HELD_UP_LEASE_MS),
-                                                  .on_log = write_slowly,
-                                                  .arg = &sink});
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-
-    sink.test = pthread_self();
-    assert_result(relock_lock(lock), RELOCK_OK);
-    for (int i = 1; i <= 3; i++) {
-        uint64_t renewed = stats_of(client).renewed;
-
-        assert_true(wait_for_renewals(client, renewed, 1));
-        sink.due = true;
-        proxy_cut(t->proxy, "renew");
-        while (atomic_load(&sink.n) < i) {
-            assert_true(relock_valid_ms(lock) > 0);
-            let_pass(5);
-        }
-    }
-    assert_true(wait_for_renewals(client, stats_of(client).renewed, 1));
-    assert_int_equal(stats_of(client).lost, 0);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
 static int hold_for_a_while(struct child *parent, void *arg)
 {
     struct faults *t = arg;
@@ -294,8 +200,6 @@ int main(void)
         DATE_TEST(waits_end_on_time_while_the_date_jumps),
         DATE_TEST(connections_are_made_again_while_the_date_jumps),
         DATE_TEST(the_library_never_asks_for_the_date),
-        FAULT_TEST(a_callback_of_a_second_does_not_lose_a_hold_of_three),
-        FAULT_TEST(a_log_line_of_a_second_does_not_lose_a_hold_of_three),
         FAULT_TEST(a_process_that_is_stopped_for_a_second_does_not_lose_a_hold_of_three),
     };
 
