@@ -302,7 +302,8 @@ struct relock_lock;
  * Threads: any. Does not ask Redis.
  *
  * Returns: RELOCK_OK         *lock is to be freed with relock_lock_free
- *          RELOCK_E_INVALID  the name cannot be, or a handle of another kind has it on this client
+ *          RELOCK_E_INVALID  the name cannot be, or a handle of another kind has it on this
+ *                            client, which the log then says
  *          RELOCK_E_NOMEM, RELOCK_E_FORKED
  *          *lock is written with RELOCK_OK only
  */
@@ -631,7 +632,15 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 
 /* ---- further kinds, on the same calls ------------------------------------------------------ */
 
-/** First come, first served, across processes and languages. As relock_lock_new. */
+/**
+ * First come, first served, across processes and languages. Redisson's names give the fair locks
+ * `x` and `{x}` one queue in Redis, so a client makes handles for one of the two only.
+ *
+ * Threads: any. Does not ask Redis.
+ *
+ * Returns: as relock_lock_new, and
+ *          RELOCK_E_INVALID  also: the client has a fair lock whose name differs in braces alone
+ */
 RELOCK_API RELOCK_CHECKED int relock_fairlock_new(struct relock_client *client, const char *name,
                                                   struct relock_lock **lock);
 

@@ -44,6 +44,20 @@ size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, con
     return (size_t)(at - out);
 }
 
+size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
+{
+    char *at = out;
+
+    if (!memchr(name, '{', len)) {
+        *at++ = '{';
+        at = append(at, name, len);
+        *at++ = '}';
+    } else if (name[0] == '{' && name[len - 1] == '}' && !memchr(name + 1, '{', len - 1)) {
+        at = append(at, name + 1, len - 2);
+    }
+    return (size_t)(at - out);
+}
+
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial)
 {
     /* 1 to RELOCK_SERIALS - 1: the number before the last nine digits stays the owner's. */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define RELOCK_NAME_MAX 4096
+#define RELOCK_TWIN_MAX (RELOCK_NAME_MAX + 2)
 #define RELOCK_FIELD_MAX 64
 #define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32 + RELOCK_FIELD_MAX)
 
@@ -36,6 +37,12 @@ size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t nu
                          const char *suffix);
 size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
                            size_t len);
+
+/*
+ * The other name to which Redisson gives the same channel and queue: `{x}` for `x`, `x` for `{x}`.
+ * Returns its length; 0 when there is none.
+ */
+size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len);
 
 /* The number of the hold that is the `serial`th of its client: that alone makes it the only one. */
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial);

@@ -33,13 +33,14 @@ struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_
 }
 
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
-                size_t len, struct relock_lock **lock) RELOCK_REQUIRES(client->mutex)
+                size_t len, struct relock_lock **lock, const char **why)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_lock *new;
     struct relock_site *site;
     int r;
 
-    r = relock_sites_get(client, kind, name, len, &site);
+    r = relock_sites_get(client, kind, name, len, &site, why);
     if (r < 0)
         return r;
     new = relock_lock_for(client, site, site->name);
@@ -51,9 +52,18 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
     return RELOCK_OK;
 }
 
+static void log_refusal(const struct relock_client *client, const char *name, const char *why)
+{
+    char text[RELOCK_LOG_NAME_MAX];
+
+    relock_log_write(&client->log, RELOCK_LOG_ERROR, "%s: no handle was made: %s",
+                     relock_log_name(name, text), why);
+}
+
 RELOCK_UNCHECKED int relock_lock_make(struct relock_client *client, const struct relock_kind *kind,
                                       const char *name, struct relock_lock **lock)
 {
+    const char *why = NULL;
     struct relock_visit visit;
     size_t len;
     int r;
@@ -63,7 +73,12 @@ RELOCK_UNCHECKED int relock_lock_make(struct relock_client *client, const struct
     r = relock_client_enter(client, false, &visit);
     if (r < 0)
         return r;
-    r = make(client, kind, name, len, lock);
+    r = make(client, kind, name, len, lock, &why);
+    if (why) {
+        relock_mutex_unlock(&client->mutex);
+        log_refusal(client, name, why);
+        relock_mutex_lock(&client->mutex);
+    }
     relock_client_leave(client, &visit);
     return r;
 }

@@ -23,7 +23,7 @@
 struct relock_client;
 struct relock_ear;
 struct relock_group;
-struct relock_channel;
+struct relock_listener;
 
 /*
  * Some sites are one of several with their name, and this stands before them: the two sides of a
@@ -90,8 +90,8 @@ struct relock_site {
     uint64_t yields_until_ms; /* other processes go first until then */
 
     struct relock_site *sync_next, *sync_prev;
-    struct relock_timer linger;     /* ends the subscription when nobody has waited for a while */
-    struct relock_channel *channel; /* the I/O thread's */
+    struct relock_timer linger;       /* ends the subscription when nobody has waited for a while */
+    struct relock_listener *listener; /* of its channel; the I/O thread's */
 
     size_t name_len;
     char name[]; /* constant */

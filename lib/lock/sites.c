@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/group.h"
+#include "lock/keys.h"
 #include "lock/subscription.h"
 
 #include <stdlib.h>
@@ -32,19 +33,41 @@ static void *make(struct relock_client *client, const struct relock_kind *kind, 
 
 /* ---- by name ------------------------------------------------------------------------------- */
 
+/* Two fair locks whose waiters would stand in one queue, and be in each other's way. */
+static bool shares_its_queue(const struct relock_client *client, const struct relock_kind *kind,
+                             const char *name, size_t len) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_site *found;
+    char twin[RELOCK_TWIN_MAX];
+
+    if (!kind->is_queued)
+        return false;
+    len = relock_keys_twin(twin, name, len);
+    HASH_FIND(hh, client->guarded.sites, twin, len, found);
+    return found && found->kind->is_queued;
+}
+
 static int get_home(struct relock_client *client, const struct relock_kind *kind, const char *name,
-                    size_t len, struct relock_site **site) RELOCK_REQUIRES(client->mutex)
+                    size_t len, struct relock_site **site, const char **why)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_site *found;
     void *memory;
 
     HASH_FIND(hh, client->guarded.sites, name, len, found);
-    if (found && found->kind != kind)
+    if (found && found->kind != kind) {
+        *why = "this client uses the name for a lock of another kind";
         return RELOCK_E_INVALID;
+    }
     if (found) {
         found->refs++;
         *site = found;
         return RELOCK_OK;
+    }
+    if (shares_its_queue(client, kind, name, len)) {
+        *why = "this client has a fair lock whose name differs from it in braces alone, and "
+               "in Redis the two have one queue";
+        return RELOCK_E_INVALID;
     }
     memory = make(client, kind, name, len, kind->side != NULL, &found);
     if (!memory)
@@ -81,14 +104,14 @@ static int get_readers(struct relock_client *client, const struct relock_kind *k
 }
 
 int relock_sites_get(struct relock_client *client, const struct relock_kind *kind, const char *name,
-                     size_t len, struct relock_site **site)
+                     size_t len, struct relock_site **site, const char **why)
 {
     struct relock_site *home;
     int r;
 
     if (!kind->home)
-        return get_home(client, kind, name, len, site);
-    r = get_home(client, kind->home, name, len, &home);
+        return get_home(client, kind, name, len, site, why);
+    r = get_home(client, kind->home, name, len, &home, why);
     return r == RELOCK_OK ? get_readers(client, kind, home, site) : r;
 }
 

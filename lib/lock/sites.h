@@ -11,10 +11,12 @@
 /*
  * Finds or makes the site of a name, with a reference.
  *
- * Returns RELOCK_OK, RELOCK_E_INVALID when another kind of lock has the name, RELOCK_E_NOMEM.
+ * Returns RELOCK_OK, RELOCK_E_NOMEM, RELOCK_E_INVALID when another lock of the client rules it out:
+ * `*why` says which.
  */
 int relock_sites_get(struct relock_client *client, const struct relock_kind *kind, const char *name,
-                     size_t len, struct relock_site **site) RELOCK_REQUIRES(client->mutex);
+                     size_t len, struct relock_site **site, const char **why)
+    RELOCK_REQUIRES(client->mutex);
 
 /* The site of the locks that are made of these members; NULL when there is none. */
 struct relock_site *relock_sites_find_group(struct relock_client *client,

@@ -120,18 +120,18 @@ static void subscribe(struct relock_client *client, struct relock_site *site)
         name[len++] = ':';
         len += relock_keys_field(name + len, client->id, relock_site_kin(site)->number, "");
     }
-    site->channel = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, site);
+    site->listener = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, site);
 }
 
 /* Under no mutex: what it does to the connection may end in a log line. */
 static void sync_site(struct relock_client *client, struct relock_site *site, bool drops,
                       bool wants)
 {
-    if (drops && site->channel) {
-        relock_pubsub_unsubscribe(client->pubsub, site->channel);
-        site->channel = NULL;
+    if (drops && site->listener) {
+        relock_pubsub_unsubscribe(client->pubsub, site->listener);
+        site->listener = NULL;
     }
-    if (wants && !site->channel)
+    if (wants && !site->listener)
         subscribe(client, site);
 }
 
@@ -142,7 +142,7 @@ void relock_subscription_sync(struct relock_client *client)
     while ((site = client->guarded.to_sync)) {
         bool drops = site->drops_channel;
         bool wants = site->wants_channel;
-        bool had_channel = site->channel != NULL;
+        bool had_listener = site->listener != NULL;
 
         DL_DELETE2(client->guarded.to_sync, site, sync_prev, sync_next);
         site->to_be_synced = false;
@@ -151,11 +151,11 @@ void relock_subscription_sync(struct relock_client *client)
         sync_site(client, site, drops, wants);
         relock_mutex_lock(&client->mutex);
 
-        if (!had_channel && site->channel)
-            site->refs++; /* of the channel */
-        if (had_channel && !site->channel)
+        if (!had_listener && site->listener)
+            site->refs++; /* of the listener */
+        if (had_listener && !site->listener)
             relock_sites_unref(client, site);
-        if (wants && !site->channel)
+        if (wants && !site->listener)
             site->wants_channel = false; /* out of memory: whoever is refused next wants it again */
         relock_sites_unref(client, site);
     }

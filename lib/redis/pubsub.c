@@ -8,11 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct relock_channel {
-    UT_hash_handle hh;
+struct relock_listener {
+    struct relock_channel *channel;
     relock_channel_fn *fn;
     void *arg;
-    uint64_t asked; /* which command of the connection subscribed it last */
+    struct relock_listener *next, *prev;
+};
+
+/* A channel by its name on the wire; it exists while it has listeners. */
+struct relock_channel {
+    UT_hash_handle hh;
+    struct relock_listener *listeners;
+    uint64_t asked;     /* which command of the connection subscribed it last */
+    bool is_subscribed; /* that command was acknowledged */
     size_t len;
     char name[];
 };
@@ -44,6 +52,14 @@ static bool send_command(struct relock_pubsub *pubsub, const char *verb,
     return true;
 }
 
+static void tell_all(const struct relock_channel *channel, enum relock_channel_event event)
+{
+    const struct relock_listener *listener;
+
+    DL_FOREACH(channel->listeners, listener)
+    listener->fn(listener->arg, event);
+}
+
 static void on_up(void *arg)
 {
     struct relock_pubsub *pubsub = arg;
@@ -57,8 +73,10 @@ static void on_down(void *arg)
 {
     struct relock_pubsub *pubsub = arg;
 
-    for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
-        at->fn(at->arg, RELOCK_CHANNEL_DOWN);
+    for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
+        at->is_subscribed = false;
+        tell_all(at, RELOCK_CHANNEL_DOWN);
+    }
     if (!pubsub->channels)
         relock_conn_close(&pubsub->conn);
 }
@@ -89,8 +107,11 @@ static void tell(struct relock_pubsub *pubsub, const struct redisReply *name,
     if (!relock_reply_text(name, &text, &len))
         return;
     HASH_FIND(hh, pubsub->channels, text, len, channel);
-    if (channel)
-        channel->fn(channel->arg, event);
+    if (!channel)
+        return;
+    if (event == RELOCK_CHANNEL_SUBSCRIBED)
+        channel->is_subscribed = pubsub->conn.n_answered == channel->asked;
+    tell_all(channel, event);
 }
 
 static void on_reply(void *arg, const struct redisReply *reply)
@@ -131,6 +152,67 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
     return RELOCK_OK;
 }
 
+/* ---- channels ------------------------------------------------------------------------------ */
+
+/* Returns NULL when out of memory. */
+static struct relock_channel *find_or_make(struct relock_pubsub *pubsub, const char *name,
+                                           size_t len)
+{
+    struct relock_channel *channel;
+
+    HASH_FIND(hh, pubsub->channels, name, len, channel);
+    if (channel)
+        return channel;
+    channel = calloc(1, sizeof(*channel) + len + 1);
+    if (!channel)
+        return NULL;
+    channel->len = len;
+    memcpy(channel->name, name, len);
+    HASH_ADD_KEYPTR(hh, pubsub->channels, channel->name, channel->len, channel);
+    if (!channel->hh.tbl) {
+        free(channel);
+        return NULL;
+    }
+    return channel;
+}
+
+struct relock_listener *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
+                                                size_t len, relock_channel_fn *fn, void *arg)
+{
+    struct relock_listener *listener = malloc(sizeof(*listener));
+    struct relock_channel *channel = listener ? find_or_make(pubsub, name, len) : NULL;
+    bool is_first;
+
+    if (!channel) {
+        free(listener);
+        return NULL;
+    }
+    *listener = (struct relock_listener){.channel = channel, .fn = fn, .arg = arg};
+    is_first = !channel->listeners;
+    DL_APPEND(channel->listeners, listener);
+    if (channel->is_subscribed)
+        fn(arg, RELOCK_CHANNEL_SUBSCRIBED); /* no acknowledgement is to come */
+    else if (!relock_conn_is_up(&pubsub->conn))
+        relock_conn_open(&pubsub->conn);
+    else if (is_first)
+        (void)send_command(pubsub, "SUBSCRIBE", channel);
+    return listener;
+}
+
+void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_listener *listener)
+{
+    struct relock_channel *channel = listener->channel;
+
+    DL_DELETE(channel->listeners, listener);
+    free(listener);
+    if (channel->listeners)
+        return;
+    HASH_DEL(pubsub->channels, channel);
+    if (relock_conn_is_up(&pubsub->conn))
+        (void)send_command(pubsub, "UNSUBSCRIBE", channel);
+    free(channel);
+}
+
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
 {
     struct relock_channel *channel;
@@ -142,43 +224,15 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
     HASH_CLEAR(hh, pubsub->channels);
     while (channel) {
         struct relock_channel *next = channel->hh.next;
+        struct relock_listener *listener, *other;
 
+        DL_FOREACH_SAFE(channel->listeners, listener, other)
+        free(listener);
         free(channel);
         channel = next;
     }
     free(pubsub);
     return NULL;
-}
-
-struct relock_channel *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
-                                               size_t len, relock_channel_fn *fn, void *arg)
-{
-    struct relock_channel *channel = calloc(1, sizeof(*channel) + len + 1);
-
-    if (!channel)
-        return NULL;
-    channel->fn = fn;
-    channel->arg = arg;
-    channel->len = len;
-    memcpy(channel->name, name, len);
-    HASH_ADD_KEYPTR(hh, pubsub->channels, channel->name, channel->len, channel);
-    if (!channel->hh.tbl) {
-        free(channel);
-        return NULL;
-    }
-    if (relock_conn_is_up(&pubsub->conn))
-        (void)send_command(pubsub, "SUBSCRIBE", channel);
-    else
-        relock_conn_open(&pubsub->conn);
-    return channel;
-}
-
-void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_channel *channel)
-{
-    HASH_DEL(pubsub->channels, channel);
-    if (relock_conn_is_up(&pubsub->conn))
-        (void)send_command(pubsub, "UNSUBSCRIBE", channel);
-    free(channel);
 }
 
 uint64_t relock_pubsub_reconnects(const struct relock_pubsub *pubsub)

@@ -1,9 +1,10 @@
 /*
  * Pubsub - the channels on which releases are announced
  *
- * One connection, however many channels. A channel stays subscribed over reconnects; each
- * acknowledgement is told, the one after a reconnect like the first: only from there on is nothing
- * missed, so whoever waits asks once more then.
+ * One connection, however many channels. A channel goes by its name on the wire and may have any
+ * number of listeners: the first subscribes it, and the last to leave unsubscribes it. It stays
+ * subscribed over reconnects; each acknowledgement is told, the one after a reconnect like the
+ * first: only from there on is nothing missed, so whoever waits asks once more then.
  *
  * Threads: the I/O thread; new and free while that does not run; reconnects from any.
  */
@@ -15,7 +16,7 @@
 #include <stdint.h>
 
 struct relock_pubsub;
-struct relock_channel;
+struct relock_listener;
 struct relock_loop;
 
 enum relock_channel_event {
@@ -34,16 +35,17 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);
 
 /*
- * Wants a channel that is not wanted yet; `fn` is told, later, until it is given up. A server that
- * refuses is not asked again before the connection is made again, and the log says so.
+ * Listens to a channel: `fn` is told of it until the listener leaves. Where the channel is
+ * subscribed already, `fn` is told so before this returns. A server that refuses is not asked
+ * again before the connection is made again, and the log says so.
  *
  * Returns NULL when out of memory.
  */
-struct relock_channel *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
-                                               size_t len, relock_channel_fn *fn, void *arg);
+struct relock_listener *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
+                                                size_t len, relock_channel_fn *fn, void *arg);
 
-/* Frees the channel. */
-void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_channel *channel);
+/* The listener leaves the channel, and is freed. */
+void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_listener *listener);
 
 uint64_t relock_pubsub_reconnects(const struct relock_pubsub *pubsub);
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);

@@ -66,6 +66,37 @@ static void an_acknowledgement_that_comes_late_does_not_stand_for_the_next_one(v
     faults_is_in_by_news(client, waiting, lock);
 }
 
+/* The channel of another name is its own too, and is subscribed already: no acknowledgement is to
+ * come. A release before it listened is in no message that it gets. */
+static void who_joins_a_channel_asks_once_more(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = faults_patient_client(t);
+    struct relock_lock *first = fixture_lock(t->f, client, "orders");
+    struct relock_lock *second = fixture_lock(t->f, client, "{orders}");
+    struct proxy_rule *refused, *told;
+    struct actor *there = actor_start();
+    struct actor *joining = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    assert_true(peer_lock(t->f->probe, "{orders}", PEER, LONG_MS));
+    actor_begin_lock(there, first);
+    assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
+
+    refused = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 {orders}");
+    actor_begin_lock(joining, second);
+    assert_int_equal(proxy_fate(refused), PROXY_ANSWERED);
+    told = proxy_next(t->proxy, PROXY_PASS, "lock 1 orders");
+    assert_true(peer_unlock(t->f->probe, "{orders}", PEER));
+    assert_int_equal(proxy_fate(told), PROXY_ANSWERED); /* the message has come */
+
+    proxy_let_go(refused);
+    faults_is_in_by_news(client, joining, second);
+    assert_int_equal(proxy_count(t->proxy, "SUBSCRIBE"), 1);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    faults_is_in_by_news(client, there, first);
+}
+
 /* What was published between the last look and the new subscription is in no message. */
 static void an_acknowledgement_after_a_reconnect_is_news(void **state)
 {
@@ -164,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(who_comes_during_a_try_that_is_refused_asks_for_itself),
         FAULT_TEST(an_acknowledgement_that_comes_late_does_not_stand_for_the_next_one),
+        FAULT_TEST(who_joins_a_channel_asks_once_more),
         FAULT_TEST(an_acknowledgement_after_a_reconnect_is_news),
         FAULT_TEST(a_message_before_the_answer_to_the_release_is_not_missed),
         FAULT_TEST(a_reconnect_during_a_release_is_not_missed),

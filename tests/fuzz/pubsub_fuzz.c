@@ -1,6 +1,6 @@
 /*
- * What a server may say on the connection of the subscriptions. In the scenes A, B and C the
- * program subscribes a channel, or gives it up.
+ * What a server may say on the connection of the subscriptions. In the scenes A to D the program
+ * begins to listen to a channel, or leaves it. A and D are listeners of one channel.
  */
 #include "redis/pubsub.h"
 #include "stage.h"
@@ -12,32 +12,33 @@
 static struct stage stage;
 static struct relock_pubsub *pubsub;
 
-static const char *const names[] = {"orders", "redisson_lock__channel:{b}", ""};
+static const char *const names[] = {"orders", "redisson_lock__channel:{b}", "", "orders"};
 
-static struct channel {
-    struct relock_channel *channel; /* NULL: not wanted */
-} channels[sizeof(names) / sizeof(*names)];
+static struct user {
+    bool listens;
+    struct relock_listener *listener;
+} users[sizeof(names) / sizeof(*names)];
 
 static void on_channel(void *arg, enum relock_channel_event event)
 {
-    struct channel *channel = arg;
+    struct user *user = arg;
 
-    FUZZ_CHECK(channel->channel); /* nothing is told of what was given up */
+    FUZZ_CHECK(user->listens); /* nothing is told to one that has left */
     FUZZ_CHECK(event == RELOCK_CHANNEL_SUBSCRIBED || event == RELOCK_CHANNEL_MESSAGE ||
                event == RELOCK_CHANNEL_DOWN);
 }
 
-static void change(struct channel *channel)
+static void change(struct user *user)
 {
-    const char *name = names[channel - channels];
+    const char *name = names[user - users];
 
-    if (channel->channel) {
-        relock_pubsub_unsubscribe(pubsub, channel->channel);
-        channel->channel = NULL;
+    user->listens = !user->listens;
+    if (!user->listens) {
+        relock_pubsub_unsubscribe(pubsub, user->listener);
         return;
     }
-    channel->channel = relock_pubsub_subscribe(pubsub, name, strlen(name), on_channel, channel);
-    FUZZ_CHECK(channel->channel);
+    user->listener = relock_pubsub_subscribe(pubsub, name, strlen(name), on_channel, user);
+    FUZZ_CHECK(user->listener);
 }
 
 static void act(char letter)
@@ -45,17 +46,17 @@ static void act(char letter)
     size_t i = (size_t)(letter - 'A');
 
     if (letter >= 'A' && i < sizeof(names) / sizeof(*names))
-        change(&channels[i]);
+        change(&users[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     stage_begin(&stage, data, size);
-    memset(channels, 0, sizeof(channels));
+    memset(users, 0, sizeof(users));
     FUZZ_CHECK(relock_pubsub_new(stage.loop, &stage.server,
                                  stage.choice & PINGS ? STAGE_TIMEOUT_MS / 3 : 0,
                                  &pubsub) == RELOCK_OK);
-    change(&channels[0]);
+    change(&users[0]);
     stage_perform(&stage, act);
     pubsub = relock_pubsub_free(pubsub);
     stage_end(&stage);

@@ -5,7 +5,8 @@
  * and acknowledgements come; the subscriber connection breaks, and what is under way with it is
  * lost; the subscription ends when nobody has waited for a while; a waiter is cancelled at any
  * moment; tries and releases fail, having run or not; a hold is lost when its time runs out, or
- * doubtful; another client frees the lock by force; a hold is passed on.
+ * doubtful; another client frees the lock by force; a hold is passed on; another lock of the process
+ * has the same channel, and comes and goes.
  *
  * NOT in it is recheck_ms: a waiter that only that would wake is an invalid end state here, and
  * spin reports it. The end of a lease that Redis named (lease_end_ms) is in it.
@@ -24,6 +25,9 @@
  *                   relock_subscription_want, _sync, _fire, sync_site  subscription.c
  *   io              on_channel                                         subscription.c
  *                   on_up, on_down, on_reply                           lib/redis/pubsub.c
+ *   listen, unlisten, acked
+ *                   relock_pubsub_subscribe, relock_pubsub_unsubscribe, is_subscribed
+ *                                                                      lib/redis/pubsub.c
  *   thread          take_first_level, wait_turn, end_of_wait, sleep_in_queue, leave_queue
  *                                                                      acquire.c
  *                   relock_acquire_ask, take_granted, give_back, take_refused, take_failure
@@ -40,7 +44,7 @@
  * SUBSCRIBE refused (then only recheck_ms wakes), and that commands may run late: see unknown.pml.
  *
  * Budgets: T0..T3 turns of each thread, RESETS, LINGERS, CANCELS, LOSSES, NOTRY, USELESS, NOUNLOCK,
- * SUSPECTS, FORCES; PASSES between two asks (handoff_ms). -DMUTE: process 0 may not publish.
+ * SUSPECTS, FORCES, NEIGHBOURS; PASSES between two asks (handoff_ms). -DMUTE: process 0 may not publish.
  * -DTRY0, -DTRY2: that thread only tries. -DENDLESS: who has more than one turn never stops.
  * -DBAD_*: a rule left out.
  */
@@ -70,6 +74,9 @@
 #endif
 #ifndef FORCES
 #define FORCES 0
+#endif
+#ifndef NEIGHBOURS
+#define NEIGHBOURS 0
 #endif
 #ifndef PASSES
 #define PASSES 1
@@ -109,7 +116,9 @@ byte q0[2], q1[2];                  /* queue, thread + 1 */
 bool news[2];
 bool lease_end[2];                  /* known */
 bool wants[2], subscribed[2], drops[2], to_sync[2];
-bool channel[2];                    /* the I/O thread's */
+bool channel[2];                    /* the I/O thread's: the site listens to it */
+bool neighbour[2];                  /* and so does the site of another name */
+byte unacked[2];                    /* SUBs on this connection without an answer */
 byte passes[2];                     /* since it was taken from Redis */
 
 /* the waiter and the hold of each thread */
@@ -123,7 +132,7 @@ byte owed;                          /* a set of numbers: holds that are SETTLING
 byte certain;                       /* ghost: threads that are sure to hold */
 bool fooled[2];                     /* ghost: freed by force, and nobody here has noticed */
 bool trying;                        /* ghost: granted by Redis, the reply is under way */
-byte lingers, cancels, losses, notry, useless, nounlock, suspects, forces, resets;
+byte neighbours, lingers, cancels, losses, notry, useless, nounlock, suspects, forces, resets;
 
 #define SITE(t) (t / 2)
 #define BIT(n) (1 << (n - 1))
@@ -246,13 +255,39 @@ inline change(p, w)
 
 inline want(p) { if :: !wants[p] -> change(p, true) :: else fi }
 
-inline to_server(p, m) { if :: conn[p] == UP -> assert(nfull(c2s[p])); c2s[p]!m :: else fi }
+inline to_server(p, m)
+{
+    if
+    :: conn[p] == UP -> assert(nfull(c2s[p])); c2s[p]!m;
+        if :: m == SUB -> unacked[p]++ :: else fi
+    :: else
+    fi
+}
+
+/* the first listener subscribes, the last unsubscribes */
+inline listen(p) { if :: !channel[p] && !neighbour[p] -> to_server(p, SUB) :: else fi }
+#ifdef BAD_LEAVER_UNSUBSCRIBES
+inline unlisten(p) { to_server(p, UNSUB) }
+#else
+inline unlisten(p) { if :: !channel[p] && !neighbour[p] -> to_server(p, UNSUB) :: else fi }
+#endif
+
+#define ACKED(p) (conn[p] == UP && unacked[p] == 0)
 
 inline sync(p)                      /* the I/O thread alone touches channel and conn: one step */
 {
     to_sync[p] = false;
-    if :: drops[p] && channel[p] -> channel[p] = false; to_server(p, UNSUB) :: else fi;
-    if :: wants[p] && !channel[p] -> channel[p] = true; to_server(p, SUB) :: else fi;
+    if :: drops[p] && channel[p] -> channel[p] = false; unlisten(p) :: else fi;
+    if
+    :: wants[p] && !channel[p] -> listen(p); channel[p] = true;
+        if                          /* no acknowledgement is to come */
+#ifndef BAD_JOINS_IN_SILENCE
+        :: neighbour[p] && ACKED(p) -> subscribed[p] = true; add_news(p)
+#endif
+        :: else
+        fi
+    :: else
+    fi;
     drops[p] = false
 }
 
@@ -436,7 +471,7 @@ end:
             if :: channel[p] -> add_news(p) :: else fi
 #endif
         }
-    :: atomic { s2c[p]?ACK ->
+    :: atomic { s2c[p]?ACK -> unacked[p]--;
             if
             :: !channel[p]
 #ifdef BAD_NO_SECOND_TRY
@@ -455,7 +490,7 @@ end:
 #endif
 #endif
             fi }
-    :: atomic { conn[p] == BROKEN -> conn[p] = CLOSED;     /* on_down */
+    :: atomic { conn[p] == BROKEN -> conn[p] = CLOSED; unacked[p] = 0;     /* on_down */
 #ifndef BAD_NO_RESUBSCRIBE_WAKE
             if
             :: !channel[p]
@@ -468,7 +503,15 @@ end:
             fi
 #endif
         }
-    :: atomic { conn[p] == CLOSED && channel[p] -> conn[p] = UP; c2s[p]!SUB }      /* on_up */
+    :: atomic { conn[p] == CLOSED && (channel[p] || neighbour[p]) ->               /* on_up */
+            conn[p] = UP; to_server(p, SUB) }
+#if NEIGHBOURS > 0
+    :: atomic { neighbours < NEIGHBOURS -> neighbours++;
+            if
+            :: !neighbour[p] -> listen(p); neighbour[p] = true
+            :: neighbour[p] -> neighbour[p] = false; unlisten(p)
+            fi }
+#endif
     :: atomic { lingers < LINGERS && wants[p] && q0[p] == 0 && holder[p] == 0 ->
             lingers++; change(p, false) }
     od

@@ -58,9 +58,9 @@ static int begin(void **state)
     client.options.handoff_ms = LEASE_MS;
 
     lock.client = &client;
-    assert_int_equal(
-        relock_sites_get(&client, &relock_kind_reentrant, "orders", strlen("orders"), &lock.site),
-        RELOCK_OK);
+    assert_int_equal(relock_sites_get(&client, &relock_kind_reentrant, "orders", strlen("orders"),
+                                      &lock.site, &(const char *){NULL}),
+                     RELOCK_OK);
     hold = relock_holds_new(&client, lock.site, 1);
     assert_non_null(hold);
     hold->lease_ms = LEASE_MS;

@@ -41,9 +41,9 @@ static int begin(void **state)
     client.options.watchdog_timeout_ms = LEASE_MS;
     client.options.handoff_ms = 1000;
 
-    assert_int_equal(
-        relock_sites_get(&client, &relock_kind_reentrant, "orders", strlen("orders"), &site),
-        RELOCK_OK);
+    assert_int_equal(relock_sites_get(&client, &relock_kind_reentrant, "orders", strlen("orders"),
+                                      &site, &(const char *){NULL}),
+                     RELOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
         waiters[i] = (struct relock_waiter){.owner = i + 1, .renewed = true, .arg = &waiters[i]};
         relock_gate_init(&waiters[i].gate);

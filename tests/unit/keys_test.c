@@ -85,6 +85,41 @@ static void a_channel_has_the_name_in_braces_unless_it_has_some_itself(void **st
     }
 }
 
+static void two_names_share_a_channel_if_they_are_twins(void **state)
+{
+    static const struct {
+        const char *name, *twin;
+    } cases[] = {
+        {"orders", "{orders}"},
+        {"{orders}", "orders"},
+        {"orders}42", "{orders}42}"},
+        {"{orders}42}", "orders}42"},
+        {"}", "{}}"},
+        {"{}}", "}"},
+        {"{orders}:42", ""},
+        {"shop:{orders}", ""},
+        {"{a}{b}", ""},
+        {"{{a}}", ""},
+        {"{", ""},
+        {"{}", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char twin[RELOCK_TWIN_MAX], channels[2][RELOCK_CHANNEL_MAX];
+        size_t len = relock_keys_twin(twin, cases[i].name, strlen(cases[i].name));
+
+        assert_int_equal(len, strlen(cases[i].twin));
+        assert_memory_equal(twin, cases[i].twin, len);
+        if (len == 0)
+            continue;
+        (void)relock_keys_channel(channels[0], RELOCK_CHANNEL_LOCK, cases[i].name,
+                                  strlen(cases[i].name));
+        (void)relock_keys_channel(channels[1], RELOCK_CHANNEL_LOCK, twin, len);
+        assert_string_equal(channels[0], channels[1]);
+    }
+}
+
 static void the_channel_of_the_longest_name_is_whole(void **state)
 {
     char name[RELOCK_NAME_MAX + 1];
@@ -172,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_name_that_does_not_end_is_read_only_so_far),
         cmocka_unit_test(a_field_is_the_client_and_the_number_of_the_hold),
         cmocka_unit_test(a_channel_has_the_name_in_braces_unless_it_has_some_itself),
+        cmocka_unit_test(two_names_share_a_channel_if_they_are_twins),
         cmocka_unit_test(the_channel_of_the_longest_name_is_whole),
         cmocka_unit_test(a_number_shows_its_owner_and_its_serial),
         cmocka_unit_test(serials_begin_anew_before_they_reach_the_owner),

@@ -1,0 +1,212 @@
+/*
+ * Locks whose names differ in braces alone, "orders" and "{orders}": they are two locks and have
+ * one channel. Nothing here ends by time but where a test says so: whoever gets in was woken.
+ */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#define NEVER_MS 3600000
+#define N_NAMES 2
+#define N_ROUNDS 100
+
+static const char *const names[N_NAMES] = {"orders", "{orders}"};
+static const struct relock_options by_message_only = {
+    .recheck_ms = NEVER_MS,
+    .watchdog_timeout_ms = NEVER_MS,
+};
+
+/* Two clients, of which the first waits for what the second holds, under both names. */
+struct scene {
+    struct fixture *f;
+    struct relock_client *client;
+    struct relock_lock *ours[N_NAMES], *theirs[N_NAMES];
+    struct actor *waiting[N_NAMES];
+    const char *channel;
+};
+
+static struct scene new_scene(struct fixture *f, fixture_constructor_fn *constructor,
+                              const char *channel)
+{
+    struct scene scene = {.f = f, .client = fixture_client(f, &by_message_only)};
+    struct relock_client *other = fixture_client(f, &by_message_only);
+
+    scene.channel = channel;
+    for (int i = 0; i < N_NAMES; i++) {
+        scene.ours[i] = fixture_lock_of(f, scene.client, names[i], constructor);
+        scene.theirs[i] = fixture_lock_of(f, other, names[i], constructor);
+        scene.waiting[i] = actor_start();
+        assert_result(relock_lock(scene.theirs[i]), RELOCK_OK);
+    }
+    return scene;
+}
+
+/* It has asked in vain, and once more when it could hear of a release. */
+static void begins_to_wait(struct scene *scene, int i)
+{
+    long long before = probe_script_calls(scene->f->probe);
+    uint64_t until_ms = deadline_in(SOON_MS);
+
+    actor_begin_lock(scene->waiting[i], scene->ours[i]);
+    while (probe_script_calls(scene->f->probe) < before + 2 && now_ms() < until_ms)
+        let_pass(1);
+    assert_int_equal(probe_script_calls(scene->f->probe), before + 2);
+    assert_true(probe_wait_subscribers(scene->f->probe, scene->channel, 1));
+}
+
+static void is_woken_by_the_release(struct scene *scene, int i)
+{
+    assert_result(relock_unlock(scene->theirs[i]), RELOCK_OK);
+    assert_result(actor_result(scene->waiting[i]), RELOCK_OK);
+    assert_result(actor_unlock(scene->waiting[i], scene->ours[i]), RELOCK_OK);
+    assert_int_equal(stats_of(scene->client).rechecks, 0);
+}
+
+static void each_is_woken_by_its_release(struct fixture *f, fixture_constructor_fn *constructor,
+                                         const char *channel)
+{
+    for (int first = 0; first < N_NAMES; first++) {
+        struct scene scene = new_scene(f, constructor, channel);
+
+        begins_to_wait(&scene, 0);
+        begins_to_wait(&scene, 1);
+        is_woken_by_the_release(&scene, first);
+        assert_true(actor_is_busy(scene.waiting[1 - first]));
+        is_woken_by_the_release(&scene, 1 - first);
+    }
+}
+
+static void two_that_share_a_channel_are_both_woken(void **state)
+{
+    each_is_woken_by_its_release(*state, relock_lock_new, "redisson_lock__channel:{orders}");
+}
+
+static void so_are_two_that_wait_for_fenced_locks(void **state)
+{
+    each_is_woken_by_its_release(*state, relock_fencedlock_new, "redisson_lock__channel:{orders}");
+}
+
+static void so_are_two_that_wait_to_read(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene = new_scene(f, relock_wrlock_new, "redisson_rwlock:{orders}");
+
+    for (int i = 0; i < N_NAMES; i++) {
+        scene.ours[i] = fixture_lock_of(f, scene.client, names[i], relock_rdlock_new);
+        begins_to_wait(&scene, i);
+    }
+    is_woken_by_the_release(&scene, 1);
+    is_woken_by_the_release(&scene, 0);
+}
+
+/* ---- leaving ------------------------------------------------------------------------------- */
+
+/* A third one, with a channel of its own, begins to linger after the other: when its channel is
+ * gone, so is what the other had. */
+static void has_left(struct scene *scene)
+{
+    struct relock_lock *last = fixture_lock(scene->f, scene->client, "last");
+
+    assert_true(peer_lock(scene->f->probe, "last", PEER, NEVER_MS));
+    assert_result(relock_timedlock(last, 1), RELOCK_TIMEOUT);
+    assert_true(probe_wait_subscribers(scene->f->probe, "redisson_lock__channel:{last}", 1));
+    assert_true(probe_wait_subscribers(scene->f->probe, "redisson_lock__channel:{last}", 0));
+    assert_true(peer_unlock(scene->f->probe, "last", PEER));
+}
+
+static void one_that_leaves_the_channel_silences_nobody(void **state)
+{
+    for (int leaver = 0; leaver < N_NAMES; leaver++) {
+        struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
+
+        begins_to_wait(&scene, 1 - leaver);
+        assert_result(relock_timedlock(scene.ours[leaver], 1), RELOCK_TIMEOUT);
+        has_left(&scene);
+        assert_int_equal(probe_subscribers(scene.f->probe, scene.channel), 1);
+        is_woken_by_the_release(&scene, 1 - leaver);
+        assert_result(relock_unlock(scene.theirs[leaver]), RELOCK_OK);
+    }
+}
+
+static void the_channel_goes_with_its_last_listener(void **state)
+{
+    struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
+
+    for (int i = 0; i < N_NAMES; i++)
+        begins_to_wait(&scene, i);
+    for (int i = 0; i < N_NAMES; i++)
+        is_woken_by_the_release(&scene, i);
+    assert_true(probe_wait_subscribers(scene.f->probe, scene.channel, 0));
+}
+
+/* What one waiter's end does to the channel, round after round, keeps no lock from another. */
+static void sharing_a_channel_starves_nobody(void **state)
+{
+    struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
+
+    assert_result(relock_unlock(scene.theirs[1]), RELOCK_OK);
+    begins_to_wait(&scene, 0);
+    for (int n = 0; n < N_ROUNDS; n++) {
+        assert_result(relock_lock(scene.theirs[1]), RELOCK_OK);
+        actor_begin_lock(scene.waiting[1], scene.ours[1]);
+        assert_true(wait_for_waiters(scene.client, 2));
+        is_woken_by_the_release(&scene, 1);
+    }
+    is_woken_by_the_release(&scene, 0);
+}
+
+/* ---- queues -------------------------------------------------------------------------------- */
+
+static void two_fair_locks_of_one_client_share_no_queue(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+
+    for (int i = 0; i < N_NAMES; i++) {
+        struct relock_lock *fair = fixture_lock_of(f, client, names[i], relock_fairlock_new);
+        struct relock_lock *other = NULL;
+
+        log_clear(f->log);
+        assert_result(relock_fairlock_new(client, names[1 - i], &other), RELOCK_E_INVALID);
+        assert_null(other);
+        assert_int_equal(log_count(f->log, "in Redis the two have one queue"), 1);
+        (void)fixture_lock_of(f, fixture_client(f, NULL), names[1 - i], relock_fairlock_new);
+        fixture_free_lock(f, fair);
+    }
+    (void)fixture_lock_of(f, client, "{orders}:1", relock_fairlock_new);
+    (void)fixture_lock_of(f, client, "{orders}:2", relock_fairlock_new);
+}
+
+static void a_fair_lock_and_one_of_another_kind_share_none(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+
+    for (int i = 0; i < N_NAMES; i++) {
+        struct relock_lock *fair = fixture_lock_of(f, client, names[i], relock_fairlock_new);
+        struct relock_lock *other = fixture_lock(f, client, names[1 - i]);
+
+        assert_result(relock_lock(fair), RELOCK_OK);
+        assert_result(relock_lock(other), RELOCK_OK);
+        assert_result(relock_unlock(fair), RELOCK_OK);
+        assert_result(relock_unlock(other), RELOCK_OK);
+        fixture_free_lock(f, fair);
+        fixture_free_lock(f, other);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(two_that_share_a_channel_are_both_woken),
+        FENCED_TEST(so_are_two_that_wait_for_fenced_locks),
+        SERVER_TEST(so_are_two_that_wait_to_read),
+        SERVER_TEST(one_that_leaves_the_channel_silences_nobody),
+        SERVER_TEST(the_channel_goes_with_its_last_listener),
+        SERVER_TEST(sharing_a_channel_starves_nobody),
+        SERVER_TEST(two_fair_locks_of_one_client_share_no_queue),
+        SERVER_TEST(a_fair_lock_and_one_of_another_kind_share_none),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
