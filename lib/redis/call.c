@@ -56,10 +56,11 @@ struct exchange {
 static void begin(struct exchange *exchange)
 {
     relock_buffer_lend(&exchange->commands, exchange->room, sizeof(exchange->room));
+    exchange->question.kills = NULL;
     exchange->question.n_replies = 0;
 }
 
-/* Asks what was appended. */
+/* Asks what was appended, or has killed what is to be. */
 static int ask(struct exchange *exchange, struct relock_lane *lane, uint64_t deadline_ms)
 {
     struct relock_question *question = &exchange->question;
@@ -128,7 +129,7 @@ static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t
     if (!call->debt || !*call->debt)
         return RELOCK_OK;
     begin(&exchange);
-    relock_origin_kill(*call->debt, &exchange.commands);
+    exchange.question.kills = *call->debt;
     exchange.question.n_replies = 1;
     r = forget(&exchange, ask(&exchange, lane, deadline_ms));
     if (r < 0)

@@ -174,7 +174,10 @@ static int send_queue(struct relock_lane *lane, const struct relock_question *ow
     DL_FOREACH(taken, at)
     {
         at->starts = link->wire.out.len;
-        relock_buffer_append(&link->wire.out, at->commands.data, at->commands.len);
+        if (at->kills)
+            relock_origin_kill(at->kills, link->origin, &link->wire.out);
+        else
+            relock_buffer_append(&link->wire.out, at->commands.data, at->commands.len);
     }
     DL_CONCAT(lane->driver.under_way, taken);
     deadline_ms = earliest(lane->driver.under_way);

@@ -27,6 +27,7 @@ struct redisReply;
 struct relock_question {
     /* what is asked */
     struct relock_text commands;
+    const struct relock_origin *kills; /* instead of commands: is to be killed; or NULL */
     unsigned n_replies;
 
     /* what came of it */

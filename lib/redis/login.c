@@ -18,6 +18,7 @@ static bool is_wanted(const struct relock_server *server, enum relock_login_step
         return server->name != NULL;
     case RELOCK_LOGIN_DB:
         return server->url.db != 0;
+    case RELOCK_LOGIN_RUN:
     case RELOCK_LOGIN_INFO:
     case RELOCK_LOGIN_DONE:
         break;
@@ -55,6 +56,11 @@ static void write_step(const struct relock_server *server, enum relock_login_ste
         relock_command_word(buffer, "SELECT");
         relock_command_number(buffer, server->url.db);
         break;
+    case RELOCK_LOGIN_RUN:
+        relock_command_begin(buffer, 2);
+        relock_command_word(buffer, "INFO");
+        relock_command_word(buffer, "server");
+        break;
     case RELOCK_LOGIN_INFO:
         relock_command_begin(buffer, 2);
         relock_command_word(buffer, "CLIENT");
@@ -81,6 +87,24 @@ void relock_login_end(struct relock_login *login)
     login->origin = relock_origin_unref(login->origin);
 }
 
+/* "# Server\r\nredis_version:7.2.4\r\n...run_id:8ae1...\r\n..." */
+static void take_run(struct relock_login *login, const struct redisReply *reply)
+{
+    const char *text;
+    const char *run;
+    size_t len;
+
+    if (!relock_reply_text(reply, &text, &len))
+        return;
+    run = strstr(text, "\nrun_id:");
+    if (!run)
+        return;
+    run += strlen("\nrun_id:");
+    len = strcspn(run, "\r\n");
+    if (len < sizeof(login->run))
+        memcpy(login->run, run, len);
+}
+
 /* "id=7 addr=127.0.0.1:40312 ..." */
 static int take_info(struct relock_login *login, const struct redisReply *reply)
 {
@@ -96,7 +120,7 @@ static int take_info(struct relock_login *login, const struct redisReply *reply)
     if (!address)
         return RELOCK_OK;
     address += strlen(" addr=");
-    login->origin = relock_origin_new(id, address, strcspn(address, " \n"));
+    login->origin = relock_origin_new(login->run, id, address, strcspn(address, " \n"));
     if (login->origin)
         return RELOCK_OK;
     /* Without it what went out on this connection could not be stopped, although the server lets
@@ -119,33 +143,41 @@ static const char *tellable(const struct relock_login *login, const char *error)
     return error;
 }
 
+/* The server wants nobody, or not us, for now. */
+static bool is_for_now(const char *error)
+{
+    enum relock_refusal refusal = relock_refusal_of(error);
+
+    return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
+           strstr(error, "max number of clients");
+}
+
 static int refuse(struct relock_login *login, const char *error)
 {
     static const char *const what[] = {
-        [RELOCK_LOGIN_AUTH] = "AUTH",
-        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
-        [RELOCK_LOGIN_DB] = "SELECT",
+        [RELOCK_LOGIN_AUTH] = "AUTH",        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
+        [RELOCK_LOGIN_DB] = "SELECT",        [RELOCK_LOGIN_RUN] = "INFO",
         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
     };
-    enum relock_refusal refusal = relock_refusal_of(error);
 
     (void)snprintf(login->why, sizeof(login->why), "%s: %s: %s", login->server->label,
                    what[login->step], tellable(login, error));
-    if (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
-        strstr(error, "max number of clients"))
+    if (is_for_now(error))
         return RELOCK_E_CONN;
     if (login->step == RELOCK_LOGIN_AUTH)
         return RELOCK_E_AUTH;
-    return relock_refusal_result(refusal);
+    return relock_refusal_result(relock_refusal_of(error));
 }
 
-/* An older server, or one that does not let us: without name or number it is as good. */
+/* An older server, or one that does not let us: without names and numbers it is as good. */
 static bool can_do_without(const struct relock_login *login, const char *error)
 {
     enum relock_login_step step = login->step;
 
     if (step == RELOCK_LOGIN_NAME && login->server->name_is_ours)
         return true;
+    if (step == RELOCK_LOGIN_RUN)
+        return !is_for_now(error);
     return (step == RELOCK_LOGIN_NAME || step == RELOCK_LOGIN_INFO) &&
            (strcasestr(error, "unknown") || strncmp(error, "NOPERM", strlen("NOPERM")) == 0);
 }
@@ -156,6 +188,8 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
 
     if (error && !can_do_without(login, error))
         return refuse(login, error);
+    if (!error && login->step == RELOCK_LOGIN_RUN)
+        take_run(login, reply);
     if (!error && login->step == RELOCK_LOGIN_INFO && take_info(login, reply) < 0)
         return RELOCK_E_NOMEM;
     login->step = skip_unwanted(login->server, login->step + 1);

@@ -1,7 +1,7 @@
 /*
  * Login - the first words on a connection
  *
- * AUTH, CLIENT SETNAME, SELECT and CLIENT INFO, as far as they are wanted, in one piece. The
+ * AUTH, CLIENT SETNAME, SELECT, INFO and CLIENT INFO, as far as they are wanted, in one piece. The
  * server's name for the connection comes out of it.
  *
  * Threads: the one that drives the connection.
@@ -9,6 +9,7 @@
 #ifndef RELOCK_LOGIN_H
 #define RELOCK_LOGIN_H
 
+#include "redis/origin.h"
 #include "redis/server.h"
 
 struct relock_buffer;
@@ -18,6 +19,7 @@ enum relock_login_step {
     RELOCK_LOGIN_AUTH,
     RELOCK_LOGIN_NAME,
     RELOCK_LOGIN_DB,
+    RELOCK_LOGIN_RUN,
     RELOCK_LOGIN_INFO,
     RELOCK_LOGIN_DONE,
 };
@@ -25,6 +27,7 @@ enum relock_login_step {
 struct relock_login {
     const struct relock_server *server;
     enum relock_login_step step;  /* whose reply comes next */
+    char run[RELOCK_RUN_MAX + 1]; /* of the server; "" until it has said, or when it does not */
     struct relock_origin *origin; /* taken out by the caller; NULL when the server does not say */
     char why[RELOCK_WHY_MAX];
 };

@@ -102,7 +102,7 @@ int relock_pipeline_kill(struct relock_pipeline *pipeline, const struct relock_o
 
     if (!relock_conn_is_up(&pipeline->conn))
         return RELOCK_E_CONN;
-    relock_origin_kill(origin, out);
+    relock_origin_kill(origin, pipeline->conn.login.origin, out);
     return ask(pipeline, len, (struct question){0});
 }
 

@@ -60,7 +60,7 @@ static void ask(void)
 
 static void kill_one(void)
 {
-    struct relock_origin *origin = relock_origin_new(7, "/there:0", 8);
+    struct relock_origin *origin = relock_origin_new("", 7, "/there:1", 8);
 
     FUZZ_CHECK(origin);
     (void)relock_pipeline_kill(pipeline, origin);

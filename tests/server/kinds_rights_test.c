@@ -18,7 +18,7 @@
 /* README: "Rights at Redis". */
 #define COMMANDS                                                                       \
     "+evalsha +script|load +hexists +hset +hget +hgetall +exists +del +pexpire +pttl " \
-    "+publish +subscribe +unsubscribe +ping +client|info +client|kill +client|setname "
+    "+publish +subscribe +unsubscribe +ping +info +client|info +client|kill +client|setname "
 #define REENTRANT "~orders* &redisson_lock__channel:{orders* " COMMANDS
 
 static struct relock_client *client_with(struct fixture *f, const char *rights, unsigned flags)

@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define MAX_STEPS 256
+#define MAX_STEPS 512
 
 struct script_server {
     char dir[32];
@@ -115,15 +115,30 @@ void script_close(struct script_server *server)
     add(server, SCRIPT_CLOSE, "", 0);
 }
 
+static void answer_text(struct script_server *server, const char *text)
+{
+    char bulk[160];
+
+    snprintf(bulk, sizeof(bulk), "$%zu\r\n%s\r\n", strlen(text), text);
+    script_answer(server, bulk);
+}
+
+void script_welcome_in_run(struct script_server *server, const char *run, unsigned id)
+{
+    char text[128];
+
+    script_accept(server);
+    script_expect(server, "INFO server");
+    snprintf(text, sizeof(text), "# Server\r\nrun_id:%s\r\ntcp_port:0\r\n", run);
+    answer_text(server, text);
+    script_expect(server, "CLIENT INFO");
+    snprintf(text, sizeof(text), "id=%u addr=/script:%u fd=8 name= db=0\n", id, id);
+    answer_text(server, text);
+}
+
 void script_welcome(struct script_server *server, unsigned id)
 {
-    char info[128], bulk[160];
-
-    snprintf(info, sizeof(info), "id=%u addr=/script:%u fd=8 name= db=0\n", id, id);
-    snprintf(bulk, sizeof(bulk), "$%zu\r\n%s\r\n", strlen(info), info);
-    script_accept(server);
-    script_expect(server, "CLIENT INFO");
-    script_answer(server, bulk);
+    script_welcome_in_run(server, SCRIPT_FIRST_RUN, id);
 }
 
 bool script_played(struct script_server *server)

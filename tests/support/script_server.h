@@ -7,7 +7,7 @@
  * their order, and the test goes on meanwhile:
  *
  *     script_accept(server);
- *     script_expect(server, "CLIENT INFO");
+ *     script_expect(server, "INFO server");
  *     script_answer(server, "-LOADING wait a moment\r\n");
  *     script_close(server);
  *     ...
@@ -56,8 +56,11 @@ void script_answer_all(struct script_server *server, const char *bytes);
 void script_close(struct script_server *server);
 
 /* A connection comes and logs in without user and name. The server calls it `id`, and its address
- * /script:`id`. */
+ * /script:`id`; it says that it is in its first run, or in that one. */
 void script_welcome(struct script_server *server, unsigned id);
+void script_welcome_in_run(struct script_server *server, const char *run, unsigned id);
+
+#define SCRIPT_FIRST_RUN "first"
 
 /* Waits until all steps have been played. False when one could not be. */
 bool script_played(struct script_server *server);

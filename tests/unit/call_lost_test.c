@@ -59,7 +59,7 @@ static void is_owed_for_connection_7(void)
     struct relock_buffer buffer = {0};
 
     assert_non_null(debt);
-    relock_origin_kill(debt, &buffer);
+    relock_origin_kill(debt, NULL, &buffer);
     assert_int_equal(buffer.len, strlen(bytes));
     assert_memory_equal(buffer.data, bytes, buffer.len);
     relock_buffer_deinit(&buffer);
@@ -118,11 +118,30 @@ static void nobody_to_kill_is_as_good_and_so_is_no_right_to(void **state)
     }
 }
 
+/* After a restart connection 7 is a stranger's; what we had there ended with the run before. */
+static void nobody_is_killed_in_another_run_of_the_server(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    talk_expect(&call);
+    script_close(script);
+    script_welcome_in_run(script, "second", 8);
+    script_expect(script, "PING");
+    script_answer(script, "+PONG\r\n");
+    talk_expect(&call);
+    script_answer(script, ":1\r\n");
+    assert_int_equal(run(), RELOCK_OK);
+    the_answer_came();
+    assert_true(call.unanswered);
+    assert_null(debt);
+}
+
 static void a_server_that_kills_nobody_for_now_is_asked_again(void **state)
 {
     (void)state;
 
-    debt = relock_origin_new(7, "/script:7", strlen("/script:7"));
+    debt = relock_origin_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
     script_welcome(script, 8);
     script_expect_kill("-LOADING Redis is loading the dataset in memory\r\n");
     script_expect_kill(":1\r\n");
@@ -154,8 +173,9 @@ static void who_is_unknown_to_the_server_cannot_be_killed(void **state)
     (void)state;
 
     script_accept(script);
+    script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO");
-    script_answer(script, "-ERR unknown subcommand\r\n");
+    script_answer(script, "$-1\r\n-ERR unknown subcommand\r\n");
     talk_expect(&call);
     script_close(script);
     script_welcome(script, 8);
@@ -250,7 +270,7 @@ static void a_debt_is_owed_until_the_server_has_answered_the_killing(void **stat
 {
     (void)state;
 
-    debt = relock_origin_new(7, "/script:7", strlen("/script:7"));
+    debt = relock_origin_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
     script_welcome(script, 8);
     script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
     script_close(script);
@@ -269,7 +289,7 @@ static void a_debt_that_cannot_be_paid_keeps_the_call_from_being_sent(void **sta
     (void)state;
 
     talk_connect(&call, 8);
-    debt = relock_origin_new(7, "/script:7", strlen("/script:7"));
+    debt = relock_origin_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
     script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
     script_expect_end(script);
     assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
@@ -338,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CALL_TEST(a_call_without_an_answer_is_repeated_after_its_connection_was_killed),
         CALL_TEST(nobody_to_kill_is_as_good_and_so_is_no_right_to),
+        CALL_TEST(nobody_is_killed_in_another_run_of_the_server),
         CALL_TEST(a_server_that_kills_nobody_for_now_is_asked_again),
         CALL_TEST(what_is_asked_under_no_number_is_repeated_without_killing),
         CALL_TEST(who_is_unknown_to_the_server_cannot_be_killed),

@@ -314,6 +314,7 @@ static void a_login_that_is_refused_is_final_too(void **state)
     script_accept(script);
     script_expect(script, "AUTH u hidden");
     script_answer(script, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO");
     script_expect_end(script);
     assert_int_equal(run(), RELOCK_E_AUTH);
@@ -334,8 +335,9 @@ static void a_server_that_wants_no_login_for_now_is_tried_again(void **state)
     script_close(script);
     script_accept(script);
     script_expect(script, "AUTH hidden");
+    script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO");
-    script_answer(script, "+OK\r\n$-1\r\n");
+    script_answer(script, "+OK\r\n$-1\r\n$-1\r\n");
     talk_expect(&call);
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define RUN "$20\r\n# Server\r\nrun_id:1\r\n\r\n"
 #define INFO "id=7 addr=127.0.0.1:40312 laddr=127.0.0.1:6379 fd=8 name= db=0\n"
 
 static char user[] = "u", password[] = "hidden", name[] = "shop:id", label[] = "h:6379";
@@ -90,7 +91,7 @@ static int take_info(const char *info)
 
 /* ---- what is said --------------------------------------------------------------------------- */
 
-#define ASKS_INFO "*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n"
+#define ASKS_INFO "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n"
 
 static void all_that_is_wanted_is_said_in_one_piece(void **state)
 {
@@ -125,6 +126,7 @@ static void a_login_is_over_with_its_last_reply(void **state)
     assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
     assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
     assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
     assert_int_equal(take_info(INFO), RELOCK_OK);
     assert_non_null(login.origin);
 
@@ -133,6 +135,7 @@ static void a_login_is_over_with_its_last_reply(void **state)
     server.name = NULL;
     server.url.db = 0;
     begins();
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
     assert_int_equal(take_info(INFO), RELOCK_OK);
     assert_non_null(login.origin);
 }
@@ -147,8 +150,9 @@ static void the_origin_is_what_the_server_calls_the_connection(void **state)
 
     server = (struct relock_server){.label = label};
     begins();
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
     assert_int_equal(take_info(INFO), RELOCK_OK);
-    relock_origin_kill(login.origin, &buffer);
+    relock_origin_kill(login.origin, NULL, &buffer);
     assert_int_equal(buffer.len, strlen(bytes));
     assert_memory_equal(buffer.data, bytes, buffer.len);
     relock_buffer_deinit(&buffer);
@@ -165,6 +169,7 @@ static void a_connection_whose_name_there_is_no_memory_for_is_none(void **state)
         skip();
     server = (struct relock_server){.label = label};
     begins();
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
     alloc_fail(ALLOC_MINE, 1, 1);
     r = relock_login_take(&login, &info);
     assert_int_equal(alloc_stop(), 1);
@@ -181,8 +186,9 @@ static void an_address_may_end_the_info(void **state)
 
     server = (struct relock_server){.label = label};
     begins();
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
     assert_int_equal(take_info("id=18446744073709551615 addr=[::1]:4031\n"), RELOCK_OK);
-    relock_origin_kill(login.origin, &buffer);
+    relock_origin_kill(login.origin, NULL, &buffer);
     assert_true(buffer.len > strlen(kills));
     assert_memory_equal(buffer.data + buffer.len - strlen(kills), kills, strlen(kills));
     relock_buffer_deinit(&buffer);
@@ -205,9 +211,83 @@ static void a_server_that_does_not_say_who_we_are_is_as_good(void **state)
     server = (struct relock_server){.label = label};
     for (size_t i = 0; i < COUNT(replies); i++) {
         begins();
+        assert_int_equal(take(RUN), RELOCK_AGAIN);
         assert_int_equal(take(replies[i]), RELOCK_OK);
         assert_null(login.origin);
     }
+}
+
+/* Takes one away, as for a connection of that run, called so. */
+static struct relock_origin *origin_in(const char *run, const char *address)
+{
+    struct relock_origin *origin = relock_origin_new(run, 7, address, strlen(address));
+
+    assert_non_null(origin);
+    return origin;
+}
+
+static void only_what_cannot_be_a_strangers_is_killed(void **state)
+{
+    static const char kills[] = "*6\r\n$6\r\nCLIENT\r\n$4\r\nKILL", pings[] = "*1\r\n$4\r\nPING";
+    static const struct {
+        const char *run, *killers_run, *address, *sent;
+    } cases[] = {
+        {"a", "a", "/redis.sock:0", kills},
+        {"a", "b", "/redis.sock:0", pings},
+        {"a", "a", "127.0.0.1:1", kills},
+        {"a", "b", "127.0.0.1:1", pings},
+        {"", "b", "127.0.0.1:1", kills},
+        {"a", "", "[::1]:10", kills},
+        {"", "", "/redis.sock:0", pings},
+        {"a", "", "redis.sock:0", pings},
+        {"a", NULL, "127.0.0.1:1", kills},
+        {"a", NULL, "/redis.sock:0", pings},
+        {"a", NULL, "?", pings},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct relock_origin *origin = origin_in(cases[i].run, cases[i].address);
+        struct relock_origin *killer =
+            cases[i].killers_run ? origin_in(cases[i].killers_run, cases[i].address) : NULL;
+        struct relock_buffer buffer = {0};
+
+        relock_origin_kill(origin, killer, &buffer);
+        assert_memory_equal(buffer.data, cases[i].sent, strlen(cases[i].sent));
+        relock_buffer_deinit(&buffer);
+        relock_origin_unref(origin);
+        relock_origin_unref(killer);
+    }
+}
+
+static void a_server_that_does_not_say_which_run_it_is_in_is_as_good(void **state)
+{
+    static const char *const replies[] = {
+        "-NOPERM this user has no permissions to run the 'info' command\r\n",
+        "-ERR unknown command 'INFO'\r\n",
+        "-ERR not supported by this proxy\r\n",
+        "-NOAUTH Authentication required.\r\n",
+        "$10\r\n# Server\r\n\r\n",
+        "$50\r\n\nrun_id:12345678901234567890123456789012345678901x\r\n",
+        "$-1\r\n",
+        "*0\r\n",
+    };
+
+    (void)state;
+
+    server = (struct relock_server){.label = label};
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        begins();
+        assert_int_equal(take(replies[i]), RELOCK_AGAIN);
+        assert_string_equal(login.run, "");
+        assert_int_equal(take_info(INFO), RELOCK_OK);
+        assert_non_null(login.origin);
+        relock_login_end(&login);
+    }
+    begins();
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
+    assert_string_equal(login.run, "1");
 }
 
 static void a_connection_without_its_name_is_as_good(void **state)
@@ -218,6 +298,7 @@ static void a_connection_without_its_name_is_as_good(void **state)
     assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
     assert_int_equal(take("-NOPERM no permissions to run 'client|setname'\r\n"), RELOCK_AGAIN);
     assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
     assert_int_equal(take_info(INFO), RELOCK_OK);
 }
 
@@ -230,6 +311,7 @@ static void whatever_a_server_has_against_a_name_of_ours_it_is_left_out(void **s
     assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
     assert_int_equal(take("-ERR not supported by this proxy\r\n"), RELOCK_AGAIN);
     assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take(RUN), RELOCK_AGAIN);
     assert_int_equal(take_info(INFO), RELOCK_OK);
 }
 
@@ -250,8 +332,9 @@ static const struct refusal {
     {2, "NOPERM this user has no permissions to run the 'select' command", RELOCK_E_AUTH},
     {2, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
     {2, "MASTERDOWN Link with MASTER is down", RELOCK_E_CONN},
-    {3, "NOAUTH Authentication required.", RELOCK_E_AUTH},
-    {3, "ERR max number of clients reached", RELOCK_E_CONN},
+    {3, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {4, "NOAUTH Authentication required.", RELOCK_E_AUTH},
+    {4, "ERR max number of clients reached", RELOCK_E_CONN},
 };
 
 /* Of what is said to AUTH only the code: a server that does not know it repeats the password. */
@@ -350,6 +433,8 @@ int main(void)
         LOGIN_TEST(a_connection_whose_name_there_is_no_memory_for_is_none),
         LOGIN_TEST(an_address_may_end_the_info),
         LOGIN_TEST(a_server_that_does_not_say_who_we_are_is_as_good),
+        LOGIN_TEST(only_what_cannot_be_a_strangers_is_killed),
+        LOGIN_TEST(a_server_that_does_not_say_which_run_it_is_in_is_as_good),
         LOGIN_TEST(a_connection_without_its_name_is_as_good),
         LOGIN_TEST(whatever_a_server_has_against_a_name_of_ours_it_is_left_out),
         LOGIN_TEST(a_refusal_ends_the_login_and_says_why),
