@@ -37,6 +37,8 @@ struct relock_hold {
     struct relock_site *site; /* a reference; constant */
     uint64_t number;          /* constant */
     unsigned refs;
+
+    /* One memory location: nothing here may have another owner than the mutex. */
     enum relock_hold_state state : 8;
     int lost_reason : 8; /* RELOCK_LOST_*, when lost */
     bool busy : 1;       /* a command of its owner is under way: the next one waits */

@@ -68,6 +68,7 @@ struct relock_site {
     struct relock_client *client;   /* constant */
     const struct relock_kind *kind; /* constant */
     struct relock_group *group;     /* of a multi or red lock: a reference, constant; else NULL */
+    bool has_kin;                   /* a struct relock_kin stands before it; constant */
     unsigned refs;
     unsigned n_handles;
 
@@ -78,13 +79,15 @@ struct relock_site {
     struct relock_ear *ears; /* of the red locks that this is a member of */
     struct relock_waiter *queue;
     unsigned n_named; /* of a home: with an owner that was named, on all sides and in all lines */
-    bool has_kin : 1; /* constant: a struct relock_kin stands before it */
-    bool news : 1;    /* the head has reason to ask */
+
+    /* One memory location: nothing here may have another owner than the mutex. */
+    bool news : 1; /* the head has reason to ask */
     bool news_is_message : 1;
-    bool wants_channel : 1;   /* to be subscribed */
-    bool subscribed : 1;      /* acknowledged: no message is missed */
-    bool drops_channel : 1;   /* has been unwanted since it was last synced */
-    bool to_be_synced : 1;    /* stands in the list of those whose subscription is to be changed */
+    bool wants_channel : 1; /* to be subscribed */
+    bool subscribed : 1;    /* acknowledged: no message is missed */
+    bool drops_channel : 1; /* has been unwanted since it was last synced */
+    bool to_be_synced : 1;  /* stands in the list of those whose subscription is to be changed */
+
     uint64_t asked_ms;        /* when Redis was last asked, or the last local owner left */
     uint64_t lease_end_ms;    /* when the hold that was in the way ends, as Redis said */
     uint64_t yields_until_ms; /* other processes go first until then */

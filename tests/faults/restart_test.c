@@ -9,8 +9,7 @@
 #include <string.h>
 
 #define N_STRANGERS 64
-#define N_BEFORE 16 /* connections that end before ours begins: it has a higher number than they \
-                     */
+#define N_BEFORE 16 /* connections that end before ours begins, and have lower numbers */
 
 struct strangers {
     size_t n;
