@@ -73,7 +73,7 @@ say()
 build_examples()
 {
     [[ -f $build/build.ninja ]] ||
-        meson setup "$build" -Dbuildtype=release -Dtests=false -Dexamples=true &&
+        meson setup "$build" -Dbuildtype=release -Dtests=disabled -Dexamples=true &&
         meson compile -C "$build"
 }
 

@@ -179,7 +179,8 @@ struct relock_client;
 
 /** How a client is made. Strings are copied. */
 struct relock_options {
-    /* [redis://127.0.0.1:6379] also rediss:// unix:// redis+sentinel:// redis+cluster:// */
+    /* [redis://127.0.0.1:6379] redis://[[user]:password@]host[:port][/db], or
+     * unix:///path[?db=n]; not yet: rediss:// redis+sentinel:// redis+cluster:// */
     const char *url;
     const char *user, *password; /* [those of the url] as they are, nothing escaped */
     /* [relock:<host>:<pid>] CLIENT LIST shows connections as `client_name:id`; no blanks */

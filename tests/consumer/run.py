@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the consumer with relock as its subproject: shared, static, and by a wrap file.
+"""Builds the consumer with relock as its subproject: shared, static, and by the README's wrap file.
 
 usage: run.py
 
@@ -10,36 +10,15 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-TOP = HERE.parent.parent
-WRAP = "[wrap-file]\ndirectory = relock\n\n[provide]\ndependency_names = relock\n"
-
-
-def run(*command):
-    done = subprocess.run(
-        [str(word) for word in command], stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )
-    if done.returncode:
-        sys.exit(f"{done.stdout}\nfailed ({done.returncode}): {' '.join(map(str, command))}")
-    return done.stdout
-
-
-def check(good, *message):
-    if not good:
-        sys.exit(" ".join(map(str, message)))
+from steps import HERE, check, copy_tree, fenced, make_repository, run
 
 
 def make_project(folder):
     """The consumer, with a copy of relock below it."""
     shutil.copytree(HERE, folder)
-    shutil.copytree(
-        TOP, folder / "subprojects" / "relock", symlinks=True,
-        ignore=shutil.ignore_patterns("build*", ".git", "__pycache__"),
-    )
+    copy_tree(folder / "subprojects" / "relock")
 
 
 def introspect(build, what):
@@ -74,11 +53,23 @@ def check_installed(build, destdir, shared):
     check(not others, "installed beside it:", others)
 
 
+def write_wrap(project, scratch):
+    """As the README prints it; only the repository is elsewhere."""
+    shutil.rmtree(project / "subprojects")
+    make_repository(scratch / "relock.git")
+    url = "https://git.example.org/relock.git"
+    wrap = fenced("README.md", "ini", containing="[wrap-git]")
+    check(f"url = {url}\n" in wrap, "README.md: the wrap does not name", url)
+    (project / "subprojects").mkdir()
+    (project / "subprojects" / "relock.wrap").write_text(
+        wrap.replace(url, (scratch / "relock.git").as_uri())
+    )
+
+
 def try_out(project, name, *options):
     build, destdir = project / name, project / f"{name}-installed"
     # A relock that this system has must not stand in for the one under test.
-    run("meson", "setup", build, project, "--wrap-mode=nodownload", "--force-fallback-for=relock",
-        "--prefix=/usr", *options)
+    run("meson", "setup", build, project, "--force-fallback-for=relock", "--prefix=/usr", *options)
     run("meson", "compile", "-C", build)
     run(build / "consumer", f"unix://{project}/none.sock")
     check_targets(build)
@@ -87,12 +78,13 @@ def try_out(project, name, *options):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="relock.") as scratch:
-        project = pathlib.Path(scratch) / "consumer"
+    with tempfile.TemporaryDirectory(prefix="relock.") as name:
+        scratch = pathlib.Path(name)
+        project = scratch / "consumer"
         make_project(project)
         try_out(project, "shared", "-Ddefault_library=shared")
         try_out(project, "static", "-Ddefault_library=static")
-        (project / "subprojects" / "relock.wrap").write_text(WRAP)
+        write_wrap(project, scratch)
         try_out(project, "wrap", "-Ddefault_library=shared", "-Dby_wrap=true")
 
 

@@ -93,7 +93,7 @@ make_ready()
     case $1 in
     relock)
         [[ -f $out/relock-lib/build.ninja ]] ||
-            meson setup "$out/relock-lib" "$top" -Dbuildtype=release -Dtests=false \
+            meson setup "$out/relock-lib" "$top" -Dbuildtype=release -Dtests=disabled \
                 -Dexamples=false --prefix="$out/relock-installed" --libdir=lib || return
         meson install -C "$out/relock-lib" || return
         [[ -f $out/relock/build.ninja ]] ||
