@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/tsan.h"
 
 enum state { CLOSED, OPEN, WAITED_AT };
 
@@ -13,6 +14,7 @@ void relock_gate_init(struct relock_gate *gate)
 /* Returns whether the thread sleeps, and has to be woken. It may go on at once all the same. */
 static bool set_open(struct relock_gate *gate)
 {
+    relock_tsan_release(gate);
     return atomic_exchange(&gate->state, OPEN) == WAITED_AT;
 }
 
@@ -52,5 +54,8 @@ bool relock_gate_wait(struct relock_gate *gate, uint64_t deadline_ms)
         opened = atomic_load(&gate->state) == OPEN;
     }
     /* An opening that came together with the deadline still counts. */
-    return atomic_exchange(&gate->state, CLOSED) == OPEN;
+    opened = atomic_exchange(&gate->state, CLOSED) == OPEN;
+    if (opened)
+        relock_tsan_acquire(gate);
+    return opened;
 }
