@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds every variant of the library and runs the tests in each.
+# Installs what the tests need, builds the library and runs the tests.
 #
-#     ./tests/run.sh                  all steps
-#     ./tests/run.sh --quick          the gcc build and its tests
-#     ./tests/run.sh asan format      these steps
+#     ./tests/run.sh                  quick: one build, all tests that need only a server
+#     ./tests/run.sh all              all steps: what runs for each change
+#     ./tests/run.sh all --long       all steps in their long forms, and those that only run then
+#     ./tests/run.sh asan format      these steps; --long is their long form
+#
+# A step runs the suites that can find something that the gcc build cannot: tests/meson.build has
+# the suites and the marks. In its long form it runs all of them.
 #
 # Builds and logs are below build-tests/. The last line counts: each test of each variant, and each
 # other step as one. Before it stands what failed.
@@ -12,29 +16,42 @@ cd "$(dirname "$0")/.."
 source tools/packages.sh
 
 # The tests wait more than they compute. So while those of one variant run, the next is built in
-# the background, at low priority, and after the last one come the checks.
-variants='gcc redisson interop newest oldest clang asan tsan static valgrind'
-checks='format tidy shellcheck model install consumer fuzz'
-on_request='rules' # checks that are run when they are named
+# the background, at low priority, and after the last one come the checks. The steps that fetch
+# packages are the last variants, so that a slow network delays no other variant.
+variants='gcc asan tsan clang static valgrind newest oldest redisson interop'
+checks='format tidy shellcheck unity model install consumer fuzz'
+long_checks='rules' # only when named, or with all --long
 
 out='build-tests'
+at_once=8 # tests: they wait more than they compute
+long=no
 llvm=14 # whose clang-format and clang-tidy count: other versions find other faults
 background=
+chosen=()
 
 main()
 {
-    local steps=" $* " step
+    local steps=' ' step groups
 
-    [[ $# -gt 0 ]] || steps=" $variants $checks "
-    [[ $* != --quick ]] || steps=' gcc '
+    for step in "$@"; do
+        case $step in
+        --long) long=yes ;;
+        all) steps+="$variants $checks " ;;
+        *) steps+="$step " ;;
+        esac
+    done
+    [[ $steps != ' ' ]] || steps=' gcc '
+    [[ " $* " != *' all '* || $long == no ]] || steps+="$long_checks "
     for step in $steps; do
-        if [[ " $variants $checks $on_request " != *" $step "* ]]; then
-            echo "$0: no step $step; there are: $variants $checks $on_request" >&2
+        if [[ " $variants $checks $long_checks " != *" $step "* ]]; then
+            echo "$0: no step $step; there are: all $variants $checks $long_checks" >&2
             exit 2
         fi
     done
 
-    relock_packages build redis tests lint model
+    groups=$(for step in $steps; do packages_for "$step"; done)
+    # shellcheck disable=SC2086 # words
+    relock_packages build redis tests $groups
     mkdir -p "$out/logs"
     rm -f "$out"/*.built "$out"/*.failed
     : >"$out/results"
@@ -69,9 +86,18 @@ build_and_check()
             fi
         fi
     done
-    for step in $checks $on_request; do
+    for step in $checks $long_checks; do
         [[ $1 != *" $step "* ]] || check "$step"
     done
+}
+
+# Groups of tools/packages.sh that this step needs beside those of all steps.
+packages_for()
+{
+    case $1 in
+    clang | valgrind | format | tidy | shellcheck | model | consumer) echo "$1" ;;
+    fuzz) echo clang fuzz ;;
+    esac
 }
 
 stop_background()
@@ -102,8 +128,8 @@ build_with()
     local folder=$out/$2
 
     if [[ ! -f $folder/build.ninja ]]; then
-        CC=$1 meson setup "$folder" -Dwerror=true --prefix="$PWD/$folder-installed" --libdir=lib \
-            "${@:3}" || return
+        CC=$1 meson setup "$folder" -Dwerror=true -Dtests=enabled \
+            --prefix="$PWD/$folder-installed" --libdir=lib "${@:3}" || return
     fi
     meson compile -C "$folder"
 }
@@ -125,7 +151,9 @@ build_version()
 test_variant()
 {
     # A sanitizer of some age does not know mappings as random as today's kernels make them.
-    local still=()
+    local still=() without=(--no-suite tree --no-suite redisson --no-suite interop)
+
+    [[ $long == yes ]] || without+=(--no-suite script --no-suite bench)
 
     until [[ -e $out/$1.built || -e $out/$1.failed ]] || ! kill -0 "$background" 2>/dev/null; do
         sleep 0.2
@@ -150,22 +178,24 @@ test_variant()
         RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc --suite interop
         ;;
     newest | oldest) test_version "$1" ;;
-    clang) run_tests clang clang --no-suite redisson --no-suite interop --no-suite chaos ;;
+    clang)
+        choose 'unit wire stress' 'unit server faults stress chaos bench'
+        run_tests clang clang "${chosen[@]}"
+        ;;
     static) run_tests static static --suite unit ;;
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-        RELOCK_TEST_SLOW=2 run_tests asan asan --no-suite tree --no-suite redisson \
-            --no-suite interop --timeout-multiplier 3 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests asan asan "${without[@]}" --timeout-multiplier 3 "${still[@]}"
         ;;
     tsan)
         # After fork() the child still counts the threads that it does not have.
         export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
-        RELOCK_TEST_SLOW=2 run_tests tsan tsan --no-suite tree --no-suite redisson \
-            --no-suite interop --timeout-multiplier 5 "${still[@]}"
+        RELOCK_TEST_SLOW=2 run_tests tsan tsan "${without[@]}" --timeout-multiplier 5 "${still[@]}"
         ;;
     valgrind)
-        RELOCK_TEST_SLOW=2 run_tests valgrind gcc --suite unit --suite server --suite faults \
+        choose 'unit wire' 'unit server faults'
+        RELOCK_TEST_SLOW=2 run_tests valgrind gcc "${chosen[@]}" \
             --no-suite tree --no-suite heavy --timeout-multiplier 10 --num-processes 4 \
             --wrapper "valgrind --quiet --error-exitcode=99
             --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
@@ -185,8 +215,21 @@ test_version()
     fi
     (
         [[ ! -e $prefix/server ]] || export RELOCK_TEST_SERVER=$prefix/server
-        run_tests "$1" "$1" --suite unit --suite server --suite faults --no-suite tree
+        choose 'unit wire script' 'unit server faults'
+        run_tests "$1" "$1" "${chosen[@]}" --no-suite tree
     )
+}
+
+# The suites of a step, and those of its long form: sets `chosen` to arguments of meson test.
+choose()
+{
+    local suite
+
+    [[ $long == no ]] || shift
+    chosen=()
+    for suite in $1; do
+        chosen+=(--suite "$suite")
+    done
 }
 
 # name, folder, arguments of meson test
@@ -195,8 +238,8 @@ run_tests()
     local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok
 
     rm -f "$json"*.json # behind the name Meson puts that of the wrapper
-    meson test -C "$out/$2" --no-rebuild --num-processes 6 --print-errorlogs --logbase "$1" \
-        "${@:3}" >"$log" 2>&1 || result=failed
+    meson test -C "$out/$2" --no-rebuild --num-processes $at_once --print-errorlogs \
+        --logbase "$1" "${@:3}" >"$log" 2>&1 || result=failed
     report "$result" "$1" "$log" "$began" "$json"*.json
 }
 
@@ -245,9 +288,19 @@ check_shellcheck()
     shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh tests/*/*/*.sh .ci/run
 }
 
+# Does the library compile for users who let Meson join files, and do the tests?
+check_unity()
+{
+    build_with gcc unity -Dunity=on
+}
+
 check_model()
 {
-    tests/model/run.sh
+    if [[ $long == yes ]]; then
+        tests/model/run.sh --long
+    else
+        tests/model/run.sh
+    fi
 }
 
 check_install()
@@ -266,11 +319,15 @@ check_install()
 check_consumer()
 {
     tests/consumer/run.py
+    tests/consumer/reader.py
 }
 
 check_fuzz()
 {
-    tests/fuzz/run.sh "$out/fuzz"
+    local seconds=60
+
+    [[ $long == no ]] || seconds=600
+    tests/fuzz/run.sh "$out/fuzz" $seconds
 }
 
 # Takes one rule after the other out of the library: is there a test that misses it?

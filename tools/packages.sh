@@ -22,14 +22,15 @@ build  ev.h                        libev-dev
 build  uthash.h                    uthash-dev
 redis  redis-server,valkey-server  redis-server valkey-server
 tests  cmocka.h                    libcmocka-dev
-tests  clang                       clang
-tests  valgrind                    valgrind
-tests  clang:fuzzer                ? libclang-rt-14-dev libclang-rt-dev
-lint   clang-format-14             ? clang-format-14
-lint   clang-tidy-14               ? clang-tidy-14
-lint   shellcheck                  ? shellcheck
+tests  patch                       ? patch
+clang  clang                       clang
+fuzz   clang:fuzzer                ? libclang-rt-14-dev libclang-rt-dev
+valgrind  valgrind                 valgrind
+format  clang-format-14            ? clang-format-14
+tidy   clang-tidy-14               ? clang-tidy-14
+shellcheck  shellcheck             ? shellcheck
 model  spin                        ? spin
-model  patch                       ? patch
+consumer  git                      ? git
 '
 
 relock_packages()

@@ -69,7 +69,7 @@ tools_of()
 # In the folder. Who waits for a registry that does not answer goes without.
 get()
 {
-    local in_time=(timeout --foreground 300)
+    local in_time=(timeout --foreground 120)
 
     case $1 in
     redis-py)

@@ -61,7 +61,7 @@ in_maven()
 
     shift
     mvn -q -o -B -f "$here/java/pom.xml" "-Dout=$out" "$@" ||
-        timeout --foreground 600 mvn -q -B -f "$here/java/pom.xml" "-Dout=$out" "$@"
+        timeout --foreground 300 mvn -q -B -f "$here/java/pom.xml" "-Dout=$out" "$@"
 }
 
 main "$@"
