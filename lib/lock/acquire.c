@@ -100,7 +100,7 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     if (recheck_ms < until_ms)
         until_ms = recheck_ms;
     if (yields(acquire, now_ms) && site->yields_until_ms < until_ms &&
-        (is_head || relock_site_may_ask(site, &acquire->waiter)))
+        relock_site_may_ask(site, &acquire->waiter))
         until_ms = site->yields_until_ms;
     if (is_head)
         stats->waits++;

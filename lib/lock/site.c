@@ -116,7 +116,9 @@ uint64_t relock_site_recheck_at(const struct relock_site *site, uint64_t recheck
 {
     uint64_t at_ms = relock_clock_after(site->asked_ms, recheck_ms);
 
-    return at_ms < site->lease_end_ms ? at_ms : site->lease_end_ms;
+    if (at_ms > site->lease_end_ms)
+        at_ms = site->lease_end_ms;
+    return at_ms > site->yields_until_ms ? at_ms : site->yields_until_ms;
 }
 
 static void start_line_anew(struct relock_site *line, uint64_t owner)

@@ -126,7 +126,8 @@ void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter);
  * that may hold it together with others. */
 bool relock_site_may_ask(const struct relock_site *site, const struct relock_waiter *waiter);
 
-/* When the head asks without news: the lease that was in the way ends, or `recheck_ms` is over. */
+/* When the head asks without news: the lease that was in the way ends, or `recheck_ms` is over; but
+ * not while other processes go first. */
 uint64_t relock_site_recheck_at(const struct relock_site *site, uint64_t recheck_ms);
 
 /* The waiter's owner holds: out of the queue; all who wait for the same owner start anew. */

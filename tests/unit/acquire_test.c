@@ -1,4 +1,5 @@
-/* Two things that end a wait at the same moment. The test has the mutex until both have come. */
+/* Waits in a queue: two things that end one at the same moment, for which the test has the mutex
+ * until both have come; and a head that must not ask yet. */
 #include "lock/acquire.h"
 
 #include "base/clock.h"
@@ -11,6 +12,8 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -153,6 +156,48 @@ static void a_grant_beats_a_shutdown_of_the_same_moment(void **state)
     has_been_granted(&wait);
 }
 
+/* ---- letting others go first ---------------------------------------------------------------- */
+
+static uint64_t cpu_ms(pthread_t thread)
+{
+    clockid_t clock;
+    struct timespec used;
+
+    assert_int_equal(pthread_getcpuclockid(thread, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &used), 0);
+    return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
+}
+
+/* It polls each millisecond or so, and its time to do so has come; but it may not ask yet. */
+static void who_polls_sleeps_while_others_go_first(void **state)
+{
+    struct relock_kind polled = relock_kind_reentrant;
+    struct wait wait = {.how.wait_ms = RELOCK_FOREVER};
+    uint64_t used_ms;
+
+    (void)state;
+    polled.is_polled = true;
+    assert_int_equal(relock_cancel_new(&wait.how.cancel), RELOCK_OK);
+    begin_to_wait(&wait);
+    lock.site->kind = &polled;
+    lock.site->holder = NULL;
+    lock.site->asked_ms = relock_clock_now_ms() - LEASE_MS;
+    lock.site->yields_until_ms = relock_clock_now_ms() + LEASE_MS;
+    relock_site_rouse(lock.site);
+    relock_mutex_unlock(&client.mutex);
+
+    used_ms = cpu_ms(wait.thread);
+    assert_int_equal(usleep(4 * WAIT_MS * 1000), 0);
+    used_ms = cpu_ms(wait.thread) - used_ms;
+    relock_cancel_fire(wait.how.cancel);
+    assert_int_equal(pthread_join(wait.thread, NULL), 0);
+    assert_int_equal(wait.result, RELOCK_CANCELLED);
+    assert_in_range(used_ms, 0, WAIT_MS / 2);
+    lock.site->holder = hold;
+    lock.site->kind = &relock_kind_reentrant;
+    relock_cancel_free(wait.how.cancel);
+}
+
 #define ACQUIRE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -161,6 +206,7 @@ int main(void)
         ACQUIRE_TEST(a_grant_beats_a_cancel_of_the_same_moment),
         ACQUIRE_TEST(a_grant_beats_a_deadline_of_the_same_moment),
         ACQUIRE_TEST(a_grant_beats_a_shutdown_of_the_same_moment),
+        ACQUIRE_TEST(who_polls_sleeps_while_others_go_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

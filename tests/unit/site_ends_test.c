@@ -122,6 +122,19 @@ static void a_head_without_news_asks_after_a_while_or_when_the_lease_ends(void *
     assert_true(relock_site_recheck_at(&site, RELOCK_NEVER) == RELOCK_NEVER);
 }
 
+/* Else it would be awake, and may not ask. */
+static void a_head_that_lets_others_go_first_does_not_look_before(void **state)
+{
+    (void)state;
+
+    site.asked_ms = 1000;
+    site.yields_until_ms = 1002;
+    assert_int_equal(relock_site_recheck_at(&site, 1), 1002);
+    assert_int_equal(relock_site_recheck_at(&site, 5), 1005);
+    site.lease_end_ms = 1001;
+    assert_int_equal(relock_site_recheck_at(&site, 5), 1002);
+}
+
 static void the_while_begins_when_the_last_local_owner_left(void **state)
 {
     (void)state;
@@ -193,6 +206,7 @@ int main(void)
         SITE_TEST(a_thread_and_who_acts_for_it_are_the_same_owner),
         SITE_TEST(named_waiters_are_counted_while_they_queue),
         SITE_TEST(a_head_without_news_asks_after_a_while_or_when_the_lease_ends),
+        SITE_TEST(a_head_that_lets_others_go_first_does_not_look_before),
         SITE_TEST(the_while_begins_when_the_last_local_owner_left),
         SITE_TEST(waits_end_that_have_seen_redis_away_for_all_of_the_time),
         SITE_TEST(a_wait_that_has_ended_stays_as_it_ended),
