@@ -401,7 +401,8 @@ struct relock_grant {
     uint64_t valid_ms;       /* how much longer the hold is certain */
     unsigned hold_count;     /* levels */
     unsigned acked_replicas; /* that acknowledged the hold, where `min_replicas` asks for some */
-    /* of a multi lock that was not acquired: the member in the way; lives as long as the handle */
+    /* of a multi lock that was not acquired: name of the member in the way, or of the first member
+     * if none in particular is; never NULL then. Else NULL. Lives as long as the handle */
     const char *failed_member;
     uint64_t reserved[3];
 };

@@ -313,6 +313,8 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
     if (!grant)
         grant = &none;
     *grant = (struct relock_grant){0};
+    if (lock && lock->site->kind->calls)
+        grant->failed_member = relock_lock_name(lock);
     if (!how)
         how = &one_try;
     r = lock ? check_how(how) : RELOCK_E_INVALID;

@@ -100,7 +100,7 @@ static int look_at_member(struct taking *taking, size_t nth)
     return RELOCK_OK;
 }
 
-/* Returns RELOCK_AGAIN when a member was lost while others were waited for. */
+/* Returns RELOCK_AGAIN if the owner lost a member, or released it on another thread, meanwhile. */
 static int take_members(struct taking *taking)
 {
     size_t n = taking->group->n;
@@ -119,7 +119,7 @@ static int take_members(struct taking *taking)
         if (r < 0) {
             give_back(taking, n);
             (void)fail(taking, i, r, "lost while other members were waited for");
-            return r == RELOCK_LOST ? RELOCK_AGAIN : r;
+            return r == RELOCK_LOST || r == RELOCK_NOT_OWNER ? RELOCK_AGAIN : r;
         }
     }
     return RELOCK_OK;
@@ -139,13 +139,18 @@ static int take_members_in_time(struct taking *taking)
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
+static int fail_as_lost(struct taking *taking, const struct relock_hold *whole)
+{
+    return fail(taking, whole->lost_member, RELOCK_LOST, "this member was lost");
+}
+
 /* Whether the owner may have a level more. */
-static int may_take(const struct taking *taking) RELOCK_REQUIRES(taking->lock->client->mutex)
+static int may_take(struct taking *taking) RELOCK_REQUIRES(taking->lock->client->mutex)
 {
     const struct relock_hold *whole = relock_site_find(taking->lock->site, taking->owner);
 
     if (whole && whole->state == RELOCK_HOLD_LOST)
-        return RELOCK_LOST;
+        return fail_as_lost(taking, whole);
     if (whole && (taking->how->flags & RELOCK_NON_REENTRANT))
         return RELOCK_E_DEADLOCK;
     return taking->lock->client->guarded.shut_down && !whole ? RELOCK_E_CLOSED : RELOCK_OK;
@@ -161,7 +166,7 @@ static int enter_whole(struct taking *taking, uint64_t *number, bool *is_new)
 
     *is_new = !whole;
     if (whole && whole->state == RELOCK_HOLD_LOST)
-        return RELOCK_LOST; /* meanwhile */
+        return fail_as_lost(taking, whole); /* meanwhile */
     if (whole) {
         whole->count++;
     } else {
@@ -249,7 +254,7 @@ static void report(const struct taking *taking, int result, struct relock_grant 
     char name[RELOCK_LOG_NAME_MAX];
 
     if (result == RELOCK_OK)
-        *grant = taking->weakest;
+        *grant = taking->weakest; /* and no failed member */
     if (result == RELOCK_OK || !taking->failed)
         return;
     grant->failed_member = relock_lock_name(taking->failed);

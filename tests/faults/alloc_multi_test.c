@@ -2,6 +2,7 @@
 #include "trial.h"
 
 static struct relock_lock *both, *more;
+static struct relock_grant grant; /* of the last acquire */
 
 /* ---- handles ------------------------------------------------------------------------------- */
 
@@ -65,13 +66,13 @@ static void so_is_another_of_the_same_members(void **state)
 static int take(struct trial *trial)
 {
     (void)trial;
-    return relock_trylock(both);
+    return relock_acquire(both, NULL, &grant);
 }
 
 static int take_for_a_time(struct trial *trial)
 {
     (void)trial;
-    return relock_acquire(both, &(struct relock_how){.lease_ms = LONG_MS}, NULL);
+    return relock_acquire(both, &(struct relock_how){.lease_ms = LONG_MS}, &grant);
 }
 
 /* All of it or nothing, and it can be taken. */
@@ -79,6 +80,7 @@ static void give_up(struct trial *trial, int result)
 {
     if (result == RELOCK_OK)
         assert_result(relock_unlock(both), RELOCK_OK);
+    assert_int_equal(grant.failed_member != NULL, result != RELOCK_OK);
     assert_result(relock_check(both, 0, NULL), RELOCK_NOT_OWNER);
     assert_result(relock_check(trial->lock, 0, NULL), RELOCK_NOT_OWNER);
     assert_result(relock_check(trial->other, 0, NULL), RELOCK_NOT_OWNER);
@@ -106,7 +108,7 @@ static void stranger_holds_briefly(struct trial *trial)
 static int wait_for_both(struct trial *trial)
 {
     (void)trial;
-    return relock_timedlock(both, (int64_t)slow_ms(SOON_MS));
+    return relock_acquire(both, &(struct relock_how){.wait_ms = (int64_t)slow_ms(SOON_MS)}, &grant);
 }
 
 static void who_waits_for_a_member_gets_all_or_is_told(void **state)
@@ -125,8 +127,7 @@ static void hold(struct trial *trial)
 
 static void still_held(struct trial *trial, int result)
 {
-    struct relock_grant grant;
-
+    assert_int_equal(grant.failed_member != NULL, result != RELOCK_OK);
     assert_result(relock_check(both, 0, &grant), RELOCK_OK);
     assert_int_equal(grant.hold_count, result == RELOCK_OK ? 2 : 1);
     if (result == RELOCK_OK)

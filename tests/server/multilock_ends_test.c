@@ -324,7 +324,7 @@ static int use_in_child(struct child *parent, void *arg)
     (void)parent;
     child_must(relock_lock(s->all) == RELOCK_E_FORKED);
     child_must(relock_acquire(s->all, NULL, &grant) == RELOCK_E_FORKED);
-    child_must(grant.hold_count == 0 && !grant.failed_member);
+    child_must(grant.hold_count == 0 && grant.failed_member);
     child_must(relock_check(s->all, 0, &grant) == RELOCK_E_FORKED);
     child_must(relock_extend(s->all, 0, 1000) == RELOCK_E_FORKED);
     child_must(relock_unlock(s->all) == RELOCK_E_FORKED);

@@ -232,6 +232,28 @@ static void a_member_that_is_lost_while_others_are_waited_for_is_taken_anew(void
     assert_int_equal(losses_count(f->losses), 0);
 }
 
+/* Two threads act for one owner: what one has taken for the whole, the other may release. */
+static void a_member_that_the_owner_releases_meanwhile_is_taken_anew(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
+    struct actor *waiting = actor_start();
+
+    for (int fixed = 0; fixed < 2; fixed++) {
+        how.lease_ms = fixed ? slow_ms(NEVER_MS) : 0;
+        assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+        actor_begin_acquire(waiting, t.both, &how);
+        assert_true(wait_behind_a(t.client, t.client));
+        assert_result(relock_release(t.a, how.owner), RELOCK_OK);
+        assert_true(peer_unlock(f->probe, "b", PEER));
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_int_equal(probe_n_keys(f->probe), 2);
+        assert_result(relock_release(t.both, how.owner), RELOCK_OK);
+        assert_int_equal(probe_n_keys(f->probe), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +266,7 @@ int main(void)
         SERVER_TEST(a_member_that_was_renewed_before_is_renewed_after),
         SERVER_TEST(once_a_level_asks_for_it_all_are_renewed),
         SERVER_TEST(a_member_that_is_lost_while_others_are_waited_for_is_taken_anew),
+        SERVER_TEST(a_member_that_the_owner_releases_meanwhile_is_taken_anew),
     };
     return SERVER_TESTS_RUN(tests);
 }

@@ -1,0 +1,250 @@
+/* Multi locks: whatever an acquire that failed returns, it names a member. */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/multi.h"
+#include "support/peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER_MS 600000
+#define SHORT_MS 200
+
+struct three {
+    struct relock_client *client;
+    struct relock_lock *a, *b, *both;
+};
+
+static struct three three_with(struct fixture *f, const struct relock_options *options)
+{
+    struct three t = {.client = fixture_client(f, options)};
+
+    t.a = fixture_lock(f, t.client, "a");
+    t.b = fixture_lock(f, t.client, "b");
+    t.both = fixture_multi(f, t.b, t.a, NULL);
+    return t;
+}
+
+static void fails(const struct three *t, const struct relock_how *how, int result,
+                  const char *member)
+{
+    struct relock_grant grant = {.hold_count = 7};
+
+    assert_result(relock_acquire(t->both, how, &grant), result);
+    assert_non_null(grant.failed_member);
+    assert_string_equal(grant.failed_member, member);
+    assert_int_equal(grant.hold_count, 0);
+}
+
+/* ---- a member is in the way ----------------------------------------------------------------- */
+
+static void the_member_that_another_owner_holds(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+    struct relock_how how = {.wait_ms = 20};
+
+    assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+    fails(&t, NULL, RELOCK_BUSY, "b");
+    fails(&t, &how, RELOCK_TIMEOUT, "b");
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    relock_cancel_fire(how.cancel);
+    fails(&t, &how, RELOCK_CANCELLED, "a");
+    relock_cancel_free(how.cancel);
+    assert_true(peer_unlock(f->probe, "b", PEER));
+}
+
+static void the_member_that_redis_refuses(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+
+    assert_string_equal(probe_text(f->probe, "SET b text"), "OK");
+    fails(&t, NULL, RELOCK_E_SERVER, "b");
+    assert_int_equal(probe_int(f->probe, "DEL b"), 1);
+}
+
+static void the_member_that_the_user_has_no_right_to(void **state)
+{
+    struct fixture *f = *state;
+    struct three t;
+
+    assert_string_equal(probe_text(f->probe, "ACL SETUSER some reset on >word +@all &* ~a"), "OK");
+    t = three_with(f, &(struct relock_options){.user = "some", .password = "word"});
+    fails(&t, NULL, RELOCK_E_AUTH, "b");
+    fixture_free_client(f, t.client);
+    assert_int_equal(probe_int(f->probe, "ACL DELUSER some"), 1);
+}
+
+static void the_member_that_too_few_replicas_have(void **state)
+{
+    struct three t =
+        three_with(*state, &(struct relock_options){.min_replicas = 1, .replica_timeout_ms = 1});
+
+    fails(&t, NULL, RELOCK_E_REPLICAS, "a");
+}
+
+static void the_member_that_cannot_be_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, &(struct relock_options){.command_timeout_ms = SHORT_MS});
+
+    assert_result(relock_lock(t.a), RELOCK_OK);
+    server_pause(f->server);
+    fails(&t, NULL, RELOCK_E_CONN, "a");
+    server_resume(f->server);
+    (void)relock_unlock(t.a);
+}
+
+static void the_member_that_the_owner_holds(void **state)
+{
+    struct three t = three_with(*state, NULL);
+    struct relock_how how = {.flags = RELOCK_NON_REENTRANT};
+
+    assert_result(relock_lock(t.b), RELOCK_OK);
+    fails(&t, &how, RELOCK_E_DEADLOCK, "b");
+    assert_result(relock_unlock(t.b), RELOCK_OK);
+}
+
+static void the_member_that_the_owner_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+
+    assert_result(relock_lock(t.b), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL b"), 1);
+    fails(&t, NULL, RELOCK_LOST, "b");
+    assert_result(relock_unlock(t.b), RELOCK_LOST);
+}
+
+/* The levels of the whole are to be released first; which member went says why. */
+static void the_member_with_which_the_whole_was_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL b"), 1);
+    assert_result(relock_extend(t.both, 0, NEVER_MS), RELOCK_LOST);
+    fails(&t, NULL, RELOCK_LOST, "b");
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+}
+
+/* ---- no member in particular: the first that the handle was made with ----------------------- */
+
+static void the_first_if_the_arguments_are_wrong(void **state)
+{
+    struct three t = three_with(*state, NULL);
+
+    fails(&t, &(struct relock_how){.flags = ~(uint64_t)0}, RELOCK_E_INVALID, "b");
+    fails(&t, &(struct relock_how){.reserved = {1}}, RELOCK_E_INVALID, "b");
+}
+
+static void the_first_if_the_owner_has_the_whole(void **state)
+{
+    struct three t = three_with(*state, NULL);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    fails(&t, &(struct relock_how){.flags = RELOCK_NON_REENTRANT}, RELOCK_E_DEADLOCK, "b");
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+}
+
+static void the_first_if_the_client_is_shut_down_or_freed(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+
+    relock_client_shutdown(t.client);
+    fails(&t, NULL, RELOCK_E_CLOSED, "b");
+    fixture_free_client(f, t.client);
+    fails(&t, NULL, RELOCK_E_CLOSED, "b");
+}
+
+struct inside {
+    struct relock_lock *both;
+    struct relock_grant grant;
+    int result;
+};
+
+static void acquire_inside(const struct relock_lost *what, void *arg)
+{
+    struct inside *inside = arg;
+
+    (void)what;
+    inside->result = relock_acquire(inside->both, NULL, &inside->grant);
+}
+
+static void the_first_if_it_is_a_callback_that_asks(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+    struct inside inside = {.both = t.both, .result = RELOCK_OK};
+    struct relock_lock *c = fixture_lock(f, t.client, "c");
+    struct relock_how how = {.on_lost = acquire_inside, .arg = &inside};
+
+    assert_result(relock_acquire(c, &how, NULL), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL c"), 1);
+    assert_result(relock_extend(c, 0, NEVER_MS), RELOCK_LOST);
+    assert_true(log_wait(f->log, "c: owner", SOON_MS));
+    assert_result(relock_unlock(c), RELOCK_LOST); /* waits for the callback */
+    assert_result(inside.result, RELOCK_E_DEADLOCK);
+    assert_non_null(inside.grant.failed_member);
+    assert_string_equal(inside.grant.failed_member, "b");
+}
+
+static int acquire_in_child(struct child *parent, void *arg)
+{
+    const struct three *t = arg;
+    struct relock_grant grant = {0};
+
+    (void)parent;
+    child_must(relock_acquire(t->both, NULL, &grant) == RELOCK_E_FORKED);
+    child_must(grant.failed_member && strcmp(grant.failed_member, "b") == 0);
+    return EXIT_SUCCESS;
+}
+
+static void the_first_in_a_forked_child(void **state)
+{
+    struct three t = three_with(*state, NULL);
+
+    assert_int_equal(child_wait(child_start(acquire_in_child, &t), SOON_MS), EXIT_SUCCESS);
+}
+
+/* ---- nothing failed ------------------------------------------------------------------------- */
+
+static void none_if_it_is_held_or_no_multi_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_OK);
+    assert_null(grant.failed_member);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "a", PEER, PEER_LEASE_MS));
+    assert_result(relock_acquire(t.a, NULL, &grant), RELOCK_BUSY);
+    assert_null(grant.failed_member);
+    assert_true(peer_unlock(f->probe, "a", PEER));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(the_member_that_another_owner_holds),
+        SERVER_TEST(the_member_that_redis_refuses),
+        SERVER_TEST(the_member_that_the_user_has_no_right_to),
+        SERVER_TEST(the_member_that_too_few_replicas_have),
+        SERVER_TEST(the_member_that_cannot_be_asked_for),
+        SERVER_TEST(the_member_that_the_owner_holds),
+        SERVER_TEST(the_member_that_the_owner_lost),
+        SERVER_TEST(the_member_with_which_the_whole_was_lost),
+        SERVER_TEST(the_first_if_the_arguments_are_wrong),
+        SERVER_TEST(the_first_if_the_owner_has_the_whole),
+        SERVER_TEST(the_first_if_the_client_is_shut_down_or_freed),
+        SERVER_TEST(the_first_if_it_is_a_callback_that_asks),
+        SERVER_TEST(the_first_in_a_forked_child),
+        SERVER_TEST(none_if_it_is_held_or_no_multi_lock),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
