@@ -8,6 +8,9 @@ Each waiter of Redisson's takes five minutes off the deadlines of all others whe
 for each that is before us ours lies so much later; then it is a sign of life whoever goes first. They
 are known by their numbers: ours have ten digits and more.
 
+A waiter that becomes first knows only the lease of an earlier holder. If the lock can be free before
+it asks again by itself, it is woken: its answer says when.
+
 The caller says what its hold count is afterwards, so a repeated call does no harm.
 
 KEYS[1]  the lock: a hash of field -> hold count
@@ -18,7 +21,9 @@ ARGV[4]  patience, ms; 0 for a caller that does not wait
 
 Returns  nil when the caller holds the lock, else the ms that it may sleep: the rest of the holder's
          lease, -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is
-         gone; or, when the lock is free, the rest of the time that who is first has to come
+         gone; or, when the lock is free and another waiter is first, 100 for each waiter before it,
+         so that it learns who takes the lock and for how long. While a dead waiter is first, all n
+         together ask 10 * (1 + 1/2 + ... + 1/n) times a second
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local queue = 'redisson_lock_queue:' .. tag
@@ -44,6 +49,13 @@ local function is_ours(waiter)
     return #waiter:match('%d*$') >= 10
 end
 
+-- Of Redisson's waiters too: none of them asks again by itself.
+local function wake(waiter, left)
+    if waiter and waiter ~= owner and left < (rest_of(waiter) or 0) then
+        redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. waiter, '0')
+    end
+end
+
 local head = redis.call('lindex', queue, 0)
 local purged = false
 while head and head ~= owner and (rest_of(head) or 0) <= 0 do
@@ -67,11 +79,15 @@ if not is_new or (left == -2 and (not head or head == owner)) then
             return set
         end
     end
+    if is_new or purged then
+        wake(redis.call('lindex', queue, 0), redis.call('pttl', KEYS[1]))
+    end
     return nil
 end
 
+local place = 1
 if patience > 0 then
-    local place = redis.call('lpos', queue, owner)
+    place = redis.call('lpos', queue, owner)
     if not place then
         place = redis.call('rpush', queue, owner) - 1
     end
@@ -95,10 +111,10 @@ if patience > 0 then
     redis.call('pexpire', deadlines, furthest + 600000)
 end
 
+if purged then
+    wake(head, left)
+end
 if left ~= -2 then
     return left
 end
-if purged then
-    redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
-end
-return math.max(rest_of(head), 100)
+return 100 * place

@@ -1,6 +1,7 @@
 --[[
 Sets the hold count of the owner to what is left; at 0 gives up its hold, or its place in the queue,
-and tells who is first, if the lock is free by that. So it also settles a wait that is over.
+and wakes the first waiter if the lock is free by that, or if that waiter has become first and the
+lock can be free before it asks again by itself. So it also settles a wait that is over.
 
 A user without the right to publish still frees the lock: the rest of this script must not depend
 on the announcement.
@@ -38,7 +39,7 @@ end
 
 local told = 0
 local head = redis.call('lindex', queue, 0)
-if head and (is_held or (place == 0 and redis.call('exists', KEYS[1]) == 0)) then
+if head and (is_held or place == 0) then
     -- Not to a dead one: who is behind it would not hear of this.
     local time = redis.call('time')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -47,7 +48,7 @@ if head and (is_held or (place == 0 and redis.call('exists', KEYS[1]) == 0)) the
         redis.call('lpop', queue)
         head = redis.call('lindex', queue, 0)
     end
-    if head then
+    if head and redis.call('pttl', KEYS[1]) < redis.call('zscore', deadlines, head) - now then
         told = redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
     end
 end

@@ -114,19 +114,35 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
         stats->wakes++;
 }
 
+/*
+ * Ask once, however short the time. A fair waiter asks again at its deadline: others may have taken
+ * the lock since it last did, for a shorter time than it was told.
+ */
+static bool has_tried_enough(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    if (acquire->site->kind->is_queued)
+        return acquire->waiter.line->asked_ms >= acquire->deadline_ms;
+    return acquire->waiter.has_asked;
+}
+
 static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     for (;;) {
         uint64_t now_ms = relock_clock_now_ms();
         int r = end_of_wait(acquire);
+        bool is_late = now_ms >= acquire->deadline_ms;
         bool may_ask;
 
         if (r != RELOCK_BUSY)
             return r;
+        if (is_late && has_tried_enough(acquire))
+            return RELOCK_TIMEOUT;
+        if (is_late && acquire->site->kind->is_queued)
+            relock_site_add_news(acquire->waiter.line, false);
         may_ask =
             relock_site_may_ask(acquire->waiter.line, &acquire->waiter) && !yields(acquire, now_ms);
-        /* However short the time, whoever may ask does so once. */
-        if (now_ms >= acquire->deadline_ms && (acquire->waiter.has_asked || !may_ask))
+        if (is_late && !may_ask)
             return RELOCK_TIMEOUT;
         if (!may_ask) {
             sleep_in_queue(acquire, now_ms);

@@ -2,16 +2,16 @@
  * Fair locks: waiters 0 and 1 in process 0, waiter 2 in process 1, one lock and its queue in Redis.
  *
  * Each waiter stands in the queue under a name of its own for as long as it waits, hears its own
- * channel, and asks again every recheck_ms, a tick here: with that it says that it lives. It
+ * channel, and asks again every recheck_ms, RECHECK ticks: with that it says that it lives. It
  * holds under the same name. It may give up at any moment, and then leaves; its wait may end
  * because a command is not answered, which ran, runs late or never, and then what came of it is
  * settled; its process may die. Places end when they have not been confirmed for PATIENCE ticks.
  * The living renew in time what they hold.
  *
- * NOT in it as what wakes is recheck_ms, but after a lease that has run out (`by_lease`), and for
- * the waiters behind a head that is not there any more: they ask again, find its place over, and
- * tell who is head then. A head that lives and sleeps though the lock is free, with nothing under
- * way, is an error at once.
+ * NOT in it as what wakes is recheck_ms, but for the waiters behind a head that is not there any
+ * more: they ask again, find its place over, and tell who is head then. A head that lives and sleeps
+ * though the lock is free, by a release or a lease that ran out, with nothing under way, is an error
+ * at once.
  *
  *   ORDER     among those who live and wait, who was first in the queue is granted first
  *   AWAKE     no head sleeps while the lock is free and nothing is under way to wake it
@@ -37,11 +37,13 @@
  *
  * patience[n] is the rest of the score of a name, 0 = stale. A waiter of Redisson's is a dead one
  * here as far as its place goes: it confirms nothing. What its scripts do to places of ours is not
- * in it. Left out: nesting, force, and what wait.pml, unknown.pml and renew.pml show for all kinds.
+ * in it, nor that they wake nobody when they take the lock: a waiter of ours that is behind one and
+ * sees the lock free asks again soon for that reason. Left out: nesting, force, and what wait.pml, unknown.pml and renew.pml show for all kinds.
  *
  * -DT0 -DT1 -DT2  turns of each; -DTRIES: waiter 2 only tries; -DDEATHS of processes; -DGIVES:
  * waiters that give up; -DUNKNOWN: commands without an answer; -DTICKS that come though nothing
- * runs out. -DBAD_*: a rule left out.
+ * runs out; -DSHORT: waiter 2 has a lease of one tick, the others one that is longer than RECHECK.
+ * -DBAD_*: a rule left out.
  */
 #ifndef T0
 #define T0 1
@@ -70,8 +72,17 @@
 #define TICKS 0
 #endif
 
-#define LEASE 2
+#ifdef SHORT
+#define RECHECK 2
+#define PATIENCE 3
+#define LEASE 3
+#define LEASE_OF(n) (WHO(n) == 2 -> 1 : LEASE)
+#else
+#define RECHECK 1
 #define PATIENCE 2
+#define LEASE 2
+#define LEASE_OF(n) LEASE
+#endif
 #ifndef IDLE
 #define IDLE (LEASE + 2 * PATIENCE)
 #endif
@@ -94,7 +105,7 @@ bool msg[3];                        /* under way; one behind another says nothin
 byte name[3];                       /* under which it waits, holds, or is about to leave; 0 none */
 bool waits[3], news[3];
 bool asking[3];                     /* a command is under way */
-bool beaten[3];                     /* has asked since the last tick */
+byte beaten[3];                     /* ticks until it asks again */
 byte told[3];                       /* until it looks again, as Redis said; 0 never */
 bool dead[2];
 
@@ -102,7 +113,6 @@ bool late[NAMES + 1];               /* may run yet, though nobody waits for the 
 bool owed[NAMES + 1];               /* to be settled */
 
 byte turn[3], waiting;              /* ghost: place of a waiter among those who came */
-bool by_lease;                      /* ghost: the lock is free because a lease ran out */
 byte idle;                          /* ghost: ticks for which the lock was free and wanted */
 byte deaths, gives, unknown, ticks;
 hidden byte x, i, h, purged;        /* within a step */
@@ -125,6 +135,14 @@ inline tell_head()
 {
     x = HEAD;
     if :: queued -> tell(x) :: else fi;
+    x = 0
+}
+
+/* whoever has become head may know a longer lease than the holder's, the rest of which is `l` */
+inline wake(l)
+{
+    x = HEAD;
+    if :: queued && l < patience[x] -> tell(x) :: else fi;
     x = 0
 }
 
@@ -179,7 +197,10 @@ inline grant(n)
     :: else
     fi;
     if :: place[n] -> take_out(n) :: else fi;
-    holder = n; rest = LEASE; by_lease = false; idle = 0;
+    holder = n; rest = LEASE_OF(n); idle = 0;
+#ifndef BAD_GRANT_WAKES_NOBODY
+    wake(rest);
+#endif
     for (i : 1 .. NAMES) { if :: place[i] -> LOWER(i) :: else fi }
     i = 0
 }
@@ -206,9 +227,9 @@ inline fair_lock(n, queues)         /* left: for how long it may sleep */
         :: !queues
         fi;
 #ifndef BAD_PURGE_TELLS_NOBODY
-        if :: purged && holder == 0 && place[n] != 1 -> tell_head() :: else fi;
+        if :: purged && place[n] != 1 -> wake(rest) :: else fi;
 #endif
-        left = (holder -> rest : patience[HEAD])
+        left = (holder -> rest : 1)
     fi;
     purged = false
 }
@@ -235,7 +256,7 @@ inline fair_unlock(n)
         for (i : 1 .. NAMES) { if :: place[i] >= h -> LOWER(i) :: else fi }
         i = 0;
 #ifndef BAD_LEAVES_SILENTLY
-        if :: h == 1 && holder == 0 -> purge(n); purged = false; tell_head() :: else fi;
+        if :: h == 1 -> purge(n); purged = false; wake(rest) :: else fi;
 #endif
         h = 0
     :: else
@@ -273,7 +294,7 @@ inline start(w) { fresh(w); waits[w] = true; news[w] = true }
 #define MAY_BEAT(w) false
 #define MUST_BEAT(w) false
 #else
-#define MAY_BEAT(w) (!beaten[w] && (TIME_MATTERS || by_lease))
+#define MAY_BEAT(w) (!beaten[w] && TIME_MATTERS)
 #define MUST_BEAT(w) (waits[w] && !beaten[w])
 #endif
 
@@ -290,7 +311,7 @@ next_turn:
 look:
     if
     :: atomic { news[w] || MAY_BEAT(w) ->
-            news[w] = false; asking[w] = true; beaten[w] = true;
+            news[w] = false; asking[w] = true; beaten[w] = RECHECK;
 #ifdef BAD_NEW_NAME_FOR_EACH_TRY
             fair_unlock(name[w]);
             fresh(w)
@@ -381,7 +402,7 @@ end:
 #if DEATHS > 0
 inline bury(w)
 {
-    end_of_wait(w); name[w] = 0; asking[w] = false; beaten[w] = false;
+    end_of_wait(w); name[w] = 0; asking[w] = false; beaten[w] = 0;
     owed[w + 1] = false; owed[w + 4] = false
 }
 
@@ -399,7 +420,7 @@ end:
 
 inline pass_by(w)
 {
-    beaten[w] = false;
+    LESS(beaten[w]);
     if :: told[w] == 1 -> news[w] = true :: else fi;
     LESS(told[w])
 }
@@ -414,9 +435,9 @@ end:
             if :: holder == 0 && waiting -> idle++ :: else -> idle = 0 fi;
             assert(idle <= IDLE);                          /* PATIENCE */
             if
-            :: holder && IS(holder) -> rest = LEASE        /* renewed */
+            :: holder && IS(holder) -> rest = LEASE_OF(holder) /* renewed */
             :: holder && !IS(holder) -> rest--;
-                if :: rest == 0 -> holder = 0; by_lease = true :: else fi
+                if :: rest == 0 -> holder = 0 :: else fi
             :: else
             fi;
             for (x : 1 .. NAMES) { LESS(patience[x]) }
@@ -427,7 +448,7 @@ end:
 
 #define ASLEEP(w) (waits[w] && !news[w] && !asking[w] && !msg[w] && \
     channel[w] != SUB && channel[w] != ACK)
-#define SLEEPS_THOUGH_FREE(w) (holder == 0 && !by_lease && ASLEEP(w) && \
+#define SLEEPS_THOUGH_FREE(w) (holder == 0 && ASLEEP(w) && \
     place[name[w]] == 1)
 #define STRAY(n) ((place[n] || holder == n) && !IS(n) && !owed[n] && !dead[SITE(WHO(n))])
 

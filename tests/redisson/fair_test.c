@@ -13,6 +13,7 @@
 #define N_WAITERS 6
 #define RECHECK_MS 500
 #define LEASE_MS 4000
+#define SHORT_MS 500
 
 struct expected {
     struct duet *d;
@@ -233,6 +234,36 @@ static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **sta
     assert_result(actor_unlock(second, next), RELOCK_OK);
 }
 
+static bool is_newest = true;
+
+/* Nobody releases. Waiters of older versions may sleep past the end of a lease by themselves. */
+static void they_follow_each_other_when_nobody_releases(void **state)
+{
+    struct duet *d = *state;
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = SHORT_MS};
+    struct relock_lock *locks[N_WAITERS];
+    struct actor *ours[N_WAITERS];
+    unsigned ann;
+
+    if (!is_newest)
+        skip();
+    for (int i = 0; i < N_WAITERS; i++)
+        locks[i] = duet_lock(d, duet_client(d), "orders");
+    assert_string_equal(duet_do(d, "holder", "lock orders 3000"), "ok");
+    ann = duet_begin(d, "ann", "lock orders 500");
+    wait_for_queue(d, 1);
+    for (int i = 0; i < N_WAITERS; i++) {
+        ours[i] = actor_start();
+        actor_begin_acquire(ours[i], locks[i], &how);
+    }
+    assert_string_equal(duet_answer(d, ann), "ok");
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_result(actor_result_within(ours[i], LEASE_MS + SOON_MS), RELOCK_OK);
+    assert_true(probe_wait_no_key(d->f->probe, "orders", SOON_MS));
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_result(actor_unlock(ours[i], locks[i]), RELOCK_LOST);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -242,9 +273,11 @@ int main(int argc, char **argv)
         DUET_TEST(who_gives_up_here_makes_room_for_redisson),
         DUET_TEST(who_gives_up_in_redisson_makes_room_for_us),
         DUET_TEST(our_dead_waiter_keeps_redisson_out_for_a_short_time),
+        DUET_TEST(they_follow_each_other_when_nobody_releases),
         DUET_TEST(a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline),
     };
 
+    is_newest = argc < 3 || strcmp(argv[2], "newest") == 0;
     duet_choose(argc, argv);
     return DUET_TESTS_RUN(tests);
 }

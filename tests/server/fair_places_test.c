@@ -262,9 +262,9 @@ static void the_next_is_told_when_the_first_leaves_a_free_lock(void **state)
     assert_true(listener_hears(next, "0", SOON_MS));
     assert_int_equal(fair_lock(f, C, 1), GRANTED);
 
-    fair_add_foreign(f, B, REDISSON_MS);
-    fair_add_foreign(f, D, REDISSON_MS);
-    assert_int_equal(fair_unlock(f, B, 0), 1); /* C holds it: nobody is told */
+    fair_add_foreign(f, B, PATIENCE_MS);
+    fair_add_foreign(f, D, PATIENCE_MS);
+    assert_int_equal(fair_unlock(f, B, 0), 1); /* C has it for longer than D sleeps */
     assert_true(listener_hears_nothing(last, 20));
     leave(f, D);
     leave(f, C);
@@ -274,6 +274,49 @@ static void the_next_is_told_when_the_first_leaves_a_free_lock(void **state)
 }
 
 /* A granted call whose answer was lost: the settling finds a hold, or a place, or nothing. */
+/* C becomes first, with so long until it has to ask again. */
+static void becomes_first(struct fixture *f, long long rest_ms, bool is_woken)
+{
+    struct listener *first = listener_open(f->server->socket, CHANNEL_OF(C));
+    const uint64_t lease_ms = LEASE_MS;
+
+    assert_int_equal(fair_lock_with(f, 3 * lease_ms, A, 1, PATIENCE_MS), GRANTED);
+    fair_add_foreign(f, B, REDISSON_MS);
+    fair_add_foreign(f, C, rest_ms);
+    leave(f, A);
+    assert_int_equal(fair_lock_with(f, lease_ms, B, 1, PATIENCE_MS), GRANTED);
+    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
+
+    assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
+    fair_set_rest(f, D, REDISSON_MS);
+    leave(f, D);
+    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
+
+    assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
+    fair_set_rest(f, D, -1);
+    assert_true(fair_trylock(f, A) > 0);
+    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
+
+    assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
+    fair_set_rest(f, D, -1);
+    assert_int_equal(fair_lock(f, B, 2), GRANTED);
+    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
+    leave(f, C);
+    leave(f, B);
+    listener_close(first);
+}
+
+/* By a grant, as one before it leaves or is dropped. */
+static void who_becomes_first_is_woken_if_the_lease_ends_before_it_asks(void **state)
+{
+    becomes_first(*state, LEASE_MS + PATIENCE_MS, true);
+}
+
+static void who_becomes_first_is_not_woken_if_it_asks_before_the_lease_ends(void **state)
+{
+    becomes_first(*state, LEASE_MS - PATIENCE_MS, false);
+}
+
 static void one_call_gives_up_hold_and_place(void **state)
 {
     struct fixture *f = *state;
@@ -342,6 +385,8 @@ int main(void)
         SERVER_TEST(who_comes_and_goes_leaves_the_deadlines_of_others),
         SERVER_TEST(a_release_tells_who_is_first_of_the_living),
         SERVER_TEST(the_next_is_told_when_the_first_leaves_a_free_lock),
+        SERVER_TEST(who_becomes_first_is_woken_if_the_lease_ends_before_it_asks),
+        SERVER_TEST(who_becomes_first_is_not_woken_if_it_asks_before_the_lease_ends),
         SERVER_TEST(one_call_gives_up_hold_and_place),
         SERVER_TEST(a_level_less_is_no_reason_to_leave_the_queue),
         SERVER_TEST(queue_and_deadlines_go_when_nobody_uses_them),
