@@ -6,6 +6,7 @@
 #include "redis/lane.h"
 #include "redis/lanes.h"
 #include "redis/origin.h"
+#include "redis/orphan.h"
 #include "redis/reply.h"
 
 #include <poll.h>
@@ -42,6 +43,8 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
 void relock_call_end(struct relock_call *call)
 {
     call->reply = relock_reply_free(call->reply);
+    relock_orphan_drop(call->orphan);
+    call->orphan = NULL;
 }
 
 /* ---- exchanges ----------------------------------------------------------------------------- */
@@ -68,6 +71,7 @@ static int ask(struct exchange *exchange, struct relock_lane *lane, uint64_t dea
 
     if (exchange->commands.failed) {
         question->sent = false;
+        question->orphan = NULL;
         (void)snprintf(question->why, sizeof(question->why), "out of memory for a command");
     } else {
         question->commands.data = exchange->commands.data;
@@ -81,8 +85,10 @@ static int ask(struct exchange *exchange, struct relock_lane *lane, uint64_t dea
 /* What went wrong is of no consequence for anything that was sent before. */
 static int forget(struct exchange *exchange, int result)
 {
-    if (result < 0 && exchange->question.sent)
+    if (result < 0 && exchange->question.sent) {
         relock_origin_unref(exchange->question.origin);
+        relock_orphan_drop(exchange->question.orphan);
+    }
     return result;
 }
 
@@ -146,14 +152,18 @@ static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t
     return RELOCK_OK;
 }
 
-/* The lane failed while a command of this call may have been on its way. */
+/* A command of this call is without an answer, and may have run. An orphan is the last: its
+ * deadline was that of the call. */
 static int fail_sent(struct relock_call *call, const struct relock_question *question, int result)
 {
     call->unanswered = true;
-    if (call->debt)
+    if (call->debt) {
         *call->debt = question->sent ? question->origin : NULL;
-    else if (question->sent)
+        call->orphan = question->orphan;
+    } else if (question->sent) {
         relock_origin_unref(question->origin);
+        relock_orphan_drop(question->orphan);
+    }
     return fail(call, result, question->why);
 }
 

@@ -16,7 +16,11 @@
  * sent. It is paid, by CLIENT KILL, before anything further goes out under that number: then what
  * was in its buffers never runs. A server that forbids CLIENT KILL is not asked for more.
  *
- * Threads: any; the lanes do the rest. Blocks until the deadline at the latest.
+ * At the deadline a call leaves a command that was sent as an orphan: the connection stays for the
+ * others on it, and the number owes it a killing only until the orphan was answered.
+ *
+ * Threads: any; the lanes do the rest. Blocks until the deadline, or RELOCK_LANE_ANSWER_MS for a
+ * command that was sent just before.
  */
 #ifndef RELOCK_CALL_H
 #define RELOCK_CALL_H
@@ -29,6 +33,7 @@
 
 struct relock_lanes;
 struct relock_origin;
+struct relock_orphan;
 struct redisReply;
 
 struct relock_call {
@@ -42,13 +47,17 @@ struct relock_call {
     uint64_t replica_timeout_ms;
 
     /* what came of it */
-    struct redisReply *reply; /* with RELOCK_OK, until relock_call_end */
+    struct redisReply *reply; /* with RELOCK_OK */
     unsigned acked_replicas;
     bool unanswered;
+    struct relock_orphan
+        *orphan;              /* with a debt: its answer may come yet, and who adopts it is told */
     char why[RELOCK_WHY_MAX]; /* with a failure, also one of WAIT */
 };
 
 int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms);
+
+/* Drops the reply, and the orphan that nobody has adopted. */
 void relock_call_end(struct relock_call *call);
 
 /* Appends EVALSHA for the call; SCRIPT LOAD for its script. */

@@ -7,9 +7,10 @@
  * driving on when it has its own. So one caller costs what a plain connection costs, and many share
  * few connections on which their commands go out and come back in batches.
  *
- * A connection that fails ends every question on it, and a question that is not answered by its
- * deadline fails the connection. Each ends in exactly one way: answered, or a failure, with `sent`
- * saying whether it may have run.
+ * Each question ends in exactly one way: answered, or a failure, with `sent` saying whether it may
+ * have run. At its deadline a question leaves alone: an orphan waits for its reply, and the others
+ * on the connection go on. A connection fails, and with it all that is on it, when it breaks, when
+ * a command has been unanswered for `command_timeout_ms`, and when only orphans are left on it.
  *
  * Threads: ask and retire from any, a question being its caller's; the lane has no user at init,
  * deinit and abandon.
@@ -21,7 +22,12 @@
 #include "redis/command.h"
 #include "redis/link.h"
 
+/* A question that was sent has at least so long: a short deadline is a real attempt all the same.
+ */
+#define RELOCK_LANE_ANSWER_MS 50
+
 struct redisReply;
+struct relock_orphan;
 
 /* Commands that go out in one piece, and their replies. On the stack of whoever asks. */
 struct relock_question {
@@ -35,6 +41,7 @@ struct relock_question {
     struct redisReply *before;    /* the one before it, likewise; others are dropped */
     bool sent;                    /* with a failure: some of it went out, and may run */
     struct relock_origin *origin; /* when sent: on that connection, a reference; or NULL */
+    struct relock_orphan *orphan; /* the answer may come yet: to be adopted or dropped; or NULL */
     char why[RELOCK_WHY_MAX];     /* with a failure */
 
     /* the lane's: written by the driver, and read by the one who asked once its gate is open; or
@@ -42,6 +49,9 @@ struct relock_question {
     struct relock_question *next, *prev; /* in the queue, or among those under way */
     struct relock_gate gate;             /* opened when it has ended or is to drive */
     uint64_t deadline_ms;                /* constant */
+    uint64_t leave_ms;                   /* sent: not answered by then, it leaves, */
+    uint64_t limit_ms;                   /* and by then the connection has failed */
+    bool is_orphan;                      /* constant: stands in a struct relock_orphan */
     unsigned n_left;                     /* replies to come */
     size_t starts;                       /* so far into what is being sent */
     int result;
@@ -74,7 +84,8 @@ void relock_lane_deinit(struct relock_lane *lane);
 void relock_lane_abandon(struct relock_lane *lane);
 
 /*
- * Asks, and waits for the replies; connects first if need be.
+ * Asks, and waits for the replies; connects first if need be. What is still in the queue at the
+ * deadline is not sent any more.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM.
  */

@@ -25,6 +25,7 @@
 void relock_link_init(struct relock_link *link, const struct relock_server *server)
 {
     *link = (struct relock_link){.server = server};
+    relock_dial_init(&link->dial, server);
     relock_wire_init(&link->wire);
     atomic_init(&link->reconnects, 0);
 }
@@ -37,8 +38,20 @@ void relock_link_deinit(struct relock_link *link)
 
 void relock_link_close(struct relock_link *link)
 {
+    relock_dial_end(&link->dial);
+    if (link->state == RELOCK_LINK_LOGGING_IN)
+        relock_login_end(&link->login);
     relock_wire_close(&link->wire);
     link->origin = relock_origin_unref(link->origin);
+    link->state = RELOCK_LINK_CLOSED;
+}
+
+void relock_link_abandon(struct relock_link *link)
+{
+    if (link->wire.fd >= 0)
+        close(link->wire.fd);
+    if (link->dial.connecting)
+        close(link->dial.fd);
 }
 
 static int fail(struct relock_link *link, int result, const char *why)
@@ -57,32 +70,33 @@ static int fail_wire(struct relock_link *link, int result)
     return fail(link, result == RELOCK_AGAIN ? RELOCK_E_CONN : result, why);
 }
 
+/* Says that the deadline came first. */
+static int be_late(struct relock_link *link, const char *what)
+{
+    (void)snprintf(link->wire.why, sizeof(link->wire.why), "%s: %s", link->server->label, what);
+    return RELOCK_AGAIN;
+}
+
+/* Returns RELOCK_AGAIN at the deadline. */
 static int dial(struct relock_link *link, uint64_t deadline_ms, int *fd)
 {
-    struct relock_dial dial;
-    int r;
+    struct relock_dial *dial = &link->dial;
 
-    relock_dial_init(&dial, link->server);
     for (;;) {
         uint64_t now_ms = relock_clock_now_ms();
         uint64_t until_ms;
         struct pollfd pollfd;
+        int r;
 
-        r = relock_dial_step(&dial, now_ms, fd);
+        r = relock_dial_step(dial, now_ms, fd);
         if (r != RELOCK_AGAIN)
-            break;
-        if (now_ms >= deadline_ms) {
-            (void)snprintf(dial.why, sizeof(dial.why), "%s: no connection in time",
-                           link->server->label);
-            r = RELOCK_E_CONN;
-            break;
-        }
-        until_ms = dial.deadline_ms < deadline_ms ? dial.deadline_ms : deadline_ms;
-        pollfd = (struct pollfd){.fd = dial.fd, .events = dial.for_writing ? POLLOUT : POLLIN};
+            return r < 0 ? fail(link, r, dial->why) : r;
+        if (now_ms >= deadline_ms)
+            return be_late(link, "no connection in time");
+        until_ms = dial->deadline_ms < deadline_ms ? dial->deadline_ms : deadline_ms;
+        pollfd = (struct pollfd){.fd = dial->fd, .events = dial->for_writing ? POLLOUT : POLLIN};
         (void)poll(&pollfd, 1, relock_clock_poll_ms(now_ms, until_ms));
     }
-    relock_dial_end(&dial);
-    return r < 0 ? fail(link, r, dial.why) : r;
 }
 
 static void set_timeout(struct relock_link *link, uint64_t timeout_ms)
@@ -111,27 +125,39 @@ static bool bound_by(struct relock_link *link, uint64_t deadline_ms)
     return true;
 }
 
-static int log_in(struct relock_link *link, uint64_t deadline_ms)
+/* Takes over the socket and says the first words. */
+static int begin_login(struct relock_link *link, int fd, uint64_t deadline_ms)
 {
-    struct relock_login login;
     int r;
 
-    relock_login_begin(&login, link->server, &link->wire.out);
-    r = relock_link_send(link, deadline_ms);
-    if (r == RELOCK_OK)
-        r = RELOCK_AGAIN;
-    while (r == RELOCK_AGAIN) {
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    r = relock_wire_open(&link->wire, fd);
+    if (r < 0)
+        return fail(link, r, "out of memory for a connection");
+    set_timeout(link, link->server->command_timeout_ms);
+    link->state = RELOCK_LINK_LOGGING_IN;
+    relock_login_begin(&link->login, link->server, &link->wire.out);
+    return relock_link_send(link, deadline_ms);
+}
+
+/* Returns RELOCK_AGAIN at the deadline. */
+static int log_in(struct relock_link *link, uint64_t deadline_ms)
+{
+    int r;
+
+    do {
         struct redisReply *reply;
 
         r = relock_link_receive(link, deadline_ms, &reply);
-        if (r < 0)
-            break;
-        r = relock_login_take(&login, reply);
+        if (r != RELOCK_OK)
+            return r;
+        r = relock_login_take(&link->login, reply);
         relock_reply_free(reply);
-        if (r < 0)
-            fail(link, r, login.why);
-    }
-    link->origin = login.origin;
+    } while (r == RELOCK_AGAIN);
+    if (r < 0)
+        return fail(link, r, link->login.why);
+    link->origin = link->login.origin;
+    link->login.origin = NULL;
     return r;
 }
 
@@ -147,40 +173,47 @@ static bool has_ended(struct relock_link *link)
     return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-static int connect_within(struct relock_link *link, uint64_t deadline_ms)
+/* Goes on from where it is. Returns RELOCK_AGAIN at the deadline. */
+static int connect_until(struct relock_link *link, uint64_t deadline_ms)
 {
     int fd;
-    int r;
+    int r = RELOCK_OK;
 
-    r = dial(link, deadline_ms, &fd);
-    if (r < 0)
-        return r;
-    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    r = relock_wire_open(&link->wire, fd);
-    if (r < 0)
-        return fail(link, r, "out of memory for a connection");
-    set_timeout(link, link->server->command_timeout_ms);
-    return log_in(link, deadline_ms);
+    if (link->state == RELOCK_LINK_DIALING) {
+        r = dial(link, deadline_ms, &fd);
+        if (r == RELOCK_OK)
+            r = begin_login(link, fd, link->connect_by_ms);
+    }
+    return r == RELOCK_OK ? log_in(link, deadline_ms) : r;
+}
+
+static void begin_to_connect(struct relock_link *link)
+{
+    link->connect_by_ms =
+        relock_clock_after(relock_clock_now_ms(), link->server->connect_timeout_ms);
+    link->state = RELOCK_LINK_DIALING;
 }
 
 int relock_link_connect(struct relock_link *link, uint64_t deadline_ms)
 {
-    uint64_t limit_ms;
     int r;
 
-    if (link->wire.fd >= 0 && (!relock_wire_is_quiet(&link->wire) || has_ended(link)))
+    if (link->state == RELOCK_LINK_READY && (!relock_wire_is_quiet(&link->wire) || has_ended(link)))
         relock_link_close(link);
-    if (link->wire.fd >= 0)
+    if (link->state == RELOCK_LINK_READY)
         return RELOCK_OK;
-
-    limit_ms = relock_clock_after(relock_clock_now_ms(), link->server->connect_timeout_ms);
-    if (limit_ms > deadline_ms)
-        limit_ms = deadline_ms;
-    r = connect_within(link, limit_ms);
+    if (link->state == RELOCK_LINK_CLOSED)
+        begin_to_connect(link);
+    r = connect_until(link, deadline_ms < link->connect_by_ms ? deadline_ms : link->connect_by_ms);
+    if (r == RELOCK_AGAIN && deadline_ms < link->connect_by_ms)
+        return r;
+    if (r == RELOCK_AGAIN)
+        r = RELOCK_E_CONN;
     if (r < 0) {
         relock_link_close(link);
         return r;
     }
+    link->state = RELOCK_LINK_READY;
     if (link->connected_once)
         atomic_fetch_add(&link->reconnects, 1);
     link->connected_once = true;
@@ -219,7 +252,7 @@ int relock_link_receive(struct relock_link *link, uint64_t deadline_ms, struct r
             break;
         /* If it was we who were held up, the answer is there although it is late. */
         if (!bound_by(link, deadline_ms) && !has_come(link))
-            return fail_wire(link, RELOCK_AGAIN);
+            return be_late(link, "no answer in time");
         r = relock_wire_fill(&link->wire);
         if (r < 0)
             break;

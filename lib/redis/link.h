@@ -1,22 +1,34 @@
 /*
  * Link - a command connection that blocks
  *
- * It connects when it is first needed and again after a failure. Whatever fails, or comes too late,
- * makes it useless, and whoever drives it closes it then: a reply that is still under way must not
- * be taken for the next one's.
+ * It connects when it is first needed and again after a failure. A failure makes it useless, and
+ * its driver closes it then. A deadline alone does not: connecting goes on with the next call, and
+ * the driver decides what to do about a reply that is late.
  *
  * Threads: the one that drives it.
  */
 #ifndef RELOCK_LINK_H
 #define RELOCK_LINK_H
 
-#include "redis/server.h"
+#include "redis/dial.h"
+#include "redis/login.h"
 #include "redis/wire.h"
 
 #include <stdatomic.h>
 
+enum relock_link_state {
+    RELOCK_LINK_CLOSED,
+    RELOCK_LINK_DIALING,
+    RELOCK_LINK_LOGGING_IN,
+    RELOCK_LINK_READY,
+};
+
 struct relock_link {
     const struct relock_server *server;
+    enum relock_link_state state;
+    struct relock_dial dial;   /* while dialing */
+    struct relock_login login; /* while logging in */
+    uint64_t connect_by_ms;    /* while connecting: then it has failed */
     struct relock_wire wire;
     struct relock_origin *origin; /* of the connection; NULL when the server does not say */
     uint64_t timeout_ms;          /* of the socket, as it is set now */
@@ -29,18 +41,23 @@ struct relock_link {
 void relock_link_init(struct relock_link *link, const struct relock_server *server);
 void relock_link_deinit(struct relock_link *link);
 
+/* In a forked child: closes the descriptor, and no more. */
+void relock_link_abandon(struct relock_link *link);
+
 /*
  * Makes sure that there is a connection.
  *
- * Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM; `wire.why`
- * says why.
+ * Returns RELOCK_OK; RELOCK_AGAIN at the deadline, and the next call goes on connecting, for
+ * `connect_timeout_ms` in all; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM.
+ * `wire.why` says why.
  */
 int relock_link_connect(struct relock_link *link, uint64_t deadline_ms);
 
 /* Sends what was appended to `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM. */
 int relock_link_send(struct relock_link *link, uint64_t deadline_ms);
 
-/* Waits for the next reply, which is the caller's. Returns as relock_link_send. */
+/* Waits for the next reply, which is the caller's. Returns as relock_link_send, and RELOCK_AGAIN at
+ * the deadline: the reply may come yet. */
 int relock_link_receive(struct relock_link *link, uint64_t deadline_ms, struct redisReply **reply);
 
 /* The next reply if it has been read already. Returns RELOCK_AGAIN when not. */

@@ -61,8 +61,9 @@ static void read_answer(const struct redisReply *reply)
 }
 
 /*
- * A reply that comes too late must not be taken for the next one's. Only WAIT may have been
- * answered in time and in vain: by a connection that had not written what it was to wait for.
+ * A reply that comes too late must not be taken for the next one's: none is owed. Only WAIT may
+ * have been answered in time and in vain: by a connection that had not written what it was to wait
+ * for.
  */
 static void check_closed(const char *why)
 {
@@ -71,7 +72,9 @@ static void check_closed(const char *why)
     if (strstr(why, "ended before replicas could be asked for"))
         return;
     FUZZ_CHECK(relock_lanes_join(lanes, true, relock_clock_now_ms(), &lane) == RELOCK_OK);
-    FUZZ_CHECK(lane->driver.link.wire.fd < 0 && !lane->driver.link.origin);
+    FUZZ_CHECK(!lane->driver.under_way);
+    FUZZ_CHECK(lane->driver.link.state != RELOCK_LINK_READY ||
+               relock_wire_is_quiet(&lane->driver.link.wire));
     relock_lanes_leave(lanes, lane);
 }
 

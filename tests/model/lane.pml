@@ -2,22 +2,27 @@
  * A shared lane: N threads ask over one connection, which one of them drives at a time; the
  * connection breaks, and deadlines pass, at any moment.
  *
- * It stands for lib/redis/lane.c, function by function: thread = relock_lane_ask with enter(),
- * wait_for_gate(), leave_queue() and pass_by(); drive = drive() with open_link(), take_queue(),
- * send_queue(), read_replies(), take_all(), fail_all() and end_all(). What happens there under the
- * mutex of the lane is one atomic step here; what the driver has alone is not guarded here either.
+ * It stands for lib/redis/lane.c and driver.c, function by function: thread = relock_lane_ask with
+ * enter(), wait_for_gate() and leave_queue(); drive = relock_driver_drive() with pass_by(),
+ * open_link(), take_queue(), send_queue(), read_replies(), let_leave(), take_all(), fail_all(),
+ * end_all(), hand_on() and close_on_orphans(). What happens there under the mutex of the lane is one
+ * atomic step here; what the driver has alone is not guarded here either. The orphan of question q
+ * is q + N, and a question leaves only while it has none yet.
  *
  *   ONE      one thread drives at a time
  *   ALIVE    nobody touches a question whose call has returned
  *   OWN      each gets the reply to what it asked, and ends once
  *   SENT     what the server may have run was not called unsent
+ *   ORPHANS  where nobody drives there is no orphan
  *   and each call returns: a thread that sleeps for ever is an invalid end state
  *
- * Not in it: what a reply says, several replies to one question, retired lanes.
+ * Not in it: what a reply says, several replies to one question, retired lanes, who adopts orphans.
  *
- * Budgets: ASKS for each thread, BREAKS, LATE (deadlines that pass). Mistakes: -DBAD_*
+ * Budgets: N threads, ASKS for each thread, BREAKS, LATE (deadlines that pass). Mistakes: -DBAD_*
  */
+#ifndef N
 #define N 3
+#endif
 #ifndef ASKS
 #define ASKS 1
 #endif
@@ -36,16 +41,16 @@ bool queued[N];
 bool drives[N];
 
 /* the driver's */
-chan under_way = [N] of { byte };
+chan under_way = [N + N] of { byte };
 bool up;
 
 /* the questions */
-bool alive[N], ended[N], gate[N], sent[N], ran[N];
+bool alive[N], ended[N], gate[N], sent[N], ran[N], has_orphan[N];
 
 /* the connection and the server */
 bool broken;
-chan commands = [N] of { byte };
-chan replies = [N] of { byte };
+chan commands = [N + N] of { byte };
+chan replies = [N + N] of { byte };
 
 byte n_driving, breaks, late;
 
@@ -70,34 +75,103 @@ inline leave(q)
     ends(q)
 }
 
+/* The first under way that has a caller. */
+inline find_next()
+{
+    n = len(under_way);
+    do
+    :: n > 0 -> under_way?x; under_way!x; if :: x < N && next == NONE -> next = x :: else fi; n--
+    :: n == 0 -> break
+    od;
+    x = 0
+}
+
+inline lose_connection()
+{
+    up = false; broken = false; x = 0;
+    do :: commands?_ :: empty(commands) -> break od;
+    do :: replies?_ :: empty(replies) -> break od
+}
+
+inline close_on_orphans()
+{
+    do
+    :: nempty(under_way) -> under_way?x; assert(x >= N); has_orphan[x - N] = false
+    :: empty(under_way) -> break
+    od;
+    atomic { lose_connection() }
+}
+
+/* Whichever has a caller, and no orphan yet. */
+inline find_leaving()
+{
+    next = NONE;
+    n = len(under_way);
+    do
+    :: n > 0 -> under_way?x; under_way!x; n--;
+        if :: x < N && !has_orphan[x] -> next = x :: true fi
+    :: n == 0 -> break
+    od;
+    if :: next != NONE && (next >= N || has_orphan[next]) -> next = NONE :: else fi
+}
+
+/* A caller goes without its reply: what it has sent is its orphan's from now on. */
+inline be_orphan(q)
+{
+    n = len(under_way);
+    do
+    :: n > 0 -> under_way?x; under_way!(x == q -> q + N : x); n--
+    :: n == 0 -> break
+    od;
+    n = len(commands);
+    do
+    :: n > 0 -> commands?x; commands!(x == q -> q + N : x); n--
+    :: n == 0 -> break
+    od;
+    x = 0;
+    has_orphan[q] = true;
+    ends(q)
+}
+
 /* end_all(): the channel `done` holds what has ended; the driving goes on with the next one */
 inline end_all(own)
 {
-    atomic {
-        next = NONE;
-#ifdef BAD_HANDS_ON_LATER
-        if :: ended[own] -> n_driving--; if :: empty(under_way) && empty(queue) -> later = true :: else fi :: else fi;
+    do
+    :: atomic {
+            next = NONE; close = false;
+            find_next();
+#ifndef BAD_ORPHANS_ARE_LEFT
+            close = ended[own] && next == NONE && empty(queue) && nempty(under_way);
 #endif
-        if
-#ifdef BAD_NOBODY_DRIVES_ON
-        :: ended[own] && !later -> driven = false; n_driving--
-#else
-        :: ended[own] && !later ->
             if
-            :: nempty(under_way) -> under_way?<next>
-            :: empty(under_way) && nempty(queue) -> queue?<next>
-            :: empty(under_way) && empty(queue)
-            fi;
-            driven = (next != NONE);
-            if :: driven -> drives[next] = true :: else fi;
+            :: close
+            :: else ->
+#ifdef BAD_HANDS_ON_LATER
+                if :: ended[own] -> n_driving--; if :: empty(under_way) && empty(queue) -> later = true :: else fi :: else fi;
+#endif
+                if
+#ifdef BAD_NOBODY_DRIVES_ON
+                :: ended[own] && !later -> driven = false; n_driving--
+#else
+                :: ended[own] && !later ->
+                    if
+                    :: next == NONE && nempty(queue) -> queue?<next>
+                    :: next != NONE || empty(queue)
+                    fi;
+                    driven = (next != NONE);
+                    assert(driven || empty(under_way));
+                    if :: driven -> drives[next] = true :: else fi;
 #ifndef BAD_HANDS_ON_LATER
-            n_driving--
+                    n_driving--
 #endif
 #endif
-        :: !ended[own] || later
-        fi;
-        x = 0
-    }
+                :: !ended[own] || later -> next = NONE
+                fi;
+                x = 0
+            fi
+        };
+        if :: close -> close_on_orphans() :: else -> break fi
+    od;
     /* the gates are opened outside the mutex, that of the next driver last */
     do
     :: nempty(done) -> done?x; if :: x != own -> open_gate(x) :: else fi
@@ -114,7 +188,8 @@ inline fail_all()
 {
     atomic {
         do
-        :: nempty(under_way) -> under_way?x; done!x
+        :: nempty(under_way) -> under_way?x;
+            if :: x < N -> done!x :: else -> has_orphan[x - N] = false fi
         :: empty(under_way) -> break
         od;
         do
@@ -127,11 +202,7 @@ inline fail_all()
     :: n > 0 -> atomic { done?x; if :: ended[x] :: else -> ends(x) fi; done!x }; n--
     :: n == 0 -> break
     od;
-    atomic {
-        up = false; broken = false; x = 0;
-        do :: commands?_ :: empty(commands) -> break od;
-        do :: replies?_ :: empty(replies) -> break od
-    }
+    atomic { lose_connection() }
 }
 
 inline drive(own)
@@ -140,6 +211,10 @@ inline drive(own)
     n_driving++;
     do
     :: ended[own] -> break
+    :: !ended[own] && queued[own] && late < LATE ->             /* pass_by() */
+        late++;
+        atomic { leave(own) };
+        end_all(own)
     :: !ended[own] ->
         fail = false;
         if                                                  /* open_link() */
@@ -174,15 +249,26 @@ inline drive(own)
         if
         :: !fail ->                                         /* read_replies() */
             if
-            :: nempty(replies) -> replies?x; done!x
+            :: nempty(replies) -> replies?x
             :: broken && empty(replies) -> fail = true
-            :: empty(replies) && late < LATE -> late++; fail = true   /* the earliest deadline */
+            :: empty(replies) && late < LATE -> late++; fail = true   /* no answer for too long */
+            :: atomic { empty(replies) && late < LATE -> late++;      /* let_leave() */
+                find_leaving();
+                if :: next != NONE -> be_orphan(next); done!next :: else -> fail = true fi;
+                next = 0; x = NONE }
             fi;
             do
             :: !fail && x != NONE ->
-                atomic { under_way?n; assert(n == x); ends(x); sent[x] = true; n = 0; x = NONE };
+                atomic {
+                    under_way?n;
+                    if
+                    :: n < N -> assert(n == x); ends(x); sent[x] = true; done!x
+                    :: else -> assert(n == x + N); has_orphan[x] = false
+                    fi;
+                    n = 0; x = NONE
+                };
                 if
-                :: nempty(under_way) && nempty(replies) -> replies?x; done!x
+                :: nempty(under_way) && nempty(replies) -> replies?x
                 :: empty(under_way) || empty(replies)
                 :: nempty(under_way) && breaks < BREAKS -> breaks++; fail = true  /* no reply, or no memory */
                 fi
@@ -215,7 +301,7 @@ inline leave_queue(q)
 proctype thread(byte t)
 {
     byte asks = ASKS, x, n, next;
-    bool fail, out, first, later;
+    bool fail, out, first, later, close;
     chan done = [N] of { byte };
 
     do
@@ -238,14 +324,6 @@ proctype thread(byte t)
 #endif
             :: late < LATE && !gate[t] -> leave_queue(t); if :: out -> break :: else fi
             od;
-            if                                              /* pass_by() */
-            :: !ended[t] && queued[t] && late < LATE ->
-                late++;
-                n_driving++;
-                atomic { leave(t) };
-                end_all(t)
-            :: else
-            fi;
             if :: !ended[t] -> drive(t) :: else fi
         fi;
         assert(sent[t] || !ran[t]);
@@ -258,7 +336,9 @@ proctype server()
     byte x;
 end:
     do
-    :: atomic { !broken && nempty(commands) -> commands?x; ran[x] = true; replies!x; x = 0 }
+    :: atomic { !broken && nempty(commands) -> commands?x;
+        if :: x < N -> ran[x] = true :: else -> x = x - N fi;
+        replies!x; x = 0 }
     od
 }
 
@@ -272,7 +352,10 @@ end:
 
 init {
     atomic {
-        run thread(0); run thread(1); run thread(2);
+        run thread(0); run thread(1);
+#if N > 2
+        run thread(2);
+#endif
         run server(); run net()
     }
 }

@@ -2,6 +2,7 @@
 #include "talk.h"
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "redis/reply.h"
 
 #include <signal.h>
@@ -135,6 +136,24 @@ static void a_server_that_accepts_and_is_silent_is_given_up_in_time(void **state
     assert_true(script_played(script));
 }
 
+static void connecting_goes_on_where_a_deadline_has_stopped_it(void **state)
+{
+    uint64_t deadline_ms = in_ms(BRIEF_MS);
+
+    (void)state;
+
+    script_accept(script);
+    script_expect(script, "INFO server");
+    script_expect(script, "CLIENT INFO");
+    assert_int_equal(relock_link_connect(&the_link, deadline_ms), RELOCK_AGAIN);
+    assert_true(has_just_passed(deadline_ms));
+    assert_true(script_played(script));
+    script_answer(script, "-NOPERM no\r\n$26\r\nid=7 addr=127.0.0.1:5 fd=8\r\n");
+    assert_int_equal(relock_link_connect(&the_link, soon()), RELOCK_OK);
+    assert_non_null(the_link.origin);
+    assert_true(script_played(script)); /* on the same connection */
+}
+
 static void where_nobody_listens_is_no_connection(void **state)
 {
     (void)state;
@@ -177,7 +196,7 @@ static void a_connection_closed_in_the_middle_of_a_reply_is_a_failure(void **sta
     assert_true(script_played(script));
 }
 
-static void no_answer_is_a_failure_at_the_deadline_and_not_before(void **state)
+static void a_reply_is_waited_for_until_the_deadline_and_not_longer(void **state)
 {
     static const char *const halves[] = {"", "$5\r\nhel"};
 
@@ -193,7 +212,8 @@ static void no_answer_is_a_failure_at_the_deadline_and_not_before(void **state)
         script_expect_end(script);
         assert_int_equal(ping(), RELOCK_OK);
         deadline_ms = in_ms(30);
-        assert_int_equal(relock_link_receive(&the_link, deadline_ms, &reply), RELOCK_E_CONN);
+        assert_int_equal(relock_link_receive(&the_link, deadline_ms, &reply), RELOCK_AGAIN);
+        assert_non_null(strstr(the_link.wire.why, "no answer in time"));
         relock_link_close(&the_link);
         assert_true(has_just_passed(deadline_ms));
         assert_true(script_played(script)); /* the link has closed the connection */
@@ -209,7 +229,7 @@ static void a_late_answer_is_not_taken_for_the_next_one(void **state)
     connect_link();
     script_expect(script, "PING");
     assert_int_equal(ping(), RELOCK_OK);
-    assert_int_equal(relock_link_receive(&the_link, in_ms(5), &reply), RELOCK_E_CONN);
+    assert_int_equal(relock_link_receive(&the_link, in_ms(5), &reply), RELOCK_AGAIN);
     relock_link_close(&the_link);
     script_answer(script, "+late\r\n");
 
@@ -259,7 +279,7 @@ static void signals_do_not_hold_a_deadline_up(void **state)
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &each_ms, NULL);
     deadline_ms = in_ms(30);
-    assert_int_equal(relock_link_receive(&the_link, deadline_ms, &reply), RELOCK_E_CONN);
+    assert_int_equal(relock_link_receive(&the_link, deadline_ms, &reply), RELOCK_AGAIN);
     relock_link_close(&the_link);
     assert_true(has_just_passed(deadline_ms));
     setitimer(ITIMER_REAL, &never, NULL);
@@ -388,10 +408,11 @@ int main(void)
         LINK_TEST(a_link_knows_what_the_server_calls_it_while_connected),
         LINK_TEST(a_login_that_is_refused_closes_the_link),
         LINK_TEST(a_server_that_accepts_and_is_silent_is_given_up_in_time),
+        LINK_TEST(connecting_goes_on_where_a_deadline_has_stopped_it),
         LINK_TEST(where_nobody_listens_is_no_connection),
         LINK_TEST(a_reply_may_come_byte_by_byte),
         LINK_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
-        LINK_TEST(no_answer_is_a_failure_at_the_deadline_and_not_before),
+        LINK_TEST(a_reply_is_waited_for_until_the_deadline_and_not_longer),
         LINK_TEST(a_late_answer_is_not_taken_for_the_next_one),
         LINK_TEST(an_answer_that_is_there_counts_however_late_it_is_looked_at),
         LINK_TEST(signals_do_not_hold_a_deadline_up),

@@ -1,0 +1,97 @@
+#include "asking.h"
+
+#include "base/hash.h"
+#include "redis/origin.h"
+#include "redis/orphan.h"
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct relock_lane the_lane;
+
+struct relock_lane *const lane = &the_lane;
+struct asking asking[N_ASKING];
+
+int asking_setup(void **state)
+{
+    int r = talk_begin(state);
+
+    relock_lane_init(lane, &server);
+    for (int i = 0; i < N_ASKING; i++)
+        asking[i].actor = actor_start();
+    return r;
+}
+
+int asking_teardown(void **state)
+{
+    actor_end_all();
+    relock_lane_deinit(lane);
+    return talk_end(state);
+}
+
+void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms)
+{
+    at->text[0] = letter;
+    at->commands[0] = '\0';
+    for (unsigned i = 0; i < n; i++)
+        snprintf(at->commands + strlen(at->commands), sizeof(at->commands) - strlen(at->commands),
+                 "*2\r\n$4\r\nECHO\r\n$1\r\n%c\r\n", letter);
+    at->question.commands = (struct relock_text){at->commands, strlen(at->commands)};
+    at->question.n_replies = n;
+    at->deadline_ms = deadline_ms;
+}
+
+int asking_ask(void *arg)
+{
+    struct asking *at = arg;
+
+    return relock_lane_ask(lane, &at->question, at->deadline_ms);
+}
+
+bool asking_n_queued(void *arg)
+{
+    struct relock_question *at;
+    int n = 0;
+
+    relock_mutex_lock(&lane->mutex);
+    DL_FOREACH(lane->guarded.queue, at)
+    n++;
+    relock_mutex_unlock(&lane->mutex);
+    return n == *(int *)arg;
+}
+
+void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms)
+{
+    static char words[16];
+
+    asking_prepare(&asking[i], letter, n, deadline_ms);
+    actor_begin(asking[i].actor, asking_ask, &asking[i]);
+    if (i > 0) {
+        assert_true(wait_until(asking_n_queued, &i, SOON_MS));
+        return;
+    }
+    snprintf(words, sizeof(words), "ECHO %c", letter);
+    for (unsigned j = 0; j < n; j++)
+        script_expect(script, words);
+    assert_true(script_played(script));
+}
+
+void asking_has_answer(int i)
+{
+    assert_int_equal(actor_result(asking[i].actor), RELOCK_OK);
+    assert_true(relock_reply_is(asking[i].question.reply, asking[i].text));
+    relock_reply_free(asking[i].question.reply);
+    relock_reply_free(asking[i].question.before);
+}
+
+void asking_has_failed(int i, bool sent, const char *why)
+{
+    assert_int_equal(actor_result(asking[i].actor), RELOCK_E_CONN);
+    assert_int_equal(asking[i].question.sent, sent);
+    assert_non_null(strstr(asking[i].question.why, why));
+    if (!sent)
+        return;
+    asking[i].question.origin = relock_origin_unref(asking[i].question.origin);
+    relock_orphan_drop(asking[i].question.orphan);
+}
