@@ -34,8 +34,11 @@
  * Clients. Two clients are two strangers, in one process too: a thread that holds a lock through
  * one waits for itself through the other. Make one per process and deployment, and hand it around.
  *
- * Asking Redis. A call that "asks Redis" blocks for a round trip, at worst `command_timeout_ms`.
- * Besides its own results it gives
+ * Asking Redis. A call that "asks Redis" blocks for a round trip. If Redis does not answer, it
+ * returns after `command_timeout_ms`, a wait after its `wait_ms`, and a release after
+ * `release_timeout_ms`; a command that has just been sent gets 50 ms in any case. The library
+ * settles unanswered commands in the background. Besides its own results such a call gives
+ *
  *     RELOCK_E_CONN      Redis could not be asked in time
  *     RELOCK_E_SERVER    Redis refused; its text is in the log
  *     RELOCK_E_AUTH      Redis refused the user or the password, or that user lacks a right
@@ -44,6 +47,7 @@
  *     RELOCK_E_FORKED    the client was made before fork() and this is the child
  *     RELOCK_E_DEADLOCK  called from a callback of this library, which must not block
  *     RELOCK_E_INVALID   a NULL handle, or an argument out of range
+ *
  * listed below as "the failures of asking". No call sets errno, none is a cancellation point, and
  * no signal interrupts one.
  *
@@ -188,7 +192,7 @@ struct relock_options {
 
     uint64_t watchdog_timeout_ms; /* [30000] lease of a lock taken without one; a third: renewal */
     uint64_t connect_timeout_ms;  /* [1000] */
-    uint64_t command_timeout_ms;  /* [3000] longest that a command or a wait may miss Redis */
+    uint64_t command_timeout_ms;  /* [3000] Redis silent for so long fails commands and waits */
     uint64_t recheck_ms;          /* [5000] a waiter asks again at least this often */
     uint64_t handoff_ms;          /* [10] longest that a hold is passed on in the process */
     uint64_t replica_timeout_ms;  /* [1000] */
@@ -205,7 +209,10 @@ struct relock_options {
 
     const char *tls_ca_file, *tls_cert_file, *tls_key_file, *tls_server_name;
 
-    uint64_t reserved[8];
+    /* [command_timeout_ms] a release returns by then, and goes on in the background */
+    uint64_t release_timeout_ms;
+
+    uint64_t reserved[7];
 };
 
 /**
@@ -411,7 +418,10 @@ struct relock_grant {
  * Takes the lock, however long it takes; the watchdog renews it until it is released.
  *
  * The calling thread becomes the owner. An owner that holds the lock already has it at once, one
- * level deeper. A wait outlives reconnects, until Redis has been away for `command_timeout_ms`.
+ * level deeper. A wait outlives reconnects, until Redis has been silent for `command_timeout_ms`:
+ * that is noticed within half of it more, and ends the wait whoever holds the lock, an owner of
+ * this process too. The wait for a red lock ends when too few servers have answered for as long
+ * since it asked last, which it does every `recheck_ms`.
  *
  * Threads: any; asks Redis; waits.
  *
@@ -426,8 +436,9 @@ struct relock_grant {
 RELOCK_API RELOCK_CHECKED int relock_lock(struct relock_lock *lock);
 
 /**
- * Takes the lock if that needs no waiting. Asks nobody if another owner of this process has it on
- * this side.
+ * Takes the lock if that needs no waiting. Returns without asking Redis if another owner of this
+ * process holds it on this side, or others here wait for it that Redis has refused. Redis has
+ * `command_timeout_ms` for its answer.
  *
  * Threads: any; asks Redis.
  *
@@ -439,13 +450,15 @@ RELOCK_API RELOCK_CHECKED int relock_trylock(struct relock_lock *lock);
 /**
  * Takes the lock within `wait_ms`; 0 or less is one try.
  *
- * `wait_ms` bounds the waiting for other owners and `command_timeout_ms` the asking: the call
- * returns within `wait_ms` while Redis answers, and within the sum of both if it does not.
+ * The call returns within `wait_ms` whether Redis answers or hangs, of multi and red locks too.
+ * Only a command that went out just before has 50 ms for its answer, so that a short wait for a
+ * distant server is a real attempt.
  *
  * Threads: any; asks Redis; waits.
  *
  * Returns: as relock_lock, and
- *          RELOCK_TIMEOUT     another owner held it all the time
+ *          RELOCK_TIMEOUT     another owner was known to hold it, and it was not to be had in time
+ *          RELOCK_E_CONN      also: the time is over, and Redis has not said who holds it
  */
 RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t wait_ms);
 
@@ -460,7 +473,7 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *
  * Returns: as relock_lock, and
  *          RELOCK_BUSY        another owner holds it, and `wait_ms` was 0 or less
- *          RELOCK_TIMEOUT     another owner held it for all of `wait_ms`
+ *          RELOCK_TIMEOUT     as relock_timedlock
  *          RELOCK_CANCELLED   not held: `cancel` was fired, before the call or during it
  *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is beyond
  *                             ten years
@@ -474,6 +487,7 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
 
 /**
  * Gives up one level of the calling thread. The last one frees the lock and wakes who waits.
+ * Returns within `release_timeout_ms` though Redis hangs: the release goes on in the background.
  *
  * The last release hands the lock off, without asking Redis, if another thread of this process
  * waits for it and Redis granted it to this process less than `handoff_ms` ago. Fair, fenced,

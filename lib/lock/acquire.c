@@ -14,6 +14,7 @@
 #include "lock/options.h"
 #include "lock/owner.h"
 #include "lock/redlock.h"
+#include "lock/silence.h"
 #include "lock/sites.h"
 #include "lock/spinlock.h"
 #include "lock/subscription.h"
@@ -27,11 +28,6 @@ void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
-
-static bool is_one_try(const struct relock_acquire *acquire)
-{
-    return acquire->how->wait_ms <= 0;
-}
 
 /*
  * The owner's other side is looked at whoever is before it: that one may wait for this very owner.
@@ -86,7 +82,7 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
     struct relock_site *site = acquire->waiter.line;
     struct relock_stats *stats = &acquire->client->guarded.stats;
     bool is_head = site->queue == &acquire->waiter && !site->holder;
-    uint64_t until_ms = acquire->deadline_ms;
+    uint64_t until_ms = relock_acquire_until_ms(acquire);
     uint64_t recheck_ms = RELOCK_NEVER;
 
     if (is_head)
@@ -131,25 +127,28 @@ static int wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->cl
     for (;;) {
         uint64_t now_ms = relock_clock_now_ms();
         int r = end_of_wait(acquire);
-        bool is_late = now_ms >= acquire->deadline_ms;
+        bool is_late = now_ms >= relock_acquire_until_ms(acquire);
         bool may_ask;
 
         if (r != RELOCK_BUSY)
             return r;
         if (is_late && has_tried_enough(acquire))
-            return RELOCK_TIMEOUT;
+            return relock_acquire_be_late(acquire);
         if (is_late && acquire->site->kind->is_queued)
             relock_site_add_news(acquire->waiter.line, false);
         may_ask =
             relock_site_may_ask(acquire->waiter.line, &acquire->waiter) && !yields(acquire, now_ms);
         if (is_late && !may_ask)
-            return RELOCK_TIMEOUT;
+            return relock_acquire_be_late(acquire);
         if (!may_ask) {
             sleep_in_queue(acquire, now_ms);
             continue;
         }
         r = relock_acquire_ask(acquire);
-        if (r != RELOCK_BUSY || is_one_try(acquire))
+        if (r == RELOCK_E_CONN && !relock_acquire_tries(acquire) &&
+            relock_clock_now_ms() >= acquire->deadline_ms)
+            return relock_acquire_be_late(acquire);
+        if (r != RELOCK_BUSY || relock_acquire_tries(acquire))
             return r;
         if (!acquire->site->group) /* which knows better when to ask its servers again */
             acquire->pause_ms = relock_spinlock_pause_ms(acquire->pause_ms);
@@ -165,7 +164,8 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     struct relock_site *line = acquire->waiter.line;
 
     /* It was refused, and nobody listens: whoever came meanwhile begins at the beginning. */
-    if (is_one_try(acquire) && acquire->waiter.has_asked && !relock_site_listener(line)->subscribed)
+    if (relock_acquire_tries(acquire) && acquire->waiter.has_asked &&
+        !relock_site_listener(line)->subscribed)
         relock_site_add_news(line, false);
     relock_site_leave(line, &acquire->waiter);
     if (acquire->queued) {
@@ -187,7 +187,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
         return r;
     if (site->holder || (site->queue && !site->kind->is_shared)) {
         acquire->contended = true;
-        if (is_one_try(acquire))
+        if (relock_acquire_tries(acquire) && site->held_ms == RELOCK_NEVER)
             return RELOCK_BUSY;
     }
     if (site->kind->is_queued) {
@@ -198,11 +198,11 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
 
     acquire->waiter.joined_ms = relock_clock_now_ms();
     relock_site_join(line, &acquire->waiter);
-    if (!is_one_try(acquire))
-        acquire->client->guarded.stats.waiters++;
+    if (!relock_acquire_tries(acquire))
+        relock_silence_enter(acquire->client, &acquire->waiter);
     r = wait_turn(acquire);
-    if (!is_one_try(acquire))
-        acquire->client->guarded.stats.waiters--;
+    if (!relock_acquire_tries(acquire))
+        relock_silence_leave(acquire->client, &acquire->waiter);
     if (r != RELOCK_OK)
         leave_queue(acquire);
     if (acquire->listens)
@@ -214,12 +214,25 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
     return r;
 }
 
+/* Another thread acts for the same owner: one thing at a time. */
+static int wait_for_own(struct relock_acquire *acquire, uint64_t until_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    if (relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex, until_ms))
+        return RELOCK_AGAIN;
+    relock_acquire_keep_why(acquire, "no answer in time to another command of this owner");
+    return RELOCK_E_CONN;
+}
+
 static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
+    uint64_t until_ms = RELOCK_NEVER; /* a try is bounded by the command of the other */
     int r;
 
     if (!relock_owner_watch(acquire->waiter.owner))
         return RELOCK_E_NOMEM;
+    if (!relock_acquire_tries(acquire))
+        until_ms = relock_acquire_least_ms(acquire, relock_clock_now_ms());
     do {
         struct relock_hold *hold = relock_site_find(acquire->site, acquire->waiter.owner);
 
@@ -228,10 +241,7 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
         } else if (!hold->busy) {
             return relock_acquire_nest(acquire, hold);
         } else {
-            /* Another thread acts for the same owner: one thing at a time. */
-            (void)relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex,
-                                         RELOCK_NEVER);
-            r = RELOCK_AGAIN;
+            r = wait_for_own(acquire, until_ms);
         }
     } while (r == RELOCK_AGAIN);
     if (acquire->contended)
@@ -271,6 +281,7 @@ static void begin(struct relock_acquire *acquire, struct relock_lock *lock,
 
     acquire->waiter = (struct relock_waiter){
         .renewed = how->lease_ms == 0,
+        .tries = how->wait_ms <= 0,
         .on_lost = how->on_lost ? how->on_lost : options->on_lost,
         .arg = how->on_lost ? how->arg : options->arg,
     };

@@ -49,6 +49,24 @@ void relock_acquire_request(const struct relock_acquire *acquire, struct relock_
 int relock_acquire_nest(struct relock_acquire *acquire, struct relock_hold *hold)
     RELOCK_REQUIRES(acquire->client->mutex);
 
+/* When a wait that asks now ends: at its deadline, and Redis has time for an answer. */
+uint64_t relock_acquire_least_ms(const struct relock_acquire *acquire, uint64_t now_ms);
+
+/* Until when a command of this call that is sent now is waited for. */
+uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t now_ms);
+
+/* Whether it does not wait for other owners. */
+bool relock_acquire_tries(const struct relock_acquire *acquire);
+
+/* Until when it waits in the queue: somewhat longer as long as it is not known whether anybody has
+ * the lock, for a short wait is a real attempt, too. */
+uint64_t relock_acquire_until_ms(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* The result when its time is over: RELOCK_TIMEOUT, or RELOCK_BUSY, only if another owner was known
+ * to have the lock; else RELOCK_E_CONN. */
+int relock_acquire_be_late(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
 /* For the log, when the call ends in a failure. */
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why);
 

@@ -9,6 +9,7 @@
 #include "lock/acquire.h"
 #include "lock/holds.h"
 #include "lock/redlock.h"
+#include "lock/settle.h"
 
 #include <stdio.h>
 
@@ -28,19 +29,21 @@ void relock_acquire_request(const struct relock_acquire *acquire, struct relock_
 }
 
 /* Granted, and of no use: Redis is told at once, so that whoever tries again is not in its way. */
-static void give_back(struct relock_acquire *acquire, struct relock_hold *hold,
-                      uint64_t deadline_ms) RELOCK_REQUIRES(acquire->client->mutex)
+static void give_back(struct relock_acquire *acquire, struct relock_hold *hold)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
+    uint64_t limit_ms = relock_acquire_limit_ms(acquire, relock_clock_now_ms());
     struct relock_request request;
     int r;
 
     relock_request_unlock(&request, acquire->site, hold->number, 0);
     request.call.debt = &hold->debt;
     relock_mutex_unlock(&acquire->client->mutex);
-    r = relock_request_run_until(&request, acquire->client, deadline_ms);
-    relock_call_end(&request.call);
+    r = relock_request_run_until(&request, acquire->client, limit_ms);
     relock_mutex_lock(&acquire->client->mutex);
 
+    relock_settle_await(acquire->client, hold, &request.call);
+    relock_call_end(&request.call);
     if (r < 0)
         relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
     else
@@ -53,20 +56,19 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     const struct relock_options *options = &acquire->client->options;
-    uint64_t deadline_ms = relock_clock_after(sent_ms, options->command_timeout_ms);
 
     /* Another thread asked for the same owner at the same time: an owner has one hold. */
     if (relock_site_find(acquire->site, acquire->waiter.owner)) {
-        give_back(acquire, hold, deadline_ms);
+        give_back(acquire, hold);
         return RELOCK_AGAIN;
     }
     if (call->acked_replicas < options->min_replicas) {
-        give_back(acquire, hold, deadline_ms);
+        give_back(acquire, hold);
         relock_acquire_keep_why(acquire, *call->why ? call->why : "given back");
         return RELOCK_E_REPLICAS;
     }
     if (relock_clock_now_ms() >= relock_hold_valid_until(sent_ms, acquire->lease_ms)) {
-        give_back(acquire, hold, deadline_ms);
+        give_back(acquire, hold);
         relock_acquire_keep_why(acquire, "granted when the lease was all but over, and given back");
         return RELOCK_E_CONN;
     }
@@ -87,6 +89,7 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
     struct relock_site *site = acquire->waiter.line;
     uint64_t now_ms = relock_clock_now_ms();
 
+    relock_site_learn(site);
     if (ttl_ms >= 0)
         site->lease_end_ms = relock_clock_after(now_ms, (uint64_t)ttl_ms + SHORTEST_WAIT_MS);
     else
@@ -106,17 +109,20 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
 }
 
 static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold,
-                        const struct relock_call *call, uint64_t sent_ms, int result)
+                        struct relock_call *call, uint64_t sent_ms, int result)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
+    uint64_t whole_ms = relock_clock_after(sent_ms, acquire->client->options.command_timeout_ms);
+
     relock_acquire_keep_why(acquire, call->why);
+    relock_settle_await(acquire->client, hold, call);
     if (call->unanswered || acquire->site->kind->is_queued)
         relock_holds_settle(acquire->client, hold, relock_clock_now_ms());
     else
         relock_holds_end(acquire->client, hold);
     /* This try has taken the news and learned nothing: the next head has the same reason. */
     relock_site_add_news(acquire->waiter.line, false);
-    if (result == RELOCK_E_CONN)
+    if (result == RELOCK_E_CONN && relock_acquire_limit_ms(acquire, sent_ms) == whole_ms)
         relock_site_end_unreached(acquire->waiter.line, sent_ms);
     return result;
 }
@@ -175,12 +181,16 @@ int relock_acquire_ask(struct relock_acquire *acquire)
     request.call.min_replicas = acquire->client->options.min_replicas;
     request.call.replica_timeout_ms = acquire->client->options.replica_timeout_ms;
 
-    relock_mutex_unlock(&acquire->client->mutex);
     sent_ms = relock_clock_now_ms();
-    r = relock_request_run(&request, acquire->client);
+    relock_site_doubt(line, sent_ms);
+    relock_mutex_unlock(&acquire->client->mutex);
+    r = relock_request_run_until(&request, acquire->client,
+                                 relock_acquire_limit_ms(acquire, sent_ms));
     relock_mutex_lock(&acquire->client->mutex);
 
     line->asked_ms = relock_clock_now_ms();
+    if (r == RELOCK_OK && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
+        acquire->waiter.end = RELOCK_WAITER_WAITS; /* it has been reached */
     if (r == RELOCK_OK)
         r = take_answer(acquire, hold, &request, sent_ms);
     else

@@ -7,6 +7,7 @@
 #include "lock/io.h"
 #include "lock/losses.h"
 #include "lock/options.h"
+#include "lock/silence.h"
 #include "redis/call.h"
 #include "redis/lanes.h"
 #include "redis/loop.h"
@@ -180,6 +181,7 @@ static int make(const struct relock_options *options, const struct relock_log *l
     atomic_init(&new->n_pins, 0);
     new->guarded.refs = 1;
     new->guarded.turn_at_ms = RELOCK_NEVER;
+    relock_silence_init(new);
     new->generation = relock_fork_generation();
     new->log = *log;
     keep_options(new, options);

@@ -75,10 +75,13 @@ struct relock_client {
         struct relock_site *to_sync; /* subscriptions to be changed */
 
         struct relock_timers timers;
-        uint64_t turn_at_ms; /* when the I/O thread looks next */
-        bool in_turn;        /* it is looking now, and sees what there is before it sleeps */
-        pthread_t teller;    /* the thread that calls on_lost */
-        bool has_teller;     /* it was started, and has not been told to end */
+        struct relock_waiter *waiting; /* all but for red locks */
+        struct relock_timer silence;   /* while anybody waits */
+        bool is_listening;             /* the timer is set */
+        uint64_t turn_at_ms;           /* when the I/O thread looks next */
+        bool in_turn;     /* it is looking now, and sees what there is before it sleeps */
+        pthread_t teller; /* the thread that calls on_lost */
+        bool has_teller;  /* it was started, and has not been told to end */
 
         struct relock_stats stats; /* without the reconnects */
     } guarded;                     /* by mutex */

@@ -10,6 +10,7 @@
 #include "lock/holds.h"
 #include "lock/multilock.h"
 #include "lock/owner.h"
+#include "redis/lane.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,19 @@ struct taking {
 
 /* ---- members ------------------------------------------------------------------------------- */
 
+/* Until when members are asked for anything but to be taken: the time of the wait is that of all.
+ */
+static uint64_t limit_ms(const struct taking *taking, uint64_t timeout_ms)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t least_ms = relock_clock_after(now_ms, RELOCK_LANE_ANSWER_MS);
+    uint64_t most_ms = relock_clock_after(now_ms, timeout_ms);
+
+    if (taking->how->wait_ms <= 0 || most_ms < taking->deadline_ms)
+        return most_ms;
+    return least_ms > taking->deadline_ms ? least_ms : taking->deadline_ms;
+}
+
 /* Without asking once a server could not be reached: the next need not take as long. */
 static void give_back(const struct taking *taking, size_t n)
 {
@@ -41,7 +55,8 @@ static void give_back(const struct taking *taking, size_t n)
         struct relock_lock *member = taking->group->members[n];
 
         if (r != RELOCK_E_CONN)
-            r = relock_release(member, taking->owner);
+            r = relock_release_by(member, taking->owner,
+                                  limit_ms(taking, member->client->options.release_timeout_ms));
         else
             (void)relock_release_unasked(member, taking->owner);
     }
@@ -61,8 +76,11 @@ static int take_member(struct taking *taking, size_t nth)
     int r;
 
     how.owner = taking->owner;
-    if (how.wait_ms > 0 && how.wait_ms != RELOCK_FOREVER)
+    if (how.wait_ms > 0 && how.wait_ms != RELOCK_FOREVER) {
         how.wait_ms = (int64_t)relock_clock_left(relock_clock_now_ms(), taking->deadline_ms);
+        if (how.wait_ms == 0)
+            how.wait_ms = 1; /* which is no try: that has time for an answer */
+    }
     r = relock_acquire_as(taking->group->members[nth], &how, taking->call.stop, &grant);
     if (r == RELOCK_BUSY && taking->how->wait_ms > 0)
         r = RELOCK_TIMEOUT;
@@ -79,7 +97,8 @@ RELOCK_UNCHECKED static int fix_lease(struct taking *taking, size_t nth)
     int r = relock_check(member, taking->owner, &grant);
 
     if (r == RELOCK_OK && grant.valid_ms < lease_ms - (lease_ms / STALE_PART))
-        r = relock_extend(member, taking->owner, lease_ms);
+        r = relock_extend_by(member, taking->owner, lease_ms,
+                             limit_ms(taking, member->client->options.command_timeout_ms));
     if (r < 0 || relock_client_enter(member->client, false, &visit) < 0)
         return r;
     relock_holds_keep_no_more(member->client, relock_site_find(member->site, taking->owner));

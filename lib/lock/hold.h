@@ -58,7 +58,7 @@ struct relock_hold {
     unsigned count;          /* levels */
     unsigned lost_member;    /* of a multi or red lock that is lost: the first that was */
     unsigned acked_replicas; /* of the acquire */
-    unsigned n_errands;      /* of a vote: that are under way */
+    unsigned n_errands;      /* of a vote: that are under way; else commands left unanswered */
     uint64_t lease_ms;       /* the longest that Redis was asked for */
     uint64_t renewal_ms;     /* the lease that the watchdog asks for */
     uint64_t valid_until_ms; /* settling: when a refusal is the last word */

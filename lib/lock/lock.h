@@ -33,6 +33,17 @@ void relock_lock_drop(struct relock_lock *lock);
  */
 int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
 
+/*
+ * relock_release and relock_extend of a lock that is no multi lock, arguments checked: Redis is
+ * asked until the deadline.
+ */
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms);
+int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+                     uint64_t deadline_ms);
+
+/* The deadline of a release that begins now. */
+uint64_t relock_release_limit_ms(const struct relock_lock *lock);
+
 /* What a public call logs when it ends in a failure. Under no mutex. */
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why);

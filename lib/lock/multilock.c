@@ -36,16 +36,18 @@ static bool is_missing(const struct relock_lock *lock, const struct relock_lock 
 }
 
 /* All are given up, whatever becomes of one: without asking when one server could not be reached,
- * so that it does not take that long for each. */
+ * so that it does not take that long for each. The time limit is one for all of them. */
 static int release_members(const struct relock_lock *lock, uint64_t owner, bool in_callback)
 {
     const struct relock_group *group = lock->site->group;
+    uint64_t deadline_ms = relock_release_limit_ms(lock);
     bool asks = !in_callback;
     int r = RELOCK_OK;
 
     for (size_t i = group->n; i-- > 0;) {
         struct relock_lock *member = group->members[i];
-        int r_member = asks ? relock_release(member, owner) : relock_release_unasked(member, owner);
+        int r_member = asks ? relock_release_by(member, owner, deadline_ms)
+                            : relock_release_unasked(member, owner);
 
         asks = asks && r_member != RELOCK_E_CONN;
         r = graver(r, is_missing(lock, member, r_member) ? RELOCK_LOST : r_member);

@@ -5,6 +5,7 @@
 #include "lock/acquire.h"
 #include "lock/holds.h"
 #include "lock/redlock.h"
+#include "lock/settle.h"
 
 /*
  * The owner has for itself, too, what began for a multi lock: should it lose it after that, it is
@@ -56,7 +57,8 @@ int relock_acquire_nest(struct relock_acquire *acquire, struct relock_hold *hold
         return RELOCK_E_DEADLOCK;
 
     if (hold->ballot) {
-        r = relock_redlock_nest(acquire->client, hold, acquire->how->lease_ms);
+        r = relock_redlock_nest(acquire->client, hold, acquire->how->lease_ms,
+                                relock_acquire_limit_ms(acquire, relock_clock_now_ms()));
         if (r == RELOCK_OK)
             acquire->hold = relock_holds_ref(hold);
         return r;
@@ -67,10 +69,12 @@ int relock_acquire_nest(struct relock_acquire *acquire, struct relock_hold *hold
     request.call.debt = &hold->debt;
     relock_mutex_unlock(&acquire->client->mutex);
     sent_ms = relock_clock_now_ms();
-    r = relock_request_run(&request, acquire->client);
+    r = relock_request_run_until(&request, acquire->client,
+                                 relock_acquire_limit_ms(acquire, sent_ms));
     relock_mutex_lock(&acquire->client->mutex);
     hold->untold = r != RELOCK_OK;
     relock_holds_rest(acquire->client, hold);
+    relock_settle_await(acquire->client, hold, &request.call);
 
     if (r == RELOCK_OK)
         r = take_nested_answer(acquire, hold, &request, sent_ms);

@@ -45,6 +45,7 @@ static void set_defaults(struct relock_options *options)
     default_to(&options->watchdog_timeout_ms, 30000);
     default_to(&options->connect_timeout_ms, 1000);
     default_to(&options->command_timeout_ms, 3000);
+    default_to(&options->release_timeout_ms, options->command_timeout_ms);
     default_to(&options->recheck_ms, 5000);
     default_to(&options->handoff_ms, 10);
     default_to(&options->replica_timeout_ms, 1000);
@@ -59,7 +60,7 @@ static bool are_times_sane(const struct relock_options *options)
     const uint64_t times[] = {
         options->watchdog_timeout_ms, options->connect_timeout_ms, options->command_timeout_ms,
         options->recheck_ms,          options->handoff_ms,         options->replica_timeout_ms,
-        options->max_hold_ms,
+        options->max_hold_ms,         options->release_timeout_ms,
     };
 
     for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)

@@ -62,6 +62,7 @@ RELOCK_UNCHECKED static void be_refused(struct relock_acquire *acquire,
     bool is_split = ballot->guarded.n_no <= n_of(ballot) - relock_ballot_quorum(ballot);
 
     acquire->contended = true;
+    relock_site_learn(acquire->site);
     acquire->site->lease_end_ms = free_at(ballot, now_ms);
     if (is_split)
         acquire->pause_ms = 1 + relock_ident_jitter(SPLIT_PAUSE_MS);
@@ -129,6 +130,9 @@ RELOCK_UNCHECKED static int ask_once(struct relock_acquire *acquire)
         .lease_ms = acquire->lease_ms,
         .renewed = acquire->waiter.renewed,
     };
+    uint64_t limit_ms = relock_acquire_limit_ms(acquire, terms.sent_ms);
+    uint64_t patience_ms =
+        relock_clock_after(terms.sent_ms, relock_vote_patience_ms(terms.lease_ms));
     bool wanted[RELOCK_BALLOT_MAX];
     struct relock_hold *hold = new_hold(acquire);
     int r;
@@ -140,8 +144,7 @@ RELOCK_UNCHECKED static int ask_once(struct relock_acquire *acquire)
     terms.cap_ms = max_ms > 0 ? relock_clock_after(terms.sent_ms, max_ms) : RELOCK_NEVER;
     relock_votes_ask(hold->ballot, wanted, &terms);
     relock_mutex_unlock(&home->mutex);
-    relock_ballot_wait(hold->ballot,
-                       relock_clock_after(terms.sent_ms, relock_vote_patience_ms(terms.lease_ms)));
+    relock_ballot_wait(hold->ballot, limit_ms < patience_ms ? limit_ms : patience_ms);
     relock_mutex_lock(&home->mutex);
     acquire->site->asked_ms = relock_clock_now_ms();
     r = judge(acquire, hold, terms.sent_ms);
@@ -185,9 +188,11 @@ static int ask_in_time(struct relock_acquire *acquire, uint64_t limit_ms)
 int relock_redlock_ask(struct relock_acquire *acquire)
 {
     uint64_t began_ms = relock_clock_now_ms();
-    uint64_t limit_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
+    uint64_t whole_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
+    uint64_t limit_ms = relock_acquire_limit_ms(acquire, began_ms);
     int r;
 
+    relock_site_doubt(acquire->waiter.line, began_ms);
     acquire->waiter.line->news = false;
     acquire->waiter.has_asked = true;
     r = ask_in_time(acquire, limit_ms);
@@ -200,7 +205,7 @@ int relock_redlock_ask(struct relock_acquire *acquire)
     if (r < 0 && r != RELOCK_BUSY) {
         /* This try has taken the news and learned nothing: the next head has the same reason. */
         relock_site_add_news(acquire->waiter.line, false);
-        if (r == RELOCK_E_CONN)
+        if (r == RELOCK_E_CONN && limit_ms == whole_ms)
             relock_site_end_unreached(acquire->waiter.line, began_ms);
     }
     return r;

@@ -34,9 +34,15 @@ static void look_at_votes(struct relock_ballot *ballot,
         votes[i] = ballot->guarded.votes[i].hold;
 }
 
+static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
 /* While the hold is busy nobody else takes its votes away. */
 RELOCK_UNCHECKED static int extend_votes(struct relock_client *client, struct relock_hold *hold,
-                                         uint64_t lease_ms) RELOCK_REQUIRES(client->mutex)
+                                         uint64_t lease_ms, uint64_t deadline_ms)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_ballot *ballot = hold->ballot;
     struct relock_hold *votes[RELOCK_BALLOT_MAX];
@@ -51,18 +57,21 @@ RELOCK_UNCHECKED static int extend_votes(struct relock_client *client, struct re
         else
             relock_ballot_count(ballot, round, RELOCK_ANSWER_NONE, 0);
     }
-    relock_ballot_wait(ballot, relock_clock_after(sent_ms, relock_vote_patience_ms(lease_ms)));
+    relock_ballot_wait(
+        ballot,
+        earlier(deadline_ms, relock_clock_after(sent_ms, relock_vote_patience_ms(lease_ms))));
     relock_mutex_lock(&client->mutex);
     return ballot->guarded.n_yes >= relock_ballot_quorum(ballot) ? RELOCK_OK
                                                                  : relock_ballot_failure(ballot);
 }
 
-int relock_redlock_extend(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms)
+int relock_redlock_extend(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
+                          uint64_t deadline_ms)
 {
     int r;
 
     relock_holds_work(hold, lease_ms);
-    r = extend_votes(client, hold, lease_ms);
+    r = extend_votes(client, hold, lease_ms, deadline_ms);
     relock_holds_rest(client, hold);
     if (!relock_hold_is_held(hold)) {
         relock_redlock_let_go(client, hold);
@@ -90,13 +99,14 @@ RELOCK_UNCHECKED static void keep_votes(struct relock_client *client, struct rel
     relock_holds_unref(client, hold);
 }
 
-int relock_redlock_nest(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms)
+int relock_redlock_nest(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
+                        uint64_t deadline_ms)
 {
     uint64_t now_ms = relock_clock_now_ms();
     int r = RELOCK_OK;
 
     if (lease_ms > relock_clock_left(now_ms, hold->valid_until_ms))
-        r = relock_redlock_extend(client, hold, lease_ms);
+        r = relock_redlock_extend(client, hold, lease_ms, deadline_ms);
     else if (lease_ms == 0 && !hold->renewed)
         keep_votes(client, hold);
     if (r == RELOCK_OK && !relock_hold_is_held(hold))
@@ -180,7 +190,8 @@ static int judge_release(const struct relock_ballot *ballot)
                                                         : relock_ballot_failure(ballot);
 }
 
-RELOCK_UNCHECKED int relock_redlock_release(struct relock_client *client, struct relock_hold *hold)
+RELOCK_UNCHECKED int relock_redlock_release(struct relock_client *client, struct relock_hold *hold,
+                                            uint64_t deadline_ms)
 {
     struct relock_site *site = hold->site;
     struct relock_ballot *ballot = hold->ballot;
@@ -199,7 +210,7 @@ RELOCK_UNCHECKED int relock_redlock_release(struct relock_client *client, struct
         else
             relock_ballot_count(ballot, round, RELOCK_ANSWER_NONE, 0);
     }
-    relock_ballot_wait(ballot, relock_clock_after(now_ms, RELEASE_MS));
+    relock_ballot_wait(ballot, earlier(deadline_ms, relock_clock_after(now_ms, RELEASE_MS)));
     relock_mutex_lock(&client->mutex);
 
     r = judge_release(ballot);

@@ -6,6 +6,8 @@
  * how long it is certain its ballot says. Waiting is that of any lock, with the servers asked
  * instead of a script.
  *
+ * No answer is waited for beyond `deadline_ms`.
+ *
  * Threads: with the mutex of the home held, which is given up meanwhile.
  */
 #ifndef RELOCK_REDLOCK_H
@@ -21,16 +23,16 @@ void relock_redlock_stop_listening(struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex);
 
 /* The owner wants a level more, with a lease of its own if that is above 0. As relock_acquire. */
-int relock_redlock_nest(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms)
-    RELOCK_REQUIRES(client->mutex);
+int relock_redlock_nest(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
+                        uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
 
 /* Returns as relock_extend. */
-int relock_redlock_extend(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms)
-    RELOCK_REQUIRES(client->mutex);
+int relock_redlock_extend(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
+                          uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
 
 /* The last level, which has been given up. Returns as relock_release. */
-int relock_redlock_release(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex);
+int relock_redlock_release(struct relock_client *client, struct relock_hold *hold,
+                           uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
 
 /* Nobody holds it any more: each server is told in the background. Does nothing to other holds. */
 void relock_redlock_let_go(struct relock_client *client, struct relock_hold *hold)

@@ -14,6 +14,7 @@
 #include "lock/owner.h"
 #include "lock/redlock.h"
 #include "lock/request.h"
+#include "lock/settle.h"
 #include "lock/subscription.h"
 
 #include <assert.h>
@@ -32,20 +33,23 @@ struct command {
     uint64_t sent_ms;
 };
 
-static void run(struct relock_client *client, struct command *command)
-    RELOCK_REQUIRES(client->mutex)
+static void run(struct relock_client *client, struct relock_hold *hold, struct command *command,
+                uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex)
 {
+    struct relock_call *call = &command->request.call;
+
+    call->debt = &hold->debt;
     relock_mutex_unlock(&client->mutex);
     command->sent_ms = relock_clock_now_ms();
-    command->result = relock_request_run(&command->request, client);
+    command->result = relock_request_run_until(&command->request, client, deadline_ms);
     if (command->result == RELOCK_OK &&
         !relock_request_answer(&command->request, &command->answer)) {
         command->result = RELOCK_E_SERVER;
-        (void)snprintf(command->request.call.why, sizeof(command->request.call.why),
-                       "an answer that is none");
+        (void)snprintf(call->why, sizeof(call->why), "an answer that is none");
     }
-    relock_call_end(&command->request.call);
     relock_mutex_lock(&client->mutex);
+    relock_settle_await(client, hold, call);
+    relock_call_end(call);
 }
 
 /* Under the mutex, which is given up meanwhile. */
@@ -62,11 +66,10 @@ static void log_failure(const struct relock_lock *lock, uint64_t owner, const ch
  * reference afterwards.
  */
 static void run_busy(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
-                     struct command *command) RELOCK_REQUIRES(client->mutex)
+                     struct command *command, uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_holds_work(hold, lease_ms);
-    command->request.call.debt = &hold->debt;
-    run(client, command);
+    run(client, hold, command, deadline_ms);
     hold->untold = command->result != RELOCK_OK;
     relock_holds_rest(client, hold);
     if (command->result == RELOCK_OK && command->answer <= ANSWER_GONE && relock_hold_is_held(hold))
@@ -77,7 +80,7 @@ static void run_busy(struct relock_client *client, struct relock_hold *hold, uin
 
 /* ---- giving up ----------------------------------------------------------------------------- */
 
-static int release_partly(struct relock_lock *lock, struct relock_hold *hold)
+static int release_partly(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct command command;
@@ -86,7 +89,7 @@ static int release_partly(struct relock_lock *lock, struct relock_hold *hold)
     if (hold->ballot)
         return RELOCK_OK; /* its levels are counted here alone */
     relock_request_unlock(&command.request, lock->site, hold->number, hold->count);
-    run_busy(lock->client, hold, 0, &command);
+    run_busy(lock->client, hold, 0, &command, deadline_ms);
     r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;
     if (r < 0 && r != RELOCK_LOST)
         log_failure(lock, hold->owner, "one level released, but Redis not told", r,
@@ -138,7 +141,7 @@ static void let_others_go_first(struct relock_lock *lock, bool is_heard, int64_t
         relock_site_yield(lock->site, lock->client->options.handoff_ms, now_ms);
 }
 
-static int release_last(struct relock_lock *lock, struct relock_hold *hold)
+static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_site *site = lock->site;
@@ -150,7 +153,7 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     int r;
 
     if (hold->ballot) {
-        r = relock_redlock_release(lock->client, hold);
+        r = relock_redlock_release(lock->client, hold, deadline_ms);
         if (r < 0)
             log_failure(lock, owner, "released", r, "too few servers had it, or answered");
         return r;
@@ -162,8 +165,7 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold)
     if (is_heard && !site->kind->is_shared)
         site->news = false; /* the announcement is to come */
     relock_request_unlock(&command.request, site, hold->number, 0);
-    command.request.call.debt = &hold->debt;
-    run(lock->client, &command);
+    run(lock->client, hold, &command, deadline_ms);
 
     r = judge_last(&command);
     now_ms = relock_clock_now_ms();
@@ -226,9 +228,24 @@ RELOCK_UNCHECKED int relock_release_unasked(struct relock_lock *lock, uint64_t o
     return r;
 }
 
-static int release(struct relock_lock *lock, uint64_t owner) RELOCK_REQUIRES(lock->client->mutex)
+/* Another command of this owner is without an answer: what has to be told comes after that. */
+static int give_up_late(struct relock_lock *lock, uint64_t owner)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    int r = give_up(lock, owner);
+
+    if (r < 0)
+        return r;
+    log_failure(lock, owner, "released, but Redis not told", RELOCK_E_CONN,
+                "no answer in time to another command of this owner");
+    return RELOCK_E_CONN;
+}
+
+static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold;
+    bool in_time = true;
 
     for (;;) {
         hold = relock_site_find(lock->site, owner);
@@ -242,33 +259,47 @@ static int release(struct relock_lock *lock, uint64_t owner) RELOCK_REQUIRES(loc
             return RELOCK_NOT_OWNER;
         if (!hold->busy)
             break;
-        (void)relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, RELOCK_NEVER);
+        if (!in_time)
+            return give_up_late(lock, owner);
+        in_time = relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms);
     }
 
     if (--hold->count == 0)
         relock_owner_count(owner, -1);
     if (hold->state == RELOCK_HOLD_LOST)
         return release_lost(lock->client, hold);
-    return hold->count > 0 ? release_partly(lock, hold) : release_last(lock, hold);
+    return hold->count > 0 ? release_partly(lock, hold, deadline_ms)
+                           : release_last(lock, hold, deadline_ms);
 }
 
-RELOCK_UNCHECKED int relock_release(struct relock_lock *lock, uint64_t owner)
+uint64_t relock_release_limit_ms(const struct relock_lock *lock)
+{
+    return relock_clock_after(relock_clock_now_ms(), lock->client->options.release_timeout_ms);
+}
+
+RELOCK_UNCHECKED int relock_release_by(struct relock_lock *lock, uint64_t owner,
+                                       uint64_t deadline_ms)
 {
     struct relock_visit visit;
     bool named;
     int r;
 
+    r = relock_client_enter(lock->client, false, &visit);
+    if (r < 0)
+        return r;
+    r = release(lock, relock_owner_resolve(owner, &named), deadline_ms);
+    relock_client_leave(lock->client, &visit);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_release(struct relock_lock *lock, uint64_t owner)
+{
     if (!lock)
         return RELOCK_E_INVALID;
     if (lock->site->kind->calls)
         return lock->site->kind->calls->release(lock, owner);
-    r = relock_client_enter(lock->client, false, &visit);
-    if (r < 0)
-        return r;
-    r = release(lock, relock_owner_resolve(owner, &named));
-    relock_client_leave(lock->client, &visit);
-    assert(r <= 0);
-    return r;
+    return relock_release_by(lock, owner, relock_release_limit_ms(lock));
 }
 
 int relock_unlock(struct relock_lock *lock)
@@ -278,7 +309,7 @@ int relock_unlock(struct relock_lock *lock)
 
 /* ---- keeping ------------------------------------------------------------------------------- */
 
-static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms, uint64_t deadline_ms)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold;
@@ -286,7 +317,8 @@ static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
     int r;
 
     while ((hold = relock_site_find(lock->site, owner)) && hold->busy)
-        (void)relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, RELOCK_NEVER);
+        if (!relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms))
+            return RELOCK_E_CONN;
     if (!hold)
         return RELOCK_NOT_OWNER;
     relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
@@ -294,13 +326,13 @@ static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
         return RELOCK_LOST;
 
     if (hold->ballot) {
-        r = relock_redlock_extend(lock->client, hold, lease_ms);
+        r = relock_redlock_extend(lock->client, hold, lease_ms, deadline_ms);
         if (r < 0 && r != RELOCK_LOST)
             log_failure(lock, owner, "not extended", r, "too few servers answered in time");
         return r;
     }
     relock_request_extend(&command.request, lock->site, hold->number, hold->count, lease_ms);
-    run_busy(lock->client, hold, lease_ms, &command);
+    run_busy(lock->client, hold, lease_ms, &command, deadline_ms);
     r = relock_hold_is_held(hold) ? command.result : RELOCK_LOST;
     if (r == RELOCK_OK)
         relock_holds_prolong(lock->client, hold, command.sent_ms, lease_ms);
@@ -310,21 +342,31 @@ static int extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
     return r;
 }
 
-RELOCK_UNCHECKED int relock_extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+RELOCK_UNCHECKED int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
+                                      uint64_t deadline_ms)
 {
     struct relock_visit visit;
     bool named;
     int r;
 
+    r = relock_client_enter(lock->client, true, &visit);
+    if (r < 0)
+        return r;
+    r = extend(lock, relock_owner_resolve(owner, &named), lease_ms, deadline_ms);
+    relock_client_leave(lock->client, &visit);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
+{
+    uint64_t deadline_ms;
+
     if (!lock || lease_ms == 0 || lease_ms > RELOCK_TEN_YEARS_MS)
         return RELOCK_E_INVALID;
     if (lock->site->kind->calls)
         return lock->site->kind->calls->extend(lock, owner, lease_ms);
-    r = relock_client_enter(lock->client, true, &visit);
-    if (r < 0)
-        return r;
-    r = extend(lock, relock_owner_resolve(owner, &named), lease_ms);
-    relock_client_leave(lock->client, &visit);
-    assert(r <= 0);
-    return r;
+    deadline_ms =
+        relock_clock_after(relock_clock_now_ms(), lock->client->options.command_timeout_ms);
+    return relock_extend_by(lock, owner, lease_ms, deadline_ms);
 }

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "lock/holds.h"
 #include "lock/request.h"
+#include "redis/origin.h"
+#include "redis/orphan.h"
 #include "redis/pipeline.h"
 
 static void finish(struct relock_client *client, struct relock_hold *hold)
@@ -51,6 +53,56 @@ static int release(struct relock_client *client, struct relock_hold *hold)
         relock_holds_unref(client, hold);
     return r;
 }
+
+/* ---- commands left unanswered -------------------------------------------------------------- */
+
+/* Whether the thread of a call may be looking at the debt, under no mutex. */
+static bool is_debt_in_use(const struct relock_hold *hold)
+{
+    return hold->busy || hold->state == RELOCK_HOLD_ASKED || hold->state == RELOCK_HOLD_LEAVING;
+}
+
+static void forgive(struct relock_hold *hold, const struct relock_origin *origin)
+{
+    if (!is_debt_in_use(hold) && hold->debt == origin)
+        hold->debt = relock_origin_unref(hold->debt);
+}
+
+static void on_ended(void *arg, const struct relock_origin *origin, bool answered)
+{
+    struct relock_hold *hold = arg;
+    struct relock_client *client = hold->site->client;
+
+    relock_mutex_lock(&client->mutex);
+    hold->n_errands--;
+    if (answered)
+        forgive(hold, origin);
+    if (hold->state == RELOCK_HOLD_SETTLING)
+        relock_client_set_timer(client, &hold->timer, 0);
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+}
+
+void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_call *call)
+{
+    struct relock_orphan *orphan = call->orphan;
+    bool answered;
+
+    call->orphan = NULL;
+    if (!orphan)
+        return;
+    (void)relock_holds_ref(hold);
+    hold->n_errands++;
+    if (relock_orphan_adopt(orphan, on_ended, hold, &answered))
+        return;
+    hold->n_errands--;
+    if (answered)
+        hold->debt = relock_origin_unref(hold->debt);
+    relock_holds_unref(client, hold);
+}
+
+/* ---- releasing ----------------------------------------------------------------------------- */
 
 void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {

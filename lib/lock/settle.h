@@ -6,14 +6,27 @@
  * Redis has answered: however late, for the command may be late too. Only a server that refuses is
  * left alone in the end, when it has let go by itself.
  *
- * Threads: the I/O thread, with the mutex of the client held.
+ * A command whose caller has left it as an orphan is waited for: the connection is not killed under
+ * the others on it unless the next command of the number cannot wait.
+ *
+ * Threads: as said at each, with the mutex of the client held.
  */
 #ifndef RELOCK_SETTLE_H
 #define RELOCK_SETTLE_H
 
 #include "lock/client.h"
 
-/* What is due for a hold that is settling. */
+struct relock_call;
+
+/*
+ * A command under the number of the hold was left unanswered: nothing is settled before it has
+ * ended, and once it was answered nothing has to be killed. Whoever called; does nothing to other
+ * calls.
+ */
+void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_call *call) RELOCK_REQUIRES(client->mutex);
+
+/* What is due for a hold that is settling. The I/O thread. */
 void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 

@@ -107,9 +107,20 @@ void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter)
 
 bool relock_site_may_ask(const struct relock_site *site, const struct relock_waiter *waiter)
 {
-    if (site->kind->is_shared && !waiter->has_asked)
-        return true;
+    if (!waiter->has_asked && (site->kind->is_shared || waiter->tries))
+        return !site->holder;
     return site->queue == waiter && !site->holder && site->news;
+}
+
+void relock_site_doubt(struct relock_site *site, uint64_t now_ms)
+{
+    if (site->held_ms == RELOCK_NEVER)
+        site->held_ms = now_ms;
+}
+
+void relock_site_learn(struct relock_site *site)
+{
+    site->held_ms = RELOCK_NEVER;
 }
 
 uint64_t relock_site_recheck_at(const struct relock_site *site, uint64_t recheck_ms)
@@ -161,8 +172,10 @@ void relock_site_enter(struct relock_site *site, struct relock_waiter *waiter,
 {
     struct relock_site *line = waiter->line;
 
-    if (!site->kind->is_shared)
+    if (!site->kind->is_shared) {
         site->holder = hold;
+        relock_site_learn(site);
+    }
     relock_site_leave(line, waiter);
     site->lease_end_ms = RELOCK_NEVER;
     start_anew(site, waiter->owner, waiter->named);
@@ -182,6 +195,8 @@ void relock_site_vacate(struct relock_site *site, bool is_announced, uint64_t no
     /* Waiters of a fair lock ask while it is being given up: one may have it by now. */
     if (site->holder && !relock_hold_is_held(site->holder))
         site->holder = NULL;
+    if (!site->holder)
+        relock_site_doubt(site, now_ms);
     site->asked_ms = now_ms;
     site->lease_end_ms = RELOCK_NEVER;
     if (!is_announced)

@@ -55,10 +55,12 @@ struct relock_waiter {
     bool named;               /* constant: the owner was named, so others may act for it too */
     bool renewed;             /* constant: it may be given a hold that the watchdog renews */
     bool of_whole;            /* constant: for a multi lock */
+    bool tries;               /* constant: asks once and does not wait */
     bool has_asked;           /* at least once */
     uint64_t joined_ms;       /* constant */
     relock_lost_fn *on_lost;  /* constant, like arg */
     void *arg;
+    struct relock_waiter *all_next, *all_prev; /* of the client: all that wait for its server */
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */
 };
@@ -88,6 +90,7 @@ struct relock_site {
     bool drops_channel : 1; /* has been unwanted since it was last synced */
     bool to_be_synced : 1;  /* stands in the list of those whose subscription is to be changed */
 
+    uint64_t held_ms;         /* when it was last known to be held; RELOCK_NEVER: it is */
     uint64_t asked_ms;        /* when Redis was last asked, or the last local owner left */
     uint64_t lease_end_ms;    /* when the hold that was in the way ends, as Redis said */
     uint64_t yields_until_ms; /* other processes go first until then */
@@ -123,8 +126,12 @@ void relock_site_join(struct relock_site *site, struct relock_waiter *waiter);
 void relock_site_leave(struct relock_site *site, struct relock_waiter *waiter);
 
 /* Whether Redis may be asked for this waiter, and there is reason to: news, or a first try of one
- * that may hold it together with others. */
+ * that may hold it together with others or does not wait for those before it. */
 bool relock_site_may_ask(const struct relock_site *site, const struct relock_waiter *waiter);
+
+/* Redis is being asked, so whether it is held is open again; it said that it is. */
+void relock_site_doubt(struct relock_site *site, uint64_t now_ms);
+void relock_site_learn(struct relock_site *site);
 
 /* When the head asks without news: the lease that was in the way ends, or `recheck_ms` is over; but
  * not while other processes go first. */

@@ -21,6 +21,11 @@
 #define FIRST_PAUSE_MS 20
 #define MAX_PAUSE_MS 1000
 
+static bool has_unanswered(const struct relock_conn *conn)
+{
+    return conn->n_sent > conn->n_answered;
+}
+
 static void watch(struct relock_conn *conn, int fd, int events)
 {
     if (ev_is_active(&conn->io) && conn->io.fd == fd && conn->watched == events)
@@ -127,6 +132,8 @@ static void step_dial(struct relock_conn *conn)
 
 static void connect_now(struct relock_conn *conn)
 {
+    if (conn->silent_ms == RELOCK_NEVER)
+        conn->silent_ms = relock_clock_now_ms();
     conn->state = RELOCK_CONN_CONNECTING;
     step_dial(conn);
 }
@@ -149,9 +156,10 @@ static void take_reply(struct relock_conn *conn, const struct redisReply *reply)
 static void receive(struct relock_conn *conn)
 {
     int r = relock_wire_fill(&conn->wire);
+    bool came = r == RELOCK_OK;
 
-    if (r == RELOCK_OK)
-        conn->quiet_ms = relock_clock_now_ms();
+    if (came)
+        conn->silent_ms = conn->quiet_ms = relock_clock_now_ms();
     while (r == RELOCK_OK) {
         struct redisReply *reply;
 
@@ -163,6 +171,8 @@ static void receive(struct relock_conn *conn)
         if (conn->wire.fd < 0)
             return; /* what came of the reply has closed us */
     }
+    if (came && !has_unanswered(conn))
+        conn->silent_ms = RELOCK_NEVER;
     if (r < 0)
         fail_wire(conn, conn->wire.why);
 }
@@ -189,20 +199,15 @@ static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
         receive(conn);
 }
 
-static bool has_unanswered(const struct relock_conn *conn)
-{
-    return conn->n_sent > conn->n_answered;
-}
-
 /* How long it may stay quiet; 0 for ever. */
 static uint64_t quiet_limit(const struct relock_conn *conn)
 {
     if (!has_unanswered(conn))
         return conn->ping_ms;
-    return conn->pinging && conn->ping_ms < conn->answer_ms ? conn->ping_ms : conn->answer_ms;
+    return conn->pinging && conn->pong_ms < conn->answer_ms ? conn->pong_ms : conn->answer_ms;
 }
 
-static void ping(struct relock_conn *conn)
+void relock_conn_ping(struct relock_conn *conn)
 {
     relock_command_begin(relock_conn_out(conn), 1);
     relock_command_word(relock_conn_out(conn), "PING");
@@ -224,7 +229,7 @@ static void check_ready(struct relock_conn *conn)
     else if (has_unanswered(conn))
         fail_wire(conn, "no answer in time");
     else
-        ping(conn);
+        relock_conn_ping(conn);
 }
 
 /* If it was we who were held up, the answer is there already. */
@@ -269,6 +274,7 @@ void relock_conn_init(struct relock_conn *conn, struct ev_loop *ev,
         .arg = arg,
         .ev = ev,
         .answer_ms = server->command_timeout_ms,
+        .silent_ms = RELOCK_NEVER,
         .pause_ms = FIRST_PAUSE_MS,
     };
     atomic_init(&conn->reconnects, 0);
@@ -316,6 +322,8 @@ void relock_conn_send(struct relock_conn *conn, unsigned n_replies)
     conn->pinging = false;
     if (was_idle) {
         conn->quiet_ms = relock_clock_now_ms();
+        if (conn->silent_ms == RELOCK_NEVER)
+            conn->silent_ms = conn->quiet_ms;
         set_timer(conn, quiet_limit(conn));
     }
     watch(conn, conn->wire.fd, EV_READ | EV_WRITE);

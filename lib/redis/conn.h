@@ -39,6 +39,7 @@ struct relock_conn {
     struct ev_loop *ev;
     uint64_t answer_ms; /* longest that an answer may take */
     uint64_t ping_ms;   /* quiet for so long: ping; 0 never */
+    uint64_t pong_ms;   /* longest that the answer to a ping may take */
 
     enum relock_conn_state state;
     struct relock_dial dial;
@@ -51,6 +52,7 @@ struct relock_conn {
     uint64_t n_answered; /* and of these, answered */
     bool pinging;        /* all that is unanswered is a ping */
     uint64_t quiet_ms;   /* since then: when something last came, or was sent after quiet */
+    uint64_t silent_ms;  /* since then the server owes something, however often we connected */
     uint64_t pause_ms;   /* before the next try */
     unsigned n_failures;
     bool ready_once;
@@ -76,6 +78,9 @@ bool relock_conn_is_up(const struct relock_conn *conn);
 /* Where commands are appended; then relock_conn_send says how many replies they will have. */
 struct relock_buffer *relock_conn_out(struct relock_conn *conn);
 void relock_conn_send(struct relock_conn *conn, unsigned n_replies);
+
+/* Asks for an answer, where there is nothing unanswered. */
+void relock_conn_ping(struct relock_conn *conn);
 
 /* Sends what it can right away, instead of when the loop finds the socket writable. */
 void relock_conn_flush(struct relock_conn *conn);

@@ -90,6 +90,20 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     return ask(pipeline, len, (struct question){.script = call->script, .fn = fn, .arg = arg});
 }
 
+/* Without memory the next one does. */
+void relock_pipeline_ping(struct relock_pipeline *pipeline)
+{
+    if (!relock_conn_is_up(&pipeline->conn) || pipeline->n > 0 ||
+        push(pipeline, (struct question){0}) < 0)
+        return;
+    relock_conn_ping(&pipeline->conn);
+}
+
+uint64_t relock_pipeline_silent_ms(const struct relock_pipeline *pipeline)
+{
+    return pipeline->conn.silent_ms;
+}
+
 void relock_pipeline_flush(struct relock_pipeline *pipeline)
 {
     relock_conn_flush(&pipeline->conn);
@@ -182,6 +196,8 @@ int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *se
         return RELOCK_E_NOMEM;
     relock_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
     new->conn.answer_ms = answer_ms;
+    /* A connection that is dead, and not the server, is noticed before the server seems silent. */
+    new->conn.pong_ms = server->command_timeout_ms / 2;
     new->up = up;
     new->arg = arg;
     *pipeline = new;

@@ -55,6 +55,13 @@ void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg);
 
+/* Has the server answer something, if it has not been asked anything. */
+void relock_pipeline_ping(struct relock_pipeline *pipeline);
+
+/* Since when the server has not answered, over all connections; RELOCK_NEVER when it has, all that
+ * it was asked. */
+uint64_t relock_pipeline_silent_ms(const struct relock_pipeline *pipeline);
+
 /* Sends right away what was asked in this turn. */
 void relock_pipeline_flush(struct relock_pipeline *pipeline);
 

@@ -148,6 +148,7 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
         return RELOCK_E_NOMEM;
     relock_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
     new->conn.ping_ms = ping_ms;
+    new->conn.pong_ms = ping_ms;
     *pubsub = new;
     return RELOCK_OK;
 }

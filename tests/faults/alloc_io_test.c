@@ -198,7 +198,7 @@ static void subscribe_another(struct trial *trial)
     struct relock_lock *letters = fixture_lock(trial->f, trial->client, "letters" LONG_NAME);
 
     assert_true(peer_lock(trial->f->probe, "letters" LONG_NAME, PEER, LONG_MS));
-    assert_result(relock_timedlock(letters, 20), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(letters, 20), RELOCK_TIMEOUT);
     assert_true(peer_unlock(trial->f->probe, "letters" LONG_NAME, PEER));
     fixture_free_lock(trial->f, letters);
 }

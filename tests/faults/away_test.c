@@ -253,6 +253,22 @@ static void waits_end_together_when_the_server_is_gone(void **state)
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
 
+/* The server answers the I/O thread all the time, and lets no command of a caller through. */
+static void waits_end_together_when_only_the_io_thread_gets_through(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = faults_client(
+        t, &(struct relock_options){.recheck_ms = short_ms(), .command_timeout_ms = short_ms()});
+    struct actor *waiting[N_WAITERS];
+
+    begin_to_wait(t, client, waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "lock 1 orders");
+    all_waits_end(waiting);
+    proxy_refuse(t->proxy, false);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
 static void waits_end_together_when_the_server_stands_still(void **state)
 {
     struct faults *t = *state;
@@ -295,6 +311,7 @@ int main(void)
         FAULT_TEST(a_server_that_comes_back_empty_is_told_to_holders_and_lets_waiters_in),
         FAULT_TEST(waits_end_together_when_an_asking_head_finds_nobody),
         FAULT_TEST(waits_end_together_when_the_server_is_gone),
+        FAULT_TEST(waits_end_together_when_only_the_io_thread_gets_through),
         FAULT_TEST(waits_end_together_when_the_server_stands_still),
         FAULT_TEST(a_timed_wait_is_over_in_time_though_the_server_is_away),
     };

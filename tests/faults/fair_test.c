@@ -248,7 +248,7 @@ static void a_place_is_given_up_however_often_it_has_to_be_said(void **state)
     for (size_t i = 0; i < 4; i++) {
         struct proxy_rule *rule = proxy_next(t->proxy, deeds[i], "fair_unlock 1 orders * 0");
 
-        assert_result(relock_timedlock(lock, 50), RELOCK_TIMEOUT);
+        assert_result(fixture_timedlock(lock, 50), RELOCK_TIMEOUT);
         assert_true(proxy_met(rule, 1));
         assert_true(fair_queue_wait(t->f, 0));
     }

@@ -48,6 +48,28 @@ static void a_half_open_subscriber_is_noticed_as_soon_when_commands_may_take_lon
     subscriber_is_noticed(*state, slow_ms(2 * PING_MS + 2 * LATE_MS));
 }
 
+/* The server is there, and it is only that connection which is not. */
+static void a_half_open_connection_of_the_io_thread_ends_no_wait(void **state)
+{
+    struct faults *t = *state;
+    uint64_t command_ms = outlast_ms(3000);
+    struct relock_client *client = faults_client(
+        t, &(struct relock_options){.recheck_ms = LONG_MS, .command_timeout_ms = command_ms});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    assert_true(proxy_counts(t->proxy, "PING", 1));
+    proxy_stall(t->proxy, "PING");
+    let_pass(3 * command_ms);
+    assert_true(actor_is_busy(waiting));
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
 /* A message that was published into nothing: asking again is what is left. */
 static void a_release_that_a_half_open_subscriber_did_not_hear_is_found_by_recheck(void **state)
 {
@@ -136,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_half_open_subscriber_is_noticed_by_the_ping),
         FAULT_TEST(a_half_open_subscriber_is_noticed_as_soon_when_commands_may_take_longer),
+        FAULT_TEST(a_half_open_connection_of_the_io_thread_ends_no_wait),
         FAULT_TEST(a_release_that_a_half_open_subscriber_did_not_hear_is_found_by_recheck),
         FAULT_TEST(a_half_open_lane_is_noticed_within_the_command_timeout),
         FAULT_TEST(an_idle_lane_that_became_half_open_costs_one_call),

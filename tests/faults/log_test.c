@@ -104,7 +104,7 @@ static void no_right_to_subscribe(struct scene *scene)
 
     let_user(scene, "resetchannels");
     assert_true(peer_lock(probe, scene->name, PEER, LONG_MS));
-    assert_result(relock_timedlock(scene->lock, 100), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(scene->lock, 100), RELOCK_TIMEOUT);
     assert_true(lines_wait("not subscribed"));
     assert_true(peer_unlock(probe, scene->name, PEER));
 }

@@ -50,7 +50,7 @@ static void an_acknowledgement_that_comes_late_does_not_stand_for_the_next_one(v
     struct actor *waiting = actor_start();
 
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    assert_result(relock_timedlock(lock, 50), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 50), RELOCK_TIMEOUT);
     assert_int_equal(proxy_fate(old), PROXY_ANSWERED);
     assert_true(proxy_counts(t->proxy, "UNSUBSCRIBE", 1));
     actor_begin_lock(waiting, lock);

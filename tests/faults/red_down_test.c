@@ -147,7 +147,7 @@ static void others_are_kept_out_while_a_minority_is_away(void **state)
     server_kill(s->server[1]);
     for (int i = 0; i < 5; i++)
         assert_result(relock_trylock(b.lock), RELOCK_BUSY);
-    assert_result(relock_timedlock(b.lock, 50), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(b.lock, 50), RELOCK_TIMEOUT);
     red_unlock(&a);
     assert_result(relock_lock(b.lock), RELOCK_OK);
     red_unlock(&b);
@@ -227,7 +227,7 @@ static void what_a_minority_granted_is_given_back(void **state)
         assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
     assert_result(relock_trylock(red.lock), RELOCK_BUSY);
     assert_true(red_wait_keys(s, 3));
-    assert_result(relock_timedlock(red.lock, 100), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(red.lock, 100), RELOCK_TIMEOUT);
     assert_true(red_wait_keys(s, 3));
     for (size_t i = 1; i < 4; i++)
         assert_string_equal(probe_only_field(s->probe[i], RED_NAME), "other:1");

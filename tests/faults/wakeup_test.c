@@ -138,7 +138,7 @@ static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **s
     struct actor *waiting = actor_start();
 
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    assert_result(relock_timedlock(lock, 50), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 50), RELOCK_TIMEOUT);
     assert_int_equal(proxy_fate(first), PROXY_ANSWERED);
     assert_true(proxy_met(unsubscribe, 1));
     actor_begin_lock(waiting, lock);

@@ -25,7 +25,7 @@ static void a_wait_for_another_client_takes_as_long_as_it_may(void **state)
 
     assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
     began_ms = now_ms();
-    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
     assert_true(now_ms() - began_ms >= WAIT_MS - TWO_CLOCKS_MS);
     assert_true(now_ms() - began_ms <= WAIT_MS + slow_ms(SLACK_MS));
     assert_true(peer_unlock(f->probe, "orders", PEER));
@@ -38,7 +38,7 @@ static void a_wait_for_another_thread_takes_as_long_as_it_may(void **state)
     struct actor *other = actor_start();
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(actor_timedlock(other, lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(other, lock, WAIT_MS), RELOCK_TIMEOUT);
     assert_true(actor_took_ms(other) >= WAIT_MS - TWO_CLOCKS_MS);
     assert_true(actor_took_ms(other) <= WAIT_MS + slow_ms(SLACK_MS));
     assert_result(actor_acquire(other, lock, &(struct relock_how){.wait_ms = WAIT_MS}),
@@ -59,7 +59,7 @@ static void a_wait_of_nothing_or_less_is_one_try(void **state)
     for (size_t i = 0; i < 4; i++) {
         struct relock_how how = {.wait_ms = waits[i]};
 
-        assert_result(relock_timedlock(lock, waits[i]), RELOCK_TIMEOUT);
+        assert_result(fixture_timedlock(lock, waits[i]), RELOCK_TIMEOUT);
         assert_result(relock_acquire(lock, &how, NULL), RELOCK_BUSY);
     }
     assert_true(now_ms() - began_ms < slow_ms(SLACK_MS));

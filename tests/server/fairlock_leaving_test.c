@@ -128,7 +128,7 @@ static void whose_time_is_up_is_out(void **state)
     assert_true(fair_queue_wait(f, 2));
     assert_result(actor_result(first), RELOCK_TIMEOUT);
     assert_true(fair_queue_wait(f, 1));
-    assert_result(actor_timedlock(first, lock, 1), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(first, lock, 1), RELOCK_TIMEOUT);
     assert_true(fair_queue_wait(f, 1));
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(actor_result(second), RELOCK_OK);

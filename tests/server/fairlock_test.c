@@ -129,8 +129,8 @@ static void a_try_takes_nothing_from_who_is_first(void **state)
 
     fair_queue_add_dead(f, ABSENT, NEVER_MS); /* the lock is free */
     assert_result(relock_trylock(lock), RELOCK_BUSY);
-    assert_result(relock_timedlock(lock, 0), RELOCK_TIMEOUT);
-    assert_result(relock_timedlock(lock, 30), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 0), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 30), RELOCK_TIMEOUT);
     assert_true(fair_queue_wait(f, 1));
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
     fair_queue_remove(f, ABSENT);

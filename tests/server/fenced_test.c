@@ -109,7 +109,7 @@ static void a_refused_try_draws_none(void **state)
     assert_result(relock_acquire(ours, NULL, &grant), RELOCK_OK);
     assert_result(relock_acquire(theirs, NULL, &refused), RELOCK_BUSY);
     assert_true(refused.fencing_token == 0);
-    assert_result(relock_timedlock(theirs, 30), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(theirs, 30), RELOCK_TIMEOUT);
     assert_int_equal(probe_int(f->probe, "GET " COUNTER), grant.fencing_token);
     assert_result(relock_unlock(ours), RELOCK_OK);
 }

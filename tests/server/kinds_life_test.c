@@ -194,15 +194,15 @@ static void a_wait_ends_at_its_deadline(void **state)
 
     assert_true(kind_peer_lock(f, "orders"));
     began_ms = now_ms();
-    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
     assert_true(now_ms() - began_ms >= WAIT_MS - TWO_CLOCKS_MS);
     assert_true(now_ms() - began_ms <= WAIT_MS + slow_ms(SLACK_MS));
-    assert_result(relock_timedlock(lock, 0), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 0), RELOCK_TIMEOUT);
     assert_result(relock_trylock(lock), RELOCK_BUSY);
     assert_true(kind_peer_unlock(f, "orders"));
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(actor_timedlock(other, lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(other, lock, WAIT_MS), RELOCK_TIMEOUT);
     assert_true(actor_took_ms(other) >= WAIT_MS - TWO_CLOCKS_MS);
     assert_result(actor_unlock(other, lock), RELOCK_NOT_OWNER);
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -68,7 +68,7 @@ static void live(struct relock_client *client, struct relock_lock *held, struct 
     assert_true(wait_until(has_renewed, client, SOON_MS));
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_result(actor_trylock(other, wanted), RELOCK_BUSY);
-    assert_result(actor_timedlock(other, wanted, 30), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(other, wanted, 30), RELOCK_TIMEOUT);
     actor_begin_lock(other, wanted);
     assert_true(wait_for_waiters(client, 1));
     assert_result(relock_unlock(held), RELOCK_OK);

@@ -110,7 +110,7 @@ static void a_name_that_was_waited_for_is_soon_free_for_every_kind(void **state)
     struct relock_lock *lock = kind_lock(f, client, "orders");
 
     assert_true(kind_peer_lock(f, "orders"));
-    assert_result(relock_timedlock(lock, 30), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 30), RELOCK_TIMEOUT);
     fixture_free_lock(f, lock);
     for (enum kind_no other = 0; other < KINDS_N; other++)
         assert_true(wait_until(can_be_made, &(struct attempt){f, client, other}, SOON_MS));

@@ -150,7 +150,7 @@ static void what_was_got_is_given_back_when_a_member_is_busy(void **state)
     assert_int_equal(grant.owner, 0);
     assert_int_equal(grant.hold_count, 0);
     assert_int_equal(probe_n_keys(f->probe), 1);
-    assert_result(relock_timedlock(all, 50), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(all, 50), RELOCK_TIMEOUT);
     assert_int_equal(probe_n_keys(f->probe), 1);
     assert_result(relock_check(all, 0, NULL), RELOCK_NOT_OWNER);
     assert_int_equal(log_count_grave(f->log, RELOCK_LOG_WARNING), 0);

@@ -87,7 +87,7 @@ static void a_refused_try_adds_no_level(void **state)
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(actor_trylock(other, lock), RELOCK_BUSY);
-    assert_result(actor_timedlock(other, lock, 20), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(other, lock, 20), RELOCK_TIMEOUT);
     assert_result(actor_unlock(other, lock), RELOCK_NOT_OWNER);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -151,7 +151,7 @@ static void two_clients_are_two_strangers_in_one_thread_too(void **state)
 
     assert_result(relock_lock(one), RELOCK_OK);
     assert_result(relock_trylock(two), RELOCK_BUSY);
-    assert_result(relock_timedlock(two, 30), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(two, 30), RELOCK_TIMEOUT);
     assert_result(relock_unlock(two), RELOCK_NOT_OWNER);
     assert_false(relock_is_mine(two));
     assert_result(relock_unlock(one), RELOCK_OK);

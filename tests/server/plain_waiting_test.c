@@ -42,7 +42,7 @@ static void asks_again_every_1_to_128_ms(struct fixture *f, struct relock_client
 
     assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
     before = probe_script_calls(f->probe);
-    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
     n_tries = probe_script_calls(f->probe) - before;
     print_message("%d ms: %lld tries\n", WAIT_MS, n_tries);
     assert_true(n_tries <= WAIT_MS / 10);
@@ -120,7 +120,7 @@ static void nothing_is_published_or_heard_unless_it_is_wanted(void **state)
     assert_result(relock_lock(ours), RELOCK_OK);
     actor_begin_lock(far, theirs);
     assert_true(wait_for_waiters(two, 1));
-    assert_result(actor_timedlock(near, theirs, 50), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(near, theirs, 50), RELOCK_TIMEOUT);
     assert_result(relock_unlock(ours), RELOCK_OK);
     assert_result(actor_result(far), RELOCK_OK);
     assert_result(relock_force_unlock(ours), RELOCK_OK);

@@ -130,7 +130,7 @@ static void others_and_ours_exclude_each_other(void **state)
 
     assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
     assert_result(relock_trylock(lock), RELOCK_BUSY);
-    assert_result(relock_timedlock(another, 30), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(another, 30), RELOCK_TIMEOUT);
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
     assert_string_equal(token_of(f), PLAIN_PEER);
     assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
@@ -147,7 +147,7 @@ static void a_stranger_without_a_lease_keeps_ours_out(void **state)
 
     assert_int_equal(probe_int(f->probe, "SET orders " PLAIN_PEER " NX"), 0);
     assert_result(relock_trylock(lock), RELOCK_BUSY);
-    assert_result(relock_timedlock(lock, 30), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 30), RELOCK_TIMEOUT);
     assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
     assert_int_equal(holder.ttl_ms, -1);
     assert_int_equal(probe_pttl(f->probe, "orders"), -1);

@@ -72,7 +72,7 @@ static void who_waits_is_not_woken_by_what_it_gives_back_itself(void **state)
     }
     n_before = proxy_count(s->proxy[quorum], "EVALSHA");
     for (int i = 0; i < N_WAITS; i++)
-        assert_result(relock_timedlock(red.lock, 1000), RELOCK_TIMEOUT);
+        assert_result(fixture_timedlock(red.lock, 1000), RELOCK_TIMEOUT);
     assert_true(proxy_counts(s->proxy[quorum], "EVALSHA", n_before + N_WAITS * 2));
     /* Asked at once, and at most for each that it listens to from then on; released each time. */
     assert_true(proxy_count(s->proxy[quorum], "EVALSHA") - n_before <= N_WAITS * 6 * s->n);

@@ -118,7 +118,7 @@ static void one_of_plain_locks_is_the_redlock_of_the_others(void **state)
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(probe_int(s->probe[i], "SET " RED_NAME " theirs NX PX 60000"), 0);
     assert_result(relock_trylock(red.lock), RELOCK_BUSY);
-    assert_result(relock_timedlock(red.lock, 20), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(red.lock, 20), RELOCK_TIMEOUT);
     assert_true(red_wait_keys(s, 3));
     assert_int_equal(probe_int(s->probe[1], "DEL " RED_NAME), 1);
     assert_result(relock_lock(red.lock), RELOCK_OK);

@@ -41,7 +41,7 @@ static void two_exclude_each_other(void **state)
     for (int i = 0; i < 10; i++) {
         assert_result(relock_lock(a.lock), RELOCK_OK);
         assert_result(relock_trylock(b.lock), RELOCK_BUSY);
-        assert_result(relock_timedlock(b.lock, 20), RELOCK_TIMEOUT);
+        assert_result(fixture_timedlock(b.lock, 20), RELOCK_TIMEOUT);
         assert_false(relock_is_mine(b.lock));
         assert_int_equal(relock_valid_ms(b.lock), 0);
         assert_result(relock_unlock(b.lock), RELOCK_NOT_OWNER);

@@ -131,7 +131,7 @@ static void a_wait_ends_at_its_deadline_and_by_its_cancel(void **state)
     uint64_t began_ms = now_ms();
 
     assert_result(relock_lock(a.lock), RELOCK_OK);
-    assert_result(relock_timedlock(b.lock, 100), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(b.lock, 100), RELOCK_TIMEOUT);
     assert_true(now_ms() - began_ms >= 100 - 1);
     assert_result(relock_cancel_new(&cancel), RELOCK_OK);
     how.cancel = cancel;

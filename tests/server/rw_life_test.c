@@ -210,16 +210,16 @@ static void a_wait_for_either_side_ends_at_its_deadline(void **state)
 
     assert_result(relock_lock(theirs.write), RELOCK_OK);
     for (int i = 0; i < 2; i++) {
-        assert_result(actor_timedlock(other, sides[i], WAIT_MS), RELOCK_TIMEOUT);
+        assert_result(actor_wait_out(other, sides[i], WAIT_MS), RELOCK_TIMEOUT);
         assert_true(actor_took_ms(other) >= WAIT_MS - 1);
-        assert_result(actor_timedlock(other, sides[i], 0), RELOCK_TIMEOUT);
+        assert_result(actor_wait_out(other, sides[i], 0), RELOCK_TIMEOUT);
         assert_result(actor_unlock(other, sides[i]), RELOCK_NOT_OWNER);
     }
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
     assert_int_equal(stats_of(client).waiters, 0);
 
     assert_result(relock_lock(ours.read), RELOCK_OK); /* of this process */
-    assert_result(actor_timedlock(other, ours.write, WAIT_MS), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(other, ours.write, WAIT_MS), RELOCK_TIMEOUT);
     assert_true(actor_took_ms(other) >= WAIT_MS - 1);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
 }

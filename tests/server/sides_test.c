@@ -101,7 +101,7 @@ static void the_channel_of_a_lost_read_hold_is_given_up(void **state)
 
     make(f, &options);
     assert_result(relock_lock(read_side), RELOCK_OK);
-    assert_result(actor_timedlock(writer, write_side, 50), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(writer, write_side, 50), RELOCK_TIMEOUT);
     assert_result(relock_force_unlock(read_side), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_result(relock_unlock(read_side), RELOCK_LOST);

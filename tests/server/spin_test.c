@@ -40,7 +40,7 @@ static void live_a_full_life(struct fixture *f)
     actor_begin_lock(far, theirs);
     assert_true(wait_for_waiters(one, 1));
     assert_true(wait_for_waiters(two, 1));
-    assert_result(relock_timedlock(theirs, 50), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(theirs, 50), RELOCK_TIMEOUT);
     assert_result(relock_unlock(ours), RELOCK_OK);
     assert_result(actor_result(near), RELOCK_OK);
     assert_result(actor_unlock(near, ours), RELOCK_OK);
@@ -87,7 +87,7 @@ static void it_excludes_reentrant_locks_of_the_name(void **state)
 
     assert_result(relock_lock(reentrant), RELOCK_OK);
     assert_result(relock_trylock(spin), RELOCK_BUSY);
-    assert_result(relock_timedlock(spin, 30), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(spin, 30), RELOCK_TIMEOUT);
     assert_result(relock_unlock(reentrant), RELOCK_OK);
     assert_result(relock_timedlock(spin, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
     assert_int_equal(probe_only_value(f->probe, "orders"), 1);
@@ -114,7 +114,7 @@ static void who_waits_asks_again_every_1_to_128_ms(void **state)
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
     before = probe_script_calls(f->probe);
-    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
     assert_is_polled(probe_script_calls(f->probe) - before);
     assert_int_equal(stats_of(client).wakes, 0);
     assert_int_equal(stats_of(client).rechecks, 0);
@@ -181,7 +181,7 @@ static void a_pause_ends_with_the_wait(void **state)
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
     began_ms = now_ms();
-    assert_result(relock_timedlock(lock, 300), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 300), RELOCK_TIMEOUT);
     assert_in_range(now_ms() - began_ms, 300 - 1, slow_ms(SOON_MS));
 
     actor_begin_acquire(cancelled, lock, &how);

@@ -98,7 +98,7 @@ static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **stat
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    assert_result(relock_timedlock(lock, (int64_t)slow_ms(200)), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, (int64_t)slow_ms(200)), RELOCK_TIMEOUT);
     assert_true(wait_until(has_no_subscription, f->probe, SOON_MS));
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }

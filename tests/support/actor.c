@@ -232,6 +232,17 @@ int actor_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_
     return actor_result(actor);
 }
 
+int actor_wait_out(struct actor *actor, struct relock_lock *lock, int64_t wait_ms)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    int r;
+
+    do
+        r = actor_timedlock(actor, lock, wait_ms);
+    while (r == RELOCK_E_CONN && now_ms() < deadline_ms);
+    return r;
+}
+
 int actor_acquire(struct actor *actor, struct relock_lock *lock, const struct relock_how *how)
 {
     actor_begin_acquire(actor, lock, how);

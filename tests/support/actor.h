@@ -49,6 +49,8 @@ void actor_begin_acquire(struct actor *actor, struct relock_lock *lock,
 int actor_lock(struct actor *actor, struct relock_lock *lock);
 int actor_trylock(struct actor *actor, struct relock_lock *lock);
 int actor_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_ms);
+/* As fixture_timedlock(). */
+int actor_wait_out(struct actor *actor, struct relock_lock *lock, int64_t wait_ms);
 int actor_acquire(struct actor *actor, struct relock_lock *lock, const struct relock_how *how);
 int actor_unlock(struct actor *actor, struct relock_lock *lock);
 int actor_check(struct actor *actor, struct relock_lock *lock);

@@ -94,6 +94,17 @@ int fixture_acquire(struct relock_lock *lock, const struct relock_how *how)
     return r;
 }
 
+int fixture_timedlock(struct relock_lock *lock, int64_t wait_ms)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    int r;
+
+    do
+        r = relock_timedlock(lock, wait_ms);
+    while (r == RELOCK_E_CONN && now_ms() < deadline_ms);
+    return r;
+}
+
 void fixture_free_client(struct fixture *f, struct relock_client *client)
 {
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++) {

@@ -84,6 +84,10 @@ struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *cli
  * still for: what came too late, and so is not held, is asked for again. */
 int fixture_acquire(struct relock_lock *lock, const struct relock_how *how);
 
+/* relock_timedlock() for a lock that is held, where the wait is no longer than a machine may stand
+ * still for: a wait without an answer is made again. */
+int fixture_timedlock(struct relock_lock *lock, int64_t wait_ms);
+
 /* Frees before the end of the test. */
 void fixture_free_client(struct fixture *f, struct relock_client *client);
 void fixture_free_lock(struct fixture *f, struct relock_lock *lock);

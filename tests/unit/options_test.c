@@ -46,6 +46,7 @@ static void assert_are_defaults(const struct relock_options *options)
     assert_int_equal(options->handoff_ms, 10);
     assert_int_equal(options->replica_timeout_ms, 1000);
     assert_int_equal(options->max_hold_ms, 0);
+    assert_int_equal(options->release_timeout_ms, 3000);
     assert_int_equal(options->connections, 4);
     assert_int_equal(options->min_replicas, 0);
     assert_int_equal(options->flags, 0);
@@ -88,6 +89,7 @@ static void what_is_given_stays_as_it_is(void **state)
         .handoff_ms = 4,
         .replica_timeout_ms = 5,
         .max_hold_ms = TEN_YEARS,
+        .release_timeout_ms = 6,
         .connections = 1024,
         .min_replicas = 7,
         .flags = RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN,
@@ -111,7 +113,7 @@ static const struct {
     int result;
 } refused[] = {
     {{.reserved = {1}}, "reserved", RELOCK_E_INVALID},
-    {{.reserved = {0, 0, 0, 0, 0, 0, 0, 1}}, "reserved", RELOCK_E_INVALID},
+    {{.reserved = {0, 0, 0, 0, 0, 0, 1}}, "reserved", RELOCK_E_INVALID},
     {{.flags = RELOCK_ANNOUNCE_PLAIN << 1}, "flags", RELOCK_E_INVALID},
     {{.flags = UINT_MAX}, "flags", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_DEBUG + 1}, "log_level", RELOCK_E_INVALID},

@@ -1,0 +1,86 @@
+#include "lock/silence.h"
+
+#include "base/clock.h"
+#include "redis/pipeline.h"
+
+#include <stddef.h>
+
+/* So often in `command_timeout_ms` the server is pinged. */
+#define PINGS 2
+
+static uint64_t ping_after(const struct relock_client *client, uint64_t now_ms)
+{
+    return relock_clock_after(now_ms, (client->options.command_timeout_ms / PINGS) + 1);
+}
+
+/* When this wait will have missed Redis for long enough, should it stay silent. */
+static uint64_t unreached_at(const struct relock_client *client, const struct relock_waiter *waiter,
+                             uint64_t silent_ms)
+{
+    uint64_t since_ms = silent_ms > waiter->joined_ms ? silent_ms : waiter->joined_ms;
+
+    return relock_clock_after(since_ms, client->options.command_timeout_ms);
+}
+
+/* Returns when the next wait ends by silence. */
+static uint64_t end_waits(struct relock_client *client, uint64_t silent_ms, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t next_ms = RELOCK_NEVER;
+    struct relock_waiter *at;
+
+    DL_FOREACH2(client->guarded.waiting, at, all_next)
+    {
+        uint64_t at_ms = unreached_at(client, at, silent_ms);
+
+        if (at->end != RELOCK_WAITER_WAITS)
+            continue;
+        if (now_ms < at_ms) {
+            next_ms = at_ms < next_ms ? at_ms : next_ms;
+            continue;
+        }
+        at->end = RELOCK_WAITER_UNREACHED;
+        relock_gate_open_under(&at->gate, &client->mutex);
+    }
+    return next_ms;
+}
+
+RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_client *client =
+        (struct relock_client *)((char *)timer - offsetof(struct relock_client, guarded.silence));
+    uint64_t next_ms = ping_after(client, now_ms);
+    uint64_t end_ms;
+
+    client->guarded.is_listening = client->guarded.waiting != NULL;
+    if (!client->guarded.is_listening)
+        return;
+    relock_pipeline_ping(client->pipeline);
+    end_ms = end_waits(client, relock_pipeline_silent_ms(client->pipeline), now_ms);
+    relock_client_set_timer(client, timer, end_ms < next_ms ? end_ms : next_ms);
+}
+
+void relock_silence_init(struct relock_client *client)
+{
+    relock_timer_init(&client->guarded.silence, fire);
+}
+
+void relock_silence_enter(struct relock_client *client, struct relock_waiter *waiter)
+{
+    client->guarded.stats.waiters++;
+    if (waiter->line->group)
+        return;
+    DL_APPEND2(client->guarded.waiting, waiter, all_prev, all_next);
+    if (client->guarded.is_listening)
+        return;
+    client->guarded.is_listening = true;
+    relock_client_set_timer(client, &client->guarded.silence,
+                            ping_after(client, waiter->joined_ms));
+}
+
+void relock_silence_leave(struct relock_client *client, struct relock_waiter *waiter)
+{
+    client->guarded.stats.waiters--;
+    if (!waiter->line->group)
+        DL_DELETE2(client->guarded.waiting, waiter, all_prev, all_next);
+}

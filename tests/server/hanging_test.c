@@ -1,0 +1,320 @@
+/* Deadlines while Redis hangs: it stands still, its connections stay, and nothing answers. */
+#include "support/actor.h"
+#include "support/kinds.h"
+#include "support/multi.h"
+#include "support/peer.h"
+
+#define WAIT_MS 300
+#define LATE_MS 6000  /* how late a call may be on a shared machine */
+#define HANG_MS 60000 /* which nobody waits for here */
+
+/* Nothing ends by itself, but by the time limits that the test is about. */
+static const struct relock_options patient = {
+    .watchdog_timeout_ms = 10 * HANG_MS,
+    .command_timeout_ms = HANG_MS,
+    .release_timeout_ms = HANG_MS,
+    .recheck_ms = HANG_MS,
+};
+static const struct relock_options brief_release = {
+    .watchdog_timeout_ms = 10 * HANG_MS,
+    .command_timeout_ms = HANG_MS,
+    .release_timeout_ms = WAIT_MS,
+};
+
+static uint64_t began_ms;
+
+static void pause_server(struct fixture *f)
+{
+    server_pause(f->server);
+    began_ms = now_ms();
+}
+
+static void took(uint64_t ms)
+{
+    uint64_t took_ms = now_ms() - began_ms;
+
+    assert_true(took_ms >= ms - TWO_CLOCKS_MS);
+    assert_true(took_ms <= ms + slow_ms(LATE_MS));
+}
+
+/* Whatever Redis makes of what was left unanswered, nothing stays held. */
+static void resume_server(struct fixture *f, const char *name)
+{
+    server_resume(f->server);
+    assert_true(probe_wait_no_key(f->probe, name, SOON_MS));
+}
+
+/* Connects, and loads what is needed. */
+static void use_once(struct relock_lock *lock)
+{
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void times_out(struct fixture *f, struct relock_lock *lock, const char *name)
+{
+    use_once(lock);
+    pause_server(f);
+    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_E_CONN);
+    took(WAIT_MS);
+    resume_server(f, name);
+    use_once(lock);
+}
+
+/* ---- taking -------------------------------------------------------------------------------- */
+
+static void a_wait_is_over_in_time(void **state)
+{
+    struct fixture *f = *state;
+
+    times_out(f, kind_lock(f, fixture_client(f, &patient), "orders"), "orders");
+}
+
+static void a_wait_for_either_side_is_over_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &patient);
+
+    times_out(f, fixture_lock_of(f, client, "orders", relock_rdlock_new), "orders");
+    times_out(f, fixture_lock_of(f, client, "orders", relock_wrlock_new), "orders");
+}
+
+static void a_wait_for_a_multi_lock_is_over_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &patient);
+    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
+
+    times_out(f, fixture_multi(f, a, b, NULL), "a");
+    assert_int_equal(probe_pttl(f->probe, "b"), -2);
+}
+
+/* What it has got by then is given back without waiting for that. */
+static void a_multi_lock_gives_back_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &patient);
+    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
+    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+    struct actor *actor = actor_start();
+
+    assert_true(peer_lock(f->probe, "b", PEER, HANG_MS));
+    actor_begin_timedlock(actor, both, 4 * WAIT_MS);
+    assert_true(wait_for_waiters(client, 1));
+    while (probe_pttl(f->probe, "a") < 0 && actor_is_busy(actor))
+        let_pass(1);
+    pause_server(f);
+    assert_int_not_equal(actor_result_within(actor, LATE_MS), RELOCK_OK);
+    assert_false(actor_is_busy(actor));
+    server_resume(f->server);
+    assert_true(probe_wait_no_key(f->probe, "a", SOON_MS));
+    assert_true(peer_unlock(f->probe, "b", PEER));
+}
+
+static void a_further_level_is_refused_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, fixture_client(f, &patient), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    pause_server(f);
+    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_E_CONN);
+    took(WAIT_MS);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    server_resume(f->server);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
+/* The second thread acts for the same owner, and the command of the first hangs. */
+static void another_thread_of_the_owner_is_refused_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, &patient), "orders");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
+    struct relock_how brief = {.wait_ms = WAIT_MS, .owner = how.owner};
+    struct actor *actor = actor_start();
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    pause_server(f);
+    actor_begin_acquire(actor, lock, &how);
+    assert_result(relock_acquire(lock, &brief, NULL), RELOCK_E_CONN);
+    took(WAIT_MS);
+    server_resume(f->server);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+/* Nobody has the lock. That it is being asked for by another thread does not say otherwise. */
+static void who_waits_behind_one_that_asks_is_not_told_that_it_is_held(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &patient);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *first = actor_start();
+
+    use_once(lock);
+    pause_server(f);
+    actor_begin_lock(first, lock);
+    assert_true(wait_for_waiters(client, 1));
+    began_ms = now_ms();
+    assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_E_CONN);
+    took(WAIT_MS);
+    server_resume(f->server);
+    assert_result(actor_result(first), RELOCK_OK);
+    assert_result(actor_unlock(first, lock), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
+static void nor_is_who_tries(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.command_timeout_ms = outlast_ms(2000)});
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *first = actor_start();
+
+    use_once(lock);
+    pause_server(f);
+    actor_begin_lock(first, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_trylock(lock), RELOCK_E_CONN);
+    assert_result(actor_result(first), RELOCK_E_CONN);
+    resume_server(f, "orders");
+}
+
+/* Redis has said so, and nothing since. */
+static void who_waits_for_a_holder_that_is_known_is_told_that_it_is_held(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &patient);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *actor = actor_start();
+
+    assert_true(kind_peer_lock(f, "orders"));
+    actor_begin_timedlock(actor, lock, 4 * WAIT_MS);
+    while (stats_of(client).waits == 0 && actor_is_busy(actor))
+        let_pass(1);
+    pause_server(f);
+    assert_result(actor_result(actor), RELOCK_TIMEOUT);
+    server_resume(f->server);
+    assert_true(kind_peer_unlock(f, "orders"));
+}
+
+/* ---- others on the connection --------------------------------------------------------------- */
+
+static void who_leaves_its_command_behind_breaks_nobody_elses(void **state)
+{
+    struct relock_options one = patient;
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct relock_lock *a, *b;
+    struct actor *first = actor_start(), *second = actor_start();
+    uint64_t reconnects;
+
+    one.connections = 1;
+    client = fixture_client(f, &one);
+    a = fixture_lock(f, client, "a");
+    b = fixture_lock(f, client, "b");
+    use_once(a);
+    reconnects = stats_of(client).reconnects;
+    pause_server(f);
+    actor_begin_timedlock(first, a, 4 * WAIT_MS);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin_timedlock(second, b, HANG_MS); /* is sent when the first one leaves */
+    assert_result(actor_result(first), RELOCK_E_CONN);
+    assert_true(actor_is_busy(second));
+    server_resume(f->server);
+    assert_result(actor_result(second), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "a", SOON_MS));
+    assert_result(actor_unlock(second, b), RELOCK_OK);
+    assert_int_equal(stats_of(client).reconnects, reconnects);
+}
+
+/* ---- giving up ----------------------------------------------------------------------------- */
+
+static void a_release_is_over_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, fixture_client(f, &brief_release), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    pause_server(f);
+    assert_result(relock_unlock(lock), RELOCK_E_CONN);
+    took(WAIT_MS);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    resume_server(f, "orders");
+}
+
+static void so_is_that_of_a_level(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, &brief_release), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    pause_server(f);
+    assert_result(relock_unlock(lock), RELOCK_E_CONN);
+    took(WAIT_MS);
+    server_resume(f->server);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
+static void so_is_that_of_a_multi_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &brief_release);
+    struct relock_lock *both =
+        fixture_multi(f, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL);
+
+    assert_result(relock_lock(both), RELOCK_OK);
+    pause_server(f);
+    assert_result(relock_unlock(both), RELOCK_E_CONN);
+    took(WAIT_MS);
+    resume_server(f, "a");
+    assert_true(probe_wait_no_key(f->probe, "b", SOON_MS));
+}
+
+static void so_is_one_while_another_command_of_the_owner_hangs(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, &brief_release), "orders");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
+    struct actor *actor = actor_start();
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    pause_server(f);
+    actor_begin_acquire(actor, lock, &how);
+    let_pass(50); /* so that it is most likely on its way */
+    began_ms = now_ms();
+    assert_result(relock_release(lock, how.owner), RELOCK_E_CONN);
+    took(WAIT_MS);
+    server_resume(f->server);
+    if (actor_result(actor) == RELOCK_OK)
+        assert_result(relock_release(lock, how.owner), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KINDS_TEST(a_wait_is_over_in_time),
+        SERVER_TEST(a_wait_for_either_side_is_over_in_time),
+        SERVER_TEST(a_wait_for_a_multi_lock_is_over_in_time),
+        SERVER_TEST(a_multi_lock_gives_back_in_time),
+        KINDS_TEST(a_further_level_is_refused_in_time),
+        SERVER_TEST(another_thread_of_the_owner_is_refused_in_time),
+        KINDS_TEST(who_waits_behind_one_that_asks_is_not_told_that_it_is_held),
+        KINDS_TEST(nor_is_who_tries),
+        KINDS_TEST(who_waits_for_a_holder_that_is_known_is_told_that_it_is_held),
+        SERVER_TEST(who_leaves_its_command_behind_breaks_nobody_elses),
+        KINDS_TEST(a_release_is_over_in_time),
+        SERVER_TEST(so_is_that_of_a_level),
+        SERVER_TEST(so_is_that_of_a_multi_lock),
+        SERVER_TEST(so_is_one_while_another_command_of_the_owner_hangs),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,90 @@
+/* Red locks: deadlines while all servers hang. */
+#include "support/red.h"
+
+#define WAIT_MS 300
+#define LATE_MS 6000  /* how late a call may be on a shared machine */
+#define HANG_MS 60000 /* which nobody waits for here */
+
+/* So long a lease that a server has a second for its vote, and more than the time limits here. */
+static const struct relock_options patient = {
+    .watchdog_timeout_ms = 10 * HANG_MS,
+    .command_timeout_ms = HANG_MS,
+    .release_timeout_ms = WAIT_MS,
+};
+
+static uint64_t began_ms;
+
+static void pause_all(struct servers *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        server_pause(s->server[i]);
+    began_ms = now_ms();
+}
+
+static void resume_all(struct servers *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        server_resume(s->server[i]);
+}
+
+static void took(uint64_t ms)
+{
+    uint64_t took_ms = now_ms() - began_ms;
+
+    assert_true(took_ms >= ms - TWO_CLOCKS_MS);
+    assert_true(took_ms <= ms + slow_ms(LATE_MS));
+}
+
+static void a_wait_is_over_in_time(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &patient);
+
+    red_settle(s, &red, s->n);
+    pause_all(s);
+    assert_result(relock_timedlock(red.lock, WAIT_MS), RELOCK_E_CONN);
+    took(WAIT_MS);
+    resume_all(s);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_release_is_over_in_time(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &patient);
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    pause_all(s);
+    assert_result(relock_unlock(red.lock), RELOCK_E_CONN);
+    took(WAIT_MS);
+    resume_all(s);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_further_level_is_refused_in_time(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &patient);
+    struct relock_how how = {.wait_ms = WAIT_MS, .lease_ms = 20 * HANG_MS};
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    pause_all(s);
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_E_CONN);
+    took(WAIT_MS);
+    resume_all(s);
+    red_unlock(&red);
+    assert_true(red_wait_keys(s, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_wait_is_over_in_time),
+        SERVERS_TEST(a_release_is_over_in_time),
+        SERVERS_TEST(a_further_level_is_refused_in_time),
+    };
+
+    return SERVERS_TESTS_RUN(tests);
+}
