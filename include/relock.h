@@ -530,13 +530,19 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
                                             uint64_t lease_ms);
 
 /**
- * Frees the lock, whoever holds it, and wakes who waits. For operators: the holder finds out only
+ * Frees the lock, whoever holds it, and wakes all waiters. For operators: the holder finds out only
  * at its next renewal or call; not by a release that hands the lock off, see relock_unlock. A lock
  * that is free stays free.
  *
+ * Of a read/write lock it frees the side of the handle. The read side: all readers; a writer keeps
+ * the write side. The write side: the writer, with the read side that this writer may hold. If
+ * nobody holds the side, nothing happens, whoever holds the other.
+ *
  * Threads: any; asks Redis.
  *
- * Returns: RELOCK_OK, RELOCK_E_UNSUPPORTED as relock_who_holds, the failures of asking.
+ * Returns: RELOCK_OK             the lock, or that side of it, was or is now free
+ *          RELOCK_E_UNSUPPORTED  a multi or red lock: free its members one by one
+ *          the failures of asking
  */
 RELOCK_API int relock_force_unlock(struct relock_lock *lock);
 
@@ -599,50 +605,86 @@ RELOCK_API bool relock_is_mine(struct relock_lock *lock);
 
 /* ---- questions to Redis, answered as of the moment it was asked ---------------------------- */
 
+/*
+ * The two sides of a read/write lock share one key, and each handle stands for one side.
+ * relock_is_locked() and relock_hold_count() answer for that side, like Redisson's isLocked() and
+ * getHoldCount(). relock_who_holds() and relock_ttl_ms() answer for the lock, so they also tell of
+ * the other side when that is what keeps a caller out.
+ *
+ * A multi lock is asked of the servers of all members at the same time, and every member must
+ * answer. A red lock is asked of all its servers at the same time, and a quorum must answer: a
+ * minority that is down or hangs does not fail the call. It is free when a quorum of the servers
+ * say so, for only then can it be acquired.
+ */
+
 /** Who holds a lock. */
 struct relock_holder {
-    char id[64];         /* `<client id>:<number>`, or a token; "" if free; of readers, one */
-    int64_t ttl_ms;      /* rest of the lease; -2 free, -1 no lease */
+    char id[64];         /* `<client id>:<number>`, or a token; "" if free; of several, one */
+    int64_t ttl_ms;      /* as relock_ttl_ms() */
     unsigned hold_count; /* levels of that holder */
     unsigned n_holders;  /* above 1 for readers only */
-    uint64_t reserved[4];
+    const char *member;  /* of a multi lock: what `id` holds; lives as long as the handle */
+    bool other_side;     /* of a read/write lock: nobody holds this side, `id` holds the other */
+    uint64_t reserved[2];
 };
 
 /**
  * Who holds the lock, how deep, and for how long, all of one moment.
  *
+ * Of one side of a read/write lock, a holder of that side. If it has none, a holder of the other
+ * side, and `other_side` is true. Of a multi lock, the holder of the first member, in the order in
+ * which members are acquired, that is held. Of a red lock, the holder that most servers name; each
+ * vote of a lock of this library or of Redisson has an id of its own, so of others' it is one vote.
+ *
  * Threads: any; asks Redis.
  *
- * Returns: RELOCK_OK             *holder is written
- *          RELOCK_E_UNSUPPORTED  a multi or red lock: ask its members
+ * Returns: RELOCK_OK  *holder is written
  *          the failures of asking
  */
 RELOCK_API int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder);
 
 /**
- * Whether anybody holds the lock.
+ * Whether anybody holds the lock, the calling thread included.
+ *
+ * Of one side of a read/write lock: whether anybody holds that side. A side that nobody holds may
+ * still be out of reach, because of the other: relock_who_holds() tells. Of a multi lock: whether
+ * anybody holds one of its members. Of a red lock: whether fewer than a quorum of its servers are
+ * free, be it for one owner or for several that have split the votes.
  *
  * Threads: any; asks Redis.
  *
- * Returns: RELOCK_OK, RELOCK_E_UNSUPPORTED as relock_who_holds, the failures of asking.
+ * Returns: RELOCK_OK  *locked is written
+ *          the failures of asking
  */
 RELOCK_API int relock_is_locked(struct relock_lock *lock, bool *locked);
 
 /**
  * The levels of the calling thread as Redis has them; 0 if none.
  *
+ * Of one side of a read/write lock: those of that side. Of a multi lock: its own levels, those of a
+ * member that has fewer in Redis, and 0 if one member is missing. Of a red lock: its levels, which
+ * are counted in this process alone, while a quorum of its servers has the votes of the calling
+ * thread; of a server that does not answer, a vote counts while it is certain.
+ *
  * Threads: any; asks Redis.
  *
- * Returns: as relock_is_locked.
+ * Returns: RELOCK_OK  *count is written
+ *          the failures of asking
  */
 RELOCK_API int relock_hold_count(struct relock_lock *lock, unsigned *count);
 
 /**
- * The rest of the lease, whoever holds the lock: -2 free, -1 no lease.
+ * The remaining lease, whoever holds the lock: -2 free, -1 no lease. So long it is until the lock
+ * is free if its holders neither renew nor release.
+ *
+ * Of one side of a read/write lock: the longest of both sides, like Redisson's remainTimeToLive().
+ * Of a multi lock: the longest of its members. Of a red lock: the time until a quorum of its
+ * servers is free.
  *
  * Threads: any; asks Redis.
  *
- * Returns: as relock_is_locked.
+ * Returns: RELOCK_OK  *ttl_ms is written
+ *          the failures of asking
  */
 RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 

@@ -1,16 +1,20 @@
 --[[
-Says who holds one side of the lock, how deep and for how long, all of one moment. A reader none of
-whose levels has a key any more is dead and holds nothing.
+Says who holds one side of the lock or, if nobody holds that, who holds the other side; how deep, and
+when the lock will be free, all of one moment. A reader none of whose levels has a key any more is dead
+and holds nothing.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  field that the caller takes for its own; may be empty
 ARGV[2]  side, "read" or "write"
 
-Returns  a holder, its field without ":write" ("" when that side is free), its hold count, number
-         of holders, rest of the longest lease in ms (-1 none, -2 free), hold count of the caller
+Returns  a holder, its field without ":write" ("" when the lock is free), its hold count, number of
+         holders of its side, remaining lease of the lock in ms, the longest of both sides (-1 none,
+         -2 free), hold count of the caller, 1 when the holder is on the other side, else 0
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
-local holder, depth, holders, rest, own = '', 0, 0, -2, 0
+local other = { read = 'write', write = 'read' }
+local sides = { read = { '', 0, 0 }, write = { '', 0, 0 } }
+local remaining, own = -2, 0
 
 local function rest_of(field, n_levels)
     local longest = 0
@@ -18,22 +22,34 @@ local function rest_of(field, n_levels)
         local key = tag .. ':' .. field .. ':rwlock_timeout:' .. level
         longest = math.max(longest, redis.call('pttl', key))
     end
-    return longest > 0 and longest or -2
+    return longest
 end
 
+local lease = redis.call('pttl', KEYS[1])
 local fields = redis.call('hgetall', KEYS[1])
 for i = 1, #fields, 2 do
-    local count, left = tonumber(fields[i + 1]) or 0, -2
+    local count = tonumber(fields[i + 1]) or 0
     local writer = fields[i]:match('^(.*):write$')
-    if ARGV[2] == 'write' and writer then
-        left = redis.call('pttl', KEYS[1])
-    elseif ARGV[2] == 'read' then
-        left = rest_of(fields[i], count)
-    end
-    if left ~= -2 then
-        holder, depth, holders = writer or fields[i], count, holders + 1
-        rest = math.max(rest, left)
+    local rest = writer and lease or rest_of(fields[i], count)
+    if writer or rest > 0 then
+        local side = sides[writer and 'write' or 'read']
+        side[1], side[2], side[3] = writer or fields[i], count, side[3] + 1
+        remaining = math.max(remaining, rest)
         own = fields[i] == ARGV[1] and count or own
     end
 end
-return { holder, depth, holders, rest, own }
+
+-- Nobody holds a lock longer than its key, which lasts for ever without a lease.
+if sides.write[3] > 0 or (lease >= 0 and remaining > lease) then
+    remaining = lease
+end
+local found = sides[ARGV[2]][3] > 0 and ARGV[2] or other[ARGV[2]]
+local holder = sides[found]
+return {
+    holder[1],
+    holder[2],
+    holder[3],
+    remaining,
+    own,
+    holder[3] > 0 and found ~= ARGV[2] and 1 or 0,
+}

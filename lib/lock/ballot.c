@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/holds.h"
+#include "lock/vote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,14 +161,16 @@ bool relock_ballot_is_heard(const struct relock_ballot *ballot, uint64_t since_m
     return n >= relock_ballot_quorum(ballot);
 }
 
-bool relock_ballot_vote(struct relock_ballot *ballot, size_t member, unsigned round,
-                        uint64_t sent_ms, uint64_t valid_until_ms)
+bool relock_ballot_vote(const struct relock_hold *vote, uint64_t sent_ms, uint64_t valid_until_ms)
 {
+    struct relock_ballot *ballot = vote->vote->ballot;
+    size_t member = vote->vote->member;
     bool is_wanted;
 
     relock_mutex_lock(&ballot->group->home->mutex);
-    is_wanted = ballot->guarded.whole && ballot->guarded.votes[member].round == round;
+    is_wanted = ballot->guarded.whole && ballot->guarded.votes[member].round == vote->vote->round;
     if (is_wanted) {
+        ballot->guarded.votes[member].number = vote->number;
         ballot->guarded.votes[member].yes = true;
         ballot->guarded.votes[member].valid_until_ms = valid_until_ms;
         ballot->guarded.votes[member].sent_ms = sent_ms;

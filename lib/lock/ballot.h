@@ -47,6 +47,7 @@ struct relock_ballot {
             bool yes;                 /* it has the lock for us, as far as is known, */
             uint64_t valid_until_ms;  /* and until then for certain */
             uint64_t sent_ms;         /* what it last said yes to */
+            uint64_t number;          /* of the vote that it last said yes to */
             unsigned round;           /* in which it was asked last */
             struct relock_hold *hold; /* a reference; gone with its client: used inside only */
         } votes[RELOCK_BALLOT_MAX];
@@ -86,12 +87,11 @@ int relock_ballot_failure(const struct relock_ballot *ballot)
     RELOCK_REQUIRES(ballot->group->home->mutex);
 
 /*
- * Under no mutex: this server, asked in that round, has the lock for us until then, for certain,
- * as it said to what was sent then. Returns false when the ballot is over, or has asked again: it
- * is to be released there.
+ * Under no mutex: the server of this vote has the lock for us until then, for certain, as it said
+ * to what was sent then. Returns false when the ballot is over, or has asked again: the vote is to
+ * be released there.
  */
-bool relock_ballot_vote(struct relock_ballot *ballot, size_t member, unsigned round,
-                        uint64_t sent_ms, uint64_t valid_until_ms);
+bool relock_ballot_vote(const struct relock_hold *vote, uint64_t sent_ms, uint64_t valid_until_ms);
 
 /* Under no mutex: it does not have it any more. */
 void relock_ballot_lose(struct relock_ballot *ballot, size_t member, unsigned round, int reason);

@@ -27,6 +27,7 @@
 #include <stdatomic.h>
 
 struct relock_errand;
+struct relock_inquiry;
 struct relock_lanes;
 struct relock_multi;
 struct relock_loop;
@@ -67,6 +68,8 @@ struct relock_client {
         struct relock_multi *multis;      /* calls that take multi locks */
         struct relock_errand *errands;    /* to be sent */
         struct relock_errand *unanswered; /* sent, the oldest first */
+        struct relock_inquiry *inquiries; /* to be sent */
+        struct relock_inquiry *inquired;  /* sent, the oldest first */
         struct relock_kin *lines;         /* of all that wait for fair locks */
         struct relock_hold *holds;        /* all, those included that are only asked for */
         struct relock_hold *losses;       /* to be taken up by the I/O thread */

@@ -8,6 +8,7 @@
 #include "lock/client.h"
 #include "lock/errand.h"
 #include "lock/holds.h"
+#include "lock/inquiry.h"
 #include "lock/io.h"
 #include "lock/losses.h"
 #include "lock/multilock.h"
@@ -161,6 +162,7 @@ struct relock_client *relock_client_free(struct relock_client *client)
 
     relock_mutex_lock(&client->mutex);
     relock_errand_drop_all(client);
+    relock_inquiry_drop_all(client);
     drop_rest(client);
     relock_mutex_unlock(&client->mutex);
     (void)relock_logger_free(client->log.logger);

@@ -166,8 +166,7 @@ static void tell(struct relock_client *client, const struct relock_errand *erran
     const struct relock_vote *vote = errand->hold->vote;
 
     if (verdict->valid_until_ms > 0 &&
-        !relock_ballot_vote(vote->ballot, vote->member, vote->round, errand->sent_ms,
-                            verdict->valid_until_ms)) {
+        !relock_ballot_vote(errand->hold, errand->sent_ms, verdict->valid_until_ms)) {
         relock_mutex_lock(&client->mutex);
         relock_vote_abandon(client, errand->hold);
         relock_mutex_unlock(&client->mutex);

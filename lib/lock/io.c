@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/errand.h"
+#include "lock/inquiry.h"
 #include "lock/losses.h"
 #include "lock/subscription.h"
 #include "lock/watchdog.h"
@@ -39,9 +40,11 @@ static uint64_t turn(void *arg)
     client->guarded.in_turn = true;
     fire_timers(client);
     relock_errand_send_all(client);
+    relock_inquiry_send_all(client);
     relock_subscription_sync(client);
     relock_losses_take_up_next(client);
-    next_ms = client->guarded.to_sync || client->guarded.losses || client->guarded.errands
+    next_ms = client->guarded.to_sync || client->guarded.losses || client->guarded.errands ||
+                      client->guarded.inquiries
                   ? 0
                   : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;

@@ -5,9 +5,11 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/holds.h"
+#include "lock/inspection.h"
 #include "lock/lock.h"
 #include "lock/owner.h"
 #include "lock/request.h"
+#include "lock/survey.h"
 #include "redis/reply.h"
 
 #include <assert.h>
@@ -64,36 +66,16 @@ bool relock_is_mine(struct relock_lock *lock)
 
 /* ---- from Redis ---------------------------------------------------------------------------- */
 
-/* What inspect.lua returns. */
-struct inspection {
-    struct relock_text holder; /* stands in the reply */
-    int64_t hold_count;
-    int64_t n_holders;
-    int64_t ttl_ms;
-    int64_t own_count;
-};
-
-static bool read_inspection(const struct redisReply *reply, struct inspection *inspection)
-{
-    return relock_reply_text(relock_reply_at(reply, 0), &inspection->holder.data,
-                             &inspection->holder.len) &&
-           relock_reply_integer(relock_reply_at(reply, 1), &inspection->hold_count) &&
-           relock_reply_integer(relock_reply_at(reply, 2), &inspection->n_holders) &&
-           relock_reply_integer(relock_reply_at(reply, 3), &inspection->ttl_ms) &&
-           relock_reply_integer(relock_reply_at(reply, 4), &inspection->own_count);
-}
-
-/* Under no mutex, inside a call. With RELOCK_OK the request has the reply, and is to be ended. */
+/* Under no mutex, inside a call. The request is to be ended, whatever came of it. */
 static int inspect(struct relock_lock *lock, uint64_t number, struct relock_request *request,
-                   struct inspection *inspection)
+                   struct relock_inspection *inspection)
 {
     int r;
 
     relock_request_inspect(request, lock->site, number);
     r = relock_request_run(request, lock->client);
-    if (r == RELOCK_OK && !read_inspection(request->call.reply, inspection)) {
+    if (r == RELOCK_OK && !relock_inspection_read(request->call.reply, inspection)) {
         (void)snprintf(request->call.why, sizeof(request->call.why), "an answer that is none");
-        relock_call_end(&request->call);
         r = RELOCK_E_SERVER;
     }
     if (r < 0)
@@ -101,20 +83,37 @@ static int inspect(struct relock_lock *lock, uint64_t number, struct relock_requ
     return r;
 }
 
-/* The whole of a question to Redis, entering and leaving included. */
-RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *holder,
-                                unsigned *own_count)
+static int inspect_one(struct relock_lock *lock, uint64_t number, unsigned count,
+                       struct relock_inspection *inspection)
 {
-    struct inspection inspection = {0};
     struct relock_request request;
+    int r = inspect(lock, number, &request, inspection);
+
+    if (r == RELOCK_OK)
+        relock_inspection_count(inspection, lock->site->kind, count);
+    relock_call_end(&request.call);
+    return r;
+}
+
+static int survey(struct relock_lock *lock, unsigned count, struct relock_inspection *inspection)
+{
+    char why[RELOCK_WHY_MAX];
+    int r = relock_survey_run(lock, count, inspection, why);
+
+    if (r < 0)
+        relock_lock_log(lock, relock_owner_self(), "not inspected", r, why);
+    return r;
+}
+
+/* The whole of a question to Redis, entering and leaving included. */
+RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_inspection *inspection)
+{
     struct relock_visit visit;
     struct relock_hold *hold;
     uint64_t number;
     unsigned count;
     int r;
 
-    if (lock->site->group)
-        return RELOCK_E_UNSUPPORTED;
     r = relock_client_enter(lock->client, true, &visit);
     if (r < 0)
         return r;
@@ -122,21 +121,8 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *
     number = hold ? hold->number : 0;
     count = hold ? hold->count : 0;
     relock_mutex_unlock(&lock->client->mutex);
-    r = inspect(lock, number, &request, &inspection);
-    if (r == RELOCK_OK) {
-        *holder = (struct relock_holder){
-            .ttl_ms = inspection.ttl_ms,
-            .hold_count = (unsigned)inspection.hold_count,
-            .n_holders = (unsigned)inspection.n_holders,
-        };
-        (void)snprintf(holder->id, sizeof(holder->id), "%.*s", (int)inspection.holder.len,
-                       inspection.holder.data);
-        *own_count = (unsigned)inspection.own_count;
-        /* Redis says that the caller still holds it, and knows of no levels. */
-        if (lock->site->kind->has_token_only && *own_count > 0)
-            *own_count = holder->hold_count = count;
-        relock_call_end(&request.call);
-    }
+    r = lock->site->group ? survey(lock, count, inspection)
+                          : inspect_one(lock, number, count, inspection);
     relock_mutex_lock(&lock->client->mutex);
     relock_client_leave(lock->client, &visit);
     assert(r <= 0);
@@ -145,37 +131,41 @@ RELOCK_UNCHECKED static int ask(struct relock_lock *lock, struct relock_holder *
 
 int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder)
 {
-    unsigned own_count;
+    struct relock_inspection inspection;
+    int r = lock && holder ? ask(lock, &inspection) : RELOCK_E_INVALID;
 
-    return lock && holder ? ask(lock, holder, &own_count) : RELOCK_E_INVALID;
+    if (r == RELOCK_OK)
+        *holder = inspection.holder;
+    return r;
 }
 
 int relock_is_locked(struct relock_lock *lock, bool *locked)
 {
-    struct relock_holder holder;
-    unsigned own_count;
-    int r = lock && locked ? ask(lock, &holder, &own_count) : RELOCK_E_INVALID;
+    struct relock_inspection inspection;
+    int r = lock && locked ? ask(lock, &inspection) : RELOCK_E_INVALID;
 
     if (r == RELOCK_OK)
-        *locked = holder.n_holders > 0;
+        *locked = inspection.is_locked;
     return r;
 }
 
 int relock_hold_count(struct relock_lock *lock, unsigned *count)
 {
-    struct relock_holder holder;
+    struct relock_inspection inspection;
+    int r = lock && count ? ask(lock, &inspection) : RELOCK_E_INVALID;
 
-    return lock && count ? ask(lock, &holder, count) : RELOCK_E_INVALID;
+    if (r == RELOCK_OK)
+        *count = inspection.own_count;
+    return r;
 }
 
 int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 {
-    struct relock_holder holder;
-    unsigned own_count;
-    int r = lock && ttl_ms ? ask(lock, &holder, &own_count) : RELOCK_E_INVALID;
+    struct relock_inspection inspection;
+    int r = lock && ttl_ms ? ask(lock, &inspection) : RELOCK_E_INVALID;
 
     if (r == RELOCK_OK)
-        *ttl_ms = holder.ttl_ms;
+        *ttl_ms = inspection.holder.ttl_ms;
     return r;
 }
 
@@ -184,17 +174,18 @@ int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 /* Returns RELOCK_AGAIN when somebody else had taken the lock meanwhile. */
 static int force_once(struct relock_lock *lock)
 {
-    struct inspection seen = {0};
+    struct relock_inspection seen;
     struct relock_request inspected;
     struct relock_request request;
     int64_t answer = 0;
+    const char *holder; /* all of its id */
+    size_t len;
     int r;
 
     r = inspect(lock, 0, &inspected, &seen);
-    if (r < 0)
-        return r;
-    if (seen.n_holders > 0) {
-        relock_request_force_unlock(&request, lock->site, seen.holder.data, seen.holder.len);
+    if (r == RELOCK_OK && seen.is_locked &&
+        relock_reply_text(relock_reply_at(inspected.call.reply, 0), &holder, &len)) {
+        relock_request_force_unlock(&request, lock->site, holder, len);
         r = relock_request_run(&request, lock->client);
         if (r < 0)
             relock_lock_log(lock, relock_owner_self(), "not freed by force", r, request.call.why);

@@ -243,7 +243,5 @@ void relock_vote_tell(struct relock_client *client, struct relock_hold *hold)
 
 void relock_vote_renewed(struct relock_hold *hold, uint64_t sent_ms, uint64_t valid_until_ms)
 {
-    const struct relock_vote *vote = hold->vote;
-
-    (void)relock_ballot_vote(vote->ballot, vote->member, vote->round, sent_ms, valid_until_ms);
+    (void)relock_ballot_vote(hold, sent_ms, valid_until_ms);
 }

@@ -197,6 +197,20 @@ static void unlock(struct trial *trial, int result)
     drop(trial, result);
 }
 
+static int ask(struct trial *trial)
+{
+    struct relock_holder holder;
+
+    (void)trial;
+    return relock_who_holds(both, &holder);
+}
+
+static void who_holds_it_is_told_or_not(void **state)
+{
+    trial_play(state,
+               &(struct scene){.whose = ALLOC_MINE, .before = hold, .act = ask, .after = unlock});
+}
+
 static void looking_at_it_takes_no_memory(void **state)
 {
     trial_play_without(
@@ -213,6 +227,7 @@ int main(void)
         TRIAL_TEST(a_level_more_is_taken_of_all_or_of_none),
         TRIAL_TEST(all_members_are_given_up),
         TRIAL_TEST(what_is_lost_is_given_up),
+        TRIAL_TEST(who_holds_it_is_told_or_not),
         TRIAL_TEST(looking_at_it_takes_no_memory),
     };
 

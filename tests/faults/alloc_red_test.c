@@ -122,6 +122,21 @@ static void it_is_extended_or_not(void **state)
                    .whose = ALLOC_MINE, .before = has_taken, .act = extend, .after = still_held});
 }
 
+static int ask(struct trial *trial)
+{
+    struct relock_holder holder;
+
+    (void)trial;
+    return relock_who_holds(red, &holder);
+}
+
+static void who_holds_it_is_told_or_not(void **state)
+{
+    trial_play(
+        state,
+        &(struct scene){.whose = ALLOC_MINE, .before = has_taken, .act = ask, .after = still_held});
+}
+
 static int release(struct trial *trial)
 {
     (void)trial;
@@ -144,9 +159,8 @@ static void it_is_released_all_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TRIAL_TEST(a_handle_is_made_or_not),
-        TRIAL_TEST(it_is_taken_or_not),
-        TRIAL_TEST(it_is_extended_or_not),
+        TRIAL_TEST(a_handle_is_made_or_not),     TRIAL_TEST(it_is_taken_or_not),
+        TRIAL_TEST(it_is_extended_or_not),       TRIAL_TEST(who_holds_it_is_told_or_not),
         TRIAL_TEST(it_is_released_all_the_same),
     };
     return TRIAL_TESTS_RUN(tests);

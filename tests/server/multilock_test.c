@@ -262,24 +262,16 @@ static void it_is_as_certain_as_its_least_certain_member(void **state)
     assert_int_equal(relock_valid_ms(both), 0);
 }
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- refused ------------------------------------------------------------------------------- */
 
-static void what_redis_would_have_to_answer_is_asked_of_the_members(void **state)
+static void it_is_not_freed_by_force(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *both =
         fixture_multi(f, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL);
-    struct relock_holder holder;
-    bool locked;
-    unsigned count;
-    int64_t ttl_ms;
 
     assert_result(relock_lock(both), RELOCK_OK);
-    assert_result(relock_who_holds(both, &holder), RELOCK_E_UNSUPPORTED);
-    assert_result(relock_is_locked(both, &locked), RELOCK_E_UNSUPPORTED);
-    assert_result(relock_hold_count(both, &count), RELOCK_E_UNSUPPORTED);
-    assert_result(relock_ttl_ms(both, &ttl_ms), RELOCK_E_UNSUPPORTED);
     assert_result(relock_force_unlock(both), RELOCK_E_UNSUPPORTED);
     assert_true(relock_is_mine(both));
     assert_result(relock_unlock(both), RELOCK_OK);
@@ -318,7 +310,7 @@ int main(void)
         MULTI_TEST(readers_hold_a_member_together),
         MULTI_TEST(a_multi_lock_among_the_members_stands_for_its_own),
         MULTI_TEST(it_is_as_certain_as_its_least_certain_member),
-        MULTI_TEST(what_redis_would_have_to_answer_is_asked_of_the_members),
+        MULTI_TEST(it_is_not_freed_by_force),
         MULTI_TEST(arguments_are_checked_as_for_any_lock),
     };
     return MULTI_TESTS_RUN(tests);

@@ -89,13 +89,13 @@ struct rw_side rw_inspect(struct probe *probe, const char *field, const char *si
     const char *text =
         probe_list(probe, "EVAL %s 1 orders %s %s", relock_script_rw_inspect.body, field, side);
     size_t len = strcspn(text, " ");
-    struct rw_side found = {{0}, 0, 0, 0, 0};
+    struct rw_side found = {.holder = ""};
 
     assert_true(len < sizeof(found.holder));
     memcpy(found.holder, text, len);
-    assert_int_equal(sscanf(text + len, "%lld %lld %lld %lld", &found.hold_count, &found.n_holders,
-                            &found.rest_ms, &found.own_count),
-                     4);
+    assert_int_equal(sscanf(text + len, "%lld %lld %lld %lld %lld", &found.hold_count,
+                            &found.n_holders, &found.rest_ms, &found.own_count, &found.other_side),
+                     5);
     return found;
 }
 

@@ -43,7 +43,7 @@ long long rw_force_unlock(struct probe *probe, const char *holder, const char *s
 
 struct rw_side {
     char holder[64];
-    long long hold_count, n_holders, rest_ms, own_count;
+    long long hold_count, n_holders, rest_ms, own_count, other_side;
 };
 
 struct rw_side rw_inspect(struct probe *probe, const char *field, const char *side);

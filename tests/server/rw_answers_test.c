@@ -22,6 +22,17 @@ static void assert_free(struct probe *p, const char *field, const char *side)
     assert_int_equal(found.n_holders, 0);
     assert_int_equal(found.rest_ms, -2);
     assert_int_equal(found.own_count, 0);
+    assert_int_equal(found.other_side, 0);
+}
+
+/* Nobody holds that side, and `holder` the other. */
+static void assert_barred(struct probe *p, const char *side, const char *holder)
+{
+    struct rw_side found = rw_inspect(p, "nobody", side);
+
+    assert_string_equal(found.holder, holder);
+    assert_int_equal(found.own_count, 0);
+    assert_int_equal(found.other_side, 1);
 }
 
 static void a_lock_that_is_not_there_is_free_on_both_sides(void **state)
@@ -30,7 +41,7 @@ static void a_lock_that_is_not_there_is_free_on_both_sides(void **state)
     assert_free(probe_of(state), W3, "write");
 }
 
-static void readers_hold_the_side_of_readers_alone(void **state)
+static void readers_hold_their_side_and_are_named_on_the_other(void **state)
 {
     struct probe *p = probe_of(state);
     struct rw_side found;
@@ -46,7 +57,12 @@ static void readers_hold_the_side_of_readers_alone(void **state)
     assert_int_equal(rw_inspect(p, R2, "read").own_count, 0);
     assert_int_equal(rw_inspect(p, "", "read").own_count, 0);
     assert_int_equal(rw_inspect(p, "mode", "read").own_count, 0);
-    assert_free(p, W3, "write");
+    assert_int_equal(found.other_side, 0);
+    assert_barred(p, "write", R1);
+    found = rw_inspect(p, W3, "write");
+    assert_int_equal(found.hold_count, 2);
+    assert_int_equal(found.n_holders, 1);
+    assert_true(found.rest_ms > SHORT_MS && found.rest_ms <= LEASE_MS);
 
     rw_add_foreign_reader(p, JAVA, 3, SHORT_MS);
     found = rw_inspect(p, R1, "read");
@@ -70,11 +86,15 @@ static void a_writer_holds_its_side_under_an_id_like_any(void **state)
     assert_int_equal(found.n_holders, 1);
     assert_true(found.rest_ms > SHORT_MS && found.rest_ms <= LEASE_MS);
     assert_int_equal(found.own_count, 2);
+    assert_int_equal(found.other_side, 0);
     assert_int_equal(rw_inspect(p, W4, "write").own_count, 0);
-    assert_free(p, R1, "read");
+    assert_barred(p, "read", W3_ID);
 
     assert_int_equal(rw_read_lock_under(p, W3, R1, 1, SHORT_MS), GRANTED);
-    assert_string_equal(rw_inspect(p, R1, "read").holder, R1);
+    found = rw_inspect(p, R1, "read");
+    assert_string_equal(found.holder, R1);
+    assert_int_equal(found.other_side, 0);
+    assert_true(found.rest_ms > SHORT_MS); /* of the lock: the writer's */
     assert_int_equal(rw_inspect(p, W3, "write").n_holders, 1);
     assert_int_equal(rw_force_unlock(p, W3_ID, "write"), 1);
 }
@@ -95,6 +115,27 @@ static void dead_readers_do_not_count(void **state)
     rw_let_die(p, R1);
     assert_free(p, R1, "read");
     assert_int_equal(rw_read_unlock(p, R1, 0), 0);
+}
+
+/* Where a Redisson reader has renewed, the key may end before the levels of others. */
+static void the_rest_is_never_beyond_that_of_the_key(void **state)
+{
+    struct probe *p = probe_of(state);
+
+    assert_int_equal(rw_read_lock(p, R1, 1, LONG_MS), GRANTED);
+    rw_set_rest(p, "orders", SHORT_MS);
+    assert_in_range(rw_inspect(p, R1, "read").rest_ms, 1, SHORT_MS);
+    assert_in_range(rw_inspect(p, W3, "write").rest_ms, 1, SHORT_MS);
+    probe_int(p, "PERSIST orders");
+    assert_true(rw_inspect(p, R1, "read").rest_ms > SHORT_MS); /* the levels end */
+    assert_int_equal(rw_force_unlock(p, R1, "read"), 1);
+
+    assert_int_equal(rw_write_lock(p, W3, 1, LEASE_MS), GRANTED);
+    assert_int_equal(rw_read_lock_under(p, W3, R1, 1, LEASE_MS), GRANTED);
+    probe_int(p, "PERSIST orders");
+    assert_int_equal(rw_inspect(p, R1, "read").rest_ms, -1);
+    assert_int_equal(rw_inspect(p, W3, "write").rest_ms, -1);
+    assert_int_equal(rw_force_unlock(p, W3_ID, "write"), 1);
 }
 
 static void questions_change_nothing(void **state)
@@ -289,9 +330,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_lock_that_is_not_there_is_free_on_both_sides),
-        SERVER_TEST(readers_hold_the_side_of_readers_alone),
+        SERVER_TEST(readers_hold_their_side_and_are_named_on_the_other),
         SERVER_TEST(a_writer_holds_its_side_under_an_id_like_any),
         SERVER_TEST(dead_readers_do_not_count),
+        SERVER_TEST(the_rest_is_never_beyond_that_of_the_key),
         SERVER_TEST(questions_change_nothing),
         SERVER_TEST(readers_are_removed_by_force_with_their_levels_once),
         SERVER_TEST(a_reader_under_a_write_hold_is_removed_by_force_alone),

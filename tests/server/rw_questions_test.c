@@ -25,6 +25,29 @@ static void assert_free(struct relock_lock *side)
     assert_int_equal(count, 0);
 }
 
+/* Nobody holds that side; `by` holds the other. */
+static void assert_barred(struct relock_lock *side, struct relock_client *by, unsigned n_holders)
+{
+    struct relock_holder holder = sides_holder(side);
+    bool locked = true;
+    int64_t ttl_ms = -2;
+    unsigned count = 1;
+
+    assert_true(holder.other_side);
+    if (by)
+        assert_int_equal(strncmp(holder.id, relock_client_id(by), 36), 0);
+    assert_null(strstr(holder.id, "write"));
+    assert_true(holder.hold_count >= 1);
+    assert_int_equal(holder.n_holders, n_holders);
+    assert_true(holder.ttl_ms > 0);
+    assert_result(relock_is_locked(side, &locked), RELOCK_OK);
+    assert_false(locked);
+    assert_result(relock_ttl_ms(side, &ttl_ms), RELOCK_OK);
+    assert_true(ttl_ms > 0);
+    assert_result(relock_hold_count(side, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+}
+
 static void assert_held(struct relock_lock *side, struct relock_client *by, unsigned n_holders,
                         unsigned own)
 {
@@ -33,6 +56,7 @@ static void assert_held(struct relock_lock *side, struct relock_client *by, unsi
     int64_t ttl_ms = -2;
     unsigned count = 0;
 
+    assert_false(holder.other_side);
     if (by)
         assert_int_equal(strncmp(holder.id, relock_client_id(by), 36), 0);
     assert_null(strstr(holder.id, "write"));
@@ -49,7 +73,7 @@ static void assert_held(struct relock_lock *side, struct relock_client *by, unsi
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
-static void each_side_answers_for_itself(void **state)
+static void each_side_is_held_for_itself_and_names_who_is_in_the_way(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL), *another = fixture_client(f, NULL);
@@ -62,16 +86,18 @@ static void each_side_answers_for_itself(void **state)
     assert_held(ours.write, client, 1, 2);
     assert_held(theirs.write, client, 1, 0);
     assert_int_equal(sides_holder(theirs.write).hold_count, 2);
-    assert_free(ours.read);
+    assert_barred(ours.read, client, 1);
+    assert_barred(theirs.read, client, 1);
     assert_result(relock_lock(ours.read), RELOCK_OK);
     assert_held(ours.read, client, 1, 1);
     assert_held(ours.write, client, 1, 2);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
-    assert_free(theirs.write);
+    assert_barred(theirs.write, client, 1);
     assert_held(theirs.read, client, 1, 0);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_free(ours.read);
+    assert_free(ours.write);
 }
 
 static void readers_are_counted_all_and_one_is_named(void **state)
@@ -87,7 +113,7 @@ static void readers_are_counted_all_and_one_is_named(void **state)
     assert_result(relock_lock(theirs.read), RELOCK_OK);
     assert_held(ours.read, NULL, 3, 2);
     assert_held(theirs.read, NULL, 3, 1);
-    assert_free(ours.write);
+    assert_barred(ours.write, NULL, 3);
     assert_result(actor_unlock(actor, ours.read), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
@@ -95,7 +121,7 @@ static void readers_are_counted_all_and_one_is_named(void **state)
     assert_result(relock_unlock(theirs.read), RELOCK_OK);
 }
 
-static void the_rest_of_a_side_is_that_of_its_longest_holder(void **state)
+static void the_rest_of_the_lock_is_that_of_its_longest_holder(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -106,6 +132,8 @@ static void the_rest_of_a_side_is_that_of_its_longest_holder(void **state)
                   RELOCK_OK);
     assert_result(relock_lock(theirs.read), RELOCK_OK); /* 30 s */
     assert_result(relock_ttl_ms(theirs.read, &ttl_ms), RELOCK_OK);
+    assert_true(ttl_ms > 45000 && ttl_ms <= LONG_MS);
+    assert_result(relock_ttl_ms(theirs.write, &ttl_ms), RELOCK_OK);
     assert_true(ttl_ms > 45000 && ttl_ms <= LONG_MS);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_result(relock_ttl_ms(ours.read, &ttl_ms), RELOCK_OK);
@@ -171,7 +199,7 @@ static void force_on_the_side_of_readers_leaves_a_writer_that_reads(void **state
     before = probe_script_calls(f->probe);
     assert_result(relock_force_unlock(theirs.read), RELOCK_OK);
     assert_true(probe_script_calls(f->probe) <= before + 4);
-    assert_free(ours.read);
+    assert_barred(ours.read, NULL, 1);
     assert_int_equal(probe_n_keys(f->probe), 1);
     assert_result(relock_trylock(theirs.read), RELOCK_BUSY);
     assert_result(relock_unlock(ours.read), RELOCK_LOST);
@@ -251,9 +279,9 @@ static void what_replicas_did_not_acknowledge_is_not_held_on_either_side(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(each_side_answers_for_itself),
+        SERVER_TEST(each_side_is_held_for_itself_and_names_who_is_in_the_way),
         SERVER_TEST(readers_are_counted_all_and_one_is_named),
-        SERVER_TEST(the_rest_of_a_side_is_that_of_its_longest_holder),
+        SERVER_TEST(the_rest_of_the_lock_is_that_of_its_longest_holder),
         SERVER_TEST(force_frees_the_side_of_readers_and_lets_a_writer_in),
         SERVER_TEST(force_frees_the_side_of_a_writer_with_what_it_reads),
         SERVER_TEST(force_on_the_side_of_readers_leaves_a_writer_that_reads),

@@ -254,7 +254,7 @@ static void the_levels_of_a_lock_stand_at(struct probe *p, const char *name, con
     assert_rest(p, level[1], LEASE_MS);
     assert_string_not_equal(
         probe_list(p, "EVAL %s 1 %s %s read", relock_script_rw_inspect.body, name, R1),
-        " 0 0 -2 0");
+        " 0 0 -2 0 0");
     assert_int_equal(ask(p, &relock_script_read_unlock, name, SCRIPT_ARGS(R1, "1", "c", "0")), 1);
     assert_int_equal(probe_n_keys(p), 2);
     assert_int_equal(ask(p, &relock_script_read_unlock, name, SCRIPT_ARGS(R1, "0", "c", "0")), 1);
