@@ -1,4 +1,7 @@
-#include <relock.h>
+#include "base/status.h"
+
+#include <errno.h>
+#include <string.h>
 
 const char *relock_strerror(int result)
 {
@@ -10,5 +13,17 @@ const char *relock_strerror(int result)
 #undef XX
     default:
         return "unknown result";
+    }
+}
+
+const char *relock_status_errno(int err)
+{
+    switch (err) {
+    case EMFILE:
+        return "this process has no file descriptor left: raise its limit (ulimit -n)";
+    case ENFILE:
+        return "the system has no file descriptor left: raise fs.file-max";
+    default:
+        return strerror(err);
     }
 }

@@ -11,4 +11,7 @@
 
 #define RELOCK_AGAIN 1 /* not yet: come back when the descriptor is ready, or the time has come */
 
+/* What the system refused, and where it is a limit, which one. */
+const char *relock_status_errno(int err);
+
 #endif

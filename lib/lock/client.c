@@ -149,9 +149,12 @@ static int start(struct relock_client *client, const struct relock_options *opti
     if (r < 0)
         return r;
     r = relock_losses_start(client);
+    if (r == RELOCK_OK)
+        r = relock_io_start(client);
     if (r < 0)
-        return r;
-    return relock_io_start(client);
+        relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                         "there is no memory, thread or file descriptor left for the client");
+    return r;
 }
 
 static void keep_options(struct relock_client *client, const struct relock_options *options)

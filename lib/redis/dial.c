@@ -1,13 +1,13 @@
 #include "redis/dial.h"
 
 #include "base/clock.h"
+#include "base/ident.h"
 #include "base/status.h"
 #include "redis/resolve.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,6 +16,10 @@
 #define KEEPALIVE_IDLE_S 15
 #define KEEPALIVE_INTERVAL_S 5
 #define KEEPALIVE_PROBES 3
+
+/* Between two tries at a server whose queue of connections is full. */
+#define FIRST_PAUSE_MS 2
+#define MAX_PAUSE_MS 50
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server)
 {
@@ -42,6 +46,7 @@ void relock_dial_end(struct relock_dial *dial)
         freeaddrinfo(dial->addresses);
     dial->addresses = NULL;
     dial->next = NULL;
+    dial->pause_ms = 0;
 }
 
 static void set_why(struct relock_dial *dial, const char *what)
@@ -81,28 +86,32 @@ static uint64_t share_of_time(const struct relock_dial *dial, uint64_t now_ms)
     return relock_clock_left(now_ms, dial->limit_ms) / n;
 }
 
-/* Begins to connect. Returns false, and why, when that failed at once. */
-static bool try_address(struct relock_dial *dial, int family, const struct sockaddr *address,
-                        socklen_t len, uint64_t now_ms)
+/* Begins to connect. Returns 0, or what failed at once, which `why` says. */
+static int try_address(struct relock_dial *dial, int family, const struct sockaddr *address,
+                       socklen_t len, uint64_t now_ms)
 {
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int err = 0;
 
+    dial->why[0] = '\0';
     if (fd < 0) {
-        set_why(dial, strerror(errno));
-        return false;
+        err = errno;
+        set_why(dial, relock_status_errno(err));
+        return err;
     }
     if (family != AF_UNIX)
         set_tcp_options(fd);
     if (connect(fd, address, len) < 0 && errno != EINPROGRESS && errno != EINTR) {
-        set_why(dial, strerror(errno));
+        err = errno;
+        set_why(dial, relock_status_errno(err));
         close(fd);
-        return false;
+        return err;
     }
     dial->connecting = true;
     dial->fd = fd;
     dial->for_writing = true;
     dial->deadline_ms = now_ms + share_of_time(dial, now_ms);
-    return true;
+    return 0;
 }
 
 static int try_next(struct relock_dial *dial, uint64_t now_ms)
@@ -111,9 +120,39 @@ static int try_next(struct relock_dial *dial, uint64_t now_ms)
         const struct addrinfo *at = dial->next;
 
         dial->next = at->ai_next;
-        if (try_address(dial, at->ai_family, at->ai_addr, at->ai_addrlen, now_ms))
+        if (try_address(dial, at->ai_family, at->ai_addr, at->ai_addrlen, now_ms) == 0)
             return RELOCK_AGAIN;
     }
+    relock_dial_end(dial);
+    return RELOCK_E_CONN;
+}
+
+/* Where TCP tries again by itself, a unix socket whose queue is full refuses at once. */
+static int wait_for_room(struct relock_dial *dial, uint64_t now_ms)
+{
+    static const char why[] = "the server takes no connection: its queue is full (tcp-backlog)";
+    uint64_t ms = dial->pause_ms > 0 ? dial->pause_ms * 2 : FIRST_PAUSE_MS;
+
+    if (now_ms >= dial->limit_ms)
+        return fail(dial, RELOCK_E_CONN, why);
+    set_why(dial, why);
+    dial->pause_ms = ms < MAX_PAUSE_MS ? ms : MAX_PAUSE_MS;
+    ms = dial->pause_ms + relock_ident_jitter((uint32_t)dial->pause_ms);
+    dial->deadline_ms = now_ms + ms < dial->limit_ms ? now_ms + ms : dial->limit_ms;
+    return RELOCK_AGAIN;
+}
+
+static int try_path(struct relock_dial *dial, uint64_t now_ms)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int err;
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", dial->server->url.path);
+    err = try_address(dial, AF_UNIX, (struct sockaddr *)&address, sizeof(address), now_ms);
+    if (err == EAGAIN)
+        return wait_for_room(dial, now_ms);
+    if (err == 0)
+        return RELOCK_AGAIN;
     relock_dial_end(dial);
     return RELOCK_E_CONN;
 }
@@ -121,19 +160,16 @@ static int try_next(struct relock_dial *dial, uint64_t now_ms)
 static int begin(struct relock_dial *dial, uint64_t now_ms)
 {
     const struct relock_url *url = &dial->server->url;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *why = "";
     int r;
 
     dial->limit_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
-    if (url->path) {
-        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", url->path);
-        return try_address(dial, AF_UNIX, (struct sockaddr *)&address, sizeof(address), now_ms)
-                   ? RELOCK_AGAIN
-                   : RELOCK_E_CONN;
-    }
-    r = relock_resolve_new(url->host, url->port, &dial->resolve);
+    dial->why[0] = '\0';
+    if (url->path)
+        return try_path(dial, now_ms);
+    r = relock_resolve_new(url->host, url->port, &dial->resolve, &why);
     if (r < 0)
-        return fail(dial, r, "no memory to look the host up");
+        return fail(dial, r, why);
     dial->fd = relock_resolve_fd(dial->resolve);
     dial->for_writing = false;
     dial->deadline_ms = dial->limit_ms;
@@ -184,7 +220,7 @@ static int check_connected(struct relock_dial *dial, uint64_t now_ms, int *fd)
         relock_dial_end(dial);
         return RELOCK_OK;
     }
-    set_why(dial, err == EINPROGRESS ? "no answer to connecting" : strerror(err));
+    set_why(dial, err == EINPROGRESS ? "no answer to connecting" : relock_status_errno(err));
     drop_socket(dial);
     return try_next(dial, now_ms);
 }
@@ -195,5 +231,7 @@ int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, int *fd)
         return take_addresses(dial, now_ms);
     if (dial->connecting)
         return check_connected(dial, now_ms, fd);
+    if (dial->pause_ms > 0)
+        return now_ms < dial->deadline_ms ? RELOCK_AGAIN : try_path(dial, now_ms);
     return begin(dial, now_ms);
 }

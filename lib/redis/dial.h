@@ -26,6 +26,7 @@ struct relock_dial {
     struct addrinfo *addresses;
     struct addrinfo *next; /* the address to be tried after this one */
     bool connecting;
+    uint64_t pause_ms; /* before the next try, while the server takes no connection; else 0 */
     char why[RELOCK_WHY_MAX]; /* the last failure */
 };
 

@@ -92,7 +92,8 @@ static int dial(struct relock_link *link, uint64_t deadline_ms, int *fd)
         if (r != RELOCK_AGAIN)
             return r < 0 ? fail(link, r, dial->why) : r;
         if (now_ms >= deadline_ms)
-            return be_late(link, "no connection in time");
+            return *dial->why ? fail(link, RELOCK_AGAIN, dial->why)
+                              : be_late(link, "no connection in time");
         until_ms = dial->deadline_ms < deadline_ms ? dial->deadline_ms : deadline_ms;
         pollfd = (struct pollfd){.fd = dial->fd, .events = dial->for_writing ? POLLOUT : POLLIN};
         (void)poll(&pollfd, 1, relock_clock_poll_ms(now_ms, until_ms));

@@ -18,7 +18,8 @@ struct relock_resolve {
     int fd; /* eventfd; belongs to whoever began */
     struct {
         struct addrinfo *addresses;
-        int err; /* of getaddrinfo */
+        int err;        /* of getaddrinfo */
+        int system_err; /* what it met: EMFILE, ENFILE; else 0 */
         bool done;
         bool abandoned; /* who comes second, the asker or the thread, frees */
     } guarded;          /* by mutex */
@@ -33,6 +34,12 @@ static void destroy(struct relock_resolve *resolve)
     free(resolve);
 }
 
+static bool is_out_of_descriptors(int err)
+{
+    return err == EMFILE || err == ENFILE;
+}
+
+/* With a failure, errno is what the resolver met last. */
 static int look_up(struct relock_resolve *resolve, int flags, struct addrinfo **addresses)
 {
     struct addrinfo hints = {
@@ -40,7 +47,6 @@ static int look_up(struct relock_resolve *resolve, int flags, struct addrinfo **
         .ai_socktype = SOCK_STREAM,
         .ai_flags = flags | AI_NUMERICSERV,
     };
-
     int err;
 
     /* A resolver that cannot read its files for want of memory says that there is no such name. */
@@ -54,11 +60,13 @@ static void *run(void *arg)
     struct relock_resolve *resolve = arg;
     struct addrinfo *addresses = NULL;
     int err = look_up(resolve, AI_ADDRCONFIG, &addresses);
+    int system_err = err != 0 && is_out_of_descriptors(errno) ? errno : 0;
     bool abandoned;
 
     relock_mutex_lock(&resolve->mutex);
     resolve->guarded.addresses = err == 0 ? addresses : NULL;
     resolve->guarded.err = err;
+    resolve->guarded.system_err = system_err;
     resolve->guarded.done = true;
     abandoned = resolve->guarded.abandoned;
     if (!abandoned)
@@ -69,7 +77,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static int start(struct relock_resolve *resolve)
+static int start(struct relock_resolve *resolve, const char **why)
 {
     pthread_t thread;
     int r;
@@ -82,22 +90,39 @@ static int start(struct relock_resolve *resolve)
     r = relock_thread_start(&thread, "relock:resolve", run, resolve);
     if (r == RELOCK_OK)
         (void)pthread_detach(thread);
+    else
+        *why = "no thread to look the host up";
     return r;
 }
 
-int relock_resolve_new(const char *host, uint16_t port, struct relock_resolve **resolve)
+static int begin(struct relock_resolve *resolve, const char *host, uint16_t port, const char **why)
+{
+    (void)snprintf(resolve->port, sizeof(resolve->port), "%u", port);
+    resolve->host = strdup(host);
+    if (!resolve->host)
+        return RELOCK_E_NOMEM;
+    resolve->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (resolve->fd < 0) {
+        int err = errno;
+
+        *why = relock_status_errno(err);
+        return is_out_of_descriptors(err) ? RELOCK_E_CONN : RELOCK_E_NOMEM;
+    }
+    return start(resolve, why);
+}
+
+int relock_resolve_new(const char *host, uint16_t port, struct relock_resolve **resolve,
+                       const char **why)
 {
     struct relock_resolve *new = calloc(1, sizeof(*new));
-    int r = RELOCK_E_NOMEM;
+    int r;
 
+    *why = "out of memory";
     if (!new)
         return RELOCK_E_NOMEM;
+    new->fd = -1;
     relock_mutex_init(&new->mutex);
-    (void)snprintf(new->port, sizeof(new->port), "%u", port);
-    new->host = strdup(host);
-    new->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (new->host &&new->fd >= 0)
-        r = start(new);
+    r = begin(new, host, port, why);
     if (r < 0) {
         if (new->fd >= 0)
             close(new->fd);
@@ -124,7 +149,8 @@ int relock_resolve_take(struct relock_resolve *resolve, struct addrinfo **addres
         resolve->guarded.addresses = NULL;
         r = RELOCK_OK;
     } else if (resolve->guarded.done) {
-        *why = gai_strerror(resolve->guarded.err);
+        *why = resolve->guarded.system_err ? relock_status_errno(resolve->guarded.system_err)
+                                           : gai_strerror(resolve->guarded.err);
         r = resolve->guarded.err == EAI_MEMORY ? RELOCK_E_NOMEM : RELOCK_E_CONN;
     }
     relock_mutex_unlock(&resolve->mutex);

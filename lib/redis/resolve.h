@@ -18,9 +18,10 @@ struct relock_resolve;
 /*
  * Begins. An address in digits is there at once, without a thread.
  *
- * Returns RELOCK_OK, RELOCK_E_NOMEM.
+ * Returns RELOCK_OK; RELOCK_E_CONN without a file descriptor for it, RELOCK_E_NOMEM, and why.
  */
-int relock_resolve_new(const char *host, uint16_t port, struct relock_resolve **resolve);
+int relock_resolve_new(const char *host, uint16_t port, struct relock_resolve **resolve,
+                       const char **why);
 
 /* What becomes readable when there is an answer. */
 int relock_resolve_fd(const struct relock_resolve *resolve);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static int connect_to(struct fixture *f, struct relock_options *options)
@@ -125,6 +127,58 @@ static void a_server_that_does_not_answer_is_conn_in_time(void **state)
     assert_result(connect_to(f, &options), RELOCK_E_CONN);
     assert_true(now_ms() - began_ms <= slow_ms(SOON_MS));
     server_resume(f->server);
+}
+
+#define MAX_QUEUED 64
+
+/* Connections that a server does not take, and then there is no room for one more. */
+static size_t fill_queue(const struct server *server, int queued[MAX_QUEUED])
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = 0;
+    int r = 0;
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", server->socket);
+    while (r == 0 && n < MAX_QUEUED) {
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        r = connect(fd, (struct sockaddr *)&address, sizeof(address));
+        queued[n++] = fd;
+    }
+    assert_int_equal(r, -1);
+    return n;
+}
+
+static int connect_and_free(void *options)
+{
+    struct relock_client *client = NULL;
+    int r = relock_client_new(options, &client);
+
+    relock_client_free(client);
+    return r;
+}
+
+static void a_server_whose_queue_is_full_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct server *crowded = server_start(&(struct server_options){.args = {"--tcp-backlog", "1"}});
+    struct relock_options options =
+        fixture_options(f, &(struct relock_options){.url = crowded->unix_url});
+    struct actor *caller = actor_start();
+    int queued[MAX_QUEUED];
+    size_t n;
+
+    server_pause(crowded);
+    n = fill_queue(crowded, queued);
+    actor_begin(caller, connect_and_free, &options);
+    let_pass(100);
+    assert_true(actor_is_busy(caller));
+    server_resume(crowded);
+    assert_result(actor_result(caller), RELOCK_OK);
+    assert_int_equal(log_count_grave(f->log, RELOCK_LOG_WARNING), 0);
+    while (n > 0)
+        close(queued[--n]);
+    server_stop(crowded);
 }
 
 struct attempt {
@@ -316,6 +370,7 @@ int main(void)
         SERVER_TEST(a_server_is_reached_by_address_name_and_socket),
         SERVER_TEST(nothing_there_is_conn),
         SERVER_TEST(a_server_that_does_not_answer_is_conn_in_time),
+        SERVER_TEST(a_server_whose_queue_is_full_is_waited_for),
         SERVER_TEST(a_lazy_client_is_made_while_its_server_is_away),
         SERVER_TEST(a_lazy_client_with_a_bad_url_is_still_invalid),
         SERVER_TEST(a_database_is_selected),

@@ -48,7 +48,7 @@ static void an_address_in_digits_is_there_at_once(void **state)
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("127.0.0.1", 7000, &resolve), RELOCK_OK);
+    assert_int_equal(relock_resolve_new("127.0.0.1", 7000, &resolve, &why), RELOCK_OK);
     assert_int_equal(leaks_now().n_threads, before.n_threads);
     assert_true(is_readable(resolve, 0));
     assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_OK);
@@ -71,7 +71,7 @@ static void so_is_one_of_ipv6(void **state)
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("::1", 65535, &resolve), RELOCK_OK);
+    assert_int_equal(relock_resolve_new("::1", 65535, &resolve, &why), RELOCK_OK);
     assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_OK);
     assert_int_equal(addresses->ai_family, AF_INET6);
     address = *(struct sockaddr_in6 *)(void *)addresses->ai_addr;
@@ -84,10 +84,11 @@ static void so_is_one_of_ipv6(void **state)
 static void addresses_that_nobody_takes_are_freed(void **state)
 {
     struct relock_resolve *resolve;
+    const char *why = NULL;
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("127.0.0.1", 7000, &resolve), RELOCK_OK);
+    assert_int_equal(relock_resolve_new("127.0.0.1", 7000, &resolve, &why), RELOCK_OK);
     relock_resolve_free(resolve);
     assert_null(relock_resolve_free(NULL));
 }
@@ -100,7 +101,7 @@ static void localhost_is_found(void **state)
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("localhost", 6379, &resolve), RELOCK_OK);
+    assert_int_equal(relock_resolve_new("localhost", 6379, &resolve, &why), RELOCK_OK);
     assert_true(is_readable(resolve, SOON_MS));
     assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_OK);
     assert_non_null(addresses);
@@ -118,7 +119,7 @@ static void a_name_that_does_not_exist_is_a_failure_with_a_reason(void **state)
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new(host, 6379, &resolve), RELOCK_OK);
+    assert_int_equal(relock_resolve_new(host, 6379, &resolve, &why), RELOCK_OK);
     assert_true(is_readable(resolve, SOON_MS));
     assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_E_CONN);
     assert_null(addresses);
@@ -136,7 +137,7 @@ static void until_there_is_an_answer_there_is_none_to_take(void **state)
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("localhost", 6379, &resolve), RELOCK_OK);
+    assert_int_equal(relock_resolve_new("localhost", 6379, &resolve, &why), RELOCK_OK);
     do {
         r = relock_resolve_take(resolve, &addresses, &why);
         assert_true(r == RELOCK_OK || r == RELOCK_AGAIN);
@@ -153,8 +154,9 @@ static void who_goes_away_does_not_wait_for_the_answer(void **state)
 
     for (int i = 0; i < ROUNDS; i++) {
         struct relock_resolve *resolve;
+        const char *why = NULL;
 
-        assert_int_equal(relock_resolve_new("localhost", 6379, &resolve), RELOCK_OK);
+        assert_int_equal(relock_resolve_new("localhost", 6379, &resolve, &why), RELOCK_OK);
         if (i % 2 == 1) /* or just when it comes */
             assert_true(is_readable(resolve, SOON_MS));
         relock_resolve_free(resolve);
