@@ -40,8 +40,9 @@
  * settles unanswered commands in the background. Besides its own results such a call gives
  *
  *     RELOCK_E_CONN      Redis could not be asked in time
- *     RELOCK_E_SERVER    Redis refused; its text is in the log
+ *     RELOCK_E_SERVER    Redis refused, or is a replica; the log says why
  *     RELOCK_E_AUTH      Redis refused the user or the password, or that user lacks a right
+ *     RELOCK_E_UNSUPPORTED  in place of the server there is a Sentinel or a node of a cluster now
  *     RELOCK_E_NOMEM     out of memory
  *     RELOCK_E_CLOSED    the client is freed; for what takes a lock: shut down
  *     RELOCK_E_FORKED    the client was made before fork() and this is the child
@@ -223,9 +224,16 @@ struct relock_options {
  *
  * Returns: RELOCK_OK             *client is to be freed with relock_client_free
  *          RELOCK_E_INVALID      the url or another option cannot be; the log says which
- *          RELOCK_E_UNSUPPORTED  TLS in a build without it, or more than this server can do
- *          RELOCK_E_CONN         Redis could not be reached; not with RELOCK_LAZY
- *          RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM, RELOCK_E_DEADLOCK
+ *          RELOCK_E_UNSUPPORTED  TLS in a build without it; a scheme of the url that this version
+ *                                does not have; at the address there is a Sentinel, or a node of a
+ *                                cluster, also one that has all slots
+ *          RELOCK_E_CONN         Redis could not be reached in `connect_timeout_ms`; not with
+ *                                RELOCK_LAZY. Also: the process has no file descriptor left
+ *          RELOCK_E_SERVER       Redis refused; at the address there is a replica, which is no
+ *                                failure with RELOCK_LAZY, for it may be promoted
+ *          RELOCK_E_AUTH         Redis refused the user or the password, or that user lacks a right
+ *          RELOCK_E_NOMEM, RELOCK_E_DEADLOCK
+ *          The log says which, and what to do.
  *          *client is written with RELOCK_OK only
  */
 RELOCK_API RELOCK_CHECKED int relock_client_new(const struct relock_options *options,

@@ -26,7 +26,8 @@ if is_new and (ARGV[3] ~= '1' or redis.call('exists', KEYS[1]) == 1) then
 end
 
 -- Before the lock is taken: a token too many does no harm, a lock without one does.
-local token = is_new and redis.call('incr', counter) or tonumber(redis.call('get', counter)) or 0
+local token = is_new and redis.call('incr', counter)
+    or tonumber(redis.call('get', counter)) or 0
 redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
 if left < tonumber(ARGV[1]) then
     local set = redis.pcall('pexpire', KEYS[1], ARGV[1])

@@ -30,7 +30,8 @@ end
 local lease = math.max(tonumber(ARGV[1]), rest)
 for level = 1, count do
     local key = level_key .. level
-    if redis.call('pttl', key) < lease and redis.call('pexpire', key, lease) == 0 then
+    if redis.call('pttl', key) < lease
+        and redis.call('pexpire', key, lease) == 0 then
         redis.call('set', key, '1', 'px', lease)
     end
 end

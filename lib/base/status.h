@@ -11,6 +11,8 @@
 
 #define RELOCK_AGAIN 1 /* not yet: come back when the descriptor is ready, or the time has come */
 
+#define RELOCK_REPLICA 2 /* the server is a replica: no use as long as it is */
+
 /* What the system refused, and where it is a limit, which one. */
 const char *relock_status_errno(int err);
 

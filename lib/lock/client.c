@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/logger.h"
+#include "base/status.h"
 #include "lock/io.h"
 #include "lock/losses.h"
 #include "lock/options.h"
@@ -106,15 +107,17 @@ static int connect_once(struct relock_client *client)
         relock_clock_after(relock_clock_now_ms(), client->options.connect_timeout_ms);
     char why[RELOCK_WHY_MAX];
     int r = relock_call_load_all(client->lanes, deadline_ms, why);
+    bool may_pass = r == RELOCK_E_CONN || r == RELOCK_REPLICA;
 
+    if (r == RELOCK_OK)
+        return RELOCK_OK;
     /* A lazy client minds nothing that time may mend; a wrong password is not that. */
-    if (r == RELOCK_E_CONN && (client->options.flags & RELOCK_LAZY)) {
+    if (may_pass && (client->options.flags & RELOCK_LAZY)) {
         relock_log_write(&client->log, RELOCK_LOG_INFO, "%s; going on without", why);
-        r = RELOCK_OK;
-    } else if (r < 0) {
-        relock_log_write(&client->log, RELOCK_LOG_ERROR, "%s", why);
+        return RELOCK_OK;
     }
-    return r;
+    relock_log_write(&client->log, RELOCK_LOG_ERROR, "%s", why);
+    return r == RELOCK_REPLICA ? RELOCK_E_SERVER : r;
 }
 
 static int init_server(struct relock_client *client, const struct relock_options *options)

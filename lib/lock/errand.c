@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "lock/holds.h"
 #include "lock/request.h"
+#include "redis/explain.h"
 #include "redis/origin.h"
 #include "redis/pipeline.h"
 #include "redis/reply.h"
@@ -159,6 +160,30 @@ static struct verdict judge(struct relock_client *client, const struct relock_er
     return verdict;
 }
 
+static const struct relock_script *script_of(const struct relock_errand *errand)
+{
+    const struct relock_kind *kind = errand->hold->site->kind;
+
+    switch (errand->kind) {
+    case RELOCK_ERRAND_LOCK:
+        return kind->lock;
+    case RELOCK_ERRAND_EXTEND:
+        return kind->extend;
+    case RELOCK_ERRAND_UNLOCK:
+        break;
+    }
+    return kind->unlock;
+}
+
+/* Under no mutex. */
+static void tell_refusal(const struct relock_errand *errand, const struct verdict *verdict)
+{
+    char why[RELOCK_WHY_MAX];
+
+    relock_explain(why, script_of(errand), verdict->why);
+    relock_ballot_refuse(errand->hold->vote->ballot, errand->round, verdict->refusal, why);
+}
+
 /* Under no mutex. A yes that nobody wants is given back. */
 static void tell(struct relock_client *client, const struct relock_errand *errand,
                  const struct verdict *verdict)
@@ -175,7 +200,7 @@ static void tell(struct relock_client *client, const struct relock_errand *erran
     if (verdict->lost_reason)
         relock_ballot_lose(vote->ballot, vote->member, vote->round, verdict->lost_reason);
     if (verdict->refusal < 0 && verdict->why)
-        relock_ballot_refuse(vote->ballot, errand->round, verdict->refusal, verdict->why);
+        tell_refusal(errand, verdict);
     relock_ballot_count(vote->ballot, errand->round, verdict->answer, verdict->detail);
     if (verdict->is_heard_on)
         relock_group_hear_on(relock_site_listener(errand->hold->site));

@@ -7,6 +7,7 @@
 #include "lock/settle.h"
 #include "lock/sites.h"
 #include "lock/vote.h"
+#include "redis/explain.h"
 #include "redis/pipeline.h"
 #include "redis/reply.h"
 
@@ -64,13 +65,14 @@ static void take_answer(struct relock_client *client, struct relock_hold *hold,
     relock_holds_prolong(client, hold, hold->sent_ms, lease_ms);
 }
 
-static void log_refusal(const struct relock_client *client, const char *name, uint64_t owner,
-                        const char *error)
+static void log_refusal(const struct relock_site *site, uint64_t owner, const char *error)
 {
-    char escaped[RELOCK_LOG_NAME_MAX];
+    char name[RELOCK_LOG_NAME_MAX];
+    char why[RELOCK_WHY_MAX];
 
-    relock_log_write(&client->log, RELOCK_LOG_WARNING, "%s: owner %llu: renewal refused: %s",
-                     relock_log_name(name, escaped), (unsigned long long)owner, error);
+    relock_explain(why, site->kind->renew, error);
+    relock_log_write(&site->client->log, RELOCK_LOG_WARNING, "%s: owner %llu: renewal refused: %s",
+                     relock_log_name(site->name, name), (unsigned long long)owner, why);
 }
 
 static void on_renewed(void *arg, int result, const struct redisReply *reply)
@@ -113,7 +115,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     relock_mutex_unlock(&client->mutex);
 
     if (refused)
-        log_refusal(client, site->name, owner, relock_reply_error(reply));
+        log_refusal(site, owner, relock_reply_error(reply));
     relock_mutex_lock(&client->mutex);
     relock_sites_unref(client, site);
     relock_mutex_unlock(&client->mutex);

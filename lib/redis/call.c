@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/ident.h"
 #include "base/status.h"
+#include "redis/explain.h"
 #include "redis/lane.h"
 #include "redis/lanes.h"
 #include "redis/origin.h"
@@ -109,7 +110,7 @@ int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char 
     }
     r = forget(&exchange, ask(&exchange, lane, deadline_ms));
     relock_lanes_leave(lanes, lane);
-    if (r < 0) {
+    if (r != RELOCK_OK) {
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", exchange.question.why);
         return r;
     }
@@ -138,12 +139,14 @@ static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t
     exchange.question.kills = *call->debt;
     exchange.question.n_replies = 1;
     r = forget(&exchange, ask(&exchange, lane, deadline_ms));
-    if (r < 0)
+    if (r != RELOCK_OK)
         return fail(call, r, exchange.question.why);
 
     error = relock_reply_error(exchange.question.reply);
     if (error && relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW)
         r = fail(call, RELOCK_AGAIN, error);
+    else if (error && relock_explain_is_missing(error))
+        relock_explain_extra(relock_lane_server(lane), RELOCK_EXTRA_KILL, error);
     relock_reply_free(exchange.question.reply);
     if (r != RELOCK_OK)
         return r;
@@ -195,7 +198,7 @@ static int ask_on_the_same(struct exchange *exchange, struct relock_lane *lane,
     uint64_t reconnects = relock_lane_reconnects(lane);
     int r = ask(exchange, lane, deadline_ms);
 
-    if (r < 0 || relock_lane_reconnects(lane) == reconnects)
+    if (r != RELOCK_OK || relock_lane_reconnects(lane) == reconnects)
         return r;
     relock_reply_free(exchange->question.reply);
     exchange->question.sent = false;
@@ -228,7 +231,7 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
     relock_command_number(&exchange.commands, wait_ms > 0 ? wait_ms : 1);
     exchange.question.n_replies = 1;
     r = ask_on_the_same(&exchange, lane, deadline_ms);
-    if (r < 0) {
+    if (r != RELOCK_OK) {
         relock_call_end(call);
         return fail_sent(call, &exchange.question, r);
     }
@@ -254,13 +257,21 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool l
     r = ask(&exchange, lane, deadline_ms);
     if (r < 0 && exchange.question.sent)
         return fail_sent(call, &exchange.question, r);
-    if (r < 0)
+    if (r != RELOCK_OK)
         return fail(call, r, exchange.question.why);
     call->reply = choose(exchange.question.before, exchange.question.reply);
     return wait_for_replicas(call, lane, deadline_ms);
 }
 
-/* Returns RELOCK_AGAIN when it was refused for now. */
+static void say_refused(struct relock_call *call, const struct relock_lane *lane, const char *error)
+{
+    char what[RELOCK_WHY_MAX];
+
+    relock_explain(what, call->script, error);
+    (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_label(lane), what);
+}
+
+/* Returns RELOCK_AGAIN or RELOCK_REPLICA when it was refused for now. */
 static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
     enum relock_refusal refusal = RELOCK_REFUSED;
@@ -272,13 +283,13 @@ static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t 
         const char *error;
 
         r = run_script(call, lane, loads > 0, deadline_ms);
-        if (r < 0)
+        if (r != RELOCK_OK)
             return r;
         error = relock_reply_error(call->reply);
         if (!error)
             return RELOCK_OK;
         refusal = relock_refusal_of(error);
-        (void)snprintf(call->why, sizeof(call->why), "%s: %s", relock_lane_label(lane), error);
+        say_refused(call, lane, error);
         relock_call_end(call);
         if (refusal != RELOCK_REFUSED_SCRIPT)
             break;
@@ -324,7 +335,7 @@ int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64
         }
         r = attempt(call, lane, deadline_ms);
         relock_lanes_leave(lanes, lane);
-        if (r == RELOCK_AGAIN)
+        if (r == RELOCK_AGAIN || r == RELOCK_REPLICA)
             (void)snprintf(refused, sizeof(refused), "%s", call->why);
         else if (r != RELOCK_E_CONN)
             return r;
@@ -333,5 +344,5 @@ int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64
     /* That there was no time for a last try says less than what all the others were told. */
     if (*refused && !call->unanswered)
         return fail(call, RELOCK_E_SERVER, refused);
-    return r == RELOCK_AGAIN ? RELOCK_E_SERVER : r;
+    return r > 0 ? RELOCK_E_SERVER : r;
 }

@@ -5,7 +5,7 @@
  * call that meets a broken connection is repeated on another. It ends in exactly one way:
  *
  *   answered                 RELOCK_OK, and the reply
- *   refused                  RELOCK_E_SERVER, RELOCK_E_AUTH
+ *   refused                  RELOCK_E_SERVER, RELOCK_E_AUTH, RELOCK_E_UNSUPPORTED
  *   never sent               RELOCK_E_CONN, RELOCK_E_NOMEM, `unanswered` is false
  *   sent, outcome unknown    RELOCK_E_CONN, RELOCK_E_NOMEM, `unanswered` is true
  *
@@ -66,7 +66,7 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
 
 /*
  * Loads all scripts, so that no first call has to be sent twice. A server that does not let us is
- * asked when a script is needed. Returns as relock_lane_ask; with a failure `why` says why.
+ * asked when a script is needed. Returns as relock_lane_ask; `why` says why.
  */
 int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms,
                          char why[RELOCK_WHY_MAX]);

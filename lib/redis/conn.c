@@ -16,6 +16,7 @@
 #include "redis/reply.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define FIRST_PAUSE_MS 20
@@ -48,12 +49,30 @@ static void set_timer(struct relock_conn *conn, uint64_t ms)
     ev_timer_start(conn->ev, &conn->timer);
 }
 
-static void log_failure(struct relock_conn *conn, const char *why)
+/* Once for each trouble, and when there is another reason for it: not once for each try. */
+static void tell_down(struct relock_conn *conn, const char *why)
 {
-    /* Once for each trouble, not once for each try. */
-    int level = conn->n_failures == 0 ? RELOCK_LOG_WARNING : RELOCK_LOG_DEBUG;
+    bool is_news = !conn->is_told_down || strcmp(conn->told, why) != 0;
+    int level = is_news ? RELOCK_LOG_WARNING : RELOCK_LOG_DEBUG;
 
     relock_log_write(conn->server->log, level, "%s; connecting again", why);
+    conn->is_told_down = true;
+    (void)snprintf(conn->told, sizeof(conn->told), "%s", why);
+}
+
+static void tell_up(struct relock_conn *conn)
+{
+    if (conn->is_told_down)
+        relock_log_write(conn->server->log, RELOCK_LOG_INFO, "%s: connected%s", conn->server->label,
+                         conn->ready_once ? " again" : "");
+    conn->is_told_down = false;
+}
+
+static void end_trouble(struct relock_conn *conn)
+{
+    conn->in_trouble = false;
+    conn->is_turned_out = false;
+    conn->pause_ms = FIRST_PAUSE_MS;
 }
 
 static void drop(struct relock_conn *conn)
@@ -67,14 +86,25 @@ static void drop(struct relock_conn *conn)
     conn->n_answered = 0;
 }
 
+/* It has been up for a while, and owes no answer. */
+static bool is_fine(const struct relock_conn *conn)
+{
+    return !has_unanswered(conn) && relock_clock_now_ms() - conn->ready_ms >= MAX_PAUSE_MS;
+}
+
 static void fail(struct relock_conn *conn, const char *why)
 {
     bool was_up = conn->state == RELOCK_CONN_READY;
-    uint64_t pause_ms = conn->pause_ms;
+    uint64_t pause_ms;
 
-    log_failure(conn, why);
+    if (was_up && is_fine(conn))
+        end_trouble(conn);
+    if (was_up && conn->in_trouble)
+        conn->is_turned_out = true;
+    conn->in_trouble = true;
+    pause_ms = conn->pause_ms;
+    tell_down(conn, why);
     drop(conn);
-    conn->n_failures++;
     conn->state = RELOCK_CONN_BACKING_OFF;
     set_timer(conn, (pause_ms / 2) + relock_ident_jitter((uint32_t)pause_ms / 2 + 1));
     conn->pause_ms = pause_ms * 2 < MAX_PAUSE_MS ? pause_ms * 2 : MAX_PAUSE_MS;
@@ -90,16 +120,28 @@ static void fail_wire(struct relock_conn *conn, const char *what)
     fail(conn, why);
 }
 
+/* When it is looked at, should nothing come before. */
+static uint64_t first_look_ms(const struct relock_conn *conn)
+{
+    uint64_t ms = conn->ping_ms > 0 ? conn->ping_ms : RELOCK_NEVER;
+
+    return conn->in_trouble && ms > MAX_PAUSE_MS ? MAX_PAUSE_MS : ms;
+}
+
 static void become_ready(struct relock_conn *conn)
 {
+    /* A server may let us in and turn us out at the first word. Who has seen that waits for it. */
+    if (!conn->is_turned_out)
+        tell_up(conn);
     if (conn->ready_once)
         atomic_fetch_add(&conn->reconnects, 1);
     conn->ready_once = true;
     conn->n_sent = 0;
     conn->n_answered = 0;
-    conn->quiet_ms = relock_clock_now_ms();
+    conn->ready_ms = relock_clock_now_ms();
+    conn->quiet_ms = conn->ready_ms;
     conn->state = RELOCK_CONN_READY;
-    set_timer(conn, conn->ping_ms > 0 ? conn->ping_ms : RELOCK_NEVER);
+    set_timer(conn, first_look_ms(conn));
     conn->ops->up(conn->arg);
 }
 
@@ -149,7 +191,7 @@ static void take_reply(struct relock_conn *conn, const struct redisReply *reply)
     r = relock_login_take(&conn->login, reply);
     if (r == RELOCK_OK)
         become_ready(conn);
-    else if (r < 0)
+    else if (r != RELOCK_AGAIN)
         fail(conn, conn->login.why);
 }
 
@@ -222,6 +264,10 @@ static void check_ready(struct relock_conn *conn)
     uint64_t limit_ms = quiet_limit(conn);
     uint64_t due_ms = relock_clock_after(conn->quiet_ms, limit_ms);
 
+    if (conn->in_trouble && is_fine(conn)) {
+        tell_up(conn);
+        end_trouble(conn);
+    }
     if (limit_ms == 0)
         return;
     if (now_ms < due_ms)
@@ -345,12 +391,8 @@ void relock_conn_answered(struct relock_conn *conn)
     conn->n_answered++;
     if (!has_unanswered(conn) && conn->ping_ms > 0)
         set_timer(conn, conn->ping_ms);
-    /* Only now is the trouble over: a server may let us in and turn us out at the first word. */
-    if (conn->n_failures > 0)
-        relock_log_write(conn->server->log, RELOCK_LOG_INFO, "%s: connected again",
-                         conn->server->label);
-    conn->n_failures = 0;
-    conn->pause_ms = FIRST_PAUSE_MS;
+    tell_up(conn);
+    end_trouble(conn);
 }
 
 void relock_conn_fail(struct relock_conn *conn, const char *why)

@@ -54,8 +54,12 @@ struct relock_conn {
     uint64_t quiet_ms;   /* since then: when something last came, or was sent after quiet */
     uint64_t silent_ms;  /* since then the server owes something, however often we connected */
     uint64_t pause_ms;   /* before the next try */
-    unsigned n_failures;
+    uint64_t ready_ms;   /* since then */
     bool ready_once;
+    bool in_trouble;                 /* it has failed, and not been fine since */
+    bool is_turned_out;              /* and in this trouble was let in before, and failed again */
+    bool is_told_down;               /* what the log last said of it is `told`, not that it is up */
+    char told[RELOCK_WHY_MAX];       /* why it is down */
     atomic_uint_fast64_t reconnects; /* any thread */
 };
 

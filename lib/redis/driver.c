@@ -349,7 +349,7 @@ static void drive_on(struct relock_lane *lane, struct relock_question *own)
         r = send_queue(lane, own);
     if (r == RELOCK_OK)
         r = read_replies(lane, own, &ended);
-    if (r < 0)
+    if (r < 0 || r == RELOCK_REPLICA)
         fail_all(lane, r, &ended);
     if (ended)
         end_all(lane, own, ended);

@@ -33,6 +33,11 @@ void relock_lane_retire(struct relock_lane *lane)
     atomic_store(&lane->retired, true);
 }
 
+const struct relock_server *relock_lane_server(const struct relock_lane *lane)
+{
+    return lane->driver.link.server;
+}
+
 const char *relock_lane_label(const struct relock_lane *lane)
 {
     return lane->driver.link.server->label;

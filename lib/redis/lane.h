@@ -87,7 +87,8 @@ void relock_lane_abandon(struct relock_lane *lane);
  * Asks, and waits for the replies; connects first if need be. What is still in the queue at the
  * deadline is not sent any more.
  *
- * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM.
+ * Returns RELOCK_OK; RELOCK_REPLICA; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER,
+ * RELOCK_E_UNSUPPORTED, RELOCK_E_NOMEM.
  */
 int relock_lane_ask(struct relock_lane *lane, struct relock_question *question,
                     uint64_t deadline_ms);
@@ -97,6 +98,8 @@ void relock_lane_retire(struct relock_lane *lane);
 
 /* Connections made again, so far. */
 uint64_t relock_lane_reconnects(struct relock_lane *lane);
+
+const struct relock_server *relock_lane_server(const struct relock_lane *lane);
 
 /* The address, for what is said about it. */
 const char *relock_lane_label(const struct relock_lane *lane);

@@ -155,7 +155,7 @@ static int log_in(struct relock_link *link, uint64_t deadline_ms)
         r = relock_login_take(&link->login, reply);
         relock_reply_free(reply);
     } while (r == RELOCK_AGAIN);
-    if (r < 0)
+    if (r != RELOCK_OK)
         return fail(link, r, link->login.why);
     link->origin = link->login.origin;
     link->login.origin = NULL;
@@ -210,7 +210,7 @@ int relock_link_connect(struct relock_link *link, uint64_t deadline_ms)
         return r;
     if (r == RELOCK_AGAIN)
         r = RELOCK_E_CONN;
-    if (r < 0) {
+    if (r != RELOCK_OK) {
         relock_link_close(link);
         return r;
     }

@@ -48,8 +48,8 @@ void relock_link_abandon(struct relock_link *link);
  * Makes sure that there is a connection.
  *
  * Returns RELOCK_OK; RELOCK_AGAIN at the deadline, and the next call goes on connecting, for
- * `connect_timeout_ms` in all; RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM.
- * `wire.why` says why.
+ * `connect_timeout_ms` in all; RELOCK_REPLICA, RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER,
+ * RELOCK_E_UNSUPPORTED, RELOCK_E_NOMEM. `wire.why` says why.
  */
 int relock_link_connect(struct relock_link *link, uint64_t deadline_ms);
 

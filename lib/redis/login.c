@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "redis/command.h"
+#include "redis/explain.h"
 #include "redis/origin.h"
 #include "redis/reply.h"
 
@@ -19,6 +20,7 @@ static bool is_wanted(const struct relock_server *server, enum relock_login_step
     case RELOCK_LOGIN_DB:
         return server->url.db != 0;
     case RELOCK_LOGIN_RUN:
+    case RELOCK_LOGIN_HELLO:
     case RELOCK_LOGIN_INFO:
     case RELOCK_LOGIN_DONE:
         break;
@@ -44,6 +46,10 @@ static void write_step(const struct relock_server *server, enum relock_login_ste
         if (server->url.user)
             relock_command_word(buffer, server->url.user);
         relock_command_word(buffer, server->url.password);
+        break;
+    case RELOCK_LOGIN_HELLO:
+        relock_command_begin(buffer, 1);
+        relock_command_word(buffer, "HELLO");
         break;
     case RELOCK_LOGIN_NAME:
         relock_command_begin(buffer, 3);
@@ -105,6 +111,39 @@ static void take_run(struct relock_login *login, const struct redisReply *reply)
         memcpy(login->run, run, len);
 }
 
+static bool says(const struct redisReply *hello, const char *key, const char *value)
+{
+    const struct redisReply *at;
+
+    for (size_t i = 0; (at = relock_reply_at(hello, i)); i += 2)
+        if (relock_reply_is(at, key))
+            return relock_reply_is(relock_reply_at(hello, i + 1), value);
+    return false;
+}
+
+static int turn_away(struct relock_login *login, int result, const char *why)
+{
+    (void)snprintf(login->why, sizeof(login->why), "%s: %s", login->server->label, why);
+    return result;
+}
+
+static int take_hello(struct relock_login *login, const struct redisReply *reply)
+{
+    if (says(reply, "mode", "sentinel"))
+        return turn_away(login, RELOCK_E_UNSUPPORTED,
+                         "this is a Sentinel, which this version cannot ask for the master: give "
+                         "the address of the master");
+    if (says(reply, "mode", "cluster"))
+        return turn_away(login, RELOCK_E_UNSUPPORTED,
+                         "this is a node of a cluster, which this version does not support: give "
+                         "the address of a server without cluster mode");
+    if (says(reply, "role", "replica"))
+        return turn_away(login, RELOCK_REPLICA,
+                         "this is a replica, which takes no locks: give the address of its "
+                         "master, or promote it");
+    return RELOCK_OK;
+}
+
 /* "id=7 addr=127.0.0.1:40312 ..." */
 static int take_info(struct relock_login *login, const struct redisReply *reply)
 {
@@ -155,13 +194,18 @@ static bool is_for_now(const char *error)
 static int refuse(struct relock_login *login, const char *error)
 {
     static const char *const what[] = {
-        [RELOCK_LOGIN_AUTH] = "AUTH",        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
-        [RELOCK_LOGIN_DB] = "SELECT",        [RELOCK_LOGIN_RUN] = "INFO",
+        [RELOCK_LOGIN_AUTH] = "AUTH",
+        [RELOCK_LOGIN_HELLO] = "HELLO",
+        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
+        [RELOCK_LOGIN_DB] = "SELECT",
+        [RELOCK_LOGIN_RUN] = "INFO",
         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
     };
+    char why[RELOCK_WHY_MAX];
 
-    (void)snprintf(login->why, sizeof(login->why), "%s: %s: %s", login->server->label,
-                   what[login->step], tellable(login, error));
+    relock_explain(why, NULL, tellable(login, error));
+    (void)snprintf(login->why, sizeof(login->why), "%s: %s: %.180s", login->server->label,
+                   what[login->step], why);
     if (is_for_now(error))
         return RELOCK_E_CONN;
     if (login->step == RELOCK_LOGIN_AUTH)
@@ -169,29 +213,65 @@ static int refuse(struct relock_login *login, const char *error)
     return relock_refusal_result(relock_refusal_of(error));
 }
 
-/* An older server, or one that does not let us: without names and numbers it is as good. */
+static int take_answer(struct relock_login *login, const struct redisReply *reply)
+{
+    switch (login->step) {
+    case RELOCK_LOGIN_HELLO:
+        return take_hello(login, reply);
+    case RELOCK_LOGIN_RUN:
+        take_run(login, reply);
+        break;
+    case RELOCK_LOGIN_INFO:
+        return take_info(login, reply);
+    case RELOCK_LOGIN_AUTH:
+    case RELOCK_LOGIN_NAME:
+    case RELOCK_LOGIN_DB:
+    case RELOCK_LOGIN_DONE:
+        break;
+    }
+    return RELOCK_OK;
+}
+
+/* An older server, or one that does not let us: without names and numbers it is as good, almost. */
 static bool can_do_without(const struct relock_login *login, const char *error)
 {
-    enum relock_login_step step = login->step;
+    bool is_missing = relock_explain_is_missing(error);
 
-    if (step == RELOCK_LOGIN_NAME && login->server->name_is_ours)
-        return true;
-    if (step == RELOCK_LOGIN_RUN)
+    switch (login->step) {
+    case RELOCK_LOGIN_HELLO:
+        return is_missing;
+    case RELOCK_LOGIN_NAME:
+        if (is_missing)
+            relock_explain_extra(login->server, RELOCK_EXTRA_NAME, tellable(login, error));
+        return is_missing || login->server->name_is_ours;
+    case RELOCK_LOGIN_RUN:
+        if (is_missing && login->server->url.path)
+            relock_explain_extra(login->server, RELOCK_EXTRA_RUN, tellable(login, error));
         return !is_for_now(error);
-    return (step == RELOCK_LOGIN_NAME || step == RELOCK_LOGIN_INFO) &&
-           (strcasestr(error, "unknown") || strncmp(error, "NOPERM", strlen("NOPERM")) == 0);
+    case RELOCK_LOGIN_INFO:
+        if (is_missing)
+            relock_explain_extra(login->server, RELOCK_EXTRA_INFO, tellable(login, error));
+        return is_missing;
+    case RELOCK_LOGIN_AUTH:
+    case RELOCK_LOGIN_DB:
+    case RELOCK_LOGIN_DONE:
+        break;
+    }
+    return false;
+}
+
+static int take_error(struct relock_login *login, const char *error)
+{
+    return can_do_without(login, error) ? RELOCK_OK : refuse(login, error);
 }
 
 int relock_login_take(struct relock_login *login, const struct redisReply *reply)
 {
     const char *error = relock_reply_error(reply);
+    int r = error ? take_error(login, error) : take_answer(login, reply);
 
-    if (error && !can_do_without(login, error))
-        return refuse(login, error);
-    if (!error && login->step == RELOCK_LOGIN_RUN)
-        take_run(login, reply);
-    if (!error && login->step == RELOCK_LOGIN_INFO && take_info(login, reply) < 0)
-        return RELOCK_E_NOMEM;
+    if (r != RELOCK_OK)
+        return r;
     login->step = skip_unwanted(login->server, login->step + 1);
     return login->step == RELOCK_LOGIN_DONE ? RELOCK_OK : RELOCK_AGAIN;
 }

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "redis/call.h"
 #include "redis/conn.h"
+#include "redis/explain.h"
 #include "redis/loop.h"
 #include "redis/origin.h"
 #include "redis/reply.h"
@@ -14,6 +15,7 @@ struct question {
     const struct relock_script *script;
     relock_pipeline_fn *fn; /* NULL: nobody does */
     void *arg;
+    bool kills; /* a connection */
 };
 
 struct relock_pipeline {
@@ -117,7 +119,7 @@ int relock_pipeline_kill(struct relock_pipeline *pipeline, const struct relock_o
     if (!relock_conn_is_up(&pipeline->conn))
         return RELOCK_E_CONN;
     relock_origin_kill(origin, pipeline->conn.login.origin, out);
-    return ask(pipeline, len, (struct question){0});
+    return ask(pipeline, len, (struct question){.kills = true});
 }
 
 /* Failing that, the next one that needs the script finds out the same. */
@@ -142,6 +144,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
     struct relock_pipeline *pipeline = arg;
     const char *error = relock_reply_error(reply);
     struct question question;
+    char why[RELOCK_WHY_MAX];
     bool is_elsewhere = false;
     int r = RELOCK_OK;
 
@@ -151,6 +154,8 @@ static void on_reply(void *arg, const struct redisReply *reply)
     }
     relock_conn_answered(&pipeline->conn);
     question = pop(pipeline);
+    if (question.kills && error && relock_explain_is_missing(error))
+        relock_explain_extra(pipeline->conn.server, RELOCK_EXTRA_KILL, error);
     if (!question.fn)
         return;
     if (error) {
@@ -164,8 +169,10 @@ static void on_reply(void *arg, const struct redisReply *reply)
         is_elsewhere = refusal == RELOCK_REFUSED_HERE;
     }
     question.fn(question.arg, r, reply);
-    if (is_elsewhere)
-        relock_conn_fail(&pipeline->conn, error);
+    if (is_elsewhere) {
+        relock_explain(why, question.script, error);
+        relock_conn_fail(&pipeline->conn, why);
+    }
 }
 
 static void on_down(void *arg)

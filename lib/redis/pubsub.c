@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "redis/conn.h"
+#include "redis/explain.h"
 #include "redis/loop.h"
 #include "redis/reply.h"
 
@@ -84,14 +85,16 @@ static void on_down(void *arg)
 static void on_error(struct relock_pubsub *pubsub, const char *error)
 {
     char name[RELOCK_LOG_NAME_MAX];
+    char why[RELOCK_WHY_MAX];
 
     /* Answers come in the order of the commands, an error like the others. */
     relock_conn_answered(&pubsub->conn);
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
         if (at->asked == pubsub->conn.n_answered) {
+            relock_explain(why, NULL, error);
             relock_log_write(pubsub->conn.server->log, RELOCK_LOG_WARNING,
                              "%s: not subscribed, waiting goes on without messages: %s",
-                             relock_log_name(at->name, name), error);
+                             relock_log_name(at->name, name), why);
             return;
         }
     }

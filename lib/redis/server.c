@@ -61,7 +61,8 @@ int relock_server_init(struct relock_server *server, const struct relock_options
     server->label = make_label(&server->url);
     if (options->client_name && asprintf(&server->name, "%s:%s", options->client_name, id) < 0)
         server->name = NULL;
-    if (server->label && (server->name || !options->client_name))
+    server->warned = calloc(1, sizeof(*server->warned));
+    if (server->label && server->warned && (server->name || !options->client_name))
         return RELOCK_OK;
     r = RELOCK_E_NOMEM;
 
@@ -75,5 +76,6 @@ void relock_server_deinit(struct relock_server *server)
     relock_url_deinit(&server->url);
     free(server->name);
     free(server->label);
+    free(server->warned);
     *server = (struct relock_server){0};
 }

@@ -1,7 +1,7 @@
 /*
  * Server - where Redis is and who we are there
  *
- * Threads: any; constant from init to deinit.
+ * Threads: any; constant from init to deinit, but for what is said.
  */
 #ifndef RELOCK_SERVER_H
 #define RELOCK_SERVER_H
@@ -9,6 +9,8 @@
 #include "base/log.h"
 
 #include <relock.h>
+
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,6 +45,7 @@ struct relock_server {
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;
+    atomic_uint *warned; /* what was warned of, see explain.h; changed by any thread */
 };
 
 /*

@@ -107,6 +107,43 @@ static void who_may_not_publish_unlocks_and_the_log_warns(void **state)
     assert_int_equal(log_count_grave(t->f->log, RELOCK_LOG_WARNING), 1);
 }
 
+/* What it leaves behind, and where: a caller that asks again, and the I/O thread that settles. */
+static void that_the_user_may_not_kill_is_warned_of_once(void **state)
+{
+    static const char rights[] = "~* &* +@all -client +client|info";
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, worker_client(t, rights), "orders");
+
+    for (int i = 0; i < 2; i++) {
+        proxy_next(t->proxy, PROXY_CUT_UNANSWERED, "lock 1 orders");
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+    assert_true(log_wait_n(t->f->log, "CLIENT KILL: NOPERM", 1, SOON_MS));
+    assert_int_equal(log_count(t->f->log, "lives until its lease ends; see docs/wire.md#rights"),
+                     1);
+}
+
+static void so_it_is_when_nobody_asks_again(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct proxy_rule *late;
+
+    faults_worker(t, "~* &* +@all -client +client|info");
+    client = faults_client(t, &(struct relock_options){.user = WORKER,
+                                                       .password = PASSWORD,
+                                                       .command_timeout_ms = short_ms()});
+    lock = fixture_lock(t->f, client, "orders");
+    late = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+    assert_result(relock_trylock(lock), RELOCK_E_CONN);
+    assert_true(log_wait(t->f->log, "CLIENT KILL: NOPERM", SOON_MS));
+    proxy_let_go(late);
+    assert_int_equal(proxy_fate(late), PROXY_ANSWERED);
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
+}
+
 /* Nobody announces it, and who waits in this process knows that. */
 static void an_unlock_that_is_not_announced_lets_the_next_in(void **state)
 {
@@ -178,6 +215,8 @@ int main(void)
         FAULT_TEST(rights_that_come_back_before_the_lease_ends_lose_no_hold),
         FAULT_TEST(who_may_not_subscribe_waits_by_asking),
         FAULT_TEST(who_may_not_publish_unlocks_and_the_log_warns),
+        FAULT_TEST(that_the_user_may_not_kill_is_warned_of_once),
+        FAULT_TEST(so_it_is_when_nobody_asks_again),
         FAULT_TEST(an_unlock_that_is_not_announced_lets_the_next_in),
         FAULT_TEST(a_hold_that_redis_has_another_count_of_is_not_passed_on),
     };

@@ -12,9 +12,9 @@ void fuzz_found(const char *what, const char *file, int line)
 
 static bool is_of_login(const char *text)
 {
-    return strstr(text, ": AUTH: ") || strstr(text, ": CLIENT SETNAME: ") ||
-           strstr(text, ": SELECT: ") || strstr(text, ": INFO: ") ||
-           strstr(text, ": CLIENT INFO: ");
+    return strstr(text, ": AUTH: ") || strstr(text, ": HELLO: ") ||
+           strstr(text, ": CLIENT SETNAME: ") || strstr(text, ": SELECT: ") ||
+           strstr(text, ": INFO: ") || strstr(text, ": CLIENT INFO: ");
 }
 
 static bool can_say(const struct fuzz_play *play, char c)

@@ -92,7 +92,7 @@ static void run(struct relock_call *call)
         FUZZ_CHECK(call->acked_replicas == 0 || !relock_reply_integer(call->reply, &refused));
     } else {
         FUZZ_CHECK(r == RELOCK_E_CONN || r == RELOCK_E_SERVER || r == RELOCK_E_AUTH ||
-                   r == RELOCK_E_NOMEM);
+                   r == RELOCK_E_UNSUPPORTED || r == RELOCK_E_NOMEM);
         FUZZ_CHECK(!call->reply && *call->why);
         if (r == RELOCK_E_CONN)
             check_closed(call->why);

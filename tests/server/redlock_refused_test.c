@@ -16,12 +16,6 @@ static struct red of_user(struct servers *s)
                                                .password = "secret"});
 }
 
-/* In the words of Redis to 7.0, or in those of Valkey and later ones. */
-static bool is_told_of_no_right(void *log)
-{
-    return log_count(log, "can't run") + log_count(log, "permissions to run") > 0;
-}
-
 static void a_right_that_most_do_not_give_is_named(void **state)
 {
     struct servers *s = *state;
@@ -30,7 +24,8 @@ static void a_right_that_most_do_not_give_is_named(void **state)
     on_each(s, "ACL SETUSER guest on >secret ~* &* +@all -hset");
     red = of_user(s);
     assert_result(relock_trylock(red.lock), RELOCK_E_AUTH);
-    assert_true(wait_until(is_told_of_no_right, s->f->log, SOON_MS));
+    assert_true(
+        log_wait(s->f->log, "may not run 'hset', which the script lock.lua needs", SOON_MS));
     on_each(s, "ACL SETUSER guest +hset");
     red_settle(s, &red, s->n);
 }

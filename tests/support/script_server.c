@@ -128,6 +128,8 @@ void script_welcome_in_run(struct script_server *server, const char *run, unsign
     char text[128];
 
     script_accept(server);
+    script_expect(server, "HELLO");
+    script_answer(server, SCRIPT_HELLO);
     script_expect(server, "INFO server");
     snprintf(text, sizeof(text), "# Server\r\nrun_id:%s\r\ntcp_port:0\r\n", run);
     answer_text(server, text);

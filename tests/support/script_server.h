@@ -7,7 +7,7 @@
  * their order, and the test goes on meanwhile:
  *
  *     script_accept(server);
- *     script_expect(server, "INFO server");
+ *     script_expect(server, "HELLO");
  *     script_answer(server, "-LOADING wait a moment\r\n");
  *     script_close(server);
  *     ...
@@ -54,6 +54,9 @@ void script_answer_bytewise(struct script_server *server, const char *bytes);
 void script_answer_all(struct script_server *server, const char *bytes);
 
 void script_close(struct script_server *server);
+
+/* What an older server answers to HELLO. */
+#define SCRIPT_HELLO "-ERR unknown command\r\n"
 
 /* A connection comes and logs in without user and name. The server calls it `id`, and its address
  * /script:`id`; it says that it is in its first run, or in that one. */

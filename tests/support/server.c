@@ -69,18 +69,40 @@ static void reserve_port(struct server *server)
     snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
 }
 
+bool server_has_cluster_port(const struct server *server)
+{
+    return server->port > 0 && server->port <= 65535 - 10000;
+}
+
+/* A sentinel keeps what it knows in its config file, and does not start without one. */
+static void make_config(const struct server *server, char path[96])
+{
+    int fd;
+
+    snprintf(path, 96, "%s/sentinel.conf", server->dir);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        _exit(127);
+    close(fd);
+}
+
 /* Runs in the child, between fork and exec. */
 static void exec_program(const struct server *server, const char *program)
 {
-    char port[16], log[96];
-    const char *argv[24 + SERVER_MAX_ARGS];
+    char port[16], log[96], config[96];
+    const char *argv[26 + SERVER_MAX_ARGS];
     size_t n = 0;
 
     snprintf(port, sizeof(port), "%d", server->port);
     snprintf(log, sizeof(log), "%s/log", server->dir);
+    argv[n++] = program;
+    if (server->options.sentinel) {
+        make_config(server, config);
+        argv[n++] = config;
+        argv[n++] = "--sentinel";
+    }
 
-    const char *fixed[] = {program,
-                           "--port",
+    const char *fixed[] = {"--port",
                            port,
                            "--bind",
                            "127.0.0.1",

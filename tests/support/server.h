@@ -20,6 +20,7 @@
 
 struct server_options {
     bool tcp;                          /* also on a port */
+    bool sentinel;                     /* it watches over servers, none so far, and is none */
     bool keeps_data;                   /* what was answered is on disk: a restart has it again */
     const char *args[SERVER_MAX_ARGS]; /* further arguments, up to the first NULL; not copied */
 };
@@ -34,6 +35,9 @@ struct server {
     pid_t pid;         /* 0 while it does not run */
     struct server_options options;
 };
+
+/* Whether a node of a cluster could have this port: it listens 10,000 above it, too. */
+bool server_has_cluster_port(const struct server *server);
 
 /* Starts a server and waits until it answers. NULL if there is no program to start; ends the test
  * program if it does not come up. */

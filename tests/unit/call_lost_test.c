@@ -173,9 +173,10 @@ static void who_is_unknown_to_the_server_cannot_be_killed(void **state)
     (void)state;
 
     script_accept(script);
+    script_expect(script, "HELLO");
     script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO");
-    script_answer(script, "$-1\r\n-ERR unknown subcommand\r\n");
+    script_answer(script, SCRIPT_HELLO "$-1\r\n-ERR unknown subcommand\r\n");
     talk_expect(&call);
     script_close(script);
     script_welcome(script, 8);

@@ -78,11 +78,13 @@ static void a_link_logs_in_as_the_options_say(void **state)
     talk_as(&options);
     script_accept(script);
     script_expect(script, "AUTH u hidden");
+    script_expect(script, "HELLO");
     script_expect(script, "CLIENT SETNAME shop:id");
     script_expect(script, "SELECT 3");
     script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO"); /* all in one piece: nothing was answered yet */
-    script_answer(script, "+OK\r\n+OK\r\n+OK\r\n$0\r\n\r\n-ERR unknown subcommand\r\n");
+    script_answer(script,
+                  "+OK\r\n" SCRIPT_HELLO "+OK\r\n+OK\r\n$0\r\n\r\n-ERR unknown subcommand\r\n");
     assert_int_equal(relock_link_connect(&the_link, soon()), RELOCK_OK);
     assert_null(the_link.origin);
     assert_true(script_played(script));
@@ -107,9 +109,10 @@ static void a_login_that_is_refused_closes_the_link(void **state)
     talk_as(&(struct relock_options){.password = "hidden"});
     script_accept(script);
     script_expect(script, "AUTH hidden");
+    script_expect(script, "HELLO");
     script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO");
-    script_answer(script, "-WRONGPASS no\r\n-NOAUTH no\r\n-NOAUTH no\r\n");
+    script_answer(script, "-WRONGPASS no\r\n-NOAUTH no\r\n-NOAUTH no\r\n-NOAUTH no\r\n");
     script_expect_end(script);
     assert_int_equal(relock_link_connect(&the_link, soon()), RELOCK_E_AUTH);
     assert_true(script_played(script));
@@ -127,6 +130,7 @@ static void a_server_that_accepts_and_is_silent_is_given_up_in_time(void **state
 
     talk_as(&(struct relock_options){.connect_timeout_ms = BRIEF_MS});
     script_accept(script);
+    script_expect(script, "HELLO");
     script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO");
     script_expect_end(script);

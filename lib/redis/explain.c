@@ -1,0 +1,127 @@
+#include "redis/explain.h"
+
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE "docs/wire.md#rights"
+
+/* Which line of a script failed. Returns 0 when the error does not say it. */
+static unsigned long line_of(const char *error)
+{
+    static const char before[] = "@user_script:";
+    const char *at = strstr(error, before);
+
+    return at ? strtoul(at + strlen(before), NULL, 10) : 0;
+}
+
+static const char *find_line(const char *body, unsigned long line)
+{
+    while (body && --line > 0) {
+        body = strchr(body, '\n');
+        if (body)
+            body++;
+    }
+    return body;
+}
+
+/*
+ * Some servers say it. Else it is the command of that line, of which each has one at most. An error
+ * without a line is one that a script has caught and returned: of all that it catches the first.
+ */
+static const char *find_command(const struct relock_script *script, const char *error)
+{
+    static const char before[] = "run the '";
+    const char *said = strstr(error, before);
+    unsigned long line = line_of(error);
+    const char *body = line > 0 ? find_line(script->body, line) : script->body;
+    const char *call = body ? strstr(body, line > 0 ? "call('" : "pcall('") : NULL;
+
+    if (said)
+        return said + strlen(before);
+    if (!call || (line > 0 && memchr(body, '\n', (size_t)(call - body))))
+        return NULL;
+    return strchr(call, '\'') + 1;
+}
+
+/* Servers say it in words of their own, about the command, one of its keys or its channel. */
+static const char *what_is_denied(const char *error)
+{
+    if (strstr(error, "channel"))
+        return "use the channel of";
+    return strstr(error, "key") ? "access the key of" : "run";
+}
+
+static void explain_right(char out[RELOCK_WHY_MAX], const struct relock_script *script,
+                          const char *error)
+{
+    const char *command = find_command(script, error);
+
+    (void)snprintf(
+        out, RELOCK_WHY_MAX,
+        "NOPERM: this user may not %s %s%.*s%s, which the script %s.lua needs; see " PAGE,
+        what_is_denied(error), command ? "'" : "a command",
+        command ? (int)strcspn(command, "'") : 0, command ? command : "", command ? "'" : "",
+        script->name);
+}
+
+static bool is_from_script(const char *error)
+{
+    return strstr(error, "The user executing the script") ||
+           strstr(error, "ACL failure in script") || strstr(error, "@user_script:");
+}
+
+static bool begins_with(const char *error, const char *code)
+{
+    return strncmp(error, code, strlen(code)) == 0;
+}
+
+void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script, const char *error)
+{
+    enum relock_refusal refusal = relock_refusal_of(error);
+
+    if (refusal == RELOCK_REFUSED_USER && script && is_from_script(error))
+        explain_right(out, script, error);
+    else if (begins_with(error, "NOPERM "))
+        (void)snprintf(out, RELOCK_WHY_MAX, "%.150s; see " PAGE, error);
+    else if (begins_with(error, "MOVED ") || begins_with(error, "ASK "))
+        (void)snprintf(out, RELOCK_WHY_MAX,
+                       "%.40s: this is a node of a cluster, which this version does not support",
+                       error);
+    else if (refusal == RELOCK_REFUSED_HERE && strstr(error, "READONLY"))
+        (void)snprintf(out, RELOCK_WHY_MAX,
+                       "READONLY: this is a replica, only its master has locks");
+    else
+        (void)snprintf(out, RELOCK_WHY_MAX, "%s", error);
+}
+
+bool relock_explain_is_missing(const char *error)
+{
+    return begins_with(error, "NOPERM") || strcasestr(error, "unknown") ||
+           strstr(error, "wrong number of arguments");
+}
+
+void relock_explain_extra(const struct relock_server *server, enum relock_extra extra,
+                          const char *error)
+{
+    static const char unstoppable[] =
+        "a command that was not answered cannot be stopped: a lock or a count that it leaves "
+        "behind lives until its lease ends";
+    static const struct {
+        const char *command;
+        const char *weaker;
+    } extras[] = {
+        [RELOCK_EXTRA_NAME] = {"CLIENT SETNAME", "connections have no name in CLIENT LIST"},
+        [RELOCK_EXTRA_RUN] = {"INFO", unstoppable},
+        [RELOCK_EXTRA_INFO] = {"CLIENT INFO", unstoppable},
+        [RELOCK_EXTRA_KILL] = {"CLIENT KILL", unstoppable},
+    };
+    unsigned bit = 1U << extra;
+
+    if (atomic_fetch_or(server->warned, bit) & bit)
+        return;
+    relock_log_write(server->log, RELOCK_LOG_WARNING, "%s: %s: %s; without it %s; see " PAGE,
+                     server->label, extras[extra].command, error, extras[extra].weaker);
+}

@@ -1,0 +1,252 @@
+/*
+ * What stands at the address and takes no locks: a Sentinel, a node of a cluster, a replica. It is
+ * told when connecting, in words that say what to do; and a replica that becomes a master is one.
+ */
+#include "support/actor.h"
+#include "support/fixture.h"
+
+#include <stdio.h>
+
+#define MAX_PORTS 50
+
+static struct server *other; /* the one that a test is about */
+static struct probe *probe;  /* to it */
+
+static void begin_other(const struct server_options *options)
+{
+    other = server_start(options);
+    assert_non_null(other);
+    probe = probe_open(other->socket);
+}
+
+/* Ports are given out up to 65535. */
+static void begin_node(void)
+{
+    const struct server_options options = {.tcp = true, .args = {"--cluster-enabled", "yes"}};
+
+    for (int i = 0; i < MAX_PORTS && !other; i++) {
+        other = server_new(&options);
+        assert_non_null(other);
+        if (!server_has_cluster_port(other))
+            other = server_stop(other);
+    }
+    if (!other)
+        skip();
+    server_launch(other);
+    server_await(other);
+    probe = probe_open(other->socket);
+}
+
+static int end(void **state)
+{
+    if (probe)
+        probe = probe_close(probe);
+    other = server_stop(other);
+    return fixture_end(state);
+}
+
+static struct relock_options options_of(struct fixture *f, unsigned flags)
+{
+    return fixture_options(f, &(struct relock_options){.url = other->unix_url,
+                                                       .command_timeout_ms = outlast_ms(1200),
+                                                       .flags = flags});
+}
+
+static int connect_other(struct fixture *f, unsigned flags)
+{
+    struct relock_options options = options_of(f, flags);
+    struct relock_client *client = NULL;
+    int r = relock_client_new(&options, &client);
+
+    if (r != RELOCK_OK)
+        assert_null(client);
+    relock_client_free(client);
+    return r;
+}
+
+static struct relock_lock *lock_there(struct fixture *f, unsigned flags)
+{
+    struct relock_options options = options_of(f, flags);
+
+    return fixture_lock(f, fixture_client(f, &options), "orders");
+}
+
+static void be_replica(void)
+{
+    assert_int_equal(probe_int(probe, "REPLICAOF 127.0.0.1 1"), 0);
+}
+
+static void be_master(void)
+{
+    assert_int_equal(probe_int(probe, "REPLICAOF NO ONE"), 0);
+}
+
+/* ---- not supported -------------------------------------------------------------------------- */
+
+static void is_unsupported(struct fixture *f, const char *what, const char *advice)
+{
+    assert_result(connect_other(f, 0), RELOCK_E_UNSUPPORTED);
+    assert_true(log_wait_n(f->log, what, 1, SOON_MS));
+    assert_int_equal(log_count_grave(f->log, RELOCK_LOG_ERROR), 1);
+    assert_int_equal(log_count(f->log, advice), 1);
+    assert_result(connect_other(f, RELOCK_LAZY), RELOCK_E_UNSUPPORTED); /* time does not mend it */
+}
+
+static void a_sentinel_is_unsupported(void **state)
+{
+    begin_other(&(struct server_options){.tcp = true, .sentinel = true});
+    is_unsupported(*state, "this is a Sentinel", "give the address of the master");
+}
+
+/* It has no databases. */
+static void so_it_is_with_a_database_in_the_url(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options;
+    struct relock_client *client;
+    char url[128];
+
+    begin_other(&(struct server_options){.tcp = true, .sentinel = true});
+    snprintf(url, sizeof(url), "%s?db=3", other->unix_url);
+    options = fixture_options(f, &(struct relock_options){.url = url});
+    assert_result(relock_client_new(&options, &client), RELOCK_E_UNSUPPORTED);
+    assert_true(log_wait_n(f->log, "this is a Sentinel", 1, SOON_MS));
+}
+
+static void a_node_of_a_cluster_is_unsupported(void **state)
+{
+    begin_node();
+    is_unsupported(*state, "this is a node of a cluster", "without cluster mode");
+}
+
+/* One that comes to stand where a server stood: the calls say so, and the log. */
+static void a_node_that_takes_the_place_of_a_server_is_told_to_the_calls(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock;
+
+    begin_node();
+    server_kill(other);
+    other->options.args[1] = "no";
+    server_restart(other);
+    lock = lock_there(f, 0);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    other->options.args[1] = "yes";
+    server_restart(other);
+    assert_result(relock_trylock(lock), RELOCK_E_UNSUPPORTED);
+    assert_true(log_wait(f->log, "not acquired: ", SOON_MS));
+    assert_true(log_wait(f->log, "this is a node of a cluster", SOON_MS));
+}
+
+/* ---- replicas ------------------------------------------------------------------------------- */
+
+static void a_replica_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_other(NULL);
+    be_replica();
+    assert_result(connect_other(f, 0), RELOCK_E_SERVER);
+    assert_true(log_wait_n(f->log, "this is a replica", 1, SOON_MS));
+    assert_int_equal(log_count_grave(f->log, RELOCK_LOG_ERROR), 1);
+    assert_int_equal(log_count(f->log, "give the address of its master"), 1);
+}
+
+/* Connections have to be made anew. */
+static void a_lazy_client_waits_until_a_replica_is_promoted(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock;
+    struct actor *caller = actor_start();
+
+    begin_other(NULL);
+    be_replica();
+    lock = lock_there(f, RELOCK_LAZY);
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_true(log_wait(f->log, "this is a replica", SOON_MS));
+    be_master();
+    assert_result(actor_lock(caller, lock), RELOCK_OK);
+    assert_result(actor_unlock(caller, lock), RELOCK_OK);
+}
+
+static void drop_connections(void)
+{
+    probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
+}
+
+static void a_master_that_becomes_a_replica_is_told_to_the_calls(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock;
+
+    begin_other(NULL);
+    lock = lock_there(f, 0);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    be_replica();
+    drop_connections();
+    log_clear(f->log);
+    assert_true(log_wait(f->log, "this is a replica", SOON_MS)); /* also when nobody asks */
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_true(log_wait(f->log, "not acquired: Redis refused: ", SOON_MS));
+    assert_int_equal(log_count(f->log, "You can't write"), 0);
+    be_master();
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* ---- by what right -------------------------------------------------------------------------- */
+
+static void it_is_told_to_a_user_without_any_right(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options;
+    struct relock_client *client;
+
+    begin_other(NULL);
+    assert_int_equal(probe_int(probe, "ACL SETUSER poor on >secret -@all"), 0);
+    be_replica();
+    options = options_of(f, 0);
+    options.user = "poor";
+    options.password = "secret";
+    assert_result(relock_client_new(&options, &client), RELOCK_E_SERVER);
+    assert_true(log_wait_n(f->log, "this is a replica", 1, SOON_MS));
+}
+
+/* Then the first command tells. */
+static void a_server_without_hello_is_used_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock;
+
+    begin_other(&(struct server_options){.args = {"--rename-command", "HELLO", ""}});
+    lock = lock_there(f, 0);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    be_replica();
+    assert_result(connect_other(f, 0), RELOCK_OK);
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    assert_true(log_wait(f->log, "READONLY: this is a replica", SOON_MS));
+    assert_int_equal(log_count(f->log, "@user_script"), 0);
+    be_master();
+}
+
+#define DEPLOYMENT_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DEPLOYMENT_TEST(a_sentinel_is_unsupported),
+        DEPLOYMENT_TEST(so_it_is_with_a_database_in_the_url),
+        DEPLOYMENT_TEST(a_node_of_a_cluster_is_unsupported),
+        DEPLOYMENT_TEST(a_node_that_takes_the_place_of_a_server_is_told_to_the_calls),
+        DEPLOYMENT_TEST(a_replica_is_refused),
+        DEPLOYMENT_TEST(a_lazy_client_waits_until_a_replica_is_promoted),
+        DEPLOYMENT_TEST(a_master_that_becomes_a_replica_is_told_to_the_calls),
+        DEPLOYMENT_TEST(it_is_told_to_a_user_without_any_right),
+        DEPLOYMENT_TEST(a_server_without_hello_is_used_as_it_is),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

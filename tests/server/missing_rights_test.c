@@ -1,0 +1,137 @@
+/*
+ * A user who lacks a right: the log names the command, our script and the page about rights, in the
+ * same words whatever those of the server are; and what locks do without, once.
+ */
+#include "support/actor.h"
+#include "support/fixture.h"
+
+#include <stdio.h>
+
+#define USER "locker"
+#define PASSWORD "secret"
+#define LEASE_MS 3000
+
+static void let_user(struct fixture *f, const char *rights)
+{
+    char word[64];
+    int n;
+
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on resetchannels >" PASSWORD),
+                     0);
+    for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
+        assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " %s", word), 0);
+}
+
+static struct relock_client *client_of(struct fixture *f, const char *rights)
+{
+    let_user(f, rights);
+    return fixture_client(f, &(struct relock_options){.user = USER,
+                                                      .password = PASSWORD,
+                                                      .client_name = "billing",
+                                                      .watchdog_timeout_ms = LEASE_MS});
+}
+
+/* What a caller may do with a lock, as far as it gets. */
+static void try_to_live(struct relock_lock *lock)
+{
+    struct relock_holder holder;
+    bool is_locked;
+
+    (void)!relock_trylock(lock);
+    (void)!relock_trylock(lock);
+    (void)!relock_extend(lock, 0, slow_ms(2 * LEASE_MS));
+    (void)relock_is_locked(lock, &is_locked);
+    (void)relock_who_holds(lock, &holder);
+    while (relock_unlock(lock) != RELOCK_NOT_OWNER)
+        ;
+    (void)relock_force_unlock(lock);
+}
+
+/* Whatever a script may not do is told by our names for it. */
+static void what_is_missing_is_named(struct fixture *f, const char *command,
+                                     fixture_constructor_fn *constructor)
+{
+    char all_but_one[64], named[96];
+    struct relock_client *client;
+
+    snprintf(all_but_one, sizeof(all_but_one), "~* &* +@all -%s", command);
+    snprintf(named, sizeof(named), "NOPERM: this user may not run '%s', which the script ",
+             command);
+    log_clear(f->log);
+    client = client_of(f, all_but_one);
+    try_to_live(fixture_lock_of(f, client, "orders", constructor));
+    /* What Redis could not be told it is told now. */
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " +%s", command), 0);
+    fixture_free_client(f, client);
+    assert_true(log_wait(f->log, named, SOON_MS));
+    assert_int_equal(log_count(f->log, named),
+                     log_count(f->log, ".lua needs; see docs/wire.md#rights"));
+    assert_int_equal(log_count(f->log, "user_script"), 0);
+    assert_int_equal(log_count(f->log, " script: "), 0);
+    assert_int_equal(log_count(f->log, "The user executing"), 0);
+    probe_int(f->probe, "FLUSHALL");
+}
+
+static void each_command_that_a_script_may_not_run_is_named(void **state)
+{
+    static const struct {
+        fixture_constructor_fn *constructor;
+        const char *commands;
+    } kinds[] = {
+        {relock_lock_new, "del exists hexists hset hget hgetall pexpire pttl"},
+        {relock_plainlock_new, "del get pexpire pttl set"},
+        {relock_fencedlock_new, "del exists hexists hset incr persist pexpire pttl"},
+        {relock_fairlock_new, "del hexists hset lindex pexpire pttl time"},
+        {relock_rdlock_new, "del hdel hget hset pexpire pttl set"},
+        {relock_wrlock_new, "del hexists hget hset pexpire pttl"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        const char *rest = kinds[i].commands;
+        char command[32];
+
+        for (int n; sscanf(rest, "%31s%n", command, &n) == 1; rest += n)
+            what_is_missing_is_named(f, command, kinds[i].constructor);
+    }
+}
+
+static void a_key_that_a_script_may_not_use_is_named_by_its_command(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_of(f, "~orders &* +@all");
+
+    try_to_live(fixture_lock_of(f, client, "orders", relock_fencedlock_new));
+    assert_true(log_wait(f->log,
+                         "NOPERM: this user may not access the key of 'persist', which the script "
+                         "fenced_lock.lua needs; see docs/wire.md#rights",
+                         SOON_MS));
+}
+
+/* Each with the words of the server, and once for all connections. */
+static void what_locks_do_without_is_warned_of_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_of(f, "~* &* +@all -client +client|kill");
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    for (int i = 0; i < 3; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        probe_int(f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    }
+    assert_true(log_wait_n(f->log, "CLIENT INFO: NOPERM", 1, SOON_MS));
+    assert_true(log_wait_n(f->log, "CLIENT SETNAME: NOPERM", 1, SOON_MS));
+    assert_int_equal(log_count(f->log, "; see docs/wire.md#rights"), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FENCED_TEST(each_command_that_a_script_may_not_run_is_named),
+        FENCED_TEST(a_key_that_a_script_may_not_use_is_named_by_its_command),
+        SERVER_TEST(what_locks_do_without_is_warned_of_once),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

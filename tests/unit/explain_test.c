@@ -1,0 +1,243 @@
+/* What a server refuses, in words that say what to do about it. */
+#include "redis/explain.h"
+
+#include "redis/reply.h"
+#include "support/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define SHA "9f2c1c5e0a534b6c8f2e5a1d3c7b9e1000000000"
+#define SEE "; see docs/wire.md#rights"
+
+static const char *explained(const struct relock_script *script, const char *error)
+{
+    static char why[RELOCK_WHY_MAX];
+
+    relock_explain(why, script, error);
+    return why;
+}
+
+/* The line of the script on which that stands. */
+static unsigned line_with(const struct relock_script *script, const char *text)
+{
+    const char *at = strstr(script->body, text);
+    unsigned line = 1;
+
+    assert_non_null(at);
+    for (const char *c = script->body; c < at; c++)
+        line += *c == '\n';
+    return line;
+}
+
+/* As Redis 6.2, Redis 7.0, and those after it say it; Valkey as the last. */
+static void each_server_denies(const struct relock_script *script, const char *call,
+                               const char *before_7_2, const char *since_7_2, const char *why)
+{
+    unsigned line = line_with(script, call);
+    char error[512];
+
+    snprintf(error, sizeof(error),
+             "ERR Error running script (call to f_" SHA "): @user_script:%u: @user_script: %u: %s",
+             line, line, before_7_2);
+    assert_int_equal(relock_refusal_of(error), RELOCK_REFUSED_USER);
+    assert_string_equal(explained(script, error), why);
+    snprintf(error, sizeof(error), "ERR %s script: " SHA ", on @user_script:%u.", before_7_2, line);
+    assert_int_equal(relock_refusal_of(error), RELOCK_REFUSED_USER);
+    assert_string_equal(explained(script, error), why);
+    snprintf(error, sizeof(error),
+             "ERR ACL failure in script: %s script: " SHA ", on @user_script:%u.", since_7_2, line);
+    assert_int_equal(relock_refusal_of(error), RELOCK_REFUSED_USER);
+    assert_string_equal(explained(script, error), why);
+}
+
+static void a_command_that_a_script_may_not_run_is_named_with_the_script(void **state)
+{
+    (void)state;
+
+    each_server_denies(
+        &relock_script_unlock, "'hexists'",
+        "The user executing the script can't run this command or subcommand",
+        "User locker has no permissions to run the 'hexists' command",
+        "NOPERM: this user may not run 'hexists', which the script unlock.lua needs" SEE);
+}
+
+static void so_is_the_command_whose_key_or_channel_is_denied(void **state)
+{
+    (void)state;
+
+    each_server_denies(
+        &relock_script_fair_lock, "'lindex'",
+        "The user executing the script can't access at least one of the keys mentioned in the "
+        "command arguments",
+        "No permissions to access a key",
+        "NOPERM: this user may not access the key of 'lindex', which the script fair_lock.lua "
+        "needs" SEE);
+    each_server_denies(
+        &relock_script_unlock, "'publish'",
+        "The user executing the script can't publish to the channel mentioned in the command",
+        "No permissions to access a channel",
+        "NOPERM: this user may not use the channel of 'publish', which the script unlock.lua "
+        "needs" SEE);
+}
+
+static void what_a_script_caught_is_named_without_a_line(void **state)
+{
+    static const struct relock_script *const scripts[] = {
+        &relock_script_lock,      &relock_script_fair_lock,  &relock_script_fenced_lock,
+        &relock_script_read_lock, &relock_script_write_lock,
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        char why[128];
+
+        snprintf(why, sizeof(why),
+                 "NOPERM: this user may not run 'pexpire', which the script %s.lua needs" SEE,
+                 scripts[i]->name);
+        assert_string_equal(explained(scripts[i], "ERR The user executing the script can't run "
+                                                  "this command or subcommand"),
+                            why);
+    }
+}
+
+/* Else the line of an error would not tell which it was. */
+static void no_line_of_a_script_has_two_commands(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; relock_scripts[i]; i++) {
+        const char *at = relock_scripts[i]->body;
+
+        while ((at = strstr(at, "call('"))) {
+            const char *next = strstr(++at, "call('");
+
+            if (next && !memchr(at, '\n', (size_t)(next - at)))
+                fail_msg("%s.lua: %.60s", relock_scripts[i]->name, at);
+        }
+        assert_null(strstr(relock_scripts[i]->body, "call(\n"));
+        assert_null(strstr(relock_scripts[i]->body, "call(\""));
+    }
+}
+
+static void a_line_that_has_no_command_or_is_not_there_names_none(void **state)
+{
+    static const char *const lines[] = {"1", "999999", "18446744073709551617", "0", "-1", "x"};
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        char error[160];
+
+        snprintf(error, sizeof(error), "NOPERM no, on @user_script:%s.", lines[i]);
+        assert_non_null(strstr(explained(&relock_script_renew, error),
+                               "may not run a command, which the script renew.lua needs"));
+    }
+}
+
+static void a_right_to_what_is_no_script_is_as_the_server_says_it(void **state)
+{
+    (void)state;
+
+    assert_string_equal(explained(&relock_script_lock, "NOPERM No permissions to access a key"),
+                        "NOPERM No permissions to access a key" SEE);
+    assert_string_equal(explained(NULL, "NOPERM no channel"), "NOPERM no channel" SEE);
+}
+
+static void a_server_of_another_kind_is_called_what_it_is(void **state)
+{
+    (void)state;
+
+    assert_non_null(strstr(explained(&relock_script_lock, "MOVED 12182 127.0.0.1:7001"),
+                           "MOVED 12182 127.0.0.1:7001: this is a node of a cluster"));
+    assert_non_null(strstr(explained(NULL, "ASK 12182 127.0.0.1:7001"), "a node of a cluster"));
+    assert_non_null(strstr(explained(&relock_script_lock,
+                                     "READONLY You can't write against a read only replica. "
+                                     "script: " SHA ", on @user_script:5."),
+                           "READONLY: this is a replica"));
+    assert_non_null(strstr(explained(&relock_script_lock,
+                                     "ERR Error running script (call to f_" SHA "): "
+                                     "@user_script:21: @user_script: 21: -READONLY You can't "
+                                     "write against a read only replica."),
+                           "READONLY: this is a replica"));
+}
+
+static void everything_else_stays_as_it_is(void **state)
+{
+    static const char *const errors[] = {
+        "",
+        "ERR",
+        "NOAUTH Authentication required.",
+        "WRONGTYPE Operation against a key script: " SHA ", on @user_script:5.",
+        "MOVEDX 1",
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(errors); i++)
+        assert_string_equal(explained(&relock_script_lock, errors[i]), errors[i]);
+}
+
+/* ---- what locks do without ------------------------------------------------------------------ */
+
+static void each_that_is_missing_is_warned_of_once(void **state)
+{
+    struct log *log = log_new();
+    const struct relock_log to_log = {.level = RELOCK_LOG_DEBUG, .sink = log_write, .arg = log};
+    atomic_uint warned = 0;
+    char label[] = "h:6379";
+    struct relock_server server = {.label = label, .log = &to_log, .warned = &warned};
+
+    (void)state;
+
+    for (int i = 0; i < 3; i++) {
+        relock_explain_extra(&server, RELOCK_EXTRA_KILL, "NOPERM no");
+        relock_explain_extra(&server, RELOCK_EXTRA_INFO, "NOPERM no");
+        relock_explain_extra(&server, RELOCK_EXTRA_NAME, "NOPERM no");
+    }
+    assert_int_equal(log_count(log, ""), 3);
+    assert_int_equal(log_count_grave(log, RELOCK_LOG_WARNING), 3);
+    assert_int_equal(log_count(log, "h:6379: CLIENT KILL: NOPERM no; without it a command"), 1);
+    assert_int_equal(log_count(log, "h:6379: CLIENT INFO: NOPERM no; without it a command"), 1);
+    assert_int_equal(log_count(log, "h:6379: CLIENT SETNAME: NOPERM no; without it conn"), 1);
+    assert_int_equal(log_count(log, SEE), 3);
+    log_free(log);
+}
+
+static void what_may_pass_is_not_missing(void **state)
+{
+    (void)state;
+
+    assert_true(relock_explain_is_missing("NOPERM this user"));
+    assert_true(relock_explain_is_missing("ERR unknown command 'CLIENT'"));
+    assert_true(relock_explain_is_missing("ERR Unknown subcommand or wrong number of arguments"));
+    assert_false(relock_explain_is_missing("BUSY Redis is busy running a script."));
+    assert_false(relock_explain_is_missing("LOADING Redis is loading the dataset in memory"));
+    assert_false(relock_explain_is_missing("ERR No such client"));
+    assert_false(relock_explain_is_missing("ERR max number of clients reached"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_command_that_a_script_may_not_run_is_named_with_the_script),
+        cmocka_unit_test(so_is_the_command_whose_key_or_channel_is_denied),
+        cmocka_unit_test(what_a_script_caught_is_named_without_a_line),
+        cmocka_unit_test(no_line_of_a_script_has_two_commands),
+        cmocka_unit_test(a_line_that_has_no_command_or_is_not_there_names_none),
+        cmocka_unit_test(a_right_to_what_is_no_script_is_as_the_server_says_it),
+        cmocka_unit_test(a_server_of_another_kind_is_called_what_it_is),
+        cmocka_unit_test(everything_else_stays_as_it_is),
+        cmocka_unit_test(each_that_is_missing_is_warned_of_once),
+        cmocka_unit_test(what_may_pass_is_not_missing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
