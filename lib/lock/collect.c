@@ -305,8 +305,10 @@ RELOCK_UNCHECKED int relock_multilock_acquire(struct relock_lock *lock,
     r = begin(&taking);
     if (r == RELOCK_OK)
         r = take(&taking);
+    relock_mutex_unlock(&lock->client->mutex);
+    report(&taking, r, grant); /* the log is there as long as the call has not left */
+    relock_mutex_lock(&lock->client->mutex);
     relock_client_leave(lock->client, &visit);
-    report(&taking, r, grant);
     end(&taking);
     return r;
 }
