@@ -211,7 +211,11 @@ static int give_up(struct relock_lock *lock, uint64_t owner) RELOCK_REQUIRES(loc
     if (--hold->count > 0)
         return RELOCK_OK;
     relock_owner_count(owner, -1);
+    (void)relock_holds_ref(hold);
     relock_holds_let_go(lock->client, hold, now_ms);
+    if (!relock_callback_is_inside())
+        relock_losses_wait(lock->client, hold);
+    relock_holds_unref(lock->client, hold);
     return RELOCK_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "support/multi.h"
 #include "support/peer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* Both outlive a second in which a machine stands still. */
@@ -156,6 +157,56 @@ static void a_member_without_its_replicas_is_not_held_nor_are_the_others(void **
     assert_int_equal(probe_n_keys(f->probe), 0);
     assert_true(log_wait_n(f->log, "a: owner", 1, SOON_MS)); /* the whole has that name */
     assert_true(log_wait_n(f->log, "b: this member", 1, SOON_MS));
+}
+
+/* ---- callbacks ------------------------------------------------------------------------------ */
+
+/* A callback that is still running when the last level of its hold is given up. */
+struct last_words {
+    struct relock_lock *lock;
+    atomic_bool has_begun, is_over;
+};
+
+static void outlive_the_level(const struct relock_lost *what, void *arg)
+{
+    struct last_words *words = arg;
+    uint64_t until_ms = deadline_in(SOON_MS);
+
+    atomic_store(&words->has_begun, true);
+    while (relock_check(words->lock, what->owner, NULL) == RELOCK_LOST && now_ms() < until_ms)
+        let_pass(1);
+    let_pass(100);
+    atomic_store(&words->is_over, true);
+}
+
+static bool has_begun(void *arg)
+{
+    struct last_words *words = arg;
+
+    return atomic_load(&words->has_begun);
+}
+
+/* The owner had the member for itself first, so its loss is told to that callback. */
+static void a_server_that_is_away_lets_no_callback_outlive_the_release(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                     .command_timeout_ms = slow_ms(COMMAND_MS)};
+    struct spread s = spread_of(f, &options);
+    struct last_words words = {.lock = s.locks[0]};
+    struct relock_how how = {.on_lost = outlive_the_level, .arg = &words};
+
+    assert_result(relock_acquire(s.locks[0], &how, NULL), RELOCK_OK);
+    assert_result(relock_lock(s.all), RELOCK_OK);
+    assert_result(relock_unlock(s.locks[0]), RELOCK_OK);
+    server_pause(beside_server(1));
+    assert_int_equal(probe_int(f->probe, "DEL a"), 1);
+    assert_true(wait_until(has_begun, &words, SOON_MS));
+
+    assert_result(relock_unlock(s.all), RELOCK_LOST);
+    assert_true(atomic_load(&words.is_over));
+    server_resume(beside_server(1));
+    assert_true(probe_wait_no_key(beside_probe(1), "c", SOON_MS));
 }
 
 /* ---- clients ------------------------------------------------------------------------------- */
@@ -358,6 +409,7 @@ int main(void)
         MULTI_TEST(all_are_told_of_the_release_though_some_are_gone),
         MULTI_TEST(a_server_that_hangs_delays_no_renewal_elsewhere),
         MULTI_TEST(a_member_without_its_replicas_is_not_held_nor_are_the_others),
+        MULTI_TEST(a_server_that_is_away_lets_no_callback_outlive_the_release),
         MULTI_TEST(freeing_its_client_releases_the_members_everywhere),
         MULTI_TEST(freeing_its_client_ends_a_lost_one_too),
         MULTI_TEST(clients_are_freed_at_any_moment),
