@@ -1,6 +1,6 @@
 /*
- * The rights that docs/wire.md#rights and the README name are enough for a whole life of each kind
- * of lock: whatever a script does that the user may not do stands in the log.
+ * The lines of docs/wire.md#rights are enough for a whole life of each kind of lock: whatever a
+ * script does that the user may not do stands in the log.
  */
 #include "support/actor.h"
 #include "support/fair_queue.h"
@@ -15,21 +15,45 @@
 #define NEVER_MS 600000
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
-/* README: "Rights at Redis". */
-#define COMMANDS                                                                       \
-    "+evalsha +script|load +hexists +hset +hget +hgetall +exists +del +pexpire +pttl " \
-    "+publish +subscribe +unsubscribe +ping +info +client|info +client|kill +client|setname "
-#define REENTRANT "~orders* &redisson_lock__channel:{orders* " COMMANDS
+#define LINE_MAX_LEN 1024
+#define LINE_BEGINS "    ACL SETUSER " USER " on >" PASSWORD " "
 
-static struct relock_client *client_with(struct fixture *f, const char *rights, unsigned flags)
+/* The line of docs/wire.md under `    # kind`, from its first right on. */
+static void read_rights(const char *kind, char rights[LINE_MAX_LEN])
 {
-    char word[64];
+    FILE *page = fopen(WIRE_PAGE, "r");
+    char title[64], line[LINE_MAX_LEN] = "";
+
+    assert_non_null(page);
+    (void)snprintf(title, sizeof(title), "    # %s\n", kind);
+    while (strcmp(line, title) != 0)
+        assert_non_null(fgets(line, sizeof(line), page));
+    assert_non_null(fgets(line, sizeof(line), page));
+    assert_memory_equal(line, LINE_BEGINS, strlen(LINE_BEGINS));
+    (void)snprintf(rights, LINE_MAX_LEN, "%s", line + strlen(LINE_BEGINS));
+    fclose(page);
+}
+
+/* The names of the page begin with "orders:", the one here is "orders". */
+static void allow(struct fixture *f, char *right)
+{
+    char *colon = strstr(right, ":*");
+
+    if (colon)
+        (void)memcpy(colon, "*", sizeof("*"));
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " %s", right), 0);
+}
+
+static struct relock_client *client_with(struct fixture *f, const char *kind, unsigned flags)
+{
+    char line[LINE_MAX_LEN], word[64];
+    const char *rights = line;
     int n;
 
-    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on resetchannels >" PASSWORD),
-                     0);
+    read_rights(kind, line);
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on >" PASSWORD), 0);
     for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
-        assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " %s", word), 0);
+        allow(f, word);
     return fixture_client(f, &(struct relock_options){.user = USER,
                                                       .password = PASSWORD,
                                                       .recheck_ms = NEVER_MS,
@@ -37,9 +61,9 @@ static struct relock_client *client_with(struct fixture *f, const char *rights, 
                                                       .flags = flags});
 }
 
-static struct relock_client *client_of(struct fixture *f, const char *rights)
+static struct relock_client *client_of(struct fixture *f, const char *kind)
 {
-    return client_with(f, rights, 0);
+    return client_with(f, kind, 0);
 }
 
 static void nothing_was_refused(struct fixture *f)
@@ -77,10 +101,10 @@ static void live(struct relock_client *client, struct relock_lock *held, struct 
     assert_result(actor_unlock(other, wanted), RELOCK_LOST);
 }
 
-static void live_with(struct fixture *f, const char *rights, fixture_constructor_fn *held,
+static void live_with(struct fixture *f, const char *kind, fixture_constructor_fn *held,
                       fixture_constructor_fn *wanted)
 {
-    struct relock_client *client = client_of(f, rights);
+    struct relock_client *client = client_of(f, kind);
 
     live(client, fixture_lock_of(f, client, "orders", held),
          fixture_lock_of(f, client, "orders", wanted));
@@ -90,23 +114,24 @@ static void live_with(struct fixture *f, const char *rights, fixture_constructor
 
 static void those_of_a_reentrant_lock_are_enough(void **state)
 {
-    live_with(*state, REENTRANT, relock_lock_new, relock_lock_new);
+    live_with(*state, "reentrant", relock_lock_new, relock_lock_new);
 }
 
 static void those_of_a_spin_lock_are_enough(void **state)
 {
-    live_with(*state, "~orders* " COMMANDS, relock_spinlock_new, relock_spinlock_new);
+    live_with(*state, "spin", relock_spinlock_new, relock_spinlock_new);
 }
 
 static void those_of_a_plain_lock_are_enough(void **state)
 {
-    live_with(*state, "~orders* " COMMANDS "+get +set", relock_plainlock_new, relock_plainlock_new);
+    live_with(*state, "plain", relock_plainlock_new, relock_plainlock_new);
 }
 
 static void those_of_a_plain_lock_that_is_announced_are_enough(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = client_with(f, REENTRANT "+get +set", RELOCK_ANNOUNCE_PLAIN);
+    struct relock_client *client =
+        client_with(f, "plain, with RELOCK_ANNOUNCE_PLAIN", RELOCK_ANNOUNCE_PLAIN);
     struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_plainlock_new);
 
     live(client, lock, lock);
@@ -118,8 +143,7 @@ static void those_of_a_plain_lock_that_is_announced_are_enough(void **state)
 static void a_plain_lock_without_the_right_to_its_channel_is_not_announced(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        client_with(f, "~orders* " COMMANDS "+get +set", RELOCK_ANNOUNCE_PLAIN);
+    struct relock_client *client = client_with(f, "plain", RELOCK_ANNOUNCE_PLAIN);
     struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_plainlock_new);
     struct actor *waiting = actor_start();
 
@@ -135,18 +159,14 @@ static void a_plain_lock_without_the_right_to_its_channel_is_not_announced(void 
 
 static void those_of_a_fenced_lock_are_enough(void **state)
 {
-    live_with(*state, REENTRANT "~redisson_lock_token:{orders* +incr +get +persist",
-              relock_fencedlock_new, relock_fencedlock_new);
+    live_with(*state, "fenced", relock_fencedlock_new, relock_fencedlock_new);
 }
 
 /* Behind one that is dead, and before one that counts on those before it. */
 static void those_of_a_fair_lock_are_enough(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = client_of(
-        f, REENTRANT "~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* +time "
-                     "+lindex +lpos +lpop +lrange +lrem +rpush +zadd +zscore +zrem "
-                     "+zrevrange");
+    struct relock_client *client = client_of(f, "fair");
     struct relock_lock *lock = fair_handle(f, client);
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct actor *first = actor_start();
@@ -177,10 +197,8 @@ static void those_of_a_fair_lock_are_enough(void **state)
 
 static void those_of_a_read_write_lock_are_enough(void **state)
 {
-    static const char rights[] =
-        "~orders* ~{orders* &redisson_rwlock:{orders* " COMMANDS "+set +hdel";
     struct fixture *f = *state;
-    struct relock_client *client = client_of(f, rights);
+    struct relock_client *client = client_of(f, "read-write");
     struct relock_lock *read = fixture_lock_of(f, client, "orders", relock_rdlock_new);
     struct relock_lock *write = fixture_lock_of(f, client, "orders", relock_wrlock_new);
 
@@ -190,8 +208,8 @@ static void those_of_a_read_write_lock_are_enough(void **state)
     assert_result(relock_unlock(write), RELOCK_OK); /* steps down */
     assert_result(relock_unlock(read), RELOCK_OK);
     fixture_free_client(f, client);
-    live_with(f, rights, relock_rdlock_new, relock_wrlock_new);
-    live_with(f, rights, relock_wrlock_new, relock_wrlock_new);
+    live_with(f, "read-write", relock_rdlock_new, relock_wrlock_new);
+    live_with(f, "read-write", relock_wrlock_new, relock_wrlock_new);
 }
 
 int main(void)
