@@ -108,7 +108,7 @@ static void has_left(struct scene *scene)
     struct relock_lock *last = fixture_lock(scene->f, scene->client, "last");
 
     assert_true(peer_lock(scene->f->probe, "last", PEER, NEVER_MS));
-    assert_result(relock_timedlock(last, 1), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(last, 1), RELOCK_TIMEOUT);
     assert_true(probe_wait_subscribers(scene->f->probe, "redisson_lock__channel:{last}", 1));
     assert_true(probe_wait_subscribers(scene->f->probe, "redisson_lock__channel:{last}", 0));
     assert_true(peer_unlock(scene->f->probe, "last", PEER));
@@ -120,7 +120,7 @@ static void one_that_leaves_the_channel_silences_nobody(void **state)
         struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
 
         begins_to_wait(&scene, 1 - leaver);
-        assert_result(relock_timedlock(scene.ours[leaver], 1), RELOCK_TIMEOUT);
+        assert_result(fixture_timedlock(scene.ours[leaver], 1), RELOCK_TIMEOUT);
         has_left(&scene);
         assert_int_equal(probe_subscribers(scene.f->probe, scene.channel), 1);
         is_woken_by_the_release(&scene, 1 - leaver);

@@ -189,7 +189,7 @@ static void who_looks_once_more_in_vain_is_out_in_time(void **state)
     uint64_t began_ms = now_ms();
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    assert_result(relock_timedlock(lock, 300), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(lock, 300), RELOCK_TIMEOUT);
     assert_in_range(now_ms() - began_ms, 300 - TWO_CLOCKS_MS, 300 + slow_ms(SLACK_MS));
     assert_true(fair_queue_wait(f, 0));
     assert_true(peer_unlock(f->probe, "orders", PEER));
