@@ -62,7 +62,8 @@ static void a_driver_that_leaves_at_its_deadline_is_missed_by_nobody(void **stat
 
     (void)state;
     one_leaves(1, &heard);
-    asking_begin(1, 'd', 1, soon());
+    asking_prepare(&asking[1], 'd', 1, soon());
+    actor_begin(asking[1].actor, asking_ask, &asking[1]); /* now, or behind the replies */
     script_answer(script, "$1\r\nb\r\n$1\r\nc\r\n");
     script_expect(script, "ECHO d");
     script_answer(script, "$1\r\nd\r\n");
