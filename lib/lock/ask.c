@@ -183,11 +183,13 @@ int relock_acquire_ask(struct relock_acquire *acquire)
 
     sent_ms = relock_clock_now_ms();
     relock_site_doubt(line, sent_ms);
+    acquire->waiter.is_asking = true;
     relock_mutex_unlock(&acquire->client->mutex);
     r = relock_request_run_until(&request, acquire->client,
                                  relock_acquire_limit_ms(acquire, sent_ms));
     relock_mutex_lock(&acquire->client->mutex);
 
+    acquire->waiter.is_asking = false;
     line->asked_ms = relock_clock_now_ms();
     if (r == RELOCK_OK && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
         acquire->waiter.end = RELOCK_WAITER_WAITS; /* it has been reached */

@@ -141,7 +141,7 @@ static struct relock_waiter *heir(const struct relock_client *client,
 
     if (!site->kind->is_passed_on)
         return NULL;
-    while (head && head->end != RELOCK_WAITER_WAITS)
+    while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
         head = head->next;
     if (!head || !head->renewed || client->guarded.shut_down)
         return NULL;

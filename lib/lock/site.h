@@ -57,6 +57,7 @@ struct relock_waiter {
     bool of_whole;            /* constant: for a multi lock */
     bool tries;               /* constant: asks once and does not wait */
     bool has_asked;           /* at least once */
+    bool is_asking;           /* Redis is: no hold is handed off to it before the answer */
     uint64_t joined_ms;       /* constant */
     relock_lost_fn *on_lost;  /* constant, like arg */
     void *arg;

@@ -34,6 +34,33 @@ static void who_comes_during_a_try_that_is_refused_asks_for_itself(void **state)
     faults_is_in_by_news(client, waiting, lock);
 }
 
+/* Two threads of the process ask Redis at the same time. The one that gets the lock does not hand
+ * it off to the other, whose answer is on its way. */
+static void a_try_that_is_being_asked_is_handed_no_hold(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.handoff_ms = LONG_MS,
+                                                  .recheck_ms = LONG_MS,
+                                                  .command_timeout_ms = slow_ms(SOON_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *granted = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders");
+    struct proxy_rule *refused = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders");
+    struct actor *holding = actor_start();
+    struct actor *trying = actor_start();
+
+    actor_begin_lock(holding, lock);
+    assert_int_equal(proxy_fate(granted), PROXY_ANSWERED);
+    actor_begin(trying, try_once, lock);
+    assert_int_equal(proxy_fate(refused), PROXY_ANSWERED);
+    proxy_let_go(granted);
+    assert_result(actor_result(holding), RELOCK_OK);
+    assert_result(actor_unlock(holding, lock), RELOCK_OK);
+    proxy_let_go(refused);
+    assert_result(actor_result(trying), RELOCK_BUSY);
+    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+}
+
 /* The acknowledgement of a subscription that was given up comes when there is a new one. It says
  * nothing of that: only the next one does. */
 static void an_acknowledgement_that_comes_late_does_not_stand_for_the_next_one(void **state)
@@ -194,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FAULT_TEST(who_comes_during_a_try_that_is_refused_asks_for_itself),
+        FAULT_TEST(a_try_that_is_being_asked_is_handed_no_hold),
         FAULT_TEST(an_acknowledgement_that_comes_late_does_not_stand_for_the_next_one),
         FAULT_TEST(who_joins_a_channel_asks_once_more),
         FAULT_TEST(an_acknowledgement_after_a_reconnect_is_news),
