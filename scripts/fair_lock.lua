@@ -80,7 +80,8 @@ if not is_new or (left == -2 and (not head or head == owner)) then
         end
     end
     if is_new or purged then
-        wake(redis.call('lindex', queue, 0), redis.call('pttl', KEYS[1]))
+        local first = redis.call('lindex', queue, 0)
+        wake(first, redis.call('pttl', KEYS[1]))
     end
     return nil
 end

@@ -48,7 +48,8 @@ if head and (is_held or place == 0) then
         redis.call('lpop', queue)
         head = redis.call('lindex', queue, 0)
     end
-    if head and redis.call('pttl', KEYS[1]) < redis.call('zscore', deadlines, head) - now then
+    local left = redis.call('pttl', KEYS[1])
+    if head and left < redis.call('zscore', deadlines, head) - now then
         told = redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
     end
 end

@@ -29,7 +29,7 @@ static const char *find_line(const char *body, unsigned long line)
 
 /*
  * Some servers say it. Else it is the command of that line, of which each has one at most. An error
- * without a line is one that a script has caught and returned: of all that it catches the first.
+ * without a line is one that a script has caught and returned: the first that it keeps.
  */
 static const char *find_command(const struct relock_script *script, const char *error)
 {
@@ -37,7 +37,7 @@ static const char *find_command(const struct relock_script *script, const char *
     const char *said = strstr(error, before);
     unsigned long line = line_of(error);
     const char *body = line > 0 ? find_line(script->body, line) : script->body;
-    const char *call = body ? strstr(body, line > 0 ? "call('" : "pcall('") : NULL;
+    const char *call = body ? strstr(body, line > 0 ? "call('" : "= redis.pcall('") : NULL;
 
     if (said)
         return said + strlen(before);

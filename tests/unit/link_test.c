@@ -147,12 +147,13 @@ static void connecting_goes_on_where_a_deadline_has_stopped_it(void **state)
     (void)state;
 
     script_accept(script);
+    script_expect(script, "HELLO");
     script_expect(script, "INFO server");
     script_expect(script, "CLIENT INFO");
     assert_int_equal(relock_link_connect(&the_link, deadline_ms), RELOCK_AGAIN);
     assert_true(has_just_passed(deadline_ms));
     assert_true(script_played(script));
-    script_answer(script, "-NOPERM no\r\n$26\r\nid=7 addr=127.0.0.1:5 fd=8\r\n");
+    script_answer(script, SCRIPT_HELLO "-NOPERM no\r\n$26\r\nid=7 addr=127.0.0.1:5 fd=8\r\n");
     assert_int_equal(relock_link_connect(&the_link, soon()), RELOCK_OK);
     assert_non_null(the_link.origin);
     assert_true(script_played(script)); /* on the same connection */
