@@ -19,7 +19,7 @@ source tools/packages.sh
 # the background, at low priority, and after the last one come the checks. The steps that fetch
 # packages are the last variants, so that a slow network delays no other variant.
 variants='gcc asan tsan clang static valgrind newest oldest redisson interop'
-checks='format tidy shellcheck unity model install consumer fuzz'
+checks='format tidy shellcheck unity model install consumer examples fuzz'
 long_checks='rules' # only when named, or with all --long
 
 out='build-tests'
@@ -320,6 +320,11 @@ check_consumer()
 {
     tests/consumer/run.py
     tests/consumer/reader.py
+}
+
+check_examples()
+{
+    ./examples/run.sh
 }
 
 check_fuzz()

@@ -10,19 +10,22 @@ static=("${@:2}")
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 
-# NAME.c with its parts, NAME_*.c, if it has any.
+# NAME.c with its parts, NAME_*.c, if it has any; or NAME.cpp.
 compile()
 {
-    local sources=("${1%.c}"*.c) packages=(relock) flags
+    local suffix=${1##*.} compiler=(cc) packages=(relock) sources flags
 
-    ! grep -q "<hiredis/" "${1%.c}"*.[ch] || packages+=(hiredis)
+    [[ $suffix == c ]] || compiler=(c++ -std=c++17)
+    sources=("${1%.*}"*."$suffix")
+    ! grep -q "<hiredis/" "${1%.*}"* || packages+=(hiredis)
     flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig \
         pkg-config --cflags --libs "${static[@]}" "${packages[@]}")
     # shellcheck disable=SC2086 # words
-    cc -Wall -Wextra -Werror -o "$scratch/$(basename "$1" .c)" "${sources[@]}" $flags
+    "${compiler[@]}" -Wall -Wextra -Werror -o "$scratch/$(basename "${1%.*}")" "${sources[@]}" $flags
 }
 
-grep -l '^int main' examples/*.c tests/consumer/*.c | while read -r program; do
+grep -lE '^int main' examples/*.c examples/*.cpp tests/consumer/*.c | while read -r program; do
+    [[ $program != *.cpp ]] || command -v c++ >/dev/null || continue
     echo "$program ${static[*]}"
     compile "$program"
 done
