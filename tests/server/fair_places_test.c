@@ -245,6 +245,26 @@ static void a_release_tells_who_is_first_of_the_living(void **state)
     listener_close(dead);
 }
 
+static void a_forced_release_tells_who_is_first_of_the_living(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *dead = listener_open(f->server->socket, CHANNEL_OF(B));
+    struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
+
+    assert_int_equal(fair_lock(f, A, 1), GRANTED);
+    assert_true(fair_lock(f, B, 1) > 0);
+    assert_true(fair_lock(f, C, 1) > 0);
+    fair_let_die(f, B);
+    assert_int_equal(fair_force_unlock(f, A), 1);
+    assert_true(listener_hears(next, "0", SOON_MS));
+    assert_true(listener_hears_nothing(dead, 20));
+    assert_int_equal(fair_lock(f, C, 1), GRANTED);
+    assert_int_equal(fair_place(f, B), -1);
+    leave(f, C);
+    listener_close(next);
+    listener_close(dead);
+}
+
 static void the_next_is_told_when_the_first_leaves_a_free_lock(void **state)
 {
     struct fixture *f = *state;
@@ -384,6 +404,7 @@ int main(void)
         SERVER_TEST(the_new_first_is_told_when_a_dead_one_was_in_its_way),
         SERVER_TEST(who_comes_and_goes_leaves_the_deadlines_of_others),
         SERVER_TEST(a_release_tells_who_is_first_of_the_living),
+        SERVER_TEST(a_forced_release_tells_who_is_first_of_the_living),
         SERVER_TEST(the_next_is_told_when_the_first_leaves_a_free_lock),
         SERVER_TEST(who_becomes_first_is_woken_if_the_lease_ends_before_it_asks),
         SERVER_TEST(who_becomes_first_is_not_woken_if_it_asks_before_the_lease_ends),
