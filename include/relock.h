@@ -139,8 +139,12 @@ struct relock_lost {
  * the lost hold. Every call of this library that would block gives RELOCK_E_DEADLOCK.
  *
  * Once the release of the last level has returned, the callback of that hold has returned or will
- * not be called, and `arg` may go (a release from inside the callback aside). Therefore do not
- * release under a mutex that the callback takes.
+ * not be called, and `arg` may go (a release from inside the callback aside). So a release waits
+ * for the callback of its hold. Do not release under a mutex that the callback takes, and do not
+ * wait in the callback for a thread that releases the hold or that ends.
+ *
+ * All signals are blocked on this thread and on that of on_log. A process that the callback starts
+ * inherits the mask.
  */
 typedef void relock_lost_fn(const struct relock_lost *what, void *arg);
 
@@ -217,8 +221,8 @@ struct relock_options {
 };
 
 /**
- * Makes a client and connects it. NULL options are all defaults. If it fails, the log has said why
- * when it returns.
+ * Makes a client and connects it. NULL options are all defaults. If it fails for another reason
+ * than memory, the log has said why when it returns.
  *
  * Threads: any; asks Redis.
  *
@@ -253,7 +257,7 @@ RELOCK_API void relock_client_shutdown(struct relock_client *client);
  * held (without on_lost), waits for an on_lost that is running, closes the connections and writes
  * the rest of the log. Takes NULL.
  *
- * If on_log or stderr blocks for three seconds meanwhile, the rest of the log is dropped. Then
+ * If on_log or stderr has not taken the rest within three seconds, it is dropped. Then
  * on_log is not called again, but the call that blocks is still inside it and uses its `arg`.
  *
  * Threads: any, once; never from a callback. Blocks up to `command_timeout_ms` for the release,
@@ -495,13 +499,14 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
 
 /**
  * Gives up one level of the calling thread. The last one frees the lock and wakes who waits.
- * Returns within `release_timeout_ms` though Redis hangs: the release goes on in the background.
+ * If Redis hangs, returns after `release_timeout_ms`; the release goes on in the background.
  *
  * The last release hands the lock off, without asking Redis, if another thread of this process
  * waits for it and Redis granted it to this process less than `handoff_ms` ago. Fair, fenced,
  * read/write and red locks are never handed off. If relock_force_unlock or another program broke
- * the hold in that time, this release does not notice and returns RELOCK_OK. But the library renews
- * the hold 5 ms later, and if Redis no longer has it, the new owner loses it, as in any loss.
+ * the hold in that time, this release does not notice and returns RELOCK_OK. But the library
+ * then renews the hold (5 ms later, or after the renewal that is in flight), and if Redis no longer
+ * has it, the new owner loses it, as in any loss.
  *
  * Threads: the owner; asks Redis, but not to hand off.
  *
