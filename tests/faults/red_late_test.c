@@ -1,9 +1,9 @@
 /* Red locks with a server that answers later than it has time to, or not at all: what it is sent
  * stays in order and stays little, and nobody waits for it. */
+#include "io_thread.h"
+
 #include "support/actor.h"
 #include "support/red.h"
-
-#include <stdatomic.h>
 
 #define LEASE_MS 20000  /* so a server has 400 ms for its answer */
 #define DELAY_MS 1000   /* each way */
@@ -182,32 +182,17 @@ static void a_lock_that_was_left_behind_is_killed(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void stand_still_until(const struct relock_lost *what, void *arg)
-{
-    const atomic_bool *goes_on = arg;
-    uint64_t deadline_ms = deadline_in(SOON_MS);
-
-    (void)what;
-    while (!atomic_load(goes_on) && now_ms() < deadline_ms)
-        let_pass(1);
-}
-
 /* The I/O thread, which sends it, is kept from that until it has been released. */
 static void a_lock_that_was_given_up_before_it_was_sent_is_not_sent(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
-    struct relock_lock *other = fixture_lock(s->f, red.clients[LATE], "other");
-    atomic_bool goes_on = false;
-    struct relock_how how = {.lease_ms = 50, .on_lost = stand_still_until, .arg = &goes_on};
 
     red_settle(s, &red, s->n);
-    assert_result(relock_acquire(other, &how, NULL), RELOCK_OK);
-    let_pass(200);
+    assert_true(io_thread_stop(proxy_url(s->proxy[LATE])));
     assert_result(relock_lock(red.lock), RELOCK_OK);
     assert_result(relock_unlock(red.lock), RELOCK_OK);
-    atomic_store(&goes_on, true);
-    assert_result(relock_unlock(other), RELOCK_LOST);
+    assert_true(io_thread_go_on());
     let_pass(200);
     assert_true(red_wait_keys(s, 0));
 }

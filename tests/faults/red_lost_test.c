@@ -1,9 +1,9 @@
 /* Red locks that are kept for a long time: renewed on all servers, set again on those that forgot,
  * and lost with the quorum. */
+#include "io_thread.h"
+
 #include "support/actor.h"
 #include "support/red.h"
-
-#include <stdatomic.h>
 
 #define LEASE_MS 2500
 #define LONG_MS 30000
@@ -147,25 +147,6 @@ static void three_that_forget_at_once_lose_it(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void stand_still(const struct relock_lost *what, void *arg)
-{
-    (void)what;
-    (void)arg;
-    let_pass(outlast_ms(FORGET_LEASE_MS) / 15);
-}
-
-/* A hold on the client of the whole, which is lost just before the second renewal and keeps the
- * I/O thread from that until the other servers have been renewed. */
-static struct relock_lock *be_late(struct servers *s, struct red *red)
-{
-    struct relock_lock *lock = fixture_lock(s->f, red->clients[0], "other");
-    struct relock_how how = {.lease_ms = outlast_ms(FORGET_LEASE_MS) * 59 / 100,
-                             .on_lost = stand_still};
-
-    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
-    return lock;
-}
-
 /* Two of those that will forget are renewed later than the others from now on. */
 static void renew_two_later(struct servers *s)
 {
@@ -187,31 +168,25 @@ static void renew_two_later(struct servers *s)
         assert_true(proxy_counts(s->proxy[i + 2], "EVALSHA", n[i] + 1));
 }
 
-/* Those that are renewed later still say yes, as far as is known, when the first is found out. */
+/* Those that are renewed later still say yes, as far as is known, when the first is found out: the
+ * I/O thread of the whole looks at them just then. */
 static void none_gets_it_again_before_the_others_have_been_heard(void **state)
 {
     struct servers *s = *state;
     struct red red = red_to_be_forgotten(s);
-    struct relock_lock *other;
+    struct proxy_rule *rule;
 
-    assert_result(relock_lock(red.lock), RELOCK_OK);
-    other = be_late(s, &red);
-    assert_true(red_wait_keys(s, s->n));
+    take_on_all(s, &red);
     renew_two_later(s);
+    rule = proxy_next(s->proxy[1], PROXY_PASS, "SCRIPT LOAD");
+    assert_true(io_thread_stop(proxy_url(s->proxy[0])));
     forget(s, 1, 3);
+    assert_true(proxy_met(rule, 1));
+    assert_true(proxy_next_place(s->proxy[1], proxy_place(rule), "EVALSHA") > 0);
+    let_pass(50);
+    assert_true(io_thread_go_on());
     assert_lost(s, &red, RELOCK_LOST_GONE);
-    (void)relock_unlock(other); /* lost, if this thread was in time */
     assert_true(red_wait_keys(s, 0));
-}
-
-static void stand_still_until(const struct relock_lost *what, void *arg)
-{
-    const atomic_bool *goes_on = arg;
-    uint64_t deadline_ms = deadline_in(SOON_MS);
-
-    (void)what;
-    while (!atomic_load(goes_on) && now_ms() < deadline_ms)
-        let_pass(1);
 }
 
 static bool has_renewed(void *arg)
@@ -226,16 +201,12 @@ static void none_gets_it_again_for_what_others_said_before_it_was_lost(void **st
     struct servers *s = *state;
     uint64_t lease_ms = slow_ms(3 * LEASE_MS);
     struct red red = red_new_by_proxy(s, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
-    struct relock_lock *other = fixture_lock(s->f, red.clients[0], "other");
-    atomic_bool goes_on = false;
-    struct relock_how how = {
-        .lease_ms = lease_ms / 10, .on_lost = stand_still_until, .arg = &goes_on};
     struct proxy_rule *rule;
 
     red_settle(s, &red, s->n);
     take_on_all(s, &red);
     rule = proxy_next(s->proxy[1], PROXY_HOLD, "EVALSHA");
-    assert_result(relock_acquire(other, &how, NULL), RELOCK_OK);
+    assert_true(io_thread_stop(proxy_url(s->proxy[0])));
     for (size_t i = 2; i < 5; i++)
         assert_true(wait_until(has_renewed, red.clients[i], SOON_MS));
     assert_true(proxy_met(rule, 1));
@@ -244,10 +215,9 @@ static void none_gets_it_again_for_what_others_said_before_it_was_lost(void **st
     proxy_let_go(rule);
     assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
     let_pass(50);
-    atomic_store(&goes_on, true);
+    assert_true(io_thread_go_on());
     assert_true(losses_wait(s->f->losses, 1, SOON_MS));
     assert_result(relock_unlock(red.lock), RELOCK_LOST);
-    assert_result(relock_unlock(other), RELOCK_LOST);
     assert_true(red_wait_keys(s, 0));
 }
 

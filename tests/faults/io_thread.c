@@ -1,0 +1,86 @@
+#include "io_thread.h"
+
+#include "support/wait.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define LONGEST_WAIT_MS 10 /* until it sees that it is to stop */
+
+enum { GOES, IS_TO_STOP, STANDS };
+
+static atomic_int state;
+static char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* constant while it is to stop */
+
+static bool has_connection(const struct pollfd *fds, nfds_t n)
+{
+    for (nfds_t i = 0; i < n; i++) {
+        struct sockaddr_un peer = {.sun_family = AF_UNSPEC};
+        socklen_t size = sizeof(peer) - 1; /* so that the path ends in any case */
+
+        if (getpeername(fds[i].fd, (struct sockaddr *)&peer, &size) == 0 &&
+            peer.sun_family == AF_UNIX && strcmp(peer.sun_path, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void stand_still(void)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+    int stands = STANDS;
+
+    atomic_store(&state, STANDS);
+    while (atomic_load(&state) == STANDS && now_ms() < deadline_ms)
+        let_pass(1);
+    (void)atomic_compare_exchange_strong(&state, &stands, GOES);
+}
+
+static int wait_for(struct pollfd *fds, nfds_t n, int wait_ms)
+{
+    int (*next)(struct pollfd *, nfds_t, int) = NULL;
+    int n_ready;
+
+    *(void **)&next = dlsym(RTLD_NEXT, "poll");
+    n_ready = next(fds, n, wait_ms);
+    if (atomic_load(&state) == IS_TO_STOP && has_connection(fds, n))
+        stand_still();
+    return n_ready;
+}
+
+int poll(struct pollfd *fds, nfds_t n, int wait_ms)
+{
+    uint64_t until_ms = wait_ms < 0 ? UINT64_MAX : now_ms() + (uint64_t)wait_ms;
+    int n_ready;
+
+    do {
+        uint64_t before_ms = now_ms();
+        uint64_t left_ms = until_ms > before_ms ? until_ms - before_ms : 0;
+
+        n_ready = wait_for(fds, n, left_ms < LONGEST_WAIT_MS ? (int)left_ms : LONGEST_WAIT_MS);
+    } while (n_ready == 0 && now_ms() < until_ms);
+    return n_ready;
+}
+
+static bool stands(void *arg)
+{
+    (void)arg;
+    return atomic_load(&state) == STANDS;
+}
+
+bool io_thread_stop(const char *url)
+{
+    strncpy(path, url + strlen("unix://"), sizeof(path) - 1);
+    atomic_store(&state, IS_TO_STOP);
+    return wait_until(stands, NULL, SOON_MS);
+}
+
+bool io_thread_go_on(void)
+{
+    return atomic_exchange(&state, GOES) == STANDS;
+}
