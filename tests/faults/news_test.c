@@ -147,6 +147,27 @@ static void an_acknowledgement_after_a_reconnect_is_news(void **state)
     faults_is_in_by_news(client, waiting, lock);
 }
 
+/* It told of the release, and is not back: who waits looks for itself. */
+static void a_release_before_the_end_of_the_subscriber_is_not_missed(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = faults_patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *asked = proxy_each(t->proxy, PROXY_PASS, "lock 1 orders");
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(proxy_met(asked, 2));
+    assert_int_equal(proxy_fate(asked), PROXY_ANSWERED);
+    proxy_stall(t->proxy, "SUBSCRIBE");
+    proxy_refuse(t->proxy, true);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* nobody hears it */
+    proxy_cut(t->proxy, "SUBSCRIBE");
+    faults_is_in_by_news(client, waiting, lock);
+    proxy_refuse(t->proxy, false);
+}
+
 /* The message overtakes the answer, so it comes while the owner that leaves is still there. */
 static void a_message_before_the_answer_to_the_release_is_not_missed(void **state)
 {
@@ -225,6 +246,7 @@ int main(void)
         FAULT_TEST(an_acknowledgement_that_comes_late_does_not_stand_for_the_next_one),
         FAULT_TEST(who_joins_a_channel_asks_once_more),
         FAULT_TEST(an_acknowledgement_after_a_reconnect_is_news),
+        FAULT_TEST(a_release_before_the_end_of_the_subscriber_is_not_missed),
         FAULT_TEST(a_message_before_the_answer_to_the_release_is_not_missed),
         FAULT_TEST(a_reconnect_during_a_release_is_not_missed),
         FAULT_TEST(a_release_that_is_refused_lets_the_next_in_with_the_end_of_the_lease),
