@@ -200,6 +200,7 @@ static int refuse(struct relock_login *login, const char *error)
         [RELOCK_LOGIN_DB] = "SELECT",
         [RELOCK_LOGIN_RUN] = "INFO",
         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
+        [RELOCK_LOGIN_DONE] = "login", /* never: nothing more comes */
     };
     char why[RELOCK_WHY_MAX];
 
