@@ -179,8 +179,8 @@ static bool has_failed_to_renew(void *client)
 
 static void hold_survives_it(struct faults *t, const struct trouble *trouble)
 {
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
+    struct relock_client *client = faults_connected_client(
+        t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);

@@ -65,6 +65,12 @@ static void offer_cancel(struct waiter *waiter, struct relock_cancel *cancel)
     pthread_mutex_unlock(&waiter->mutex);
 }
 
+/* Redis has 50 ms to answer a short wait, which a machine that stands still may use up. */
+static bool is_late(const struct relock_how *how, int r)
+{
+    return r == RELOCK_E_CONN && how->wait_ms > 0 && how->wait_ms < RELOCK_FOREVER;
+}
+
 static void note(struct waiter *waiter, int r)
 {
     switch (r) {
@@ -97,7 +103,8 @@ static bool try_once(struct waiter *waiter)
         return false;
     offer_cancel(waiter, how.cancel);
     r = relock_acquire(waiter->lock, &how, NULL);
-    note(waiter, r);
+    if (!is_late(&how, r))
+        note(waiter, r);
     if (r == RELOCK_OK) {
         rest(&waiter->seed, 200);
         r = relock_unlock(waiter->lock);
