@@ -1,6 +1,7 @@
 #include "redis/orphan.h"
 
 #include "redis/origin.h"
+#include "redis/reply.h"
 
 #include <stdlib.h>
 
@@ -23,6 +24,8 @@ struct relock_orphan *relock_orphan_new(const struct relock_question *question,
 
 static void destroy(struct relock_orphan *orphan)
 {
+    relock_reply_free(orphan->question.before);
+    relock_reply_free(orphan->question.reply);
     relock_origin_unref(orphan->question.origin);
     free(orphan);
 }

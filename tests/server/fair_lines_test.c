@@ -55,7 +55,7 @@ static void who_gives_up_leaves_the_queue(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(actor_result(second), RELOCK_OK);
     assert_result(actor_unlock(second, lock), RELOCK_OK);
-    assert_result(actor_timedlock(first, lock, 1), RELOCK_OK);
+    assert_result(actor_timedlock(first, lock, SOON_MS), RELOCK_OK);
     assert_result(fixture_timedlock(lock, 20), RELOCK_TIMEOUT);
     assert_result(actor_unlock(first, lock), RELOCK_OK);
     wait_for_queue(f, 0);

@@ -151,7 +151,7 @@ static void the_holder_nests_whoever_waits(void **state)
     assert_true(fair_queue_wait(f, 1));
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_trylock(lock), RELOCK_OK);
-    assert_result(relock_timedlock(lock, 50), RELOCK_OK);
+    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
     assert_int_equal(probe_only_value(f->probe, "orders"), 4);
     assert_true(fair_queue_wait(f, 1));
     for (int i = 0; i < 3; i++)

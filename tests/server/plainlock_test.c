@@ -59,7 +59,7 @@ static void levels_leave_the_string_as_it_is(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     snprintf(token, sizeof(token), "%s", token_of(f));
     assert_result(relock_trylock(lock), RELOCK_OK);
-    assert_result(relock_timedlock(lock, 10), RELOCK_OK);
+    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
     assert_result(relock_extend(lock, 0, 2 * LEASE_MS), RELOCK_OK);
     assert_true(probe_pttl(f->probe, "orders") > LEASE_MS);
     for (int level = 0; level < 2; level++) {

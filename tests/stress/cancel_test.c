@@ -93,7 +93,7 @@ static void note(struct waiter *waiter, const char *wrong, int result)
 static void take_and_release(struct waiter *waiter, struct relock_lock *lock,
                              struct relock_how *how)
 {
-    int r = relock_acquire(lock, how, NULL);
+    int r = fixture_late_is_timeout(how, relock_acquire(lock, how, NULL));
 
     switch (r) {
     case RELOCK_OK:

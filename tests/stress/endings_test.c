@@ -65,12 +65,6 @@ static void offer_cancel(struct waiter *waiter, struct relock_cancel *cancel)
     pthread_mutex_unlock(&waiter->mutex);
 }
 
-/* Redis has 50 ms to answer a short wait, which a machine that stands still may use up. */
-static bool is_late(const struct relock_how *how, int r)
-{
-    return r == RELOCK_E_CONN && how->wait_ms > 0 && how->wait_ms < RELOCK_FOREVER;
-}
-
 static void note(struct waiter *waiter, int r)
 {
     switch (r) {
@@ -102,9 +96,8 @@ static bool try_once(struct waiter *waiter)
     if (relock_cancel_new(&how.cancel) != RELOCK_OK)
         return false;
     offer_cancel(waiter, how.cancel);
-    r = relock_acquire(waiter->lock, &how, NULL);
-    if (!is_late(&how, r))
-        note(waiter, r);
+    r = fixture_late_is_timeout(&how, relock_acquire(waiter->lock, &how, NULL));
+    note(waiter, r);
     if (r == RELOCK_OK) {
         rest(&waiter->seed, 200);
         r = relock_unlock(waiter->lock);

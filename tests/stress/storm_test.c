@@ -124,7 +124,7 @@ static void come_once(struct sailor *sailor)
     if (dice(sailor, 8) == 0)
         how.lease_ms = slow_ms(60000);
 
-    r = relock_acquire(lock, &how, &grant);
+    r = fixture_late_is_timeout(&how, relock_acquire(lock, &how, &grant));
     if (r == RELOCK_OK)
         be_inside(sailor, which, grant.owner);
     else if (r != RELOCK_BUSY && r != RELOCK_TIMEOUT)

@@ -105,6 +105,13 @@ int fixture_timedlock(struct relock_lock *lock, int64_t wait_ms)
     return r;
 }
 
+int fixture_late_is_timeout(const struct relock_how *how, int result)
+{
+    bool is_bounded = how->wait_ms > 0 && how->wait_ms < RELOCK_FOREVER;
+
+    return is_bounded && result == RELOCK_E_CONN ? RELOCK_TIMEOUT : result;
+}
+
 void fixture_free_client(struct fixture *f, struct relock_client *client)
 {
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++) {

@@ -88,6 +88,10 @@ int fixture_acquire(struct relock_lock *lock, const struct relock_how *how);
  * still for: a wait without an answer is made again. */
 int fixture_timedlock(struct relock_lock *lock, int64_t wait_ms);
 
+/* The result of relock_acquire(); but of a wait that ended before Redis answered, which can be on
+ * such a machine, RELOCK_TIMEOUT. */
+int fixture_late_is_timeout(const struct relock_how *how, int result);
+
 /* Frees before the end of the test. */
 void fixture_free_client(struct fixture *f, struct relock_client *client);
 void fixture_free_lock(struct fixture *f, struct relock_lock *lock);
