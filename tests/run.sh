@@ -23,7 +23,7 @@ checks='format tidy shellcheck unity model install consumer examples fuzz'
 long_checks='rules' # only when named, or with all --long
 
 out='build-tests'
-at_once=8 # tests: they wait more than they compute
+at_once=6 # tests: they wait more than they compute
 long=no
 llvm=14 # whose clang-format and clang-tidy count: other versions find other faults
 background=

@@ -49,9 +49,10 @@ static void one_leaves(int early, struct heard *heard)
     assert_int_equal(actor_result(asking[early].actor), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_non_null(question->orphan);
-    heard->origin = question->origin;
+    heard->origin = question->origin; /* only compared: the orphan has a reference, too */
     assert_true(relock_orphan_adopt(question->orphan, on_end, heard, &(bool){false}));
     question->orphan = NULL;
+    question->origin = relock_origin_unref(question->origin);
     assert_true(actor_is_busy(asking[3 - early].actor));
     assert_int_equal(heard->n, 0);
 }
