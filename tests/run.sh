@@ -40,7 +40,10 @@ main()
         *) steps+="$step " ;;
         esac
     done
-    [[ $steps != ' ' ]] || steps=' gcc '
+    if [[ $steps == ' ' ]]; then
+        steps=' gcc '
+        at_once=8 # nothing is built beside them
+    fi
     [[ " $* " != *' all '* || $long == no ]] || steps+="$long_checks "
     for step in $steps; do
         if [[ " $variants $checks $long_checks " != *" $step "* ]]; then
