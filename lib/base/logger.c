@@ -184,7 +184,7 @@ void relock_logger_put(struct relock_logger *logger, struct relock_cause cause, 
 
     relock_mutex_lock(&logger->mutex);
     next_ms = relock_repeats_next_ms(repeats);
-    /* Whoever asks for all that is logged gets all. */
+    /* Debug lines are never held back: their reader wants all of them. */
     if (level == RELOCK_LOG_DEBUG || relock_repeats_admit(repeats, cause, level, line, now_ms))
         enqueue(logger, level, line);
     else
