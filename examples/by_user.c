@@ -1,9 +1,9 @@
 /*
- * by_user - one lock per user, with names that arrive with the requests
+ * by_user - one lock per user, with lock names that come with the requests
  *
- * Four threads handle requests for three users. Each request builds the name of its lock from the
- * user's number, so two requests for one user never run together, and requests for different users
- * do. Handles are cheap: make one for the request and free it when the request ends.
+ * Four threads handle requests for three users. Each request derives its lock's name from the
+ * user's number. So requests for one user run one at a time, and requests for different users run
+ * concurrently. Handles are cheap: make one per request and free it when the request ends.
  *
  *     cc by_user.c $(pkg-config --cflags --libs relock) -pthread -o by_user
  *     ./by_user [URL]                                       default: redis://127.0.0.1:6379
@@ -15,12 +15,12 @@
 
 #define N_THREADS 4
 #define N_USERS 3
-#define N_REQUESTS 50 /* of each thread */
+#define N_REQUESTS 50 /* per thread */
 
 static struct relock_client *client;
-static int points[N_USERS]; /* of each user; the lock `user:%d` guards one of them */
+static int points[N_USERS]; /* per user; each is guarded by the lock `user:%d` */
 
-/* A request: RELOCK_OK, or why the points were not given. */
+/* Handles a request. Returns RELOCK_OK, or why the user did not get the point. */
 static int give_point(int user)
 {
     struct relock_lock *lock = NULL;
@@ -35,7 +35,7 @@ static int give_point(int user)
         points[user]++;
         r = relock_unlock(lock);
     }
-    relock_lock_free(lock); /* takes NULL, and releases nothing */
+    relock_lock_free(lock); /* accepts NULL; does not release the lock */
     return r;
 }
 

@@ -1,15 +1,16 @@
 /*
- * fenced_store - a holder that is paused for longer than its lease, and a store that refuses it
+ * fenced_store - a holder that is paused for longer than its lease, and a store that rejects it
  *
- * A process asks whether the lock is still its own, is told so, and is stopped before it writes: by
- * SIGSTOP here, by a debugger, a machine that swaps or a suspended VM elsewhere. Its watchdog is
- * stopped with it, so its lease ends, and another process takes the lock and writes. Then the first
- * one goes on and writes what it believes to be the newest.
+ * A process checks that it still holds the lock, and is stopped before it writes: here by SIGSTOP,
+ * in practice by a debugger, by swapping or by a suspended virtual machine. Its watchdog stops with
+ * it, so its lease expires, and another process acquires the lock and writes. Then the first
+ * process continues and writes old data over new.
  *
- * No lock can prevent that, for no question can be asked so late that nothing may happen behind it.
- * The store can: each hold of a fenced lock has a token greater than those of all holds before, the
- * writer hands it over, and the store refuses a token smaller than the greatest it has seen. Here
- * first a store that does not look, then one that does.
+ * No lock can prevent this, because the pause can always come between the check and the write. The
+ * store can. Each hold of a fenced lock has a token that is greater than the tokens of all earlier
+ * holds. The writer sends its token with the data, and the store rejects a token that is smaller
+ * than the greatest it has seen. This program runs a store that ignores the tokens, then one that
+ * checks.
  *
  *     cc fenced_store.c $(pkg-config --cflags --libs relock) -pthread -o fenced_store
  *     ./fenced_store [URL]                                  default: redis://127.0.0.1:6379
@@ -44,7 +45,7 @@ static void expect(bool holds, const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* ---- the store: in memory that both processes share, as a file or a database would be ---- */
+/* ---- the store: shared memory in place of a file or a database ---- */
 
 struct store {
     bool checks_tokens;
@@ -70,7 +71,7 @@ static struct store *make_store(bool checks_tokens)
     return store;
 }
 
-/* Compares and writes in one step: else a pause between the two would be the same hole again. */
+/* Compares and writes in one step: a pause between the two would be the same gap again. */
 static bool put(struct store *store, uint64_t token, const char *value)
 {
     bool is_stale;
@@ -83,7 +84,7 @@ static bool put(struct store *store, uint64_t token, const char *value)
     }
     pthread_mutex_unlock(&store->mutex);
     printf("    %s, token %llu: %s\n", value, (unsigned long long)token,
-           is_stale ? "refused" : "written");
+           is_stale ? "rejected" : "written");
     return !is_stale;
 }
 
@@ -95,21 +96,21 @@ struct writer {
     struct relock_grant grant;
 };
 
-static void take_lock(struct writer *writer, const char *url)
+static void acquire_lock(struct writer *writer, const char *url)
 {
     const struct relock_options options = {
         .url = url,
         .watchdog_timeout_ms = LEASE_MS,
-        .log_level = RELOCK_LOG_ERROR, /* that a hold is lost is what is to be seen here */
+        .log_level = RELOCK_LOG_ERROR, /* the loss is part of the demonstration */
     };
     const struct relock_how how = {.wait_ms = RELOCK_FOREVER};
 
     must(relock_client_new(&options, &writer->client), "connect");
     must(relock_fencedlock_new(writer->client, LOCK_NAME, &writer->lock), "make the lock");
-    must(relock_acquire(writer->lock, &how, &writer->grant), "take the lock");
+    must(relock_acquire(writer->lock, &how, &writer->grant), "acquire the lock");
 }
 
-static int give_lock_up(struct writer *writer)
+static int release_lock(struct writer *writer)
 {
     int r;
 
@@ -119,31 +120,31 @@ static int give_lock_up(struct writer *writer)
     return r;
 }
 
-/* The first one, in a process of its own. It does all that a holder can do. */
+/* The first writer, in a process of its own. It checks the lock as late as it can. */
 static void write_after_a_pause(struct store *store, const char *url)
 {
     struct writer writer;
 
-    take_lock(&writer, url);
-    expect(relock_valid_ms(writer.lock) > 0, "the lock is certain, just before the write");
-    raise(SIGSTOP); /* and somebody else has it when this returns */
+    acquire_lock(&writer, url);
+    expect(relock_valid_ms(writer.lock) > 0, "the hold is certain just before the write");
+    raise(SIGSTOP); /* when this returns, another process holds the lock */
     put(store, writer.grant.fencing_token, "the older");
-    expect(give_lock_up(&writer) == RELOCK_LOST, "the release tells what happened: too late");
+    expect(release_lock(&writer) == RELOCK_LOST, "the release reports the loss, too late");
 }
 
 static void write_meanwhile(struct store *store, const char *url)
 {
     struct writer writer;
 
-    take_lock(&writer, url); /* waits for the lease of the first to end */
-    expect(put(store, writer.grant.fencing_token, "the newer"), "who holds the lock may write");
-    must(give_lock_up(&writer), "give the lock up");
+    acquire_lock(&writer, url); /* waits until the first writer's lease has expired */
+    expect(put(store, writer.grant.fencing_token, "the newer"), "the holder may write");
+    must(release_lock(&writer), "release the lock");
 }
 
-/* Returns whether what was written last under the lock is in the store. */
+/* Returns whether the store has the data that was written last under the lock. */
 static bool try_store(struct store *store, const char *url)
 {
-    pid_t pid = fork(); /* before there is a client: it does not cross fork() */
+    pid_t pid = fork(); /* before a client is made: a child cannot use its parent's */
     bool is_newer;
     int status;
 
@@ -153,10 +154,11 @@ static bool try_store(struct store *store, const char *url)
         write_after_a_pause(store, url);
         exit(EXIT_SUCCESS);
     }
-    expect(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status), "the first is stopped");
+    expect(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status),
+           "the first writer is stopped");
     write_meanwhile(store, url);
     kill(pid, SIGCONT);
-    expect(waitpid(pid, &status, 0) == pid && status == 0, "the first ends as it should");
+    expect(waitpid(pid, &status, 0) == pid && status == 0, "the first writer ends normally");
 
     is_newer = strcmp(store->guarded.value, "the newer") == 0;
     printf("    in the store: %s\n", store->guarded.value);
@@ -168,10 +170,10 @@ int main(int argc, char **argv)
     const char *url = argc > 1 ? argv[1] : NULL;
     bool is_kept, is_kept_by_tokens;
 
-    setlinebuf(stdout); /* so that nothing is printed twice by a child, or never */
-    printf("a store that takes every write:\n");
+    setlinebuf(stdout); /* else a child may print its parent's buffer again */
+    printf("a store that accepts every write:\n");
     is_kept = try_store(make_store(false), url);
-    printf("a store that refuses a token smaller than the greatest it has seen:\n");
+    printf("a store that rejects tokens smaller than the greatest it has seen:\n");
     is_kept_by_tokens = try_store(make_store(true), url);
     return !is_kept && is_kept_by_tokens ? EXIT_SUCCESS : EXIT_FAILURE;
 }

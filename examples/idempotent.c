@@ -1,14 +1,15 @@
 /*
  * idempotent - a job that is ordered many times and takes effect once
  *
- * A queue delivers the order "invoice-17" at least once: twice after a timeout, again after a
- * crash. Each worker takes the lock of that order and looks whether a record says that the job is
- * done. If not, it does the job and writes the record before it releases. A worker that dies before
- * the job leaves no record, so the next delivery does it.
+ * A queue delivers the order "invoice-17" at least once, and again after a timeout or a crash. Each
+ * worker acquires the lock of the order and checks whether a record says that the job is done. If
+ * not, the worker does the job and writes the record before it releases the lock. If a worker dies
+ * before the job, there is no record, so the next delivery does the job.
  *
- * The lock stops two workers from doing the job at the same time; the record stops a later one from
- * doing it again. Keep the record where the effect is, best in the same transaction: a worker that
- * dies between the two leaves an effect without a record. Here it is a key in Redis.
+ * The lock prevents two workers from doing the job concurrently. The record prevents a later worker
+ * from repeating it. Keep the record where the effect is, if possible in the same transaction:
+ * otherwise a worker that dies between the two leaves an effect without a record. Here the record
+ * is a key in Redis.
  *
  *     cc idempotent.c $(pkg-config --cflags --libs relock hiredis) -pthread -o idempotent
  *     ./idempotent [URL]                    default: redis://127.0.0.1:6379; else unix:///PATH
@@ -28,7 +29,7 @@
 
 static struct relock_client *client;
 static const char *url;
-static atomic_int n_sent; /* the effect, which must come once */
+static atomic_int n_sent; /* invoices: the effect that must happen once */
 
 /* ---- the store ---- */
 
@@ -68,7 +69,7 @@ static void send_invoice(redisContext *store, const char *order)
     record(store, order);
 }
 
-/* RELOCK_OK: the job is done, now or before. Otherwise the queue delivers the order again. */
+/* Returns RELOCK_OK if the job is done, now or earlier. Otherwise the queue delivers it again. */
 static int handle(redisContext *store, const char *order)
 {
     struct relock_lock *lock = NULL;

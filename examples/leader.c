@@ -2,12 +2,12 @@
  * leader - elect one leader among any number of processes
  *
  * Every process runs this program. One of them leads for as long as it lives and reaches Redis; the
- * others sleep. If the leader dies, the next one leads within the lease, here 3 s. If the leader is
- * cut off from Redis, it stops leading before its lease ends, so there is never a second one.
+ * others sleep. If the leader dies, the next process leads within the lease, here 3 s. If the
+ * leader loses contact with Redis, it stops leading before its lease ends, so two never lead at
+ * once.
  *
  *     cc leader.c $(pkg-config --cflags --libs relock) -o leader
- *     ./leader [URL [STEPS]]                default: redis://127.0.0.1:6379, until SIGTERM or
- * SIGINT
+ *     ./leader [URL [STEPS]]    default: redis://127.0.0.1:6379, and until SIGTERM or SIGINT
  */
 #include <limits.h>
 #include <relock.h>
@@ -21,7 +21,7 @@
 #define STEP_MS 200 /* the longest that one step of the leader's work takes */
 
 static volatile sig_atomic_t is_stopping;
-static long n_left; /* steps, for a demonstration that ends */
+static long n_left; /* steps until the program ends */
 
 static void on_signal(int number)
 {
@@ -29,7 +29,7 @@ static void on_signal(int number)
     is_stopping = 1;
 }
 
-/* The leader's work, in steps that must not overlap with those of another leader. */
+/* The leader's work. A step must not overlap with a step of another leader. */
 static void do_step(void)
 {
     printf("%d leads\n", (int)getpid());
@@ -37,8 +37,8 @@ static void do_step(void)
 }
 
 /*
- * Before each step the leader asks, from memory, whether its hold is certain for as long as the
- * step takes. If not, another process may lead soon, so this one stops.
+ * Before each step the leader checks that its hold is certain for as long as the step takes. This
+ * does not ask Redis. If it is not, another process may lead soon, so this one stops.
  */
 static void lead(struct relock_lock *leadership)
 {
@@ -48,7 +48,7 @@ static void lead(struct relock_lock *leadership)
     }
 }
 
-/* Waits in pieces of a second, so that a signal ends the program soon. */
+/* Waits one second at a time, so that a signal ends the program soon. */
 static int become_leader(struct relock_lock *leadership)
 {
     int r = RELOCK_TIMEOUT;
@@ -58,7 +58,7 @@ static int become_leader(struct relock_lock *leadership)
     return r;
 }
 
-/* A process that cannot reach Redis keeps trying; it must not lead meanwhile. */
+/* A process that cannot reach Redis retries, and does not lead meanwhile. */
 static void campaign(struct relock_lock *leadership)
 {
     while (n_left > 0 && !is_stopping) {

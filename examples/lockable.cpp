@@ -1,8 +1,8 @@
 /*
  * lockable - relock in C++, with std::scoped_lock, std::unique_lock and deadlines
  *
- * The class below has what the standard library asks of a timed mutex, so its guards work. Note
- * `struct relock_lock`: in C++ the name alone is the function.
+ * The class `lockable` has the members that the standard library expects of a timed mutex, so its
+ * guards work. Write `struct relock_lock`: in C++ the name alone is the function.
  *
  *     c++ -std=c++17 lockable.cpp $(pkg-config --cflags --libs relock) -pthread -o lockable
  *     ./lockable [URL]                                      default: redis://127.0.0.1:6379
@@ -57,7 +57,7 @@ client connect(const char *url)
     return client(made);
 }
 
-/* A TimedLockable, and reentrant. Takes what it cannot get for another reason as an exception. */
+/* A reentrant TimedLockable. Throws if it cannot acquire the lock for a reason other than time. */
 class lockable
 {
   public:
@@ -93,8 +93,8 @@ class lockable
         return try_lock_for(deadline - Clock::now());
     }
 
-    /* Guards call this in their destructors, so it does not throw: ask is_certain_for() before a
-       step that must not happen without the lock. */
+    /* Guards call this in their destructors, so it must not throw. Call is_certain_for() before any
+       step that needs the lock. */
     void unlock() noexcept
     {
         relock_unlock(handle.get());
@@ -123,7 +123,7 @@ struct account {
     int cents;
 };
 
-/* scoped_lock takes both without a deadlock, whatever the order of its arguments. */
+/* scoped_lock acquires both without a deadlock, in whatever order they are listed. */
 void transfer(account &from, account &to, int cents)
 {
     std::scoped_lock both(from.lock, to.lock);
@@ -134,7 +134,7 @@ void transfer(account &from, account &to, int cents)
     to.cents += cents;
 }
 
-/* A wait with a deadline, while another thread holds the lock. */
+/* Waits with a deadline while another thread holds the lock. */
 bool gives_up_in_time(account &account)
 {
     std::scoped_lock held(account.lock);

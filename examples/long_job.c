@@ -1,9 +1,10 @@
 /*
- * long_job - hold a lock for longer than its lease, and see what a lost one looks like
+ * long_job - hold a lock for longer than its lease, and see what a lost lock looks like
  *
- * The lease is 1 s and the job takes 4: the watchdog renews the lock as long as this process lives.
- * Before each step the job asks, from memory, whether the lock is certain for as long as the step
- * takes. The second time somebody frees the lock under the job, which stops at its next step.
+ * The lease is 1 s and the job takes 4 s: the watchdog renews the lock while this process lives.
+ * Before each step the job checks that the lock is certain for as long as the step takes. This does
+ * not ask Redis. In a second run an operator forces the lock open, and the job stops at its next
+ * step.
  *
  *     cc long_job.c $(pkg-config --cflags --libs relock) -pthread -o long_job
  *     ./long_job [URL]                                      default: redis://127.0.0.1:6379
@@ -22,7 +23,7 @@
 
 struct job {
     struct relock_lock *lock;
-    atomic_int lost; /* RELOCK_LOST_*; 0 while it is ours */
+    atomic_int lost; /* RELOCK_LOST_*; 0 while the lock is held */
     int n_steps;
     int result;
 };
@@ -35,7 +36,7 @@ static void must(int r, const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* Runs on the library's thread, and all renewals wait for it: leave word, and return. */
+/* Runs on a thread of the library. It only notes the reason; the job checks the lock itself. */
 static void on_lost(const struct relock_lost *what, void *arg)
 {
     struct job *job = arg;
@@ -48,12 +49,12 @@ static void *run_job(void *arg)
     struct job *job = arg;
     const struct relock_how how = {.wait_ms = RELOCK_FOREVER, .on_lost = on_lost, .arg = job};
 
-    must(relock_acquire(job->lock, &how, NULL), "take the lock");
+    must(relock_acquire(job->lock, &how, NULL), "acquire the lock");
 
     while (job->n_steps < N_STEPS) {
         /*
-         * Room for the whole step, not merely "not lost yet": a lock that cannot be renewed runs
-         * dry here, and the job stops before anybody else can have it.
+         * The lock must last for the whole step. If renewals fail, its certain time runs down, and
+         * the job stops here before another owner can acquire the lock.
          */
         if (relock_valid_ms(job->lock) < STEP_MS)
             break;
@@ -61,36 +62,36 @@ static void *run_job(void *arg)
         job->n_steps++;
     }
 
-    /* Once this has returned, on_lost has too, or will not be called: what it uses may go. */
+    /* When this returns, on_lost has returned or will never be called, so `job` may be freed. */
     job->result = relock_unlock(job->lock);
     return NULL;
 }
 
-static void tell(struct job *job)
+static void print_result(struct job *job)
 {
     static const char *const reasons[] = {
-        [RELOCK_LOST_EXPIRED] = "the lease ended",
+        [RELOCK_LOST_EXPIRED] = "the lease expired",
         [RELOCK_LOST_GONE] = "the key was deleted",
-        [RELOCK_LOST_TAKEN] = "another owner has it",
-        [RELOCK_LOST_CAPPED] = "held for too long",
+        [RELOCK_LOST_TAKEN] = "another owner holds the lock",
+        [RELOCK_LOST_CAPPED] = "max_hold_ms was reached",
     };
     int lost = atomic_load(&job->lost);
 
-    printf("    %d of %d steps\n", job->n_steps, N_STEPS);
+    printf("    %d of %d steps done\n", job->n_steps, N_STEPS);
     if (lost != 0)
         printf("    on_lost: %s\n", reasons[lost]);
     printf("    unlock: %s\n", relock_strerror(job->result));
 }
 
-/* An operator who believes, wrongly, that the holder is dead. */
-static void free_from_elsewhere(const struct relock_options *options)
+/* An operator who wrongly believes that the holder is dead. */
+static void force_unlock_from_elsewhere(const struct relock_options *options)
 {
     struct relock_client *client;
     struct relock_lock *lock;
 
     must(relock_client_new(options, &client), "connect the operator");
     must(relock_lock_new(client, LOCK_NAME, &lock), "make the operator's lock");
-    must(relock_force_unlock(lock), "free the lock");
+    must(relock_force_unlock(lock), "force the lock open");
     relock_lock_free(lock);
     relock_client_free(client);
 }
@@ -108,19 +109,19 @@ int main(int argc, char **argv)
     must(relock_client_new(&options, &client), "connect");
     must(relock_lock_new(client, LOCK_NAME, &lock), "make the lock");
 
-    printf("a job of %d ms under a lease of %d ms:\n", N_STEPS * STEP_MS, LEASE_MS);
+    printf("a job of %d ms with a lease of %d ms:\n", N_STEPS * STEP_MS, LEASE_MS);
     struct job calm = {.lock = lock};
     run_job(&calm);
-    tell(&calm);
+    print_result(&calm);
 
-    printf("the same, and after a second somebody frees the lock:\n");
+    printf("the same job; after a second an operator forces the lock open:\n");
     struct job robbed = {.lock = lock};
     if (pthread_create(&thread, NULL, run_job, &robbed) != 0)
         return EXIT_FAILURE;
     sleep(1);
-    free_from_elsewhere(&options);
+    force_unlock_from_elsewhere(&options);
     pthread_join(thread, NULL);
-    tell(&robbed);
+    print_result(&robbed);
 
     relock_lock_free(lock);
     relock_client_free(client);

@@ -1,17 +1,18 @@
 /*
  * once_per_fleet - a cron job that runs on one machine of many
  *
- * Every machine starts this program from cron at the same time. One of them runs the job; the
- * others end at once, and so does a machine whose clock is some minutes late: the lock is not
- * released when the job is done but stays until its lease ends, a little less than the period.
+ * Cron starts this program on every machine at the same time. One machine runs the job, and the
+ * others exit at once. The program does not release the lock after the job: the lock expires with
+ * its lease, shortly before the next period. So a machine whose clock is some minutes late finds
+ * the lock held and exits as well.
  *
- * So the job runs at most once per period. If its machine dies half-way, nobody tries again before
- * the next period; idempotent.c shows a job that is tried until it is done.
+ * The job runs at most once per period. If its machine dies, no other machine retries before the
+ * next period. For a job that is retried until it is done, see idempotent.c.
  *
  *     cc once_per_fleet.c $(pkg-config --cflags --libs relock) -o once_per_fleet
  *     ./once_per_fleet [URL [PERIOD_S]]     default: redis://127.0.0.1:6379, 3600
  *
- * Exit status: 0 done here; 1 failed; 75 (EX_TEMPFAIL) another machine has this period.
+ * Exit status: 0: this machine ran the job. 75 (EX_TEMPFAIL): another one did. 1: error.
  */
 #include <relock.h>
 #include <stdio.h>
@@ -26,9 +27,9 @@ static int run_job(void)
 }
 
 /*
- * The lease is nine tenths of the period: long enough for clocks that differ, and over when the
- * next period begins. The owner is not this thread but a number of its own, so the end of the
- * thread does not release the lock either.
+ * The lease is nine tenths of the period: long enough for clocks that differ, and expired when the
+ * next period begins. The owner is a number of its own instead of this thread, because the library
+ * releases what a thread owns when the thread ends.
  */
 static int claim_period(struct relock_lock *lock, uint64_t period_s)
 {
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
     if (r == RELOCK_OK)
         r = claim_period(lock, period_s);
     if (r == RELOCK_OK)
-        return run_job(); /* without relock_client_free, which would release the lock */
+        return run_job(); /* without relock_client_free(), which would release the lock */
 
     if (r != RELOCK_BUSY)
         fprintf(stderr, "cron:hourly-report: %s\n", relock_strerror(r));

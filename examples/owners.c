@@ -1,9 +1,10 @@
 /*
- * owners - an event loop that locks for its tasks, not for its threads
+ * owners - an event loop in which tasks, not threads, own locks
  *
- * A task is no thread: its steps run now on one worker, now on another, and two tasks may share
- * one. So each task is an owner of its own, from relock_owner_new(), and whoever runs a step names
- * it. The loop itself never blocks on Redis: workers do, and tell it by an eventfd.
+ * A task is not a thread: its steps may run on different workers, and several tasks may share a
+ * worker. So each task is an owner of its own, made by relock_owner_new(), and the worker that runs
+ * a step passes this owner. The loop never blocks on Redis. Its workers do, and notify it through
+ * an eventfd.
  *
  *     cc owners.c $(pkg-config --cflags --libs relock) -pthread -o owners
  *     ./owners [URL]                                        default: redis://127.0.0.1:6379
@@ -22,28 +23,28 @@
 #define N_WORKERS 2
 #define WORK_MS 200
 
-/* A worker must come back soon: the release that it waits for may be next in its own queue. */
+/* A worker must not wait for long: the release that it waits for may be next in its own queue. */
 #define PATIENCE_MS 50
 
-enum step { TAKE, NEST, WORK, RELEASE_INNER, RELEASE_OUTER, FINISHED };
+enum step { ACQUIRE, NEST, WORK, RELEASE_INNER, RELEASE_OUTER, FINISHED };
 
 struct task {
     uint64_t owner;
     int no;
     enum step step;
-    int timer_fd; /* of the step WORK */
+    int timer_fd; /* ends the step WORK */
 
-    int result;       /* of the step, and ... */
-    int worker;       /* ... who ran it: */
-    atomic_bool done; /* to be read once this is set */
+    int result;       /* result of the last step; valid when `done` is set */
+    int worker;       /* worker that ran the step; valid when `done` is set */
+    atomic_bool done; /* the worker has finished the step */
 };
 
 struct loop {
     struct relock_lock *lock;
     int todo_fds[2]; /* a pipe of task numbers, from the loop to the workers */
-    int done_fd;     /* an eventfd, from the workers: look who is done */
+    int done_fd;     /* an eventfd: some worker has finished a step */
     struct task tasks[N_TASKS];
-    const struct task *inside; /* has the lock */
+    const struct task *inside; /* the task that holds the lock */
 };
 
 struct worker {
@@ -74,15 +75,15 @@ static void share_a_thread(struct relock_lock *lock)
     const struct relock_how one = {.owner = relock_owner_new()};
     const struct relock_how two = {.owner = relock_owner_new()};
 
-    must(relock_acquire(lock, &one, NULL), "one takes the lock");
-    expect(relock_acquire(lock, &two, NULL) == RELOCK_BUSY, "two is kept out");
-    must(relock_acquire(lock, &one, NULL), "one takes it again");
-    must(relock_release(lock, one.owner), "one gives one level up");
-    expect(relock_acquire(lock, &two, NULL) == RELOCK_BUSY, "two is still kept out");
-    must(relock_release(lock, one.owner), "one gives the lock up");
-    must(relock_acquire(lock, &two, NULL), "two takes the lock");
-    must(relock_release(lock, two.owner), "two gives the lock up");
-    printf("two owners on one thread exclude each other, and each nests\n");
+    must(relock_acquire(lock, &one, NULL), "one acquires the lock");
+    expect(relock_acquire(lock, &two, NULL) == RELOCK_BUSY, "two is refused");
+    must(relock_acquire(lock, &one, NULL), "one acquires it again");
+    must(relock_release(lock, one.owner), "one releases a level");
+    expect(relock_acquire(lock, &two, NULL) == RELOCK_BUSY, "two is still refused");
+    must(relock_release(lock, one.owner), "one releases the lock");
+    must(relock_acquire(lock, &two, NULL), "two acquires the lock");
+    must(relock_release(lock, two.owner), "two releases the lock");
+    printf("two owners on one thread exclude each other, and each can nest\n");
 }
 
 /* ---- workers ---- */
@@ -91,7 +92,7 @@ static int run_step(struct relock_lock *lock, const struct task *task)
 {
     const struct relock_how how = {.wait_ms = PATIENCE_MS, .owner = task->owner};
 
-    if (task->step == TAKE || task->step == NEST)
+    if (task->step == ACQUIRE || task->step == NEST)
         return relock_acquire(lock, &how, NULL);
     return relock_release(lock, task->owner);
 }
@@ -108,7 +109,7 @@ static void *run_worker(void *arg)
         task->result = run_step(loop->lock, task);
         task->worker = worker->no;
         atomic_store(&task->done, true);
-        expect(eventfd_write(loop->done_fd, 1) == 0, "tell the loop");
+        expect(eventfd_write(loop->done_fd, 1) == 0, "notify the loop");
     }
     return NULL;
 }
@@ -123,30 +124,31 @@ static void begin(struct loop *loop, struct task *task, enum step step)
     if (step == WORK)
         expect(timerfd_settime(task->timer_fd, 0, &timer, NULL) == 0, "set a timer");
     else if (step != FINISHED)
-        expect(write(loop->todo_fds[1], &task->no, sizeof(int)) == sizeof(int), "tell a worker");
+        expect(write(loop->todo_fds[1], &task->no, sizeof(int)) == sizeof(int),
+               "give the step to a worker");
 }
 
 static void on_step_done(struct loop *loop, struct task *task)
 {
     static const char *const texts[] = {
-        [TAKE] = "took the lock",
-        [NEST] = "took it again",
-        [RELEASE_INNER] = "gave one level up",
-        [RELEASE_OUTER] = "gave the lock up",
+        [ACQUIRE] = "acquired the lock",
+        [NEST] = "acquired it again",
+        [RELEASE_INNER] = "released a level",
+        [RELEASE_OUTER] = "released the lock",
     };
 
-    if (task->step == TAKE && task->result == RELOCK_TIMEOUT) {
-        begin(loop, task, TAKE);
+    if (task->step == ACQUIRE && task->result == RELOCK_TIMEOUT) {
+        begin(loop, task, ACQUIRE);
         return;
     }
     must(task->result, texts[task->step]);
     printf("task %d, worker %d: %s\n", task->no, task->worker, texts[task->step]);
 
-    if (task->step == TAKE) {
-        expect(loop->inside == NULL, "one task inside at a time");
+    if (task->step == ACQUIRE) {
+        expect(loop->inside == NULL, "only one task holds the lock");
         loop->inside = task;
     }
-    /* Not later: the next task's grant may be reported before this one's last release is. */
+    /* Clear it here: the next task's grant may be reported before this task's last release. */
     if (task->step == RELEASE_INNER)
         loop->inside = NULL;
     begin(loop, task, task->step + 1);
@@ -205,12 +207,12 @@ static void run_tasks(struct relock_lock *lock)
         task->owner = relock_owner_new();
         task->timer_fd = timerfd_create(CLOCK_MONOTONIC, 0);
         expect(task->timer_fd >= 0, "a timer");
-        begin(&loop, task, TAKE);
+        begin(&loop, task, ACQUIRE);
     }
 
     run_loop(&loop);
 
-    close(loop.todo_fds[1]); /* the workers find the end of the pipe */
+    close(loop.todo_fds[1]); /* the workers read the end of the pipe and return */
     for (int i = 0; i < N_WORKERS; i++)
         pthread_join(workers[i].thread, NULL);
     for (int i = 0; i < N_TASKS; i++)

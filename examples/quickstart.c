@@ -1,8 +1,8 @@
 /*
- * quickstart - take a lock, work, give it back
+ * quickstart - acquire a lock, work, release it
  *
- * While this program is between relock_lock() and relock_unlock(), no other thread, process or
- * machine is: start two of them to see one wait.
+ * Only one process at a time is between relock_lock() and relock_unlock(), on any machine. Start
+ * two of them to see one wait.
  *
  *     cc quickstart.c $(pkg-config --cflags --libs relock) -o quickstart
  *     ./quickstart [URL]                                    default: redis://127.0.0.1:6379
@@ -24,9 +24,9 @@ int main(int argc, char **argv)
     if (r == RELOCK_OK)
         r = relock_lock(lock);
     if (r == RELOCK_OK) {
-        printf("order 42 is ours alone\n");
+        printf("only this process works on order 42 now\n");
         sleep(1);
-        r = relock_unlock(lock); /* RELOCK_OK says, too, that it was ours all the time */
+        r = relock_unlock(lock); /* RELOCK_OK: no other owner held it meanwhile */
     }
     if (r != RELOCK_OK)
         fprintf(stderr, "orders:42: %s\n", relock_strerror(r));

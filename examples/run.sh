@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The main job, shown: builds the library, starts a Redis or Valkey server of its own, and lets
-# examples/transfers.c loose on it, under the lock and without; then examples/fenced_store.c,
-# examples/why_not.c and the programs of docs/recipes.md.
+# Demonstrates the library: builds it, starts a private Redis or Valkey server, and runs
+# examples/transfers.c with locks and without, then examples/fenced_store.c, examples/why_not.c and
+# the programs of docs/recipes.md.
 #
 #     ./examples/run.sh
 #
-# Works on a bare Debian or Ubuntu: what is missing is installed. Ends with 0 only if the lock kept
-# every cent, what goes without it did not, a store was saved from a holder that had been paused, and
-# the locks of the past failed as they are said to. All that it starts ends with it.
+# Works on a bare Debian or Ubuntu, where it installs missing packages. Exits with 0 only if no cent
+# is missing with locks and some are without, the store rejected a holder that had been paused, and
+# the older lock schemes failed as described. Every process that it starts ends with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -26,7 +26,7 @@ main()
     trap 'exit 143' TERM
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock.XXXXXX")
 
-    step='install what is missing'
+    step='install missing packages'
     relock_packages build redis
 
     say "build into $build/"
@@ -38,30 +38,30 @@ main()
     say "start a private server in $scratch"
     start_server
 
-    say 'transfers, under the lock'
+    say 'transfers: with locks'
     run_example "$build/examples/transfers" "unix://$scratch/server.sock"
 
-    say 'transfers --no-lock: the same, without the lock'
+    say 'transfers --no-lock: the same without locks'
     run_example "$build/examples/transfers" --no-lock "unix://$scratch/server.sock"
 
-    say 'fenced_store: a holder that was paused for longer than its lease'
+    say 'fenced_store: a holder that is paused for longer than its lease'
     run_example "$build/examples/fenced_store" "unix://$scratch/server.sock"
 
-    say 'why_not: the locks of the past, each in the moment in which it fails'
+    say 'why_not: how older lock schemes fail'
     run_example "$build/examples/why_not" "unix://$scratch/server.sock"
 
-    say 'recipes: one lock per user, a leader, an idempotent job, C++'
+    say 'recipes: one lock per user, leader election, an idempotent job, C++'
     run_example "$build/examples/by_user" "unix://$scratch/server.sock"
     run_example "$build/examples/leader" "unix://$scratch/server.sock" 3
     run_example "$build/examples/idempotent" "unix://$scratch/server.sock"
-    [[ ! -x $build/examples/lockable ]] || # without a C++ compiler
+    [[ ! -x $build/examples/lockable ]] || # it is missing without a C++ compiler
         run_example "$build/examples/lockable" "unix://$scratch/server.sock"
 
-    say 'once_per_fleet: a cron job on two machines; the second finds its period taken (status 75)'
+    say 'once_per_fleet: a cron job on two machines; the second does not run it (status 75)'
     run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
     fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
 
-    say 'done: exact under the lock, and off without it; a stale holder is refused by its token'
+    say 'done: right with locks, wrong without; the store rejected a stale holder by its token'
 }
 
 say()
@@ -96,13 +96,13 @@ start_server()
     exit 1
 }
 
-# In the background and waited for: so a signal to this script is answered at once.
+# Runs a program in the background and waits for it, so that a signal ends this script at once.
 run_example()
 {
     start timeout --kill-after=5 300 "$@"
     example=$started
     wait "$example"
-    stop_group "$example" # should it have left a process
+    stop_group "$example" # in case it left a process behind
     example=
 }
 
@@ -117,8 +117,8 @@ fails_with()
     [[ $status -eq $expected ]]
 }
 
-# Each in a process group of its own, so that Ctrl-C reaches this script alone, and `stop_group`
-# the processes that it forked too.
+# Starts a program in a process group of its own. So Ctrl-C reaches only this script, and stop_group
+# also reaches the processes that the program forked.
 start()
 {
     set -m

@@ -1,9 +1,10 @@
 /*
- * server - a bank at a TCP port: one thread per connection, one relock client for all
+ * server - a bank on a TCP port, with one thread per connection and one relock client for all
  *
- * Any number of servers may share a FILE: whoever touches an account holds its lock. Lines to send:
- * `DEPOSIT acct n`, `TRANSFER from to n`, `AUDIT`, `QUIT`; accounts are 0 to 9.
- * SIGTERM or Ctrl-C drains: what is begun is finished, and who waits for a lock is sent away.
+ * Any number of servers may share a FILE, because each handler holds the lock of an account while
+ * it uses the account. Requests are lines: `DEPOSIT acct n`, `TRANSFER from to n`, `AUDIT`, `QUIT`;
+ * accounts are 0 to 9. SIGTERM or Ctrl-C drains the server: handlers that hold their locks finish,
+ * and handlers that wait for a lock answer with an error.
  *
  *     cc server.c $(pkg-config --cflags --libs relock) -pthread -o server
  *     ./server [URL [PORT [FILE]]]   default: redis://127.0.0.1:6379, 7070, and a temporary file
@@ -21,27 +22,27 @@
 #include <unistd.h>
 
 #define N_ACCOUNTS 10
-#define N_CONNECTIONS 16 /* at once; more wait to be accepted */
+#define N_CONNECTIONS 16 /* served at a time; further ones wait to be accepted */
 #define AMOUNT_MAX INT64_C(1000000000000)
 #define LOCK_WAIT_MS 5000
-#define WRITE_MS 100 /* more than it takes to write two balances */
+#define WRITE_MS 100 /* longer than writing two balances takes */
 #define DRAIN_S 10
 
 struct server {
     struct relock_client *client;
-    struct relock_lock *accounts[N_ACCOUNTS]; /* a handle per name does for all threads */
-    int file;                                 /* an int64_t per account */
+    struct relock_lock *accounts[N_ACCOUNTS]; /* all threads share these handles */
+    int file;                                 /* contains an int64_t per account */
     int listener;
 };
 
-/* One connection after the other, on a thread of its own. */
+/* A thread that serves one connection after the other. */
 struct connection {
     struct server *server;
     pthread_t thread;
-    struct relock_cancel *cancel; /* named by all its waits */
+    struct relock_cancel *cancel; /* ends the waits of this thread */
     pthread_mutex_t mutex;
     struct {
-        int fd; /* -1 between two connections */
+        int fd; /* of the present connection; -1 if there is none */
         bool drain;
     } guarded; /* by mutex */
 };
@@ -56,31 +57,31 @@ static void must(bool done, const char *what)
 
 /* ---- accounts ---- */
 
-static int take(const struct connection *c, int acct)
+static int acquire(const struct connection *c, int acct)
 {
     const struct relock_how how = {.wait_ms = LOCK_WAIT_MS, .cancel = c->cancel};
 
     return relock_acquire(c->server->accounts[acct], &how, NULL);
 }
 
-/* Takes the lock itself, for not every caller has it. To one that does it is one level more. */
+/* Acquires the lock itself. If the caller already holds it, this adds a level. */
 static int get_balance(const struct connection *c, int acct, int64_t *balance)
 {
     ssize_t n;
     int r;
 
-    r = take(c, acct);
+    r = acquire(c, acct);
     if (r != RELOCK_OK)
         return r;
     RELOCK_SCOPE(c->server->accounts[acct]);
 
-    *balance = 0; /* what the file does not hold yet */
+    *balance = 0; /* for an account that the file does not contain yet */
     n = pread(c->server->file, balance, sizeof(*balance), acct * (off_t)sizeof(*balance));
     must(n >= 0, "read the file");
     return RELOCK_OK;
 }
 
-/* For callers that hold the lock and have just asked may_write(): here it is too late to ask. */
+/* The caller holds the lock and has just checked may_write(); here it would be too late. */
 static void put_balance(const struct connection *c, int acct, int64_t balance)
 {
     ssize_t n;
@@ -94,13 +95,13 @@ static bool may_write(const struct connection *c, int acct)
     return relock_valid_ms(c->server->accounts[acct]) >= WRITE_MS;
 }
 
-/* ---- requests: each returns NULL when done, else why not ---- */
+/* ---- requests: each returns NULL on success, else the reason for the failure ---- */
 
 static const char *deposit(const struct connection *c, int acct, int64_t n, int64_t *balance)
 {
     int r;
 
-    r = take(c, acct);
+    r = acquire(c, acct);
     if (r != RELOCK_OK)
         return relock_strerror(r);
     RELOCK_SCOPE(c->server->accounts[acct]);
@@ -115,19 +116,19 @@ static const char *deposit(const struct connection *c, int acct, int64_t n, int6
     return NULL;
 }
 
-/* A crash between the two writes would lose money: transfers.c shows what to do about that. */
+/* A crash between the two writes would lose money; transfers.c shows how to prevent this. */
 static const char *transfer(const struct connection *c, int from, int to, int64_t n, int64_t *left)
 {
-    /* The lower one first, always: so two transfers never wait for each other. */
+    /* All transfers lock the lower account first, so they cannot deadlock. */
     int low = from < to ? from : to, high = from < to ? to : from;
     int64_t balance;
     int r;
 
-    r = take(c, low);
+    r = acquire(c, low);
     if (r != RELOCK_OK)
         return relock_strerror(r);
     RELOCK_SCOPE(c->server->accounts[low]);
-    r = take(c, high);
+    r = acquire(c, high);
     if (r != RELOCK_OK)
         return relock_strerror(r);
     RELOCK_SCOPE(c->server->accounts[high]);
@@ -138,7 +139,7 @@ static const char *transfer(const struct connection *c, int from, int to, int64_
     if (r != RELOCK_OK)
         return relock_strerror(r);
     if (from == to || *left < n)
-        return from == to ? "one account" : "not enough money";
+        return from == to ? "the accounts are the same" : "not enough money";
     if (!may_write(c, from) || !may_write(c, to))
         return relock_strerror(RELOCK_LOST);
     *left -= n;
@@ -147,24 +148,24 @@ static const char *transfer(const struct connection *c, int from, int to, int64_
     return NULL;
 }
 
-/* The sum of one moment: so all accounts are held before the first is read. */
+/* Sums the balances of one moment: it locks all accounts before it reads the first. */
 static const char *audit(const struct connection *c, int64_t *sum)
 {
     int64_t balance = 0;
-    int n_taken = 0, r = RELOCK_OK;
+    int n_held = 0, r = RELOCK_OK;
 
-    while (n_taken < N_ACCOUNTS && r == RELOCK_OK) {
-        r = take(c, n_taken);
+    while (n_held < N_ACCOUNTS && r == RELOCK_OK) {
+        r = acquire(c, n_held);
         if (r == RELOCK_OK)
-            n_taken++;
+            n_held++;
     }
     *sum = 0;
     for (int i = 0; i < N_ACCOUNTS && r == RELOCK_OK; i++) {
         r = get_balance(c, i, &balance);
         *sum += balance;
     }
-    while (n_taken > 0)
-        relock_unlock(c->server->accounts[--n_taken]);
+    while (n_held > 0)
+        relock_unlock(c->server->accounts[--n_held]);
     return r == RELOCK_OK ? NULL : relock_strerror(r);
 }
 
@@ -237,7 +238,7 @@ static void *serve(void *arg)
 
         set_fd(c, fd);
         talk(c, in);
-        set_fd(c, -1); /* before it is closed: the number may at once be something else's */
+        set_fd(c, -1); /* before fclose(): another thread may get the number at once */
         fclose(in);
     }
 }
@@ -252,12 +253,13 @@ static void start(struct server *server, struct connection *c)
 }
 
 /*
- * No handler takes a lock any more that it does not have. One that is at work nests, writes and
- * releases as ever; one that waits is told RELOCK_E_CLOSED or RELOCK_CANCELLED, and passes it on.
+ * From now on no handler can acquire a lock that it does not hold. A handler that holds its locks
+ * still nests, writes and releases. One that waits gets RELOCK_E_CLOSED or RELOCK_CANCELLED, and
+ * sends this to its client.
  */
 static void drain(struct server *server, struct connection *connections)
 {
-    alarm(DRAIN_S); /* for clients that do not read their answers */
+    alarm(DRAIN_S); /* ends the program if a client does not read its answers */
     relock_client_shutdown(server->client);
     shutdown(server->listener, SHUT_RDWR);
 
@@ -299,7 +301,7 @@ static int listen_at(uint16_t port)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     must(bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 16) == 0, "listen");
     must(getsockname(fd, (struct sockaddr *)&address, &size) == 0, "getsockname");
-    printf("at 127.0.0.1:%d\n", ntohs(address.sin_port));
+    printf("listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
     return fd;
 }
 
@@ -325,7 +327,7 @@ static void run(struct server *server, const sigset_t *until)
     for (int i = 0; i < N_CONNECTIONS; i++)
         start(server, &connections[i]);
 
-    /* relock_client_shutdown() is not for signal handlers: so this thread waits for the signal. */
+    /* This thread waits for the signal: a handler must not call relock_client_shutdown(). */
     sigwait(until, &signo);
     drain(server, connections);
     printf("drained\n");
@@ -342,7 +344,7 @@ int main(int argc, char **argv)
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL); /* before there are threads, which inherit it */
+    pthread_sigmask(SIG_BLOCK, &signals, NULL); /* before threads start: they inherit the mask */
 
     server.file = open_file(argc > 3 ? argv[3] : NULL);
     must(server.file >= 0, "open the file");

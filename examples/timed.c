@@ -1,8 +1,9 @@
 /*
- * timed - waits that end: after a time, at a deadline, on a word from another thread
+ * timed - waits that end: after a time, at a deadline, or when another thread cancels them
  *
- * Another thread sits on the lock "printer" meanwhile. First a wait of 300 ms for it; then several
- * locks that share one deadline; last a wait without end that another thread calls off.
+ * Another thread holds the lock "printer" meanwhile. The program waits 300 ms for it, then waits
+ * for several locks with one common deadline, and then waits without a limit until another thread
+ * cancels the wait.
  *
  *     cc timed.c $(pkg-config --cflags --libs relock) -pthread -o timed
  *     ./timed [URL]                                         default: redis://127.0.0.1:6379
@@ -36,21 +37,21 @@ static void report(const char *what, int r, int64_t since_ms)
     printf("%-36s %4lld ms: %s\n", what, (long long)(now_ms() - since_ms), relock_strerror(r));
 }
 
-/* ---- the other thread that has the printer ---- */
+/* ---- the thread that holds the printer ---- */
 
-struct sitter {
+struct holder {
     struct relock_lock *printer;
-    sem_t seated, leave;
+    sem_t holding, leave;
 };
 
-static void *sit_on_it(void *arg)
+static void *hold_it(void *arg)
 {
-    struct sitter *sitter = arg;
+    struct holder *holder = arg;
 
-    must(relock_lock(sitter->printer), "printer");
-    sem_post(&sitter->seated);
-    sem_wait(&sitter->leave);
-    must(relock_unlock(sitter->printer), "printer");
+    must(relock_lock(holder->printer), "printer");
+    sem_post(&holder->holding);
+    sem_wait(&holder->leave);
+    must(relock_unlock(holder->printer), "printer");
     return NULL;
 }
 
@@ -69,24 +70,25 @@ static int wait_a_while(struct relock_lock *printer)
 }
 
 /*
- * Takes all before the deadline, or none. Each may wait for what those before it left of the time.
- * Whoever takes several takes them in the same order; else two could wait for each other.
+ * Acquires all locks before the deadline, or none. Each wait may use the time that is left. Every
+ * caller must pass the locks in the same order, or two callers can deadlock; a multi lock
+ * (relock_multilock_new) needs no such rule.
  */
-static int take_all(struct relock_lock **locks, int n, int64_t deadline_ms)
+static int acquire_all(struct relock_lock **locks, int n, int64_t deadline_ms)
 {
-    int taken, r = RELOCK_OK;
+    int n_held, r = RELOCK_OK;
 
-    for (taken = 0; taken < n; taken++) {
-        /* Once the deadline is past, this is below 0: one try, and no wait for ever. */
+    for (n_held = 0; n_held < n; n_held++) {
+        /* After the deadline this is negative, which means one attempt without waiting. */
         struct relock_how how = {.wait_ms = deadline_ms - now_ms()};
 
-        r = relock_acquire(locks[taken], &how, NULL);
+        r = relock_acquire(locks[n_held], &how, NULL);
         if (r != RELOCK_OK)
             break;
     }
     if (r != RELOCK_OK) {
-        while (taken > 0)
-            relock_unlock(locks[--taken]);
+        while (n_held > 0)
+            relock_unlock(locks[--n_held]);
     }
     return r;
 }
@@ -101,7 +103,7 @@ static int share_a_deadline(struct relock_client *client)
     for (int i = 0; i < 3; i++)
         must(relock_lock_new(client, names[i], &locks[i]), names[i]);
 
-    r = take_all(locks, 3, start_ms + 500);
+    r = acquire_all(locks, 3, start_ms + 500);
     report("three locks, deadline in 500 ms", r, start_ms);
 
     for (int i = 0; i < 3; i++) {
@@ -112,14 +114,14 @@ static int share_a_deadline(struct relock_client *client)
     return r;
 }
 
-static void *call_it_off(void *cancel)
+static void *cancel_it(void *cancel)
 {
     usleep(400 * 1000);
     relock_cancel_fire(cancel);
     return NULL;
 }
 
-static int wait_until_called_off(struct relock_lock *printer)
+static int wait_until_cancelled(struct relock_lock *printer)
 {
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     pthread_t thread;
@@ -127,15 +129,15 @@ static int wait_until_called_off(struct relock_lock *printer)
     int r;
 
     must(relock_cancel_new(&how.cancel), "cancel");
-    if (pthread_create(&thread, NULL, call_it_off, how.cancel) != 0)
+    if (pthread_create(&thread, NULL, cancel_it, how.cancel) != 0)
         must(RELOCK_E_NOMEM, "thread");
 
     r = relock_acquire(printer, &how, NULL);
-    report("for ever, called off after 400 ms", r, start_ms);
+    report("no limit, cancelled after 400 ms", r, start_ms);
     if (r == RELOCK_OK)
         relock_unlock(printer);
 
-    /* Nobody may name it any more: neither the wait, nor who fires it. */
+    /* Free the cancel only after the wait and the thread that fires it have ended. */
     pthread_join(thread, NULL);
     relock_cancel_free(how.cancel);
     return r;
@@ -145,27 +147,27 @@ int main(int argc, char **argv)
 {
     struct relock_options options = {.url = argc > 1 ? argv[1] : NULL};
     struct relock_client *client;
-    struct sitter sitter;
+    struct holder holder;
     pthread_t thread;
-    bool as_told;
+    bool as_expected;
 
     must(relock_client_new(&options, &client), "connect");
-    must(relock_lock_new(client, "printer", &sitter.printer), "printer");
-    sem_init(&sitter.seated, 0, 0);
-    sem_init(&sitter.leave, 0, 0);
-    if (pthread_create(&thread, NULL, sit_on_it, &sitter) != 0)
+    must(relock_lock_new(client, "printer", &holder.printer), "printer");
+    sem_init(&holder.holding, 0, 0);
+    sem_init(&holder.leave, 0, 0);
+    if (pthread_create(&thread, NULL, hold_it, &holder) != 0)
         must(RELOCK_E_NOMEM, "thread");
-    sem_wait(&sitter.seated);
+    sem_wait(&holder.holding);
 
-    as_told = wait_a_while(sitter.printer) == RELOCK_TIMEOUT;
-    as_told &= share_a_deadline(client) == RELOCK_TIMEOUT;
-    as_told &= wait_until_called_off(sitter.printer) == RELOCK_CANCELLED;
+    as_expected = wait_a_while(holder.printer) == RELOCK_TIMEOUT;
+    as_expected &= share_a_deadline(client) == RELOCK_TIMEOUT;
+    as_expected &= wait_until_cancelled(holder.printer) == RELOCK_CANCELLED;
 
-    sem_post(&sitter.leave);
+    sem_post(&holder.leave);
     pthread_join(thread, NULL);
-    as_told &= share_a_deadline(client) == RELOCK_OK;
+    as_expected &= share_a_deadline(client) == RELOCK_OK;
 
-    relock_lock_free(sitter.printer);
+    relock_lock_free(holder.printer);
     relock_client_free(client);
-    return as_told ? EXIT_SUCCESS : EXIT_FAILURE;
+    return as_expected ? EXIT_SUCCESS : EXIT_FAILURE;
 }

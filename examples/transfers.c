@@ -1,13 +1,14 @@
 /*
  * transfers - processes and threads move money between accounts in Redis, under nested locks
  *
- * In the middle one process is killed with three locks in its hands. The others go on once its
- * lease has ended, and first undo what it left half done. At the end not one cent may be missing.
- * With --no-lock nobody takes a lock, and the sum must be off. How a transfer locks is in
- * transfers_bank.c; here are the processes, and what there is to see.
+ * After some seconds the parent kills a process that holds three locks and is in the middle of a
+ * transfer. When its leases have expired, the others undo the half transfer and continue. At the
+ * end not one cent may be missing. With --no-lock the processes use no locks, and the sum must be
+ * wrong. transfers_bank.c has the transfers and their locks; this file has the processes and the
+ * output.
  *
  *     cc transfers.c transfers_bank.c $(pkg-config --cflags --libs relock hiredis) -pthread
- *     ./a.out [--no-lock] [URL]         redis://host:port or unix://path; the server is written to
+ *     ./a.out [--no-lock] [URL]         redis://host:port or unix://path; writes to the server
  */
 #include "transfers_bank.h"
 
@@ -36,11 +37,11 @@ struct demo {
     const char *url;
     bool has_locks;
     struct board *board;
-    bool has_told[N_LOCKS]; /* that the lock is free again */
-    bool has_told_undone;
+    bool has_reported[N_LOCKS]; /* that another process acquired the victim's lock */
+    bool has_reported_undo;
 };
 
-static volatile pid_t pids[N_PROCESSES]; /* 0: ended */
+static volatile pid_t pids[N_PROCESSES]; /* 0: the process has ended */
 
 /* ---- a process ---------------------------------------------------------------------------- */
 
@@ -81,7 +82,7 @@ static void run_tellers(const struct demo *demo, int process, struct relock_lock
     }
 }
 
-/* Runs behind fork(), and makes its client there: a client does not cross fork(). */
+/* Runs in the child, and makes its client there: a child cannot use a client of its parent. */
 static void run_process(const struct demo *demo, int process)
 {
     const struct relock_options options = {
@@ -121,7 +122,7 @@ static void start_process(const struct demo *demo, int process)
         return;
     }
 
-    /* Ends with the parent, whatever ends that; the parent may even be gone by now. */
+    /* The child must end with its parent, which may have ended already. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(EXIT_FAILURE);
@@ -137,7 +138,7 @@ static void start_process(const struct demo *demo, int process)
 
 static void on_signal(int signo)
 {
-    static const char text[] = "transfers: stopped by a signal, or by its own time limit\n";
+    static const char text[] = "transfers: stopped by a signal or by the time limit\n";
     ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
 
     for (int i = 0; i < N_PROCESSES; i++) {
@@ -156,8 +157,9 @@ static void kill_victim(struct board *board)
     waitpid(pids[VICTIM], NULL, 0);
     pids[VICTIM] = 0;
     board->victim = NOBODY;
-    printf("      process %d was killed with %s, %s and the ledger in its hands, %.2f on neither\n",
-           VICTIM, lock_names[half->from], lock_names[half->to], (double)half->cents / 100);
+    printf(
+        "      process %d was killed holding %s, %s and the ledger; %.2f is on neither account\n",
+        VICTIM, lock_names[half->from], lock_names[half->to], (double)half->cents / 100);
 }
 
 static bool was_held_by_victim(const struct board *board, int lock)
@@ -165,19 +167,19 @@ static bool was_held_by_victim(const struct board *board, int lock)
     return lock == board->half.from || lock == board->half.to || lock == LEDGER;
 }
 
-static void tell_who_goes_on(struct demo *demo)
+static void report_recovery(struct demo *demo)
 {
     const struct board *board = demo->board;
 
     for (int i = 0; i < N_LOCKS; i++) {
-        if (demo->has_told[i] || board->taken_us[i] == 0 || !was_held_by_victim(board, i))
+        if (demo->has_reported[i] || board->acquired_us[i] == 0 || !was_held_by_victim(board, i))
             continue;
-        demo->has_told[i] = true;
-        printf("      %s was taken by another process %.2f s after the kill\n", lock_names[i],
-               (double)(board->taken_us[i] - board->killed_us) / SECOND_US);
+        demo->has_reported[i] = true;
+        printf("      another process acquired %s %.2f s after the kill\n", lock_names[i],
+               (double)(board->acquired_us[i] - board->killed_us) / SECOND_US);
     }
-    if (board->undone_by != NOBODY && !demo->has_told_undone) {
-        demo->has_told_undone = true;
+    if (board->undone_by != NOBODY && !demo->has_reported_undo) {
+        demo->has_reported_undo = true;
         printf("      process %d undid the half transfer\n", board->undone_by);
     }
 }
@@ -185,16 +187,16 @@ static void tell_who_goes_on(struct demo *demo)
 static void watch_until(struct demo *demo, uint64_t until_us)
 {
     struct board *board = demo->board;
-    struct pollfd fd = {.fd = board->news_fd, .events = POLLIN};
+    struct pollfd fd = {.fd = board->event_fd, .events = POLLIN};
     uint64_t now;
     eventfd_t n;
 
     while ((now = now_us()) < until_us) {
         if (poll(&fd, 1, (int)((until_us - now) / 1000) + 1) > 0)
-            eventfd_read(board->news_fd, &n);
+            eventfd_read(board->event_fd, &n);
         if (board->stopped_us != 0 && board->killed_us == 0)
             kill_victim(board);
-        tell_who_goes_on(demo);
+        report_recovery(demo);
     }
 }
 
@@ -208,7 +210,7 @@ static void print_progress(const struct board *board, int second)
         sum += n;
         printf("%9llu%-5s", n, pids[i] == 0 ? " dead" : "");
     }
-    printf("  together %llu\n", sum);
+    printf("  total %llu\n", sum);
 }
 
 static void watch(struct demo *demo, int n_seconds)
@@ -254,23 +256,23 @@ static void print_speed(struct board *board, double seconds)
 
     for (int i = 0; i < N_PROCESSES; i++)
         n_transfers += board->n_transfers[i];
-    printf("%.0f transfers/s, %.0f lock+unlock pairs/s, the pause after the kill included\n",
+    printf("%.0f transfers/s, %.0f lock+unlock pairs/s, including the pause after the kill\n",
            (double)n_transfers / seconds, (double)board->n_pairs / seconds);
     if (n == 0)
         return;
     qsort(board->samples_us, n, sizeof(*board->samples_us), by_value);
-    printf("from a release to the acquire by another process: p50 %u us, p99 %u us (%u times)\n",
+    printf("from a release to the acquire by another process: p50 %u us, p99 %u us (%u samples)\n",
            board->samples_us[n / 2], board->samples_us[n - 1 - n / 100], n);
 }
 
 static int judge_without_locks(long long missing)
 {
     if (missing == 0) {
-        printf("FAILED: without locks the sum has to be off. By a miracle it is not: try again\n");
+        printf("FAILED: without locks the sum should be wrong, but it is right: try again\n");
         return EXIT_FAILURE;
     }
-    printf("without the lock %.2f %s\n", (double)llabs(missing) / 100,
-           missing > 0 ? "are missing" : "are too many");
+    printf("without locks, %.2f %s\n", (double)llabs(missing) / 100,
+           missing > 0 ? "is missing" : "is too much");
     return EXIT_SUCCESS;
 }
 
@@ -279,13 +281,13 @@ static int judge(const struct demo *demo, long long missing)
     const struct board *board = demo->board;
 
     if (missing != 0) {
-        printf("FAILED: %.2f %s, although every transfer was done under locks\n",
-               (double)llabs(missing) / 100, missing > 0 ? "are missing" : "are too many");
+        printf("FAILED: %.2f %s, although all transfers used locks\n", (double)llabs(missing) / 100,
+               missing > 0 ? "is missing" : "is too much");
         return EXIT_FAILURE;
     }
-    if (board->killed_us == 0 || board->taken_us[LEDGER] == 0 || board->undone_by == NOBODY) {
-        printf("FAILED: nobody %s\n",
-               board->killed_us == 0 ? "could be killed" : "went on after the kill");
+    if (board->killed_us == 0 || board->acquired_us[LEDGER] == 0 || board->undone_by == NOBODY) {
+        printf("FAILED: no process %s\n",
+               board->killed_us == 0 ? "could be killed" : "continued after the kill");
         return EXIT_FAILURE;
     }
     printf("not one cent is missing\n");
@@ -299,7 +301,7 @@ static int run(struct demo *demo)
     long long missing;
 
     bank_open(&parent);
-    printf("%d processes of %d threads move money between %d accounts; transfers of each:\n",
+    printf("%d processes of %d threads move money between %d accounts; transfers per process:\n",
            N_PROCESSES, N_THREADS, N_ACCOUNTS);
     for (int i = 0; i < N_PROCESSES; i++)
         start_process(demo, i);
@@ -307,7 +309,7 @@ static int run(struct demo *demo)
     stop_processes(demo->board);
 
     if (demo->has_locks) {
-        bank_undo_what_is_left(&parent);
+        bank_undo_half_transfer(&parent);
         print_speed(demo->board, n_seconds);
     }
     missing = N_ACCOUNTS * OPENING_CENTS - bank_sum(&parent);
@@ -322,8 +324,8 @@ static struct board *make_board(void)
 
     if (board == MAP_FAILED)
         die("no shared memory");
-    board->news_fd = eventfd(0, EFD_NONBLOCK);
-    if (board->news_fd < 0)
+    board->event_fd = eventfd(0, EFD_NONBLOCK);
+    if (board->event_fd < 0)
         die("no eventfd");
     board->victim = NOBODY;
     board->undone_by = NOBODY;
@@ -342,7 +344,7 @@ int main(int argc, char **argv)
             demo.url = argv[i];
     }
 
-    setlinebuf(stdout); /* so that nothing is printed twice by a child, or never */
+    setlinebuf(stdout); /* else a child may print its parent's buffer again */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGALRM, &action, NULL);

@@ -48,7 +48,7 @@ redisContext *bank_connect(const char *url)
     else if (sscanf(url, "redis://%255[^:/]:%d", host, &port) >= 1)
         redis = redisConnectWithTimeout(host, port, timeout);
     if (redis == NULL || redis->err != 0)
-        die("%s: %s", url, redis == NULL ? "no redis:// or unix:// url" : redis->errstr);
+        die("%s: %s", url, redis == NULL ? "not a redis:// or unix:// url" : redis->errstr);
     redisSetTimeout(redis, timeout);
     return redis;
 }
@@ -107,7 +107,7 @@ static void clear_journal(const struct teller *teller)
     freeReplyObject(ask(teller, "DEL journal"));
 }
 
-/* The record goes last: should whoever undoes die as well, the next one does it again. */
+/* Removes the record last: if this process dies too, the next one repeats the undo. */
 static void undo(const struct teller *teller, const struct record *record)
 {
     set_balance(teller, record->from, record->old_from);
@@ -122,7 +122,7 @@ void bank_open(const struct teller *teller)
         set_balance(teller, i, OPENING_CENTS);
 }
 
-void bank_undo_what_is_left(const struct teller *teller)
+void bank_undo_half_transfer(const struct teller *teller)
 {
     struct record left;
 
@@ -139,39 +139,39 @@ long long bank_sum(const struct teller *teller)
     return sum;
 }
 
-/* ---- locks, and a note on the board of when they change hands ----------------------------- */
+/* ---- locks, and when they change hands --------------------------------------------------- */
 
-static void note_taken(const struct teller *teller, int lock, uint64_t asked_us)
+static void note_acquired(const struct teller *teller, int lock, uint64_t began_us)
 {
     struct board *board = teller->board;
-    uint64_t taken_us = now_us(), released_us = board->released[lock].at_us;
+    uint64_t acquired_us = now_us(), released_us = board->released[lock].at_us;
 
-    /* A sample only if we were waiting already, and not for a thread of our own process. */
-    if (asked_us < released_us && board->released[lock].by != teller->process)
-        board->samples_us[board->n_samples++ % N_SAMPLES] = (uint32_t)(taken_us - released_us);
+    /* Sample only if this thread was already waiting, and for another process. */
+    if (began_us < released_us && board->released[lock].by != teller->process)
+        board->samples_us[board->n_samples++ % N_SAMPLES] = (uint32_t)(acquired_us - released_us);
 
-    if (board->killed_us != 0 && board->taken_us[lock] == 0) {
-        board->taken_us[lock] = taken_us;
-        eventfd_write(board->news_fd, 1);
+    if (board->killed_us != 0 && board->acquired_us[lock] == 0) {
+        board->acquired_us[lock] = acquired_us;
+        eventfd_write(board->event_fd, 1);
     }
 }
 
-static int take(const struct teller *teller, int lock)
+static int acquire(const struct teller *teller, int lock)
 {
-    uint64_t asked_us = now_us();
+    uint64_t began_us = now_us();
     int r;
 
     if (teller->locks == NULL)
         return RELOCK_OK;
     r = relock_lock(teller->locks[lock]);
     if (r == RELOCK_OK)
-        note_taken(teller, lock, asked_us);
+        note_acquired(teller, lock, began_us);
     else if (r != RELOCK_LOST)
         die("%s: %s", lock_names[lock], relock_strerror(r));
     return r;
 }
 
-static void give(const struct teller *teller, int lock)
+static void release(const struct teller *teller, int lock)
 {
     struct board *board = teller->board;
     int r;
@@ -186,50 +186,50 @@ static void give(const struct teller *teller, int lock)
         die("%s: %s", lock_names[lock], relock_strerror(r));
 }
 
-/* Everybody takes the lower account first: so no two wait for each other. */
-static int take_both(const struct teller *teller, int a, int b)
+/* All transfers lock the lower account first, so they cannot deadlock. */
+static int acquire_both(const struct teller *teller, int a, int b)
 {
     int low = a < b ? a : b, high = a < b ? b : a;
     int r;
 
-    r = take(teller, low);
+    r = acquire(teller, low);
     if (r != RELOCK_OK)
         return r;
-    r = take(teller, high);
+    r = acquire(teller, high);
     if (r != RELOCK_OK)
-        give(teller, low);
+        release(teller, low);
     return r;
 }
 
-static void give_both(const struct teller *teller, int a, int b)
+static void release_both(const struct teller *teller, int a, int b)
 {
-    give(teller, a);
-    give(teller, b);
+    release(teller, a);
+    release(teller, b);
 }
 
 /* ---- transfers ---------------------------------------------------------------------------- */
 
 /*
- * Takes the lock itself, and need not know whether its caller, or a caller of that, has it: then it
- * is one level more. With a lock that is not reentrant this thread would wait for itself for ever.
+ * Acquires the lock itself. If a caller already holds it, this adds a level. With a lock that is
+ * not reentrant, this thread would deadlock with itself.
  */
 static int add(const struct teller *teller, int account, long long cents)
 {
     long long balance;
     int r;
 
-    r = take(teller, account);
+    r = acquire(teller, account);
     if (r != RELOCK_OK)
         return r;
     balance = get_balance(teller, account);
-    sched_yield(); /* here others come between, if nothing keeps them out */
+    sched_yield(); /* without a lock, others get in between here */
     set_balance(teller, account, balance + cents);
-    give(teller, account);
+    release(teller, account);
     return RELOCK_OK;
 }
 
-/* The worst moment to be killed: the money is on neither account, and three locks are held. */
-static void stop_if_told(const struct teller *teller, const struct record *record)
+/* The worst moment to be killed: the money is on neither account, and the process holds 3 locks. */
+static void stop_if_victim(const struct teller *teller, const struct record *record)
 {
     struct board *board = teller->board;
 
@@ -237,12 +237,13 @@ static void stop_if_told(const struct teller *teller, const struct record *recor
         return;
     board->half = *record;
     board->stopped_us = now_us();
-    eventfd_write(board->news_fd, 1);
+    eventfd_write(board->event_fd, 1);
     for (;;)
         pause();
 }
 
-/* Under the locks of both accounts and of the ledger. What it leaves in the journal gets undone. */
+/* The caller holds the locks of both accounts and of the ledger. If this fails, the record stays in
+ * the journal, and the next process undoes the transfer. */
 static int book(const struct teller *teller, const struct record *record)
 {
     int r;
@@ -251,12 +252,12 @@ static int book(const struct teller *teller, const struct record *record)
     r = add(teller, record->from, -record->cents);
     if (r != RELOCK_OK)
         return r;
-    stop_if_told(teller, record);
+    stop_if_victim(teller, record);
     r = add(teller, record->to, record->cents);
     if (r != RELOCK_OK)
         return r;
 
-    /* If the ledger's lock is lost, what stands in the journal may be another's by now. */
+    /* If the ledger's lock was lost, the journal may contain the record of another transfer. */
     if (teller->locks != NULL) {
         r = relock_check(teller->locks[LEDGER], 0, NULL);
         if (r != RELOCK_OK)
@@ -267,26 +268,26 @@ static int book(const struct teller *teller, const struct record *record)
     return RELOCK_OK;
 }
 
-/* Undoes what `found` tells of. Takes its accounts' locks, so nothing may be held on the way in. */
+/* Undoes the transfer in `found`. Acquires its accounts' locks, so the caller may hold no lock. */
 static int repair(const struct teller *teller, const struct record *found)
 {
     struct record left;
     int r;
 
-    r = take_both(teller, found->from, found->to);
+    r = acquire_both(teller, found->from, found->to);
     if (r != RELOCK_OK)
         return r;
-    r = take(teller, LEDGER);
+    r = acquire(teller, LEDGER);
     if (r == RELOCK_OK) {
-        /* Others may have been quicker; what is there by now may be of other accounts. */
+        /* Another process may have undone it already, and begun a transfer of its own. */
         if (read_journal(teller, &left) && left.from == found->from && left.to == found->to) {
             undo(teller, &left);
             teller->board->undone_by = teller->process;
-            eventfd_write(teller->board->news_fd, 1);
+            eventfd_write(teller->board->event_fd, 1);
         }
-        give(teller, LEDGER);
+        release(teller, LEDGER);
     }
-    give_both(teller, found->from, found->to);
+    release_both(teller, found->from, found->to);
     return r;
 }
 
@@ -296,21 +297,21 @@ int bank_transfer(const struct teller *teller, int from, int to, long long wish_
     bool is_stale = false;
     int r;
 
-    r = take_both(teller, from, to);
+    r = acquire_both(teller, from, to);
     if (r != RELOCK_OK)
         return r;
     record.old_from = get_balance(teller, from);
     record.old_to = get_balance(teller, to);
     record.cents = wish_cents < record.old_from ? wish_cents : record.old_from;
 
-    r = take(teller, LEDGER);
+    r = acquire(teller, LEDGER);
     if (r == RELOCK_OK) {
-        /* A record means that the balances just read may be wrong: put them right, start over. */
+        /* A record means that the balances just read may be wrong: undo that transfer first. */
         is_stale = teller->locks != NULL && read_journal(teller, &left);
         if (!is_stale)
             r = book(teller, &record);
-        give(teller, LEDGER);
+        release(teller, LEDGER);
     }
-    give_both(teller, from, to);
+    release_both(teller, from, to);
     return is_stale ? repair(teller, &left) : r;
 }

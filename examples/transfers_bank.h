@@ -1,10 +1,10 @@
 /*
  * Bank - accounts in Redis, and transfers between them under nested locks
  *
- * A balance is a key, read by GET and written back by SET: whoever does that holds the account's
- * lock. A transfer changes two, so a crash between them would lose money. Therefore it holds the
- * ledger's lock as well and writes into the journal what it is about to do; a record that others
- * find there later is of somebody who died, and they undo what it tells of.
+ * A balance is a key that is read by GET and written by SET, under the lock of the account. A
+ * transfer changes two balances, so a crash between them would lose money. Therefore a transfer
+ * also holds the ledger's lock and first writes a record into the journal. If another process finds
+ * such a record later, its writer has died in the middle, and the process undoes that transfer.
  */
 #ifndef TRANSFERS_BANK_H
 #define TRANSFERS_BANK_H
@@ -15,22 +15,22 @@
 
 #define N_PROCESSES 4
 #define N_ACCOUNTS 10
-#define LEDGER N_ACCOUNTS /* its lock stands behind those of the accounts */
+#define LEDGER N_ACCOUNTS /* index of the ledger's lock, after those of the accounts */
 #define N_LOCKS (N_ACCOUNTS + 1)
-#define OPENING_CENTS 100000LL /* on each account at the beginning */
+#define OPENING_CENTS 100000LL /* per account */
 #define N_SAMPLES (1 << 20)
 #define NOBODY (-1)
 
-/* A transfer, and the two balances as they were before. */
+/* A transfer, and both balances before it. */
 struct record {
     int from, to;
     long long cents, old_from, old_to;
 };
 
-/* Shared by the processes, so that the parent can show what they do. The locks need none of it. */
+/* Memory shared by the processes, so that the parent can show what they do. Locks do not use it. */
 struct board {
     atomic_bool stop;
-    int news_fd; /* an eventfd, for the parent: something happened */
+    int event_fd; /* an eventfd that wakes the parent */
 
     atomic_ullong n_transfers[N_PROCESSES], n_pairs;
     struct {
@@ -40,11 +40,11 @@ struct board {
     uint32_t samples_us[N_SAMPLES]; /* from a release to the acquire by another process */
     atomic_uint n_samples;
 
-    /* The process `victim` is to stop in the middle of a transfer; that was `half`; and then ... */
+    /* The process `victim` stops in the middle of the transfer `half` and is killed. */
     atomic_int victim;
     struct record half;
     _Atomic uint64_t stopped_us, killed_us;
-    _Atomic uint64_t taken_us[N_LOCKS]; /* first taken after the kill */
+    _Atomic uint64_t acquired_us[N_LOCKS]; /* first acquire after the kill */
     atomic_int undone_by;
 };
 
@@ -53,7 +53,7 @@ struct teller {
     struct board *board;
     int process;
     redisContext *redis;
-    struct relock_lock **locks; /* NULL: work without */
+    struct relock_lock **locks; /* NULL: work without locks */
     unsigned seed;
 };
 
@@ -61,17 +61,17 @@ extern const char *const lock_names[N_LOCKS];
 
 uint64_t now_us(void);
 
-/* Says why on stderr and ends the process. */
+/* Prints the reason to stderr and ends the process. */
 __attribute__((format(printf, 1, 2), noreturn)) void die(const char *format, ...);
 
 redisContext *bank_connect(const char *url);
 void bank_open(const struct teller *teller);
 
-/* Returns RELOCK_OK, or RELOCK_LOST: then what was begun is undone by whoever comes next. */
+/* Returns RELOCK_OK or RELOCK_LOST. After RELOCK_LOST the next transfer undoes this one. */
 int bank_transfer(const struct teller *teller, int from, int to, long long wish_cents);
 
-/* For when nobody works any more. */
-void bank_undo_what_is_left(const struct teller *teller);
+/* Call these when no transfer is in progress. */
+void bank_undo_half_transfer(const struct teller *teller);
 long long bank_sum(const struct teller *teller);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * why_not - the locks of the past on Redis, each in the moment in which it fails, and relock there
+ * why_not - how older lock schemes on Redis fail, and how relock behaves in the same situation
  *
- * The schemes are those that the documentation of Redis warns of: SETNX alone; SETNX and then
- * EXPIRE; SETNX with a timestamp, and GETSET; a release by DEL that does not look whose lock it
- * frees. They are run command by command on plain connections, so that what can happen once in a
- * while happens each time. Then the same thing happens to a lock of relock.
+ * The documentation of Redis warns of these schemes: SETNX alone; SETNX and then EXPIRE; SETNX with
+ * a timestamp, and GETSET; a release by DEL that does not check whose lock it deletes. The program
+ * runs them command by command on plain connections, so that a rare failure happens every time.
+ * Then it creates the same situation for a lock of relock.
  *
  *     cc why_not.c why_not_people.c $(pkg-config --cflags --libs relock hiredis) -pthread
- *     ./a.out [URL]                   redis://host:port or unix://path; the server is written to
+ *     ./a.out [URL]                   redis://host:port or unix://path; writes to the server
  */
 #include "why_not_people.h"
 
@@ -19,18 +19,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 30000 /* for what takes a lease at most */
+#define PATIENCE_MS 30000 /* longer than any lease in this program */
 #define MEANWHILE_MS 50
 
 static bool outcome(bool came, const char *what)
 {
-    printf("    %s %s\n", came ? "=>" : "=> expected, but did not come:", what);
+    printf("    %s %s\n", came ? "=>" : "=> expected, but did not happen:", what);
     return came;
 }
 
 /* ---- SETNX alone ---- */
 
-static void take_and_die(void)
+static void acquire_and_die(void)
 {
     struct user ann = join("ann", LEASE_MS);
 
@@ -38,14 +38,15 @@ static void take_and_die(void)
     die(ann.name);
 }
 
-static bool is_taken_after_a_lease(void)
+static bool is_acquired_after_the_lease(void)
 {
     struct user bob = join("bob", PATIENCE_MS);
-    bool is_taken = report(&bob, "relock_timedlock", relock_timedlock(bob.lock, PATIENCE_MS)) == 0;
+    bool is_acquired =
+        report(&bob, "relock_timedlock", relock_timedlock(bob.lock, PATIENCE_MS)) == 0;
 
-    is_taken &= report(&bob, "relock_unlock", relock_unlock(bob.lock)) == RELOCK_OK;
+    is_acquired &= report(&bob, "relock_unlock", relock_unlock(bob.lock)) == RELOCK_OK;
     leave(&bob);
-    return outcome(is_taken, "the lease of the dead ended, and the next had the lock");
+    return outcome(is_acquired, "the lease of the dead holder expired, and bob acquired the lock");
 }
 
 static void setnx_and_die(void)
@@ -62,21 +63,21 @@ static bool stays_for_ever(void)
     bool stays = ask(&bob, "SETNX " LOCK " bob") == 0 && ask(&bob, "PTTL " LOCK) == -1;
 
     go(&bob);
-    return outcome(stays, "nobody holds the lock, and nobody will ever get it");
+    return outcome(stays, "nobody holds the lock, and nobody can ever acquire it");
 }
 
 static bool setnx_alone(void)
 {
-    bool as_told;
+    bool as_expected;
 
-    printf("\nSETNX alone: who is told 1 has the lock, and deletes it in the end\n");
+    printf("\nSETNX alone: the caller that gets 1 holds the lock, and deletes it in the end\n");
     await_death(begin(setnx_and_die));
-    as_told = stays_for_ever();
+    as_expected = stays_for_ever();
     clear();
 
-    printf("  relock: the lock has a lease, which its holder renews as long as it lives\n");
-    await_death(begin(take_and_die));
-    return is_taken_after_a_lease() && as_told;
+    printf("  relock: the lock has a lease, which its holder renews while it lives\n");
+    await_death(begin(acquire_and_die));
+    return is_acquired_after_the_lease() && as_expected;
 }
 
 /* ---- SETNX, then EXPIRE ---- */
@@ -86,12 +87,12 @@ static void setnx_then_expire(void)
     struct person ann = come("ann");
 
     if (ask(&ann, "SETNX " LOCK " ann") == 1) {
-        die(ann.name); /* here, of all places */
+        die(ann.name); /* at the worst moment */
         ask(&ann, "PEXPIRE " LOCK " %d", LEASE_MS);
     }
 }
 
-static void take_and_stay(void)
+static void acquire_and_stay(void)
 {
     struct user ann = join("ann", LEASE_MS);
 
@@ -101,20 +102,20 @@ static void take_and_stay(void)
 
 static bool lease_in_a_second_command(void)
 {
-    bool as_told;
+    bool as_expected;
     pid_t pid;
 
-    printf("\nSETNX, then EXPIRE: the same with a lease, which is set by a second command\n");
+    printf("\nSETNX, then EXPIRE: the same with a lease, which a second command sets\n");
     await_death(begin(setnx_then_expire));
-    as_told = stays_for_ever();
+    as_expected = stays_for_ever();
     clear();
 
-    printf("  relock: lock and lease come in one script, so there is no moment between them\n");
-    pid = begin(take_and_stay);
-    as_told &= outcome(first_pttl() > 0, "the lock has a lease as soon as there is a lock");
+    printf("  relock: one script sets the lock and its lease, so nothing can happen in between\n");
+    pid = begin(acquire_and_stay);
+    as_expected &= outcome(first_pttl() > 0, "the lock has a lease as soon as it exists");
     kill(pid, SIGKILL);
     await_death(pid);
-    return is_taken_after_a_lease() && as_told;
+    return is_acquired_after_the_lease() && as_expected;
 }
 
 /* ---- SETNX with a timestamp ---- */
@@ -127,31 +128,33 @@ static long long clock_ms(void)
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Both have seen that the time of the lock is over before either does something about it. */
-static bool deleted_when_its_time_is_over(struct person *bob, struct person *cid)
+/* Both see that the lock has expired before either of them acts. */
+static bool deleted_when_expired(struct person *bob, struct person *cid)
 {
     long long now = clock_ms();
-    bool both_saw_it, has_bob, has_cid;
+    bool both_saw_it, bob_holds, cid_holds;
 
     both_saw_it = ask(bob, "GET " LOCK) < now && ask(cid, "GET " LOCK) < now;
     ask(bob, "DEL " LOCK);
-    has_bob = ask(bob, "SETNX " LOCK " %lld", now + LEASE_MS) == 1;
+    bob_holds = ask(bob, "SETNX " LOCK " %lld", now + LEASE_MS) == 1;
     ask(cid, "DEL " LOCK);
-    has_cid = ask(cid, "SETNX " LOCK " %lld", now + LEASE_MS) == 1;
-    return outcome(both_saw_it && has_bob && has_cid, "bob and cid both have the lock");
+    cid_holds = ask(cid, "SETNX " LOCK " %lld", now + LEASE_MS) == 1;
+    return outcome(both_saw_it && bob_holds && cid_holds,
+                   "bob and cid both believe that they hold the lock");
 }
 
-/* Who gets a timestamp back that is past was the first. But past by which clock? */
-static bool exchanged_when_its_time_is_over(struct person *bob, struct person *cid)
+/* The first caller gets an expired timestamp back from GETSET. But expired by which clock? */
+static bool exchanged_when_expired(struct person *bob, struct person *cid)
 {
     long long now = clock_ms(), now_of_cid = now + 2 * LEASE_MS;
-    bool both_saw_it, has_bob, has_cid;
+    bool both_saw_it, bob_holds, cid_holds;
 
-    printf("    and by GETSET, while cid's clock is %d ms fast\n", 2 * LEASE_MS);
+    printf("    the same with GETSET, and cid's clock is %d ms fast\n", 2 * LEASE_MS);
     both_saw_it = ask(bob, "GET " LOCK) < now && ask(cid, "GET " LOCK) < now_of_cid;
-    has_bob = ask(bob, "GETSET " LOCK " %lld", now + LEASE_MS) < now;
-    has_cid = ask(cid, "GETSET " LOCK " %lld", now_of_cid + LEASE_MS) < now_of_cid;
-    return outcome(both_saw_it && has_bob && has_cid, "bob and cid both have the lock");
+    bob_holds = ask(bob, "GETSET " LOCK " %lld", now + LEASE_MS) < now;
+    cid_holds = ask(cid, "GETSET " LOCK " %lld", now_of_cid + LEASE_MS) < now_of_cid;
+    return outcome(both_saw_it && bob_holds && cid_holds,
+                   "bob and cid both believe that they hold the lock");
 }
 
 static void leave_a_timestamp(struct person *person)
@@ -163,7 +166,7 @@ static void leave_a_timestamp(struct person *person)
 struct racer {
     struct user user;
     atomic_int *n_inside, *n_most;
-    bool had_it;
+    bool acquired_it;
 };
 
 static void *race(void *arg)
@@ -175,13 +178,13 @@ static void *race(void *arg)
     if (n > atomic_load(racer->n_most))
         atomic_store(racer->n_most, n);
     report(&racer->user, "relock_timedlock", r);
-    usleep(MEANWHILE_MS * 1000); /* the time of the other, were there no lock */
+    usleep(MEANWHILE_MS * 1000); /* without a lock the other would get in here */
     atomic_fetch_sub(racer->n_inside, 1);
-    racer->had_it = r == RELOCK_OK && relock_unlock(racer->user.lock) == RELOCK_OK;
+    racer->acquired_it = r == RELOCK_OK && relock_unlock(racer->user.lock) == RELOCK_OK;
     return NULL;
 }
 
-static bool one_has_it_after_the_other(void)
+static bool one_holds_it_after_the_other(void)
 {
     atomic_int n_inside = 0, n_most = 0;
     struct racer racers[] = {{join("bob", PATIENCE_MS), &n_inside, &n_most, false},
@@ -194,46 +197,46 @@ static bool one_has_it_after_the_other(void)
         pthread_join(threads[i], NULL);
         leave(&racers[i].user);
     }
-    return outcome(racers[0].had_it && racers[1].had_it && n_most == 1,
-                   "one has it after the other");
+    return outcome(racers[0].acquired_it && racers[1].acquired_it && n_most == 1,
+                   "one holds it after the other");
 }
 
 static bool timestamps(void)
 {
     struct person ann = come("ann"), bob = come("bob"), cid = come("cid");
-    bool as_told;
+    bool as_expected;
 
-    printf("\nSETNX with a timestamp: who finds it past takes the lock over\n");
+    printf("\nSETNX with a timestamp: a caller that finds it expired takes the lock over\n");
     leave_a_timestamp(&ann);
-    as_told = deleted_when_its_time_is_over(&bob, &cid);
+    as_expected = deleted_when_expired(&bob, &cid);
     leave_a_timestamp(&ann);
-    as_told &= exchanged_when_its_time_is_over(&bob, &cid);
+    as_expected &= exchanged_when_expired(&bob, &cid);
     clear();
     go(&ann);
     go(&bob);
     go(&cid);
 
-    printf("  relock: the clock is that of Redis, which takes the lock away itself\n");
-    await_death(begin(take_and_die));
-    return one_has_it_after_the_other() && as_told;
+    printf("  relock: only the clock of Redis counts, and Redis itself expires the lock\n");
+    await_death(begin(acquire_and_die));
+    return one_holds_it_after_the_other() && as_expected;
 }
 
-/* ---- DEL without a look ---- */
+/* ---- DEL without a comparison ---- */
 
 static bool somebody_elses_is_deleted(void)
 {
     struct person ann = come("ann"), bob = come("bob"), cid = come("cid");
-    bool has_bob, has_cid;
+    bool bob_holds, cid_holds;
 
     ask(&ann, "SET " LOCK " ann NX PX %d", LEASE_MS);
-    wait_until_free(&ann); /* she works for too long */
-    has_bob = ask(&bob, "SET " LOCK " bob NX PX %d", PATIENCE_MS) == 1;
+    wait_until_free(&ann); /* ann works for longer than her lease */
+    bob_holds = ask(&bob, "SET " LOCK " bob NX PX %d", PATIENCE_MS) == 1;
     ask(&ann, "DEL " LOCK);
-    has_cid = ask(&cid, "SET " LOCK " cid NX PX %d", PATIENCE_MS) == 1;
+    cid_holds = ask(&cid, "SET " LOCK " cid NX PX %d", PATIENCE_MS) == 1;
     go(&ann);
     go(&bob);
     go(&cid);
-    return outcome(has_bob && has_cid, "bob and cid both have the lock");
+    return outcome(bob_holds && cid_holds, "bob and cid both believe that they hold the lock");
 }
 
 static bool somebody_elses_stays(void)
@@ -243,7 +246,7 @@ static bool somebody_elses_stays(void)
                 cid = join("cid", PATIENCE_MS);
     bool stays;
 
-    report(&ann, "relock_acquire, for a lease", relock_acquire(ann.lock, &how, NULL));
+    report(&ann, "relock_acquire with a fixed lease", relock_acquire(ann.lock, &how, NULL));
     stays = report(&bob, "relock_timedlock", relock_timedlock(bob.lock, PATIENCE_MS)) == RELOCK_OK;
     stays &= report(&ann, "relock_unlock", relock_unlock(ann.lock)) == RELOCK_LOST;
     stays &= report(&cid, "relock_trylock", relock_trylock(cid.lock)) == RELOCK_BUSY;
@@ -251,35 +254,35 @@ static bool somebody_elses_stays(void)
     leave(&ann);
     leave(&bob);
     leave(&cid);
-    return outcome(stays, "bob kept his lock, and ann was told that hers had been lost");
+    return outcome(stays, "bob kept his lock, and ann learned that she had lost hers");
 }
 
-static bool delete_without_a_look(void)
+static bool delete_without_a_comparison(void)
 {
-    bool as_told;
+    bool as_expected;
 
-    printf("\nDEL without a look: SET with NX and PX, which is right, and given up by DEL\n");
-    as_told = somebody_elses_is_deleted();
+    printf("\nDEL without a comparison: SET with NX and PX, which is right, and released by DEL\n");
+    as_expected = somebody_elses_is_deleted();
     clear();
 
     printf("  relock: the release compares and deletes in one script\n");
-    return somebody_elses_stays() && as_told;
+    return somebody_elses_stays() && as_expected;
 }
 
 int main(int argc, char **argv)
 {
-    bool as_told;
+    bool as_expected;
 
     if (argc > 1)
         url = argv[1];
-    setlinebuf(stdout); /* so that nothing is printed twice by a child, or never */
+    setlinebuf(stdout); /* else a child may print its parent's buffer again */
     signal(SIGPIPE, SIG_IGN);
 
     clear();
-    as_told = setnx_alone();
-    as_told &= lease_in_a_second_command();
-    as_told &= timestamps();
-    as_told &= delete_without_a_look();
+    as_expected = setnx_alone();
+    as_expected &= lease_in_a_second_command();
+    as_expected &= timestamps();
+    as_expected &= delete_without_a_comparison();
     clear();
-    return as_told ? EXIT_SUCCESS : EXIT_FAILURE;
+    return as_expected ? EXIT_SUCCESS : EXIT_FAILURE;
 }

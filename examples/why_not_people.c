@@ -19,7 +19,7 @@ void must(bool done, const char *what, const char *why)
     exit(EXIT_FAILURE);
 }
 
-/* ---- somebody on a connection of his own ---- */
+/* ---- a person on a plain connection ---- */
 
 struct person come(const char *name)
 {
@@ -31,7 +31,7 @@ struct person come(const char *name)
         person.redis = redisConnectUnix(url + 7);
     else if (sscanf(url, "redis://%255[^:/]:%d", host, &port) >= 1)
         person.redis = redisConnect(host, port);
-    must(person.redis != NULL, url, "no redis:// or unix:// url");
+    must(person.redis != NULL, url, "not a redis:// or unix:// url");
     must(person.redis->err == 0, url, person.redis->errstr);
     return person;
 }
@@ -65,10 +65,10 @@ long long ask(const struct person *person, const char *format, ...)
 
 void wait_until_free(const struct person *person)
 {
-    long long rest_ms;
+    long long remaining_ms;
 
-    while ((rest_ms = ask(person, "PTTL " LOCK)) >= 0)
-        usleep((useconds_t)(rest_ms + 1) * 1000);
+    while ((remaining_ms = ask(person, "PTTL " LOCK)) >= 0)
+        usleep((useconds_t)(remaining_ms + 1) * 1000);
 }
 
 long long first_pttl(void)
@@ -97,7 +97,7 @@ void clear(void)
     go(&nobody);
 }
 
-/* ---- somebody with relock ---- */
+/* ---- a person with relock ---- */
 
 int report(const struct user *user, const char *call, int r)
 {
@@ -110,7 +110,7 @@ struct user join(const char *name, uint64_t lease_ms)
     const struct relock_options options = {
         .url = url,
         .watchdog_timeout_ms = lease_ms,
-        .log_level = RELOCK_LOG_ERROR, /* that a hold is lost is what is to be seen here */
+        .log_level = RELOCK_LOG_ERROR, /* the loss is part of the demonstration */
     };
     struct user user = {.name = name};
     int r;
@@ -128,13 +128,13 @@ void leave(struct user *user)
     relock_client_free(user->client);
 }
 
-/* ---- a crash: a process of its own that is killed ---- */
+/* ---- a child process that is killed ---- */
 
 pid_t begin(void (*work)(void))
 {
     pid_t pid = fork();
 
-    must(pid >= 0, "fork", "no process");
+    must(pid >= 0, "fork", "failed");
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         work();

@@ -1,6 +1,7 @@
 /*
- * The people of why_not: some on plain connections to Redis, some with relock, some in a process of
- * their own, to die in. What they do is printed, and what cannot fail here ends the program.
+ * People - the actors of why_not.c: with plain connections, with relock, or in a child process
+ *
+ * Each action is printed. An error that the program does not demonstrate ends the program.
  */
 #ifndef WHY_NOT_PEOPLE_H
 #define WHY_NOT_PEOPLE_H
@@ -11,7 +12,7 @@
 #include <sys/types.h>
 
 #define LOCK "why-not"
-#define LEASE_MS 500 /* of those who die or dawdle */
+#define LEASE_MS 500 /* lease of a holder that dies or works for too long */
 
 extern const char *url; /* redis://host:port or unix://path */
 
@@ -27,17 +28,18 @@ struct person {
 struct person come(const char *name);
 void go(struct person *person);
 
-/* A command of words without blanks. A nil is 0, an OK is 1, and all else here is a number. */
+/* Sends a command, whose words must not contain blanks. Returns the number in the reply; 0 for nil
+ * and 1 for OK. */
 long long ask(const struct person *person, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Waits until whatever lease the lock has is over. */
+/* Waits until the lease of the lock has expired. */
 void wait_until_free(const struct person *person);
 
-/* How long the lock lasts, at the first moment in which there is one; -1: for ever. */
+/* Waits until the lock exists, and returns its remaining lease; -1: it never expires. */
 long long first_pttl(void);
 
-/* Deletes the lock, quietly, between two stories. */
+/* Deletes the lock without printing it. */
 void clear(void);
 
 /* ---- with relock ---- */
@@ -48,16 +50,17 @@ struct user {
     struct relock_lock *lock;
 };
 
-/* A hold is renewed, and its lease ends `lease_ms` after the last renewal. */
+/* A user whose holds are renewed. Their leases end `lease_ms` after the last renewal. */
 struct user join(const char *name, uint64_t lease_ms);
 void leave(struct user *user);
 
-/* Prints the result of a call, and returns it. */
+/* Prints the result of a call and returns it. */
 int report(const struct user *user, const char *call, int r);
 
 /* ---- a process that is killed ---- */
 
-/* Does the work in a process of its own. Not while there is a client: it does not cross fork(). */
+/* Does the work in a child process. Call it only while there is no client, because a child cannot
+ * use a client of its parent. */
 pid_t begin(void (*work)(void));
 void die(const char *name);
 void await_death(pid_t pid);

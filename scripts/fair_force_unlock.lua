@@ -1,11 +1,11 @@
 --[[
-Frees the lock while the hold that the caller saw is still there, and wakes the first waiter in its
-queue that lives. A newer hold is left alone, so a repeat that runs late removes nobody's.
+Frees the lock if it still has the hold that the caller saw, and wakes the first living waiter in
+the queue. A newer hold stays, so a late repeat removes no other hold.
 
 KEYS[1]  the lock: a hash of field -> hold count
-ARGV[1]  field of the hold to be removed
+ARGV[1]  field of the hold to remove
 
-Returns  1 when freed, 2 when freed without being announced, 0 when that hold is gone
+Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local queue = 'redisson_lock_queue:' .. tag
@@ -15,8 +15,9 @@ if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     return 0
 end
 
--- Before the lock is freed: a user without the right to read the queue frees nothing. A dead waiter
--- would keep the message from those behind it; it stays in the queue until one of them asks.
+-- Read the queue before freeing the lock: a user without the right to read it then frees nothing.
+-- Skip dead waiters: they would keep the message from those behind them. They stay in the queue
+-- until another waiter retries.
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local place = 0

@@ -1,17 +1,18 @@
 --[[
-Takes the lock when it is free and nobody else is first in its queue, or sets the hold count of the
-owner that holds it, as lock.lua does. Who is refused stands in the queue, under the field of the
-hold it is to have, and must ask again well within its patience: who is silent for longer is taken
-for dead, and dropped when it is first. Never shortens a lease.
+Acquires the lock if it is free and no other owner is first in its queue. Like lock.lua, it sets the
+hold count of an owner that already holds the lock. A refused waiter joins the queue under the field
+of its future hold. It must retry well within its patience: otherwise it counts as dead, and is
+dropped when it is first. Never shortens a lease.
 
-Each waiter of Redisson's takes five minutes off the deadlines of all others when it is granted, so
-for each that is before us ours lies so much later; then it is a sign of life whoever goes first. They
-are known by their numbers: ours have ten digits and more.
+When Redisson grants the lock to a waiter, it subtracts five minutes from the deadlines of all
+others. So for each Redisson waiter before the caller, the caller's deadline is that much later.
+Then the deadline shows that the caller is alive, whichever waiter leaves first. Redisson's waiters
+are recognised by their numbers: relock's have at least ten digits.
 
-A waiter that becomes first knows only the lease of an earlier holder. If the lock can be free before
-it asks again by itself, it is woken: its answer says when.
+A new head knows only the lease of an earlier holder. If the lock can be free before the new head
+retries by itself, this script wakes it; the retry returns the current lease.
 
-The caller says what its hold count is afterwards, so a repeated call does no harm.
+The caller passes the resulting hold count, so repeating the call is harmless.
 
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  lease, ms
@@ -19,11 +20,11 @@ ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count after this call
 ARGV[4]  patience, ms; 0 for a caller that does not wait
 
-Returns  nil when the caller holds the lock, else the ms that it may sleep: the rest of the holder's
-         lease, -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is
-         gone; or, when the lock is free and another waiter is first, 100 for each waiter before it,
-         so that it learns who takes the lock and for how long. While a dead waiter is first, all n
-         together ask 10 * (1 + 1/2 + ... + 1/n) times a second
+Returns  nil if the caller holds the lock, else how many ms it may sleep: the remaining lease of the
+         holder, -1 if it has none, -2 if the lock is free and the hold to nest in is gone. If the
+         lock is free but another waiter is first: 100 for each waiter before the caller, so that it
+         learns the next holder and its lease. Behind a dead head, n waiters together retry
+         10 * (1 + 1/2 + ... + 1/n) times a second
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local queue = 'redisson_lock_queue:' .. tag
@@ -39,7 +40,7 @@ if is_new and ARGV[3] ~= '1' then
     return left
 end
 
--- False without a deadline. Redisson writes some that are too far for the integers of PEXPIRE.
+-- False without a deadline. Some of Redisson's deadlines exceed the integers of PEXPIRE.
 local function rest_of(waiter)
     local deadline = redis.call('zscore', deadlines, waiter)
     return deadline and math.min(deadline - now, 1e12)
@@ -49,7 +50,7 @@ local function is_ours(waiter)
     return #waiter:match('%d*$') >= 10
 end
 
--- Of Redisson's waiters too: none of them asks again by itself.
+-- Also wakes Redisson's waiters: none of them retries by itself.
 local function wake(waiter, left)
     if waiter and waiter ~= owner and left < (rest_of(waiter) or 0) then
         redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. waiter, '0')
@@ -72,7 +73,7 @@ if not is_new or (left == -2 and (not head or head == owner)) then
     if left < tonumber(ARGV[1]) then
         local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
         if type(set) == 'table' and set.err then
-            -- A user without the right to it must not leave a lock behind that never expires.
+            -- A user without the right to PEXPIRE must not leave a lock that never expires.
             if is_new then
                 redis.call('del', KEYS[1])
             end
@@ -98,15 +99,15 @@ if patience > 0 then
     end
     redis.call('zadd', deadlines, now + patience + n_foreign * 300000, owner)
 
-    -- Who is first has nobody before it: what was reckoned for others is over. How often it asks
-    -- only its client knows, so one that lives has a minute.
+    -- The head has no waiter before it, so its deadline needs no time for others any more. Only its
+    -- client knows how often it retries, so give it at least a minute.
     local most = math.max(patience, 60000)
     head = head or owner
     if is_ours(head) and rest_of(head) > most then
         redis.call('zadd', deadlines, now + most, head)
     end
 
-    -- They go when nobody uses them: Redisson's own would stay for ever.
+    -- Unused keys expire. Redisson's would stay for ever.
     local furthest = rest_of(redis.call('zrevrange', deadlines, 0, 0)[1])
     redis.call('pexpire', queue, furthest + 600000)
     redis.call('pexpire', deadlines, furthest + 600000)

@@ -1,18 +1,19 @@
 --[[
-Sets the hold count of the owner to what is left; at 0 gives up its hold, or its place in the queue,
-and wakes the first waiter if the lock is free by that, or if that waiter has become first and the
-lock can be free before it asks again by itself. So it also settles a wait that is over.
+Sets the hold count of the owner to the remaining levels. At 0 it removes the owner's hold, or its
+place in the queue, so it also cleans up after a wait that ended. It wakes the first waiter if this
+freed the lock, or if that waiter has become first and the lock can be free before it retries by
+itself.
 
-A user without the right to publish still frees the lock: the rest of this script must not depend
-on the announcement.
+A user without the right to publish can still free the lock: nothing in this script may depend on
+the message.
 
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
 
-Returns  1 when done, plus how many heard that the hold is freed;
-         0 when hold and place are gone, -1 when they are gone and another owner holds the lock,
-         -2 when the hold is freed without being announced
+Returns  1 if done, plus the number of receivers of the message that the lock is free;
+         0 if hold and place are gone, -1 if they are gone and another owner holds the lock,
+         -2 if freed but the message could not be published
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local queue = 'redisson_lock_queue:' .. tag
@@ -40,7 +41,7 @@ end
 local told = 0
 local head = redis.call('lindex', queue, 0)
 if head and (is_held or place == 0) then
-    -- Not to a dead one: who is behind it would not hear of this.
+    -- Drop dead heads first: a message to one of them would not reach the waiters behind it.
     local time = redis.call('time')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
     while head and tonumber(redis.call('zscore', deadlines, head) or 0) <= now do

@@ -1,11 +1,11 @@
 --[[
-Says who holds the lock, how deep and for how long, all of one moment.
+Reports the holder of the lock, its levels and its remaining lease, all at one moment.
 
 KEYS[1]  the lock: a hash of field -> hold count
-ARGV[1]  field that the caller takes for its own; may be empty
+ARGV[1]  field of the caller's own hold; may be empty
 
-Returns  field of a holder ("" when free), its hold count, number of holders,
-         rest of the lease in ms (-1 none, -2 free), hold count of the caller
+Returns  field of a holder ("" if free), its hold count, number of holders,
+         remaining lease in ms (-1 none, -2 free), hold count of the caller
 ]]
 local fields = redis.call('hgetall', KEYS[1])
 

@@ -1,16 +1,17 @@
 --[[
-Takes the lock, or sets the hold count of the owner that holds it. Only a first level creates the
-field: a deeper one whose field is gone has lost its hold. Never shortens the lease.
+Acquires the lock, or sets the hold count of the owner that already holds it. Only a first level
+creates the field: if the field of a nested level is gone, its hold was lost. Never shortens the
+lease.
 
-The caller says what its hold count is afterwards, so a repeated call does no harm.
+The caller passes the resulting hold count, so repeating the call is harmless.
 
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count after this call
 
-Returns  nil when the caller holds the lock, else the rest of the holder's lease in ms:
-         -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is gone
+Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
+         -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0
     and (ARGV[3] ~= '1' or redis.call('exists', KEYS[1]) == 1) then
@@ -22,7 +23,7 @@ local is_new = redis.call('hset', KEYS[1], ARGV[2], ARGV[3]) == 1
 if left < tonumber(ARGV[1]) then
     local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
     if type(set) == 'table' and set.err then
-        -- A user without the right to it must not leave a lock behind that never expires.
+        -- A user without the right to PEXPIRE must not leave a lock that never expires.
         if is_new then
             redis.call('del', KEYS[1])
         end

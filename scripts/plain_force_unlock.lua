@@ -1,14 +1,14 @@
 --[[
-Frees the lock while the hold that the caller saw is still there, and tells who waits. A newer hold
-is left alone, so a repeat that runs late removes nobody's. Without RELOCK_ANNOUNCE_PLAIN there is no
-channel, and nobody is told.
+Frees the lock if it still has the hold that the caller saw, and publishes that. A newer hold stays,
+so a late repeat removes no other hold. Without RELOCK_ANNOUNCE_PLAIN there is no channel, and
+nothing is published.
 
 KEYS[1]  the lock: a string, the token of the hold
-ARGV[1]  token of the hold to be removed
-ARGV[2]  channel of the lock, "" when it has none
-ARGV[3]  message that says "free"
+ARGV[1]  token of the hold to remove
+ARGV[2]  channel of the lock, "" if it has none
+ARGV[3]  message that means "free"
 
-Returns  1 when freed, 2 when freed without being announced, 0 when that hold is gone
+Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]
 if redis.call('get', KEYS[1]) ~= ARGV[1] then
     return 0

@@ -1,11 +1,12 @@
 --[[
-Says who holds the lock and for how long, all of one moment. Levels are not known here: a hold is 1.
+Reports the holder of the lock and its remaining lease, all at one moment. Redis does not know the
+levels of a plain lock, so a hold counts as 1.
 
 KEYS[1]  the lock: a string, the token of the hold
-ARGV[1]  token that the caller takes for its own; may be empty
+ARGV[1]  token of the caller's own hold; may be empty
 
-Returns  token of the holder ("" when free), 1 when it is held, number of holders,
-         rest of the lease in ms (-1 none, -2 free), 1 when the caller holds it
+Returns  token of the holder ("" if free), 1 if it is held, number of holders,
+         remaining lease in ms (-1 none, -2 free), 1 if the caller holds it
 ]]
 local token = redis.call('get', KEYS[1])
 local held = token and 1 or 0

@@ -1,17 +1,17 @@
 --[[
-Takes the lock, or lets the hold of the owner that has it last for another level: how many there are
-its process counts. Only a first level creates the key: a deeper one whose token is gone has lost
-its hold. Never shortens the lease.
+Acquires the lock, or lengthens the lease of the owner that already holds it, for a nested level;
+the owner's process counts the levels. Only a first level creates the key: if the token of a nested
+level is gone, its hold was lost. Never shortens the lease.
 
-A repeated call finds its token and does no harm.
+A repeated call finds its token, so it is harmless.
 
 KEYS[1]  the lock: a string, the token of the hold
 ARGV[1]  lease, ms
 ARGV[2]  token of the hold
 ARGV[3]  hold count after this call
 
-Returns  nil when the caller holds the lock, else the rest of the holder's lease in ms:
-         -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is gone
+Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
+         -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
 if redis.call('get', KEYS[1]) == ARGV[2] then
     if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then

@@ -1,13 +1,13 @@
 --[[
-Renews the lease of a hold, if that makes it longer. To extend it is the same: there is no hold count
-to be mended.
+Renews the lease of a hold, if that makes it longer. Also used to extend a hold, because a plain
+lock has no hold count in Redis to correct.
 
 KEYS[1]  the lock: a string, the token of the hold
 ARGV[1]  lease, ms
 ARGV[2]  token of the hold
 
-Returns  1 when the hold has at least that lease,
-         0 when it is gone, -1 when it is gone and another owner holds the lock
+Returns  1 if the hold now has at least that lease,
+         0 if it is gone, -1 if it is gone and another owner holds the lock
 ]]
 local token = redis.call('get', KEYS[1])
 if token ~= ARGV[2] then

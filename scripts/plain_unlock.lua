@@ -1,19 +1,19 @@
 --[[
-Frees the lock when no level is left, and tells who waits; before that, only looks whether the hold
-is still there. What is not the caller's is left alone.
+Frees the lock and publishes that, if no level is left; otherwise only checks that the hold still
+exists. Never touches another owner's hold.
 
-A user without the right to publish still frees the lock: the rest of this script must not depend
-on the announcement. Without RELOCK_ANNOUNCE_PLAIN there is no channel, and nobody is told.
+A user without the right to publish can still free the lock: nothing in this script may depend on
+the message. Without RELOCK_ANNOUNCE_PLAIN there is no channel, and nothing is published.
 
 KEYS[1]  the lock: a string, the token of the hold
 ARGV[1]  token of the hold
 ARGV[2]  hold count after this call
-ARGV[3]  channel of the lock, "" when it has none
-ARGV[4]  message that says "free"
+ARGV[3]  channel of the lock, "" if it has none
+ARGV[4]  message that means "free"
 
-Returns  1 when done, plus how many heard that it is free;
-         0 when the hold is gone, -1 when it is gone and another owner holds the lock,
-         -2 when freed without being announced
+Returns  1 if done, plus the number of receivers of the message;
+         0 if the hold is gone, -1 if it is gone and another owner holds the lock,
+         -2 if freed but the message could not be published
 ]]
 local token = redis.call('get', KEYS[1])
 if token ~= ARGV[1] then

@@ -1,14 +1,14 @@
 --[[
-Lets a read hold last at least as long as its owner asks for, and sets its hold count: like all
-that an owner sends, it mends a count that an unanswered command left behind.
+Makes a read hold last at least as long as its owner asks, and sets its hold count. Like every
+command of an owner, it corrects a count that an unanswered command left behind.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count
 
-Returns  1 when the hold has at least that lease,
-         0 when it is gone, or dead among others, -1 when another owner holds the lock
+Returns  1 if the hold now has at least that lease,
+         0 if it is gone, or has expired beside other holders, -1 if another owner holds the lock
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
@@ -26,7 +26,7 @@ if rest == 0 then
     return 0
 end
 
--- A server that is out of memory refuses to write what needs not be written.
+-- A server that is out of memory refuses writes, so make none that changes nothing.
 local lease = math.max(tonumber(ARGV[1]), rest)
 for level = 1, count do
     local key = level_key .. level

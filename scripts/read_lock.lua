@@ -1,19 +1,19 @@
 --[[
-Takes the lock for reading, beside other readers or under the writer's own write hold, or sets the
-hold count of the reader that holds it. Each level has a key with a lease of its own, and a reader
-none of whose keys is left is dead: it cannot go deeper. A hash without "mode" is a lock of another
-kind, and held by somebody else. Never shortens a lease.
+Acquires the read side, beside other readers or under the caller's own write hold, or sets the hold
+count of a reader that already holds it. Each level has a key with a lease of its own. A reader
+without any level key is dead: it cannot nest. A hash without "mode" is a held lock of another kind.
+Never shortens a lease.
 
-The caller says what its hold count is afterwards, so a repeated call does no harm.
+The caller passes the resulting hold count, so repeating the call is harmless.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count after this call
-ARGV[4]  field of the write hold that the caller has, "" when it has none
+ARGV[4]  field of the caller's own write hold, "" if it has none
 
-Returns  nil when the caller holds the lock, else the rest of the holder's lease in ms:
-         -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is gone
+Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
+         -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
@@ -33,7 +33,7 @@ if count == 1 and mode ~= 'read' and redis.call('hexists', KEYS[1], ARGV[4]) == 
     return redis.call('pttl', KEYS[1])
 end
 
--- Levels that an unanswered unlock left behind go, and what they had left stays with the hold.
+-- Delete levels that an unanswered unlock left behind; the hold keeps their remaining lease.
 if held > count then
     lease = math.max(lease, rest)
 end
@@ -48,7 +48,7 @@ redis.call('hset', KEYS[1], 'mode', mode or 'read', ARGV[2], ARGV[3])
 if redis.call('pttl', KEYS[1]) < lease then
     local set = redis.pcall('pexpire', KEYS[1], lease)
     if type(set) == 'table' and set.err then
-        -- A user without the right to it must not leave a lock behind that never expires.
+        -- A user without the right to PEXPIRE must not leave a lock that never expires.
         if not mode then
             redis.call('del', KEYS[1], level_key .. count)
         elseif held == 0 then

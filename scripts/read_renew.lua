@@ -1,14 +1,14 @@
 --[[
-Renews the lease of a read hold, of all its levels, if that makes it longer; other readers have
-to live by themselves. Says nothing about the hold count, which its owner may be changing over
-another connection.
+Renews the lease of a read hold and of all its levels, if that makes it longer. It does not renew
+other readers. It does not touch the hold count, which the owner may be changing over another
+connection.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 
-Returns  1 when the hold has at least that lease,
-         0 when it is gone, or dead among others, -1 when another owner holds the lock
+Returns  1 if the hold now has at least that lease,
+         0 if it is gone, or has expired beside other holders, -1 if another owner holds the lock
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'

@@ -1,17 +1,17 @@
 --[[
-Sets the hold count of a reader to what is left; at 0 gives its hold up. Who was the last living
-reader frees the lock and tells who waits. Readers that died are dropped on the way. Under a write
-hold nothing is said about the lock's lease, which is the writer's.
+Sets the hold count of a reader to the remaining levels; at 0 it removes the hold. The last living
+reader frees the lock and publishes that. The script also drops dead readers. Under a write hold it
+does not touch the lease of the lock, which is the writer's.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock
-ARGV[4]  message that says "free"
+ARGV[4]  message that means "free"
 
-Returns  1 when done, plus how many heard that it is free;
-         0 when the hold is gone, or dead among others, -1 when another owner holds the lock,
-         -2 when freed without being announced
+Returns  1 if done, plus the number of receivers of the message;
+         0 if it is gone, or has expired beside other holders, -1 if another owner holds the lock,
+         -2 if freed but the message could not be published
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[1] .. ':rwlock_timeout:'
@@ -21,7 +21,7 @@ if not held then
     return -redis.call('exists', KEYS[1])
 end
 
--- The longest lease of the levels; 0 when the reader is dead.
+-- The longest lease of the levels; 0 if the reader is dead.
 local function rest_of(field, n_levels)
     local rest = 0
     for level = 1, n_levels do
@@ -36,7 +36,7 @@ for level = count + 1, held do
     redis.call('del', level_key .. level)
 end
 if count > 0 and rest > 0 then
-    -- What the dropped levels had left stays with the hold.
+    -- The hold keeps the remaining lease of the deleted levels.
     if redis.call('pttl', level_key .. count) < rest then
         redis.call('set', level_key .. count, '1', 'px', rest)
     end

@@ -1,13 +1,13 @@
 --[[
-Renews the lease of a hold, if that makes it longer. Says nothing about the hold count, which its
+Renews the lease of a hold, if that makes it longer. It does not touch the hold count, which the
 owner may be changing over another connection.
 
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 
-Returns  1 when the hold has at least that lease,
-         0 when it is gone, -1 when it is gone and another owner holds the lock
+Returns  1 if the hold now has at least that lease,
+         0 if it is gone, -1 if it is gone and another owner holds the lock
 ]]
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
     return -redis.call('exists', KEYS[1])

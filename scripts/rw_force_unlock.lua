@@ -1,15 +1,15 @@
 --[[
-Frees one side of the lock while the holder that the caller saw still has it, and tells who waits.
-A newer hold is left alone, so a repeat that runs late removes nobody's. A reader under its own write
-hold is removed alone: the lock stays the writer's, and nobody is told.
+Frees one side of the lock if the holder that the caller saw still has it, and publishes that. A
+newer hold stays, so a late repeat removes no other hold. If the reader to remove is the writer
+itself, only its read hold is removed: the lock stays the writer's, and nothing is published.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
-ARGV[1]  holder to be removed, as rw_inspect.lua names it
+ARGV[1]  holder to remove, as rw_inspect.lua returns it
 ARGV[2]  channel of the lock
-ARGV[3]  message that says "free"
+ARGV[3]  message that means "free"
 ARGV[4]  side, "read" or "write"
 
-Returns  1 when freed, 2 when freed without being announced, 0 when that hold is gone
+Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local field = ARGV[4] == 'write' and ARGV[1] .. ':write' or ARGV[1]

@@ -1,15 +1,15 @@
 --[[
-Says who holds one side of the lock or, if nobody holds that, who holds the other side; how deep, and
-when the lock will be free, all of one moment. A reader none of whose levels has a key any more is dead
-and holds nothing.
+Reports a holder of one side of the lock or, if that side is free, a holder of the other side; with
+its levels, and the time until the lock is free, all at one moment. A reader without any level key
+is dead and holds nothing.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
-ARGV[1]  field that the caller takes for its own; may be empty
+ARGV[1]  field of the caller's own hold; may be empty
 ARGV[2]  side, "read" or "write"
 
-Returns  a holder, its field without ":write" ("" when the lock is free), its hold count, number of
+Returns  a holder, its field without ":write" ("" if the lock is free), its hold count, number of
          holders of its side, remaining lease of the lock in ms, the longest of both sides (-1 none,
-         -2 free), hold count of the caller, 1 when the holder is on the other side, else 0
+         -2 free), hold count of the caller, 1 if the holder is on the other side, else 0
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local other = { read = 'write', write = 'read' }
@@ -39,7 +39,7 @@ for i = 1, #fields, 2 do
     end
 end
 
--- Nobody holds a lock longer than its key, which lasts for ever without a lease.
+-- No hold outlives the key, which lasts for ever without a lease.
 if sides.write[3] > 0 or (lease >= 0 and remaining > lease) then
     remaining = lease
 end

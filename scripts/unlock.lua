@@ -1,18 +1,18 @@
 --[[
-Sets the hold count of the owner to what is left; at 0 frees the lock and tells who waits.
+Sets the hold count of the owner to the remaining levels; at 0 it frees the lock and publishes that.
 
-A user without the right to publish still frees the lock: the rest of this script must not depend
-on the announcement. Locks of the kind that spins have no channel, and nobody is told.
+A user without the right to publish can still free the lock: nothing in this script may depend on
+the message. Spin locks have no channel and publish nothing.
 
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
-ARGV[3]  channel of the lock, "" when it has none
-ARGV[4]  message that says "free"
+ARGV[3]  channel of the lock, "" if it has none
+ARGV[4]  message that means "free"
 
-Returns  1 when done, plus how many heard that it is free;
-         0 when the hold is gone, -1 when it is gone and another owner holds the lock,
-         -2 when freed without being announced
+Returns  1 if done, plus the number of receivers of the message;
+         0 if the hold is gone, -1 if it is gone and another owner holds the lock,
+         -2 if freed but the message could not be published
 ]]
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     return -redis.call('exists', KEYS[1])

@@ -1,19 +1,19 @@
 --[[
-Takes the lock for writing, or sets the hold count of the writer that holds it. Only a first level
-creates the field: a deeper one whose field is gone has lost its hold. Readers that died, none of
-whose levels has a key any more, keep no writer out. A hash without "mode" is a lock of another kind,
-and held by somebody else. Never shortens the lease.
+Acquires the write side, or sets the hold count of the writer that already holds it. Only a first
+level creates the field: if the field of a nested level is gone, its hold was lost. Dead readers,
+which have no level key left, do not block a writer. A hash without "mode" is a held lock of another
+kind. Never shortens the lease.
 
-The caller says what its hold count is afterwards, so a repeated call does no harm.
+The caller passes the resulting hold count, so repeating the call is harmless.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>:write"
 ARGV[3]  hold count after this call
 
-Returns  nil when the caller holds the lock, else the rest of the holder's lease in ms, of the
-         living readers the longest:
-         -1 when it has none, -2 when nobody holds the lock and the hold to be deepened is gone
+Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms, or the
+         longest of the living readers:
+         -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local mode = redis.call('hget', KEYS[1], 'mode')
@@ -41,7 +41,7 @@ redis.call('hset', KEYS[1], 'mode', 'write', ARGV[2], ARGV[3])
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
     local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
     if type(set) == 'table' and set.err then
-        -- A user without the right to it must not leave a lock behind that never expires.
+        -- A user without the right to PEXPIRE must not leave a lock that never expires.
         if is_new then
             redis.call('del', KEYS[1])
         end

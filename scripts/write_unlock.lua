@@ -1,16 +1,16 @@
 --[[
-Sets the hold count of the writer to what is left; at 0 gives its hold up and tells who waits. The
-lock is then free, or that of the readers whom the writer let in: itself, going on as a reader.
+Sets the hold count of the writer to the remaining levels; at 0 it removes the hold and publishes
+that. Then the lock is free, unless the writer also holds the read side: it continues as a reader.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>:write"
 ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock
-ARGV[4]  message that says "no writer"
+ARGV[4]  message that means "no writer"
 
-Returns  1 when done, plus how many heard that there is no writer;
-         0 when the hold is gone, -1 when it is gone and another owner holds the lock,
-         -2 when given up without being announced
+Returns  1 if done, plus the number of receivers of the message;
+         0 if the hold is gone, -1 if it is gone and another owner holds the lock,
+         -2 if removed but the message could not be published
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then

@@ -282,7 +282,7 @@ check_tidy()
 {
     needs clang-tidy-$llvm
     build gcc
-    sources lib | xargs -0 -n 1 -P "$(nproc)" clang-tidy-$llvm --quiet -p "$out/gcc"
+    find lib -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy-$llvm --quiet -p "$out/gcc"
 }
 
 check_shellcheck()

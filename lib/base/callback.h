@@ -1,9 +1,10 @@
 /*
- * Callback - whether this thread is inside a callback of the program
+ * Callback - whether this thread is running a callback of the program
  *
- * From there nothing that blocks may be called: it would wait for the thread that it holds up.
+ * A callback must not make a call that blocks: that call would wait for the very thread which the
+ * callback holds up.
  *
- * Threads: each has its own answer.
+ * Threads: any; each thread is asked about itself.
  */
 #ifndef RELOCK_CALLBACK_H
 #define RELOCK_CALLBACK_H

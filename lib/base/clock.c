@@ -18,18 +18,6 @@ uint64_t relock_clock_now_ms(void)
     return ((uint64_t)ts.tv_sec * 1000) + ((uint64_t)ts.tv_nsec / 1000000);
 }
 
-uint64_t relock_clock_after(uint64_t now_ms, uint64_t ms)
-{
-    return ms < RELOCK_NEVER - now_ms ? now_ms + ms : RELOCK_NEVER;
-}
-
-uint64_t relock_clock_left(uint64_t now_ms, uint64_t deadline_ms)
-{
-    if (deadline_ms == RELOCK_NEVER)
-        return RELOCK_NEVER;
-    return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
-}
-
 int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms)
 {
     uint64_t left = relock_clock_left(now_ms, deadline_ms);

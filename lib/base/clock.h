@@ -1,8 +1,8 @@
 /*
- * Clock - time in milliseconds that no change of the date moves
+ * Clock - monotonic time in milliseconds
  *
- * It counts while the machine is suspended, where the system has such a clock: leases run out
- * then, too. Deadlines are absolute; RELOCK_NEVER is the one that does not come.
+ * Where the system has such a clock, it also counts while the machine is suspended, as leases do on
+ * the server. Deadlines are absolute; RELOCK_NEVER means that there is none.
  *
  * Threads: any.
  */
@@ -16,17 +16,24 @@
 
 uint64_t relock_clock_now_ms(void);
 
-/* The deadline `ms` after `now_ms`; RELOCK_NEVER when that is beyond all time. */
-uint64_t relock_clock_after(uint64_t now_ms, uint64_t ms);
+/* The deadline `ms` after `now_ms`; RELOCK_NEVER if the sum overflows. */
+static inline uint64_t relock_clock_after(uint64_t now_ms, uint64_t ms)
+{
+    return ms < RELOCK_NEVER - now_ms ? now_ms + ms : RELOCK_NEVER;
+}
 
-/* What is left until the deadline: 0 once it has passed, RELOCK_NEVER when it does not come. */
-uint64_t relock_clock_left(uint64_t now_ms, uint64_t deadline_ms);
+/* The time until the deadline: 0 once it has passed, RELOCK_NEVER for RELOCK_NEVER. */
+static inline uint64_t relock_clock_left(uint64_t now_ms, uint64_t deadline_ms)
+{
+    if (deadline_ms == RELOCK_NEVER)
+        return RELOCK_NEVER;
+    return deadline_ms > now_ms ? deadline_ms - now_ms : 0;
+}
 
-/* The same as a timeout of poll(2): rounded so that waiting for it reaches the deadline. */
+/* The same as a timeout of poll(2), which is -1 for RELOCK_NEVER. */
 int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms);
 
-/* So many milliseconds as the system wants them; ten years at most, for not all of it takes more.
- */
+/* A span as system calls expect it; ten years at most, since some calls reject more. */
 struct timespec relock_clock_span(uint64_t ms);
 
 #endif

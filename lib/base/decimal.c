@@ -1,19 +1,13 @@
 #include "base/decimal.h"
 
-#include <string.h>
-
 size_t relock_decimal(char out[RELOCK_DECIMAL_MAX], uint64_t number)
 {
-    char digits[RELOCK_DECIMAL_MAX];
-    size_t at = sizeof(digits);
-    size_t len;
+    size_t len = 1;
 
-    do {
-        digits[--at] = (char)('0' + (number % 10));
-        number /= 10;
-    } while (number > 0);
-    len = sizeof(digits) - at;
-    memcpy(out, digits + at, len);
+    for (uint64_t tens = number / 10; tens > 0; tens /= 10)
+        len++;
     out[len] = '\0';
+    for (size_t at = len; at > 0; number /= 10)
+        out[--at] = (char)('0' + (number % 10));
     return len;
 }

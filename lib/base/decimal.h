@@ -1,4 +1,4 @@
-/* Decimal - numbers as text, without a format to be read each time. Threads: any. */
+/* Decimal - writes numbers as text, faster than printf. Threads: any. */
 #ifndef RELOCK_DECIMAL_H
 #define RELOCK_DECIMAL_H
 
@@ -7,7 +7,7 @@
 
 #define RELOCK_DECIMAL_MAX 21 /* with a NUL */
 
-/* Writes the digits and a NUL; returns how many digits. */
+/* Writes the digits and a NUL. Returns the number of digits. */
 size_t relock_decimal(char out[RELOCK_DECIMAL_MAX], uint64_t number);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Fork - which copy of the process this is
+ * Fork - detects that this process is a forked child
  *
- * A child must not act for its parent: not use its connections, not own its locks. So whatever
- * belongs to one process keeps the generation in which it was made.
+ * A child must neither use its parent's connections nor own its locks. So an object that belongs to
+ * one process stores the generation in which it was made, and compares it.
  *
- * The process mutex guards what is shared by the whole process. fork() waits for it, so in the
- * child it is free and what it guards is whole.
+ * The process mutex guards data of the whole process. fork() waits for it, so in the child the
+ * mutex is free and the data is consistent.
  *
  * Threads: any.
  */
@@ -14,7 +14,7 @@
 
 #include "base/thread.h"
 
-/* Grows by one in each child; 0 when the system has no room for what must be done at a fork. */
+/* One higher in each child. Returns 0 if the fork handlers could not be registered. */
 unsigned relock_fork_generation(void);
 
 extern struct relock_mutex relock_process_mutex;

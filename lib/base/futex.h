@@ -1,8 +1,8 @@
 /*
- * Futex - waiting for a word to change, and waking who waits
+ * Futex - sleeps until a word in memory changes, and wakes the sleeper
  *
- * Waking only needs the address: nothing is read or written there, so the word may be gone by then.
- * Whoever has come to wait at that address meanwhile is woken for nothing, and has to expect it.
+ * Waking uses the address alone and does not access the word, which may have been freed by then. So
+ * a thread that sleeps at the same address for another reason may be woken, and has to expect that.
  *
  * Threads: any.
  */
@@ -12,10 +12,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Sleeps while the word is `value`, for `ms` at most; may also wake early. */
+/* Sleeps while the word is `value`, for `ms` at most. May return early. */
 void relock_futex_wait(atomic_uint *word, unsigned value, uint64_t ms);
 
-/* Wakes one thread that sleeps there. */
+/* Wakes one thread that sleeps at this address. */
 void relock_futex_wake(atomic_uint *word);
 
 #endif

@@ -11,7 +11,7 @@ void relock_gate_init(struct relock_gate *gate)
     atomic_init(&gate->state, CLOSED);
 }
 
-/* Returns whether the thread sleeps, and has to be woken. It may go on at once all the same. */
+/* Returns whether the waiting thread may be asleep and has to be woken. */
 static bool set_open(struct relock_gate *gate)
 {
     relock_tsan_release(gate);
@@ -30,7 +30,7 @@ void relock_gate_open_under(struct relock_gate *gate, struct relock_mutex *mutex
         relock_mutex_wake_after(mutex, &gate->state);
 }
 
-/* Says that a thread is about to sleep, unless the gate is open. */
+/* Announces that this thread is about to sleep. Returns false if the gate is open. */
 static bool begin_to_wait(struct relock_gate *gate)
 {
     unsigned was = CLOSED;
@@ -53,7 +53,7 @@ bool relock_gate_wait(struct relock_gate *gate, uint64_t deadline_ms)
             relock_futex_wait(&gate->state, WAITED_AT, left_ms);
         opened = atomic_load(&gate->state) == OPEN;
     }
-    /* An opening that came together with the deadline still counts. */
+    /* If the gate was opened just at the deadline, that still counts. */
     opened = atomic_exchange(&gate->state, CLOSED) == OPEN;
     if (opened)
         relock_tsan_acquire(gate);

@@ -1,11 +1,12 @@
 /*
- * Gate - where one thread waits until it has reason to look again
+ * Gate - one thread sleeps at it until another thread opens it
  *
- * Opening is remembered, so one that comes before the thread has arrived lets it through; several
- * count as one. What there is to see stands elsewhere, under the mutex of whoever opens.
+ * A gate remembers that it was opened, so the order of opening and waiting does not matter; several
+ * openings count as one. It carries no data: the reason for opening is stored elsewhere, under a
+ * mutex of the opener.
  *
- * Threads: wait from one, open from any; init while nobody else looks. It may go as soon as nobody
- * opens it any more, even if the thread that opened it under a mutex has not given that up yet.
+ * Threads: wait from one, open from any; init before others know the gate. It may be freed as soon
+ * as no thread will open it any more, even if the last opener still holds the mutex of open_under.
  */
 #ifndef RELOCK_GATE_H
 #define RELOCK_GATE_H
@@ -21,14 +22,12 @@ struct relock_gate {
 void relock_gate_init(struct relock_gate *gate);
 void relock_gate_open(struct relock_gate *gate);
 
-/*
- * The same, with `mutex` held, which the thread that is let through is about to take: it is woken
- * when that is given up, so that it does not meet it.
- */
+/* The same while holding `mutex`, which the waiting thread needs next: that thread is woken only
+ * after the unlock, so that it does not run into the locked mutex. */
 void relock_gate_open_under(struct relock_gate *gate, struct relock_mutex *mutex)
     RELOCK_REQUIRES(*mutex);
 
-/* Goes through and closes the gate again. Returns false once `deadline_ms` has passed. */
+/* Waits until the gate is open and closes it again. Returns false once `deadline_ms` has passed. */
 bool relock_gate_wait(struct relock_gate *gate, uint64_t deadline_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* Hash - uthash, which must not end the process when memory runs out */
+/* Hash - uthash and utlist, set up to report a lack of memory instead of ending the process */
 #ifndef RELOCK_HASH_H
 #define RELOCK_HASH_H
 

@@ -13,7 +13,7 @@ void relock_ident_random(void *bytes, size_t len)
         ssize_t n = getrandom(at, len, 0);
 
         if (n < 0 && errno != EINTR)
-            abort(); /* a guessed identity could be somebody else's: two holders of one lock */
+            abort(); /* a predictable id could be used twice: two holders of one lock */
         if (n > 0) {
             at += n;
             len -= (size_t)n;

@@ -1,5 +1,5 @@
 /*
- * Ident - numbers and names that nobody else has
+ * Ident - random identifiers and random numbers
  *
  * Threads: any.
  */
@@ -17,7 +17,7 @@ void relock_ident_uuid(char uuid[RELOCK_UUID_LEN + 1]);
 /* Random bytes, fit for secrets. */
 void relock_ident_random(void *bytes, size_t len);
 
-/* A random number, to spread what many would else do at one moment. Not for secrets. */
+/* A random number below `below`, to spread events that would coincide. Not for secrets. */
 uint32_t relock_ident_jitter(uint32_t below);
 
 #endif

@@ -7,11 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A line that stands for several needs the rest of the room. */
+/* The remaining room is for the note that a line stands for several. */
 #define TEXT_MAX (RELOCK_LINE_MAX - 64)
 
-/* A line break from a server text, which may repeat a name, must not begin a line of its own; nor
- * must what is one, or a command to a terminal, in some encoding beyond ASCII. */
+/* A server error may repeat a lock name. A line break in it must not begin a line of its own, nor
+ * may bytes beyond ASCII, which some encoding reads as a line break or as a terminal command. */
 static void make_one_line(char *text)
 {
     for (; *text; text++) {
@@ -33,7 +33,7 @@ __attribute__((format(printf, 4, 0))) static void put(const struct relock_log *l
                                                       struct relock_cause cause, int level,
                                                       const char *format, va_list args)
 {
-    int saved_errno = errno; /* no call of the program sets it */
+    int saved_errno = errno; /* a call that only logs must not change it */
     char line[TEXT_MAX];
 
     (void)vsnprintf(line, sizeof(line), format, args);

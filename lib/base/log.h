@@ -1,9 +1,8 @@
 /*
- * Log - one line at a time, to the program's sink or to stderr
+ * Log - writes log lines to the program's function or to stderr
  *
- * What came from outside (lock names, server texts) is escaped, so that it can forge no line. A
- * line is only queued here, so writing one never blocks; its cause may be held back when it repeats
- * (repeats.h).
+ * Text from outside (lock names, server errors) is escaped, so that it cannot forge a line. Writing
+ * only queues a line and never blocks. Lines whose cause repeats are held back (repeats.h).
  *
  * Threads: any; under no mutex.
  */
@@ -17,17 +16,17 @@
 struct relock_logger;
 
 struct relock_log {
-    int level; /* the least grave that is written */
+    int level; /* lines of this level and of graver ones are written */
     relock_log_fn *sink;
     void *arg;
-    struct relock_logger *logger; /* its thread writes; NULL, in tests: the caller of the log */
+    struct relock_logger *logger; /* its thread writes; NULL in tests: the caller writes */
 };
 
-/* The format, which must be a constant string, is the cause of the line. */
+/* The format, a constant string, is also the cause of the line. */
 __attribute__((format(printf, 3, 4))) void relock_log_write(const struct relock_log *log, int level,
                                                             const char *format, ...);
 
-/* The same for a format that serves several causes. */
+/* The same with a cause of its own, for a format that serves several causes. */
 __attribute__((format(printf, 4, 5))) void relock_log_cause(const struct relock_log *log,
                                                             struct relock_cause cause, int level,
                                                             const char *format, ...);

@@ -11,7 +11,7 @@
 struct line {
     struct line *next;
     int level;
-    uint64_t n_dropped; /* since the line before this one */
+    uint64_t n_dropped; /* lines dropped between the previous line and this one */
     char text[];
 };
 
@@ -19,22 +19,22 @@ struct relock_logger {
     /* constant */
     relock_log_fn *sink;
     void *arg;
-    pthread_t thread; /* for whoever frees the logger */
+    pthread_t thread; /* used by relock_logger_free alone */
 
     struct relock_mutex mutex;
-    struct relock_cond work;        /* the thread has something to do */
-    struct relock_cond over;        /* the thread has ended its work */
-    atomic_uint_fast64_t n_dropped; /* in all */
+    struct relock_cond work;        /* signalled when the thread has something to do */
+    struct relock_cond over;        /* signalled when the thread has ended its work */
+    atomic_uint_fast64_t n_dropped; /* all lines dropped so far */
 
     struct {
         struct line *first;
         struct line **end;
         unsigned n_lines;
-        uint64_t n_dropped; /* since the last line that was queued */
+        uint64_t n_dropped; /* lines dropped since one was queued */
         struct relock_repeats repeats;
-        bool ending;    /* no line will be added */
-        bool ended;     /* the thread writes no more */
-        bool abandoned; /* nobody waits for the thread: it writes no more and frees the logger */
+        bool ending;    /* no line will be added any more */
+        bool ended;     /* the thread has written its last line */
+        bool abandoned; /* the thread writes no more, and frees the logger */
     } guarded;          /* by mutex */
 };
 
@@ -80,7 +80,7 @@ static void take_first(struct relock_logger *logger, int *level, char *text)
     free(line);
 }
 
-/* Returns whether there is something to be written now. */
+/* Returns whether there is a line to write now. */
 static bool take(struct relock_logger *logger, int *level, char *text)
     RELOCK_REQUIRES(logger->mutex)
 {
@@ -130,7 +130,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- for the others ------------------------------------------------------------------------ */
+/* ---- other threads ------------------------------------------------------------------------- */
 
 int relock_logger_new(relock_log_fn *sink, void *arg, struct relock_logger **logger)
 {
@@ -184,7 +184,7 @@ void relock_logger_put(struct relock_logger *logger, struct relock_cause cause, 
 
     relock_mutex_lock(&logger->mutex);
     next_ms = relock_repeats_next_ms(repeats);
-    /* Debug lines are never held back: their reader wants all of them. */
+    /* Debug lines are never held back: their reader needs all of them. */
     if (level == RELOCK_LOG_DEBUG || relock_repeats_admit(repeats, cause, level, line, now_ms))
         enqueue(logger, level, line);
     else

@@ -1,11 +1,11 @@
 /*
  * Logger - a queue of log lines, and the thread that writes them
  *
- * A sink may block for as long as it likes: only this thread waits for it. Meanwhile lines are
- * queued; when the queue is full, new ones are dropped and counted, and the next line that is
- * written says how many.
+ * The program's function, or stderr, may block for any length of time: only this thread waits for
+ * it. Meanwhile lines are queued. When the queue is full, new lines are dropped and counted, and
+ * the next line that is written is preceded by their number.
  *
- * Threads: put and dropped from any, at any time before the end, under no mutex.
+ * Threads: put and dropped from any, until free begins, under no mutex.
  */
 #ifndef RELOCK_LOGGER_H
 #define RELOCK_LOGGER_H
@@ -26,13 +26,13 @@ int relock_logger_new(relock_log_fn *sink, void *arg, struct relock_logger **log
 void relock_logger_put(struct relock_logger *logger, struct relock_cause cause, int level,
                        const char *line);
 
-/* Lines for which the queue had no room, so far. */
+/* How many lines were dropped so far. */
 uint64_t relock_logger_dropped(const struct relock_logger *logger);
 
 /*
- * Writes what is queued and what was held back, and ends. If the sink still blocks after
- * RELOCK_LOGGER_END_MS, the rest is dropped, and the thread is left to end when the sink returns.
- * Takes NULL; returns NULL.
+ * Writes the queued lines and those held back, then ends the thread. If the sink still blocks after
+ * RELOCK_LOGGER_END_MS, the remaining lines are dropped, and the thread frees the logger when the
+ * sink returns. Takes NULL; returns NULL.
  */
 struct relock_logger *relock_logger_free(struct relock_logger *logger);
 

@@ -10,11 +10,11 @@
 struct relock_repeated {
     struct relock_repeated *next;
     struct relock_cause cause;
-    uint64_t since_ms;          /* the period began */
-    unsigned n_admitted;        /* in this period */
-    unsigned n_held_back;       /* in this period */
-    int level;                  /* of the last line that was held back */
-    char line[RELOCK_LINE_MAX]; /* the last line that was held back */
+    uint64_t since_ms;          /* when the current period began */
+    unsigned n_admitted;        /* lines written in the current period */
+    unsigned n_held_back;       /* lines held back in the current period */
+    int level;                  /* of the latest line held back */
+    char line[RELOCK_LINE_MAX]; /* the latest line held back */
 };
 
 static uint64_t end_ms(const struct relock_repeated *at)
@@ -81,7 +81,7 @@ bool relock_repeats_take(struct relock_repeats *repeats, uint64_t now_ms, bool e
         tell(at, now_ms, line, size);
         *level = at->level;
         at->n_held_back = 0;
-        at->since_ms = now_ms; /* and in this period no line is admitted */
+        at->since_ms = now_ms; /* n_admitted stays: this new period admits no line */
         return true;
     }
     return false;

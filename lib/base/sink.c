@@ -15,7 +15,8 @@ static const char *const level_names[] = {
     [RELOCK_LOG_DEBUG] = "debug",
 };
 
-/* Not through stdio: while this thread sleeps in a full pipe, the program can use its stderr. */
+/* Not through stdio: while this thread is blocked by a full pipe, it must not hold a lock of
+ * stderr. */
 static void write_to_stderr(const char *text, int left)
 {
     while (left > 0) {

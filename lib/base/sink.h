@@ -1,7 +1,7 @@
 /*
- * Sink - where a line of log ends: the program's function, or stderr
+ * Sink - writes one log line to the program's function or to stderr
  *
- * Both belong to the program and may block, so only the thread of a logger writes there.
+ * Both belong to the program and may block, so only the thread of a logger calls this.
  *
  * Threads: any; under no mutex.
  */
@@ -10,9 +10,9 @@
 
 #include <relock.h>
 
-#define RELOCK_LINE_MAX 1024 /* room for a line and its end */
+#define RELOCK_LINE_MAX 1024 /* of a line, its NUL included */
 
-/* Writes one line. Without a function it goes to stderr, if it is a warning or an error. */
+/* Writes one line. If `fn` is NULL, errors and warnings go to stderr; other lines are dropped. */
 void relock_sink_write(relock_log_fn *fn, void *arg, int level, const char *line);
 
 #endif

@@ -1,19 +1,21 @@
 /*
- * Status - results inside the library
+ * Status - the results of internal functions
  *
- * 0 is done; below 0 is a failure, or an answer of the public API, that is passed up unchanged;
- * above 0 is an outcome on which the one caller decides, and which it never passes up.
+ * 0 is success. A negative result is a failure or an answer of the public API, and is returned
+ * unchanged. A positive result is an outcome that the immediate caller handles and never returns.
  */
 #ifndef RELOCK_STATUS_H
 #define RELOCK_STATUS_H
 
 #include <relock.h>
 
-#define RELOCK_AGAIN 1 /* not yet: come back when the descriptor is ready, or the time has come */
+/* Not finished: call again when the descriptor is ready or the time has come. */
+#define RELOCK_AGAIN 1
 
-#define RELOCK_REPLICA 2 /* the server is a replica: no use as long as it is */
+/* The server is a replica, which takes no locks. */
+#define RELOCK_REPLICA 2
 
-/* What the system refused, and where it is a limit, which one. */
+/* The text for an errno. For a limit that was reached, it names the limit. */
 const char *relock_status_errno(int err);
 
 #endif

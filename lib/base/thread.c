@@ -27,6 +27,7 @@ void relock_mutex_deinit(struct relock_mutex *mutex)
     check(pthread_mutex_destroy(&mutex->pthread));
 }
 
+/* Unchecked: clang does not know what pthread does to the mutex inside. */
 RELOCK_UNCHECKED void relock_mutex_lock(struct relock_mutex *mutex)
 {
     check(pthread_mutex_lock(&mutex->pthread));
@@ -40,6 +41,7 @@ static atomic_uint *take_to_wake(struct relock_mutex *mutex)
     return to_wake;
 }
 
+/* Unchecked: as relock_mutex_lock. */
 RELOCK_UNCHECKED void relock_mutex_unlock(struct relock_mutex *mutex)
 {
     atomic_uint *to_wake = take_to_wake(mutex);
@@ -49,7 +51,7 @@ RELOCK_UNCHECKED void relock_mutex_unlock(struct relock_mutex *mutex)
         relock_futex_wake(to_wake);
 }
 
-/* There is room for one, which is the rule: of several, only the last one has to wait. */
+/* A mutex remembers one futex, which is the usual case. Earlier ones are woken at once. */
 void relock_mutex_wake_after(struct relock_mutex *mutex, atomic_uint *futex)
 {
     atomic_uint *before = mutex->to_wake;
@@ -59,7 +61,7 @@ void relock_mutex_wake_after(struct relock_mutex *mutex, atomic_uint *futex)
         relock_futex_wake(before);
 }
 
-/* Before a condition gives the mutex up. */
+/* For a condition variable, which unlocks the mutex without relock_mutex_unlock. */
 static void wake_now(struct relock_mutex *mutex)
 {
     atomic_uint *to_wake = take_to_wake(mutex);
@@ -93,7 +95,7 @@ void relock_cond_broadcast(struct relock_cond *cond)
     check(pthread_cond_broadcast(&cond->pthread));
 }
 
-/* A condition cannot wait on the clock of our deadlines, which counts while suspended. */
+/* Condition variables cannot use the clock of our deadlines, which counts during suspend. */
 static struct timespec monotonic_after(uint64_t ms)
 {
     struct timespec span = relock_clock_span(ms);
@@ -146,7 +148,7 @@ int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *
     if (err != 0)
         return RELOCK_E_NOMEM;
 
-    /* The name is for people who look at the process; it may be cut. */
+    /* The name is for people who inspect the process; setting it may fail. */
     (void)pthread_setname_np(*thread, name);
     return RELOCK_OK;
 }

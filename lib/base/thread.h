@@ -1,8 +1,8 @@
 /*
- * Thread - mutex, condition variable and thread that cannot fail
+ * Thread - mutexes, condition variables and threads whose functions cannot fail
  *
- * A pthread call that fails here is a bug in this library, so it aborts; the callers have no error
- * path to write. Starting a thread is the exception: the system may have no room for one.
+ * A pthread call that fails here is a bug in this library, so it aborts, and callers need no error
+ * path. Starting a thread is the exception: the system may lack memory for it.
  */
 #ifndef RELOCK_THREAD_H
 #define RELOCK_THREAD_H
@@ -15,12 +15,14 @@
 #if defined(__clang__)
 #define RELOCK_CAPABILITY __attribute__((capability("mutex")))
 #define RELOCK_ACQUIRES(m) __attribute__((acquire_capability(m)))
+#define RELOCK_TRY_ACQUIRES(m) __attribute__((try_acquire_capability(true, m)))
 #define RELOCK_RELEASES(m) __attribute__((release_capability(m)))
 #define RELOCK_REQUIRES(m) __attribute__((requires_capability(m)))
 #define RELOCK_UNCHECKED __attribute__((no_thread_safety_analysis))
 #else
 #define RELOCK_CAPABILITY
 #define RELOCK_ACQUIRES(m)
+#define RELOCK_TRY_ACQUIRES(m)
 #define RELOCK_RELEASES(m)
 #define RELOCK_REQUIRES(m)
 #define RELOCK_UNCHECKED
@@ -28,7 +30,8 @@
 
 struct RELOCK_CAPABILITY relock_mutex {
     pthread_mutex_t pthread;
-    atomic_uint *to_wake; /* a futex, or NULL; guarded by this mutex */
+    atomic_uint
+        *to_wake; /* the futex to wake after the unlock; NULL: none; guarded by this mutex */
 };
 
 struct relock_cond {
@@ -40,7 +43,7 @@ void relock_mutex_deinit(struct relock_mutex *mutex);
 void relock_mutex_lock(struct relock_mutex *mutex) RELOCK_ACQUIRES(*mutex);
 void relock_mutex_unlock(struct relock_mutex *mutex) RELOCK_RELEASES(*mutex);
 
-/* Wakes who sleeps at this futex as soon as the mutex has been given up. */
+/* Wakes the thread that sleeps at this futex right after the mutex has been unlocked. */
 void relock_mutex_wake_after(struct relock_mutex *mutex, atomic_uint *futex)
     RELOCK_REQUIRES(*mutex);
 
@@ -53,12 +56,12 @@ void relock_cond_broadcast(struct relock_cond *cond);
 bool relock_cond_wait_until(struct relock_cond *cond, struct relock_mutex *mutex,
                             uint64_t deadline_ms) RELOCK_REQUIRES(*mutex);
 
-/* Starts a thread that no signal of the program interrupts. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+/* Starts a thread in which all signals are blocked. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
 
 /*
- * From here to the other, pthread_cancel waits: a thread that is cancelled in the middle of a call
- * would leave the lock with no one.
+ * Between hold and allow, pthread_cancel does not end this thread: a thread that ended in the
+ * middle of a call could leave behind a lock without an owner. Hold returns what allow takes.
  */
 int relock_thread_hold_cancel(void);
 void relock_thread_allow_cancel(int before);

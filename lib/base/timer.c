@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Makes the later of two heaps the first child of the other. */
+/* Makes the later of two heaps the first child of the earlier one. */
 static struct relock_timer *meld(struct relock_timer *a, struct relock_timer *b)
 {
     struct relock_timer *first = b->due_ms < a->due_ms ? b : a;
@@ -20,7 +20,7 @@ static struct relock_timer *meld(struct relock_timer *a, struct relock_timer *b)
     return first;
 }
 
-/* Makes one heap of siblings: in pairs from the left, then all from the right. */
+/* Melds siblings into one heap: first in pairs from the left, then all pairs from the right. */
 static struct relock_timer *meld_siblings(struct relock_timer *sibling)
 {
     struct relock_timer *pairs = NULL;
@@ -53,7 +53,7 @@ void relock_timer_init(struct relock_timer *timer,
     *timer = (struct relock_timer){.fire = fire};
 }
 
-/* Only the first of all has neither parent nor sibling before it. */
+/* Only the root has neither a parent nor a previous sibling. */
 bool relock_timer_is_set(const struct relock_timers *timers, const struct relock_timer *timer)
 {
     return timer->prev || timer == timers->root;

@@ -1,10 +1,10 @@
 /*
- * Timer - many points in time of which only the next is asked for
+ * Timer - a set of timers, ordered by the time at which they are due
  *
- * A pairing heap: adding is O(1), taking out O(log n) in the mean, and no timer needs memory of
- * its own. A timer is part of what it is for and stands in one heap at most.
+ * It is a pairing heap: adding is O(1), removing O(log n) on average. A timer is embedded in the
+ * object that it belongs to and is in one heap at most, so nothing is allocated.
  *
- * Threads: whoever may touch the heap; it locks nothing.
+ * Threads: any, under a mutex of the owner.
  */
 #ifndef RELOCK_TIMER_H
 #define RELOCK_TIMER_H
@@ -13,11 +13,11 @@
 #include <stdint.h>
 
 struct relock_timer {
-    void (*fire)(struct relock_timer *timer, uint64_t now_ms); /* for whoever pops it */
+    void (*fire)(struct relock_timer *timer, uint64_t now_ms); /* called by the code that pops it */
     uint64_t due_ms;
-    struct relock_timer *child; /* the first; its siblings follow as next */
+    struct relock_timer *child; /* the first child; the others follow as its `next` */
     struct relock_timer *next;
-    struct relock_timer *prev; /* the sibling before, or the parent of a first child */
+    struct relock_timer *prev; /* the previous sibling; of a first child, the parent */
 };
 
 struct relock_timers {
@@ -27,7 +27,7 @@ struct relock_timers {
 void relock_timer_init(struct relock_timer *timer,
                        void (*fire)(struct relock_timer *timer, uint64_t now_ms));
 
-/* Sets the timer, or sets it anew. */
+/* Sets the timer, also if it is set already. */
 void relock_timer_set(struct relock_timers *timers, struct relock_timer *timer, uint64_t due_ms);
 
 bool relock_timer_is_set(const struct relock_timers *timers, const struct relock_timer *timer);
@@ -35,10 +35,10 @@ bool relock_timer_is_set(const struct relock_timers *timers, const struct relock
 /* Does nothing when it is not set. */
 void relock_timer_unset(struct relock_timers *timers, struct relock_timer *timer);
 
-/* The time of the next, RELOCK_NEVER when there is none. */
+/* When the next timer is due; RELOCK_NEVER if there is none. */
 uint64_t relock_timers_next_ms(const struct relock_timers *timers);
 
-/* Takes out the next timer if it is due at `now_ms`, else NULL. */
+/* Removes and returns the next timer if it is due at `now_ms`; else returns NULL. */
 struct relock_timer *relock_timers_pop(struct relock_timers *timers, uint64_t now_ms);
 
 #endif

@@ -11,7 +11,7 @@ struct relock_cancel {
     atomic_bool fired;
     struct {
         struct relock_cancel_wait *waits;
-        unsigned generation; /* of the process whose waits these are */
+        unsigned generation; /* of the process that these waits belong to */
     } guarded;               /* by the process mutex */
 };
 
@@ -23,7 +23,7 @@ int relock_cancel_new(struct relock_cancel **cancel)
     if (!cancel)
         return RELOCK_E_INVALID;
     new = calloc(1, sizeof(*new));
-    /* Compilers believe of calloc that it leaves errno alone, and so of this that it is idle. */
+    /* volatile: compilers assume that calloc leaves errno alone, and would drop the assignment. */
     *(volatile int *)&errno = saved_errno;
     if (!new)
         return RELOCK_E_NOMEM;
@@ -33,7 +33,7 @@ int relock_cancel_new(struct relock_cancel **cancel)
     return RELOCK_OK;
 }
 
-/* A forked child has none of the threads that wait. */
+/* In a forked child the waiting threads do not exist. */
 static void forget_parents_waits(struct relock_cancel *cancel)
 {
     unsigned generation = relock_fork_generation();

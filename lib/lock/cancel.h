@@ -1,10 +1,11 @@
 /*
- * Cancel - ends waits from outside
+ * Cancel - a handle with which any thread ends the waits of others
  *
- * Cancels are fired seldom and belong to no client, so the process mutex guards them all. That
- * also makes a copy in a forked child whole, and rids it of the waits of threads that it lacks.
+ * A cancel belongs to no client and is rarely fired, so the process mutex guards all of them. As
+ * fork() waits for that mutex, the copy in a child is consistent; the child drops the waits of its
+ * parent's threads.
  *
- * Threads: any. The process mutex may be taken under that of a client, never the other way.
+ * Threads: any. The process mutex may be locked under that of a client, never the other way round.
  */
 #ifndef RELOCK_CANCEL_H
 #define RELOCK_CANCEL_H
@@ -14,16 +15,16 @@
 #include <relock.h>
 
 struct relock_cancel_wait {
-    struct relock_cancel *cancel; /* NULL when the wait cannot be cancelled */
+    struct relock_cancel *cancel; /* NULL: the wait cannot be cancelled */
     struct relock_gate *gate;
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
 
-/* From here on firing `cancel`, which may be NULL, opens the gate. */
+/* From now on firing `cancel`, which may be NULL, opens the gate. */
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
                          struct relock_gate *gate);
 
-/* Afterwards the gate is not touched any more. */
+/* From now on firing it leaves the gate alone. */
 void relock_cancel_unwatch(struct relock_cancel_wait *wait);
 
 /* Takes NULL, which is never fired. Under any mutex. */

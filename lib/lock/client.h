@@ -1,12 +1,12 @@
 /*
  * Client - one Redis deployment, one identity, and all that this process holds there
  *
- * One mutex guards the state of the locks: sites, holds, queues, timers. It is held for a few
- * dozen instructions at a time, never across a command, a callback or a log line, and nobody takes
- * another with it but that of the process.
+ * One mutex guards the state of the locks: resources, holds, queues, timers. A thread holds it for
+ * a few dozen instructions at a time, never during a command, a callback or a log line, and locks
+ * no other mutex meanwhile but that of the process.
  *
- * A public call enters, does its work with the mutex held or given up for a while, and leaves. The
- * struct outlives relock_client_free as long as a handle refers to it.
+ * A public call enters the client, which locks the mutex, unlocks it while it waits, and leaves.
+ * The struct lives until relock_client_free was called and no handle refers to it.
  *
  * Threads: as each field says.
  */
@@ -18,7 +18,6 @@
 #include "base/thread.h"
 #include "base/timer.h"
 #include "lock/hold.h"
-#include "lock/site.h"
 #include "lock/tokens.h"
 #include "redis/server.h"
 
@@ -26,110 +25,159 @@
 
 #include <stdatomic.h>
 
-struct relock_errand;
-struct relock_inquiry;
+struct relock_client_hook;
 struct relock_lanes;
-struct relock_multi;
 struct relock_loop;
 struct relock_pipeline;
 struct relock_pubsub;
+struct relock_resource;
+struct relock_waiter;
+
+/*
+ * The life of a client. It never goes back.
+ *
+ *     state      begins with              calls    new acquires    holds
+ *     OPEN       relock_client_new        enter    begin           live on
+ *     SHUT_DOWN  relock_client_shutdown   enter    are refused     live on
+ *     FREED      relock_client_free       refused                  are released
+ */
+enum relock_client_state {
+    RELOCK_CLIENT_OPEN,
+    RELOCK_CLIENT_SHUT_DOWN,
+    RELOCK_CLIENT_FREED,
+};
+
+/*
+ * The work of the layer above at the points of a client's life. Each is called with the mutex of
+ * the client locked, unless it says otherwise.
+ */
+struct relock_client_hook_ops {
+    /* The client has been shut down: ends the waits of this layer. */
+    void (*shut_down)(struct relock_client *client);
+
+    /* The client is being freed, and no call is inside it: releases all that this layer holds.
+     * Unlocks the mutex meanwhile. */
+    void (*let_go)(struct relock_client *client);
+
+    /* Whether Redis has answered all that this layer sent. */
+    bool (*is_drained)(const struct relock_client *client);
+
+    /* A turn of the I/O thread: sends the commands that other threads have posted. Returns whether
+     * there is more to do at once. Unlocks the mutex meanwhile. */
+    bool (*turn)(struct relock_client *client);
+
+    /* The I/O thread has ended: drops commands not sent or not answered. Unlocks the mutex
+     * meanwhile. */
+    void (*close)(struct relock_client *client);
+
+    /* Frees objects that could not be freed under a mutex. Under no mutex. */
+    void (*reap)(void);
+
+    /* With the struct of the client. Under no mutex. */
+    void (*free)(struct relock_client_hook *hook);
+};
+
+/* The layer above embeds it in its own state of a client. */
+struct relock_client_hook {
+    const struct relock_client_hook_ops *ops;
+};
 
 struct relock_client {
-    /* constant from new to free */
+    /* constant from relock_client_new to relock_client_free */
     char id[RELOCK_UUID_LEN + 1];
     struct relock_tokens tokens;
     struct relock_options options; /* with the defaults in; no strings */
     struct relock_log log;
     struct relock_server server;
-    unsigned generation; /* of the process that made it */
+    unsigned generation; /* which copy of the process made it, see base/fork.h */
     struct relock_lanes *lanes;
     struct relock_loop *loop;
     struct relock_pipeline *pipeline; /* used by the I/O thread */
     struct relock_pubsub *pubsub;     /* used by the I/O thread */
+    void (*fire_hold)(struct relock_timer *timer,
+                      uint64_t now_ms); /* called when the timer of a hold is due */
 
-    struct relock_client *next, *prev; /* all of this process; guarded by the process mutex */
-    uint64_t nth;                      /* of this process; constant */
-    atomic_uint n_pins; /* threads that end look at it; grows under the process mutex, while it is
-                           among the others, and shrinks under its own */
+    /* for lib/clients.c, which names their mutex */
+    struct relock_client *next, *prev;
+    uint64_t nth; /* in the order of their making; constant */
+    atomic_uint n_pins;
+
+    /* Of the layer above; NULL until it is attached, under the mutex, and constant from then on. */
+    _Atomic(struct relock_client_hook *) hook;
 
     struct relock_mutex mutex;
-    struct relock_cond changed;     /* something that a thread waits for: calls, busy, telling */
-    struct relock_cond has_to_tell; /* for the thread that calls on_lost */
+    /* Broadcast after changes that threads wait for: calls, callbacks, work on a hold and settling
+     * end. */
+    struct relock_cond changed;
+    struct relock_cond has_to_tell; /* the thread that calls on_lost waits for work */
 
     struct {
-        unsigned refs;    /* whoever made it, and handles */
+        unsigned refs;    /* of the program, of handles and of the layer above */
         unsigned n_calls; /* entered and not left */
-        bool shut_down;   /* nothing new begins */
-        bool freed;       /* no call enters */
-        uint64_t serial;  /* of the next hold */
+        enum relock_client_state state;
+        uint64_t serial; /* of the next hold */
 
-        struct relock_site *sites;        /* by name */
-        struct relock_site *groups;       /* of multi and red locks, by members */
-        struct relock_multi *multis;      /* calls that take multi locks */
-        struct relock_errand *errands;    /* to be sent */
-        struct relock_errand *unanswered; /* sent, the oldest first */
-        struct relock_inquiry *inquiries; /* to be sent */
-        struct relock_inquiry *inquired;  /* sent, the oldest first */
-        struct relock_kin *lines;         /* of all that wait for fair locks */
-        struct relock_hold *holds;        /* all, those included that are only asked for */
-        struct relock_hold *losses;       /* to be taken up by the I/O thread */
-        struct relock_hold *to_tell;      /* lost, with an on_lost to be called */
+        struct relock_resource *resources; /* by name */
+        struct relock_hold *holds;         /* all, including those not yet granted */
+        struct relock_hold *losses;        /* for the I/O thread to handle */
+        struct relock_hold *to_tell;       /* for the thread that calls on_lost */
         unsigned n_settling;
-        struct relock_site *to_sync; /* subscriptions to be changed */
+        struct relock_resource *to_sync; /* whose subscriptions the I/O thread is to change */
 
         struct relock_timers timers;
-        struct relock_waiter *waiting; /* all but for red locks */
-        struct relock_timer silence;   /* while anybody waits */
-        bool is_listening;             /* the timer is set */
-        uint64_t turn_at_ms;           /* when the I/O thread looks next */
-        bool in_turn;     /* it is looking now, and sees what there is before it sleeps */
-        pthread_t teller; /* the thread that calls on_lost */
-        bool has_teller;  /* it was started, and has not been told to end */
+        struct relock_waiter *waiting; /* acquires that wait for this server */
+        struct relock_timer silence;   /* pings, and ends waits when Redis is silent */
+        uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
+                                and will see changes made now */
+        pthread_t teller;    /* the thread that calls on_lost */
+        bool has_teller;     /* the thread runs and is not to end yet */
 
         struct relock_stats stats; /* without the reconnects */
     } guarded;                     /* by mutex */
 };
 
-/* What a call has to put back when it leaves. */
-struct relock_visit {
+/* A public call inside a client: the state that it restores when it leaves. */
+struct relock_guard {
+    int result; /* of relock_client_enter: why the call may not begin, or RELOCK_OK */
     int cancel_state;
-    int saved_errno; /* no call sets it */
+    int saved_errno; /* calls leave errno as it was */
 };
 
 /*
- * Begins a public call, and takes the mutex if it may go on.
- *
- * Returns RELOCK_OK; RELOCK_E_FORKED, RELOCK_E_CLOSED; RELOCK_E_DEADLOCK if it `blocks` and this
- * is a callback.
+ * Begins a public call: returns true, with the mutex locked, or false if the call may not begin.
+ * `guard->result` then says why: RELOCK_E_FORKED, RELOCK_E_CLOSED, or RELOCK_E_DEADLOCK when a
+ * call that `blocks` is made from a callback.
  */
-int relock_client_enter(struct relock_client *client, bool blocks, struct relock_visit *visit);
+bool relock_client_enter(struct relock_client *client, bool blocks, struct relock_guard *guard)
+    RELOCK_TRY_ACQUIRES(client->mutex);
 
-/* Ends it, and gives the mutex up. */
-void relock_client_leave(struct relock_client *client, const struct relock_visit *visit)
+/* Ends the call and unlocks the mutex. */
+void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
     RELOCK_RELEASES(client->mutex);
 
-/* References to the struct; the last one frees it. With the mutex held, and given up. */
+/* A client with nothing in it and one reference; NULL when out of memory. */
+struct relock_client *relock_client_alloc(void);
+
+/* Drops a reference to the struct; the last one frees it. The mutex is unlocked. */
 void relock_client_unref(struct relock_client *client) RELOCK_RELEASES(client->mutex);
 
-/* Sets a timer of this client, and sees to it that the I/O thread looks in time. */
+/* Whether new acquires may begin. */
+static inline bool relock_client_is_open(const struct relock_client *client)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return client->guarded.state == RELOCK_CLIENT_OPEN;
+}
+
+/* Makes the I/O thread take its turn now. */
+void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* Sets a timer of this client; wakes the I/O thread if it would sleep for too long. */
 void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
                              uint64_t due_ms) RELOCK_REQUIRES(client->mutex);
 void relock_client_unset_timer(struct relock_client *client, struct relock_timer *timer)
     RELOCK_REQUIRES(client->mutex);
 
-/* Has the I/O thread look at once. */
-void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
-/* Ends the I/O thread and frees what a client has, as far as it was made; not the struct. */
-void relock_client_dispose(struct relock_client *client);
-
-/* No thread that ends looks at it any more, but for those that do already. */
-void relock_client_unlist(struct relock_client *client);
-
-/* The client after the `nth`, which cannot be freed until it is unpinned; NULL behind the last. */
-struct relock_client *relock_client_pin_next(uint64_t nth);
-
-/* In every client: lets go of what this owner holds, for its thread has ended. */
-void relock_client_end_owner(uint64_t owner);
+/* Lets the layer above free objects that it could not free under a mutex. Under no mutex. */
+void relock_client_reap(struct relock_client *client);
 
 #endif

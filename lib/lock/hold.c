@@ -12,9 +12,6 @@
  */
 #define RENEWAL_TENTHS 3
 
-/* One renewal verifies all hand-offs of this time: of a busy lock one for each turn of 10 ms. */
-#define VERIFY_MS 5
-
 #define RETRY_PART 20
 #define RETRY_MIN_MS 10
 #define RETRY_MAX_MS 500
@@ -40,18 +37,9 @@ uint64_t relock_hold_retry_ms(uint64_t lease_ms)
     return ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS;
 }
 
-void relock_hold_verify_soon(struct relock_hold *hold, uint64_t now_ms)
-{
-    uint64_t at_ms = relock_clock_after(now_ms, VERIFY_MS);
-
-    hold->unverified = true;
-    if (at_ms < hold->renew_at_ms)
-        hold->renew_at_ms = at_ms;
-}
-
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms)
 {
-    return (hold->renewed || hold->kept) && now_ms < hold->cap_ms;
+    return hold->keeping != RELOCK_HOLD_FIXED && now_ms < hold->cap_ms;
 }
 
 bool relock_hold_is_held(const struct relock_hold *hold)
@@ -64,18 +52,43 @@ bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms)
     return relock_hold_is_held(hold) && now_ms < hold->valid_until_ms;
 }
 
-uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
+/* While it is held, also with a command in flight: the hold's time may run out before the answer.
+ */
+static uint64_t held_due_ms(const struct relock_hold *hold, uint64_t now_ms)
 {
-    if (!relock_hold_is_renewed(hold, now_ms) || hold->in_flight ||
+    if (!relock_hold_is_renewed(hold, now_ms) || hold->command != RELOCK_HOLD_NOTHING_SENT ||
         hold->renew_at_ms > hold->valid_until_ms)
         return hold->valid_until_ms;
     return hold->renew_at_ms;
 }
 
+bool relock_hold_is_in_use(const struct relock_hold *hold)
+{
+    return hold->command != RELOCK_HOLD_NOTHING_SENT || hold->busy || hold->n_unanswered > 0;
+}
+
+uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
+{
+    switch (hold->state) {
+    case RELOCK_HOLD_HELD:
+    case RELOCK_HOLD_SUSPECT:
+        return held_due_ms(hold, now_ms);
+    case RELOCK_HOLD_SETTLING:
+        return relock_hold_is_in_use(hold) ? RELOCK_NEVER : hold->renew_at_ms;
+    case RELOCK_HOLD_ASKED:
+    case RELOCK_HOLD_LOST:
+    case RELOCK_HOLD_LEAVING:
+    case RELOCK_HOLD_ENDED:
+        break;
+    }
+    return RELOCK_NEVER;
+}
+
 int relock_hold_expiry_reason(const struct relock_hold *hold)
 {
-    return hold->renewed && hold->cap_ms <= hold->valid_until_ms ? RELOCK_LOST_CAPPED
-                                                                 : RELOCK_LOST_EXPIRED;
+    return hold->keeping == RELOCK_HOLD_RENEWED && hold->cap_ms <= hold->valid_until_ms
+               ? RELOCK_LOST_CAPPED
+               : RELOCK_LOST_EXPIRED;
 }
 
 void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct relock_grant *grant)

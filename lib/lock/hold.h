@@ -1,14 +1,14 @@
 /*
- * Hold - what one owner has of one lock, from its first level to its last
+ * Hold - one owner's possession of one lock, from its first level to its last
  *
- * A hold has a number of its own, and that is its field in Redis. So nothing that was meant for an
- * older hold, a late renewal or a repeated unlock, ever meets a newer one. The count here is the
- * truth; Redis is told it with each command.
+ * Each hold has a number of its own, which is its field in Redis. So a command meant for an older
+ * hold, such as a late renewal or a repeated unlock, never affects a newer one. The count of levels
+ * here is authoritative; each command brings Redis up to date.
  *
- * How long a hold is certain is reckoned from before the command that got it was sent, less a
- * drift: it ends here before it can end in Redis.
+ * A hold is certain from the moment before its acquire was sent, for the lease less a drift: it
+ * ends here before it can end in Redis.
  *
- * Threads: guarded by the mutex of the client, but for what is said otherwise.
+ * Threads: guarded by the mutex of the client, unless a field says otherwise.
  */
 #ifndef RELOCK_HOLD_H
 #define RELOCK_HOLD_H
@@ -17,103 +17,116 @@
 
 #include <relock.h>
 
-struct relock_site;
-struct relock_origin;
-struct relock_part;
-struct relock_ballot;
-struct relock_vote;
+struct relock_conn_id;
+struct relock_observer;
+struct relock_resource;
 
 enum relock_hold_state {
-    RELOCK_HOLD_ASKED,    /* Redis is being asked for it: nobody's yet */
+    RELOCK_HOLD_ASKED,    /* being acquired: not held yet */
     RELOCK_HOLD_HELD,     /* certain until `valid_until_ms` */
     RELOCK_HOLD_SUSPECT,  /* the same, and the last renewal was not granted */
-    RELOCK_HOLD_LOST,     /* over; its owner has still to give its levels up */
-    RELOCK_HOLD_LEAVING,  /* its last level is given up, and Redis is being told */
-    RELOCK_HOLD_SETTLING, /* nobody's; the I/O thread sees to it that Redis knows */
-    RELOCK_HOLD_ENDED,    /* kept only for who still refers to it */
+    RELOCK_HOLD_LOST,     /* over, but its owner has not released all its levels */
+    RELOCK_HOLD_LEAVING,  /* its last level is released, the command is in flight */
+    RELOCK_HOLD_SETTLING, /* no longer held here; the I/O thread releases it in Redis */
+    RELOCK_HOLD_ENDED,    /* waits for its last reference to be dropped */
+};
+
+/* How the lease of a hold is kept. */
+enum relock_hold_keeping {
+    RELOCK_HOLD_FIXED,   /* it runs out unless the owner extends it */
+    RELOCK_HOLD_KEPT,    /* the watchdog renews it while a call collects several locks */
+    RELOCK_HOLD_RENEWED, /* the watchdog renews it, since some level asked for that */
+};
+
+/* The I/O thread's command in flight: a renewal, or the release of a settling hold. */
+enum relock_hold_command {
+    RELOCK_HOLD_NOTHING_SENT,
+    RELOCK_HOLD_SENT,
+    RELOCK_HOLD_SENT_BEFORE, /* the hold was handed off since: the reply does not verify it */
+};
+
+/* Where a loss is on its way to the owner. */
+enum relock_hold_notice {
+    RELOCK_HOLD_NO_NOTICE,  /* nowhere: not lost, or reported */
+    RELOCK_HOLD_TO_TAKE_UP, /* in `losses` of the client, for the I/O thread */
+    RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for the thread that calls on_lost */
+    RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
 
 struct relock_hold {
-    struct relock_site *site; /* a reference; constant */
-    uint64_t number;          /* constant */
+    struct relock_resource *resource; /* a reference; constant */
+    uint64_t number;                  /* constant */
     unsigned refs;
 
-    /* One memory location: nothing here may have another owner than the mutex. */
+    /* Bit-fields share a memory location, so the mutex guards all of them. */
     enum relock_hold_state state : 8;
-    int lost_reason : 8; /* RELOCK_LOST_*, when lost */
-    bool busy : 1;       /* a command of its owner is under way: the next one waits */
-    bool untold : 1;     /* its last command was not granted: Redis may have another count */
-    bool renewed : 1;    /* some level asked for it */
-    bool kept : 1;       /* renewed with a lease of its own while a multi lock collects the rest */
-    bool of_whole : 1;   /* began as a member's of a multi lock: that tells of its loss */
-    bool in_flight : 1;  /* a command of the I/O thread is under way */
-    bool loaded : 1;     /* the last of these found no script: the next must */
-    bool unverified : 1; /* handed off, and no renewal has been sent since */
-    bool to_be_taken_up : 1; /* lost, and in the list of the I/O thread */
-    bool to_be_told : 1;     /* lost, and in the list of the thread that calls on_lost */
-    bool telling : 1;        /* its on_lost is running */
+    enum relock_hold_keeping keeping : 8;
+    enum relock_hold_command command : 8;
+    enum relock_hold_notice notice : 8;
+    int lost_reason : 8;     /* RELOCK_LOST_*, when lost */
+    bool detached : 1;       /* see relock_holds_new_detached; constant */
+    bool observer_tells : 1; /* on_lost is called only if no observer reports the loss */
+    bool busy : 1;           /* its owner's command is in flight: the next one waits */
+    bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
 
     uint64_t owner;
     uint64_t fencing_token;  /* of a fenced lock */
     unsigned count;          /* levels */
-    unsigned lost_member;    /* of a multi or red lock that is lost: the first that was */
     unsigned acked_replicas; /* of the acquire */
-    unsigned n_errands;      /* of a vote: that are under way; else commands left unanswered */
-    uint64_t lease_ms;       /* the longest that Redis was asked for */
-    uint64_t renewal_ms;     /* the lease that the watchdog asks for */
-    uint64_t valid_until_ms; /* settling: when a refusal is the last word */
-    uint64_t cap_ms;         /* renewed until then */
+    unsigned n_unanswered;   /* commands without a reply yet, besides `command` */
+    uint64_t lease_ms;       /* the longest lease requested so far */
+    uint64_t renewal_ms;     /* the lease that the watchdog requests */
+    uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
+    uint64_t cap_ms;         /* from then on it is not renewed */
 
     struct relock_timer timer;
-    uint64_t renew_at_ms;
-    uint64_t sent_ms; /* the command of the I/O thread */
+    uint64_t renew_at_ms; /* when the I/O thread sends its next command */
+    uint64_t sent_ms;     /* when it sent the last one */
 
     relock_lost_fn *on_lost;
     void *arg;
 
-    struct relock_part *parts;    /* of the multi locks that this is a member's hold of */
-    struct relock_ballot *ballot; /* of a red lock: a reference; constant once held */
-    struct relock_vote *vote;     /* of one server's vote for such a lock; constant */
+    const char *lost_name; /* the lock to name when a loss is reported; NULL: this one */
 
-    /* Of whoever made it busy, is leaving with it or settles it: one thread at a time. */
-    struct relock_origin *debt;
+    struct relock_observer *observers;
+    void *data; /* of the operations of its kind; constant once held */
 
-    struct relock_hold *next, *prev;               /* of this site, with levels */
-    struct relock_hold *client_next, *client_prev; /* of this client */
-    struct relock_hold *loss_next, *loss_prev;     /* of the list in which a lost hold stands */
+    /* For the thread that made it busy, releases it or settles it: one at a time. */
+    struct relock_conn_id *fence;
+
+    struct relock_hold *next, *prev;               /* holds with levels, of the resource */
+    struct relock_hold *client_next, *client_prev; /* all holds of the client */
+    struct relock_hold *loss_next, *loss_prev;     /* see `notice` */
 };
 
-/* Until when a lease that was asked for at `sent_ms` is certain. */
+/* Until when a lease requested at `sent_ms` is certain. */
 uint64_t relock_hold_valid_until(uint64_t sent_ms, uint64_t lease_ms);
 
 /* How often a lease is renewed. */
 uint64_t relock_hold_renewal_ms(uint64_t lease_ms);
 
-/* How soon a renewal that was not granted is tried again. */
+/* How soon a failed renewal is repeated. */
 uint64_t relock_hold_retry_ms(uint64_t lease_ms);
-
-/*
- * The hold was handed off. Nobody asked Redis, so it may have been broken before: the watchdog
- * renews it within a few milliseconds, and the answer tells.
- */
-void relock_hold_verify_soon(struct relock_hold *hold, uint64_t now_ms);
 
 /* Whether the watchdog renews it at that time. */
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
 
-/* Held, as far as is known: neither lost nor given up. */
+/* Held as far as is known: neither lost nor released. */
 bool relock_hold_is_held(const struct relock_hold *hold);
 
 /* Held, and that is certain. */
 bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms);
 
-/* When the watchdog has to look at a hold that is held. */
+/* When the I/O thread has to act on it; RELOCK_NEVER if a command in flight comes first. */
 uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms);
 
-/* Why it is lost when its time has run out. */
+/* Whether a command under its number is in flight, or may still run in Redis. */
+bool relock_hold_is_in_use(const struct relock_hold *hold);
+
+/* The reason for a loss when its time has run out. */
 int relock_hold_expiry_reason(const struct relock_hold *hold);
 
-/* What a caller is told of it. */
+/* Describes it for the caller. */
 void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms,
                         struct relock_grant *grant);
 

@@ -1,33 +1,68 @@
+/*
+ * The states of a hold. This file alone changes them.
+ *
+ *   state       becomes    when
+ *   ASKED       HELD       Redis grants it: relock_holds_begin and its like
+ *               SETTLING   Redis may have granted it, and no caller needs it: settle
+ *               ENDED      Redis refused it, or was not asked: end
+ *   HELD        SUSPECT    a renewal is not granted: suspect
+ *   SUSPECT     HELD       a renewal is granted: renew
+ *   both        LOST       Redis does not have it, or its time is over: lose, check_time
+ *               LEAVING    the last level is released: leave
+ *   LOST        SETTLING   its last level is released, and Redis may have it: settle
+ *               ENDED      ... and Redis does not have it: end
+ *   LEAVING     ENDED      Redis knows: end
+ *               SETTLING   Redis may not know: settle
+ *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end
+ *
+ *   keeping     FIXED -> KEPT -> FIXED, and each -> RENEWED: begin, keep
+ *   command     NOTHING_SENT -> SENT: send
+ *               SENT -> SENT_BEFORE: hand_off
+ *               both -> NOTHING_SENT: end_command
+ *   notice      NO_NOTICE -> TO_TAKE_UP: lose
+ *               TO_TAKE_UP -> TO_TELL -> TELLING -> NO_NOTICE: relock_losses_*
+ *               TO_TAKE_UP, TO_TELL -> NO_NOTICE: forget_loss
+ */
 #include "lock/holds.h"
 
 #include "base/clock.h"
 #include "lock/keys.h"
-#include "lock/losses.h"
-#include "lock/redlock.h"
-#include "lock/sites.h"
+#include "lock/observer.h"
+#include "lock/resources.h"
 #include "lock/subscription.h"
-#include "lock/vote.h"
-#include "lock/watchdog.h"
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 
 #include <stdlib.h>
 
-struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_site *site,
+/* One renewal verifies all hand-offs of this time: of a busy lock one for each turn of 10 ms. */
+#define VERIFY_MS 5
+
+struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
                                      uint64_t owner)
 {
     struct relock_hold *hold = calloc(1, sizeof(*hold));
 
     if (!hold)
         return NULL;
-    hold->site = site;
-    site->refs++;
+    hold->resource = resource;
+    resource->refs++;
     hold->number = relock_keys_number(owner, client->guarded.serial++);
     hold->owner = owner;
     hold->refs = 1;
     hold->state = RELOCK_HOLD_ASKED;
-    hold->renewal_ms = client->options.watchdog_timeout_ms;
-    relock_timer_init(&hold->timer, relock_watchdog_fire);
+    hold->renewal_ms = resource->lease_ms;
+    relock_timer_init(&hold->timer, client->fire_hold);
     DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
+    return hold;
+}
+
+struct relock_hold *relock_holds_new_detached(struct relock_client *client,
+                                              struct relock_resource *resource, uint64_t owner)
+{
+    struct relock_hold *hold = relock_holds_new(client, resource, owner);
+
+    if (hold)
+        hold->detached = true;
     return hold;
 }
 
@@ -37,39 +72,28 @@ struct relock_hold *relock_holds_ref(struct relock_hold *hold)
     return hold;
 }
 
-/* It was given up beside the multi locks that it is part of: they find that out by themselves. */
-static void drop_parts(struct relock_hold *hold)
-{
-    struct relock_part *part;
-    struct relock_part *next;
-
-    DL_FOREACH_SAFE(hold->parts, part, next)
-    {
-        relock_group_unref(part->group);
-        free(part);
-    }
-}
-
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
         return;
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
-    relock_sites_unref(client, hold->site);
-    relock_origin_unref(hold->debt);
-    drop_parts(hold);
-    relock_vote_free(hold->vote);
-    relock_ballot_unref(hold->ballot);
+    relock_resources_unref(client, hold->resource);
+    relock_conn_id_unref(hold->fence);
+    relock_observer_drop_all(client, hold);
     free(hold);
 }
 
-static void watch(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
+void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
-    relock_client_set_timer(client, &hold->timer, relock_hold_due_ms(hold, now_ms));
+    uint64_t due_ms = relock_hold_due_ms(hold, now_ms);
+
+    if (due_ms == RELOCK_NEVER)
+        relock_client_unset_timer(client, &hold->timer);
+    else
+        relock_client_set_timer(client, &hold->timer, due_ms);
 }
 
-/* What a hold has of the call that it was made for, or passed on to. */
+/* Sets the fields that a hold takes from its call: the first one, or one that gets a hand-off. */
 static void become_waiters(struct relock_client *client, struct relock_hold *hold,
                            struct relock_waiter *waiter, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
@@ -79,14 +103,21 @@ static void become_waiters(struct relock_client *client, struct relock_hold *hol
     hold->state = RELOCK_HOLD_HELD;
     hold->owner = waiter->owner;
     hold->count = 1;
-    hold->renewed = waiter->renewed;
-    hold->of_whole = waiter->of_whole;
+    if (waiter->renewed)
+        hold->keeping = RELOCK_HOLD_RENEWED;
+    hold->observer_tells = waiter->of_composite;
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
     hold->on_lost = waiter->on_lost;
     hold->arg = waiter->arg;
-    DL_APPEND(hold->site->holds, hold);
-    relock_site_enter(hold->site, waiter, hold);
+    DL_APPEND(hold->resource->holds, hold);
+    relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
+}
+
+static void start_lease(struct relock_hold *hold, uint64_t sent_ms, uint64_t lease_ms)
+{
+    hold->renew_at_ms = relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms));
+    hold->valid_until_ms = relock_hold_valid_until(sent_ms, lease_ms);
 }
 
 void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
@@ -95,82 +126,152 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
     uint64_t now_ms = relock_clock_now_ms();
 
     become_waiters(client, hold, waiter, now_ms);
-    hold->site->taken_ms = now_ms;
-    hold->renew_at_ms = relock_clock_after(sent_ms, relock_hold_renewal_ms(hold->renewal_ms));
-    hold->valid_until_ms = relock_hold_valid_until(sent_ms, hold->lease_ms);
+    hold->resource->taken_ms = now_ms;
+    if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */
+        hold->renew_at_ms = RELOCK_NEVER;
+        hold->valid_until_ms = RELOCK_NEVER;
+        return;
+    }
+    start_lease(hold, sent_ms, hold->lease_ms);
     client->guarded.stats.acquired++;
-    watch(client, hold, now_ms);
+    relock_holds_arm(client, hold, now_ms);
 }
 
-void relock_holds_begin_whole(struct relock_client *client, struct relock_hold *hold,
-                              relock_lost_fn *on_lost, void *arg)
+void relock_holds_begin_detached(struct relock_client *client, struct relock_hold *hold,
+                                 uint64_t sent_ms, uint64_t lease_ms)
 {
     hold->state = RELOCK_HOLD_HELD;
-    hold->count = 1;
-    hold->valid_until_ms = RELOCK_NEVER; /* its members say how long */
-    hold->on_lost = on_lost;
-    hold->arg = arg;
-    DL_APPEND(hold->site->holds, hold);
-    client->guarded.stats.holds++;
+    start_lease(hold, sent_ms, lease_ms);
+    relock_holds_arm(client, hold, relock_clock_now_ms());
+}
+
+static void lengthen(struct relock_hold *hold, uint64_t valid_until_ms)
+{
+    if (valid_until_ms > hold->valid_until_ms)
+        hold->valid_until_ms = valid_until_ms;
 }
 
 void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
                           uint64_t lease_ms)
 {
-    uint64_t valid_until_ms = relock_hold_valid_until(sent_ms, lease_ms);
-
-    if (valid_until_ms > hold->valid_until_ms)
-        hold->valid_until_ms = valid_until_ms;
-    watch(client, hold, relock_clock_now_ms());
+    relock_holds_prolong_until(client, hold, relock_hold_valid_until(sent_ms, lease_ms));
 }
 
-void relock_holds_keep_no_more(struct relock_client *client, struct relock_hold *hold)
+void relock_holds_prolong_until(struct relock_client *client, struct relock_hold *hold,
+                                uint64_t valid_until_ms)
 {
-    if (!hold || !relock_hold_is_held(hold))
+    lengthen(hold, valid_until_ms);
+    relock_holds_arm(client, hold, relock_clock_now_ms());
+}
+
+void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
+                       enum relock_hold_keeping keeping)
+{
+    if (hold->keeping == keeping)
         return;
-    hold->kept = false;
-    watch(client, hold, relock_clock_now_ms());
+    hold->keeping = keeping;
+    relock_holds_arm(client, hold, relock_clock_now_ms());
 }
 
-static struct relock_waiter *heir(const struct relock_client *client,
-                                  const struct relock_hold *hold, uint64_t now_ms)
-{
-    const struct relock_site *site = hold->site;
-    uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
-    struct relock_waiter *head = site->queue;
+/* ---- the commands of the I/O thread -------------------------------------------------------- */
 
-    if (!site->kind->is_passed_on)
+void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->command = RELOCK_HOLD_SENT;
+    hold->sent_ms = now_ms;
+}
+
+void relock_holds_end_command(struct relock_client *client, struct relock_hold *hold,
+                              uint64_t now_ms)
+{
+    hold->command = RELOCK_HOLD_NOTHING_SENT;
+    relock_holds_arm(client, hold, now_ms);
+}
+
+/*
+ * The hold was handed off. No command verified that Redis still has it: the watchdog
+ * renews it within a few milliseconds, and the answer tells.
+ */
+static void verify_soon(struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t at_ms = relock_clock_after(now_ms, VERIFY_MS);
+
+    if (at_ms < hold->renew_at_ms)
+        hold->renew_at_ms = at_ms;
+}
+
+void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->state = RELOCK_HOLD_HELD;
+    client->guarded.stats.renewed++;
+    lengthen(hold, relock_hold_valid_until(hold->sent_ms, hold->renewal_ms));
+    /* The schedule is absolute: from when it was asked, not from when it was answered. */
+    hold->renew_at_ms = relock_clock_after(hold->sent_ms, relock_hold_renewal_ms(hold->renewal_ms));
+    if (hold->command == RELOCK_HOLD_SENT_BEFORE)
+        verify_soon(hold, now_ms);
+}
+
+void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
+{
+    hold->state = RELOCK_HOLD_SUSPECT;
+    hold->renew_at_ms = again_ms;
+    client->guarded.stats.renewal_failures++;
+}
+
+/* ---- handing off --------------------------------------------------------------------------- */
+
+static struct relock_waiter *next_owner(const struct relock_client *client,
+                                        const struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_resource *resource = hold->resource;
+    uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
+    struct relock_waiter *head = resource->queue;
+
+    if (!resource->kind->is_handed_off)
         return NULL;
     while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
         head = head->next;
-    if (!head || !head->renewed || client->guarded.shut_down)
+    if (!head || !head->renewed || !relock_client_is_open(client))
         return NULL;
-    if (hold->state != RELOCK_HOLD_HELD || hold->untold || !relock_hold_is_renewed(hold, now_ms) ||
+    if (hold->state != RELOCK_HOLD_HELD || hold->count_dirty ||
+        !relock_hold_is_renewed(hold, now_ms) ||
         relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
         return NULL;
-    /* Should the heir die, the lock must be free when its own lease would have ended. */
+    /* Should the new owner die, the lock must be free when its own lease would have ended. */
     if (hold->lease_ms > client->options.watchdog_timeout_ms ||
         hold->renewal_ms != client->options.watchdog_timeout_ms)
         return NULL;
-    if (now_ms - site->taken_ms >= client->options.handoff_ms)
+    if (now_ms - resource->taken_ms >= client->options.handoff_ms)
         return NULL;
     return head;
 }
 
-bool relock_holds_pass_on(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+static void verify_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_waiter *waiter = heir(client, hold, now_ms);
+    uint64_t before_ms = hold->renew_at_ms;
+
+    if (hold->command != RELOCK_HOLD_NOTHING_SENT) {
+        hold->command = RELOCK_HOLD_SENT_BEFORE;
+        return;
+    }
+    verify_soon(hold, now_ms);
+    if (hold->renew_at_ms != before_ms)
+        relock_holds_arm(client, hold, now_ms);
+}
+
+bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    struct relock_waiter *waiter = next_owner(client, hold, now_ms);
 
     if (!waiter)
         return false;
-    DL_DELETE(hold->site->holds, hold);
+    DL_DELETE(hold->resource->holds, hold);
     client->guarded.stats.holds--;
     become_waiters(client, hold, waiter, now_ms);
     client->guarded.stats.passed_on++;
-    if (!hold->unverified) {
-        relock_hold_verify_soon(hold, now_ms);
-        watch(client, hold, now_ms);
-    }
+    verify_hand_off(client, hold, now_ms);
     waiter->hold = relock_holds_ref(hold);
     waiter->end = RELOCK_WAITER_GRANTED;
     relock_gate_open_under(&waiter->gate, &client->mutex);
@@ -183,18 +284,30 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
     hold->state = RELOCK_HOLD_LOST;
     hold->lost_reason = reason;
     relock_client_unset_timer(client, &hold->timer);
-    if (!hold->vote) { /* which is no hold of the program's */
+    if (!hold->detached) {
         client->guarded.stats.lost++;
         client->guarded.stats.holds--;
     }
-    if (hold->site->holder == hold || (hold->site->kind->is_shared && !hold->vote)) {
-        relock_site_vacate(hold->site, false, now_ms);
-        relock_subscription_idle(client, hold->site);
+    if (hold->resource->holder == hold || (hold->resource->kind->is_shared && !hold->detached)) {
+        relock_resource_released(hold->resource, false, now_ms);
+        relock_subscription_idle(client, hold->resource);
     }
-    hold->to_be_taken_up = true;
+    hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
     DL_APPEND2(client->guarded.losses, hold, loss_prev, loss_next);
     relock_client_wake(client);
+}
+
+void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
+{
+    if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
+        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
+    else if (hold->notice == RELOCK_HOLD_TO_TELL)
+        DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
+    else
+        return;
+    hold->notice = RELOCK_HOLD_NO_NOTICE;
+    relock_holds_unref(client, hold);
 }
 
 void relock_holds_check_time(struct relock_client *client, struct relock_hold *hold,
@@ -204,7 +317,7 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
         relock_holds_lose(client, hold, relock_hold_expiry_reason(hold), now_ms);
 }
 
-void relock_holds_work(struct relock_hold *hold, uint64_t lease_ms)
+void relock_holds_begin_owner_command(struct relock_hold *hold, uint64_t lease_ms)
 {
     hold->busy = true;
     hold->refs++;
@@ -212,21 +325,24 @@ void relock_holds_work(struct relock_hold *hold, uint64_t lease_ms)
         hold->lease_ms = lease_ms;
 }
 
-void relock_holds_rest(struct relock_client *client, struct relock_hold *hold)
+void relock_holds_end_owner_command(struct relock_client *client, struct relock_hold *hold)
 {
     hold->busy = false;
     relock_cond_broadcast(&client->changed);
-    /* It was lost meanwhile, and its last level given up from the callback. */
-    if (hold->state == RELOCK_HOLD_SETTLING)
-        relock_client_set_timer(client, &hold->timer, 0);
+    if (hold->state == RELOCK_HOLD_SETTLING) /* lost, and its last level released in on_lost */
+        relock_holds_arm(client, hold, relock_clock_now_ms());
+    else if (hold->state == RELOCK_HOLD_LOST && hold->notice != RELOCK_HOLD_TO_TAKE_UP)
+        relock_holds_release_lost(client, hold); /* which the I/O thread left to this command */
 }
 
 void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_LEAVING;
     relock_client_unset_timer(client, &hold->timer);
+    if (hold->detached)
+        return;
     client->guarded.stats.holds--;
-    DL_DELETE(hold->site->holds, hold);
+    DL_DELETE(hold->resource->holds, hold);
 }
 
 void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
@@ -243,43 +359,23 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
     client->guarded.n_settling++;
     /* A Redis that refuses has let go of the hold by then; a place in a queue ends by silence. */
     hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
-    relock_client_set_timer(client, &hold->timer, now_ms);
+    hold->renew_at_ms = now_ms;
+    relock_holds_arm(client, hold, now_ms);
 }
 
-void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
 {
-    DL_DELETE(hold->site->holds, hold);
-    relock_subscription_idle(client, hold->site);
-    relock_losses_forget(client, hold); /* the owner's reference is still there */
-    /* What we only gave up hope of, Redis may still have. */
-    if (!hold->site->group &&
-        (hold->lost_reason == RELOCK_LOST_EXPIRED || hold->lost_reason == RELOCK_LOST_CAPPED))
-        relock_holds_settle(client, hold, now_ms);
-    else
-        relock_holds_end(client, hold);
+    const struct relock_operations *operations = hold->resource->kind->operations;
+
+    if (operations->lost)
+        operations->lost(client, hold);
 }
 
-static void leave_untold(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
+void relock_holds_leave_lost(struct relock_client *client, struct relock_hold *hold)
 {
-    relock_holds_leave(client, hold);
-    relock_site_vacate(hold->site, false, now_ms);
-    relock_subscription_idle(client, hold->site);
-    if (hold->site->group)
-        relock_holds_end(client, hold); /* no key in Redis: its members have */
-    else
-        relock_holds_settle(client, hold, now_ms);
-}
-
-void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-{
-    (void)relock_holds_ref(hold);
-    hold->count = 0;
-    if (hold->state == RELOCK_HOLD_LOST)
-        relock_holds_end_lost(client, hold, now_ms);
-    else
-        leave_untold(client, hold, now_ms);
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): which does not count our reference */
-    relock_redlock_let_go(client, hold);
-    relock_holds_unref(client, hold);
+    if (!hold->detached) {
+        DL_DELETE(hold->resource->holds, hold);
+        relock_subscription_idle(client, hold->resource);
+    }
+    relock_holds_forget_loss(client, hold); /* the owner's reference is still there */
 }

@@ -1,82 +1,123 @@
 /*
- * Holds - how a hold begins and how it ends
+ * Holds - how a hold begins, lives and ends
  *
- * Each of these moves a hold from one state to the next and puts the rest in order: its site, its
- * timer, the list of losses. Only here does a hold change its state.
+ * Each function takes a hold from one state to the next and updates all that depends on it: its
+ * resource, its timer, the list of losses. No other file changes the state of a hold.
  *
- * Threads: with the mutex of the client held.
+ * Threads: with the mutex of the client locked.
  */
 #ifndef RELOCK_HOLDS_H
 #define RELOCK_HOLDS_H
 
 #include "lock/client.h"
+#include "lock/resource.h"
 
-/* A hold that Redis has yet to be asked for, under a number of its own. NULL when out of memory. */
-struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_site *site,
+/* A hold about to be acquired, with a number of its own. NULL when out of memory. */
+struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
                                      uint64_t owner) RELOCK_REQUIRES(client->mutex);
+
+/*
+ * The same for a detached hold: it belongs to an observer, not to an owner of this process. It has
+ * no levels, is not the holder of its resource and does not count in the statistics. Only its
+ * observers learn of its loss, which ends it.
+ */
+struct relock_hold *relock_holds_new_detached(struct relock_client *client,
+                                              struct relock_resource *resource, uint64_t owner)
+    RELOCK_REQUIRES(client->mutex);
 
 struct relock_hold *relock_holds_ref(struct relock_hold *hold);
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis granted it to the waiter that asked at `sent_ms`. */
+/* Redis granted it to the waiter, whose acquire was sent at `sent_ms`. */
 void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
                         struct relock_waiter *waiter, uint64_t sent_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* All members of a multi lock are held for this owner: so the whole is. */
-void relock_holds_begin_whole(struct relock_client *client, struct relock_hold *hold,
-                              relock_lost_fn *on_lost, void *arg) RELOCK_REQUIRES(client->mutex);
+/* Redis granted a detached hold. */
+void relock_holds_begin_detached(struct relock_client *client, struct relock_hold *hold,
+                                 uint64_t sent_ms, uint64_t lease_ms)
+    RELOCK_REQUIRES(client->mutex);
 
-/* Redis granted a lease that was asked for at `sent_ms`: the hold is certain for longer. */
+/* Redis granted a lease requested at `sent_ms`: the hold is certain for longer. */
 void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
                           uint64_t lease_ms) RELOCK_REQUIRES(client->mutex);
 
-/* No multi lock collects its members any more: a fixed lease runs out. NULL for none. */
-void relock_holds_keep_no_more(struct relock_client *client, struct relock_hold *hold)
+/* The hold is certain until then, if it was not for longer. */
+void relock_holds_prolong_until(struct relock_client *client, struct relock_hold *hold,
+                                uint64_t valid_until_ms) RELOCK_REQUIRES(client->mutex);
+
+/* Changes how its lease is kept. */
+void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
+                       enum relock_hold_keeping keeping) RELOCK_REQUIRES(client->mutex);
+
+/* The I/O thread has sent a command for it. The caller arms. */
+void relock_holds_send(struct relock_hold *hold, uint64_t now_ms);
+
+/* The command has ended, and its outcome is in the hold. */
+void relock_holds_end_command(struct relock_client *client, struct relock_hold *hold,
+                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
+/* Redis granted the renewal. The caller arms. */
+void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Gives it, number and all, to the head of the queue, if that may be. Returns whether it did. */
-bool relock_holds_pass_on(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+/* A renewal failed: the hold is certain for as long as before, and the renewal is repeated at
+ * `again_ms`. The caller arms. */
+void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* It ended without a release: `reason` is RELOCK_LOST_*. The I/O thread tells. */
+/* Sets its timer to when the I/O thread has to act on it, see relock_hold_due_ms(). Every function
+ * here arms, unless it leaves that to the caller. */
+void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Hands it off with its number to the head of the queue, if possible. Returns whether it did. */
+bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* It ended without a release: `reason` is RELOCK_LOST_*. The I/O thread reports it. */
 void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, int reason,
                        uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
+/* After a loss was taken up, while no command of the owner is in flight: releases the hold on
+ * servers that may still have it. Unlocks the mutex meanwhile. */
+void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Its loss need not be reported any more: takes it out of its list, and drops the list's reference.
+ */
+void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Loses it if its time has run out. */
 void relock_holds_check_time(struct relock_client *client, struct relock_hold *hold,
                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
 /*
- * A command of its owner is under way, a reference with it, and others wait until it is over.
- * `lease_ms` is what it asks for, granted or not.
+ * A command of the owner begins: the hold is busy, with a reference of the command's own, and other
+ * commands of the owner wait. The command requests a lease of `lease_ms`, granted or not.
  */
-void relock_holds_work(struct relock_hold *hold, uint64_t lease_ms);
+void relock_holds_begin_owner_command(struct relock_hold *hold, uint64_t lease_ms);
 
-/* It is over; the reference stays. */
-void relock_holds_rest(struct relock_client *client, struct relock_hold *hold)
+/* The command has ended; its reference stays. Unlocks the mutex meanwhile if the hold was lost. */
+void relock_holds_end_owner_command(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* The last level is given up: nothing renews it, its owner has nothing any more. */
+/* Its last level is released: it is not renewed, and its owner no longer has it. */
 void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis knows of the end, or never knew of the hold. */
+/* Redis does not have it, or never had it. */
 void relock_holds_end(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis may still have it: the I/O thread releases its number. */
+/* Redis may still have it: the I/O thread releases it there. */
 void relock_holds_settle(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* All levels are given up, and nobody asks Redis and waits: the I/O thread tells it. Of a red lock:
- * gives the mutex up meanwhile. */
-void relock_holds_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex);
-
-/* The last level of a lost hold is given up. */
-void relock_holds_end_lost(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+/* The last level of a lost hold is released: its owner no longer has it. */
+void relock_holds_leave_lost(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -3,10 +3,6 @@
 #include "redis/reply.h"
 
 #include <stdio.h>
-#include <string.h>
-
-#define FREE_MS (-2)
-#define NO_LEASE_MS (-1)
 
 bool relock_inspection_read(const struct redisReply *reply, struct relock_inspection *inspection)
 {
@@ -16,7 +12,7 @@ bool relock_inspection_read(const struct redisReply *reply, struct relock_inspec
     int64_t hold_count;
     int64_t n_holders;
     int64_t own_count;
-    int64_t other_side = 0; /* only one kind has it */
+    int64_t other_side = 0; /* only read/write locks have it */
 
     *inspection = (struct relock_inspection){0};
     if (!relock_reply_text(relock_reply_at(reply, 0), &id, &len) ||
@@ -40,105 +36,4 @@ void relock_inspection_count(struct relock_inspection *inspection, const struct 
 {
     if (kind->has_token_only && inspection->own_count > 0)
         inspection->own_count = inspection->holder.hold_count = count;
-}
-
-/* When a lock with that lease is free, for comparisons. */
-static int64_t free_in(int64_t ttl_ms)
-{
-    return ttl_ms == NO_LEASE_MS ? INT64_MAX : ttl_ms;
-}
-
-/* ---- multi locks --------------------------------------------------------------------------- */
-
-void relock_inspection_add(struct relock_inspection *whole, const struct relock_inspection *member,
-                           const char *name, bool is_first)
-{
-    int64_t ttl_ms = whole->holder.ttl_ms;
-
-    if (is_first || free_in(member->holder.ttl_ms) > free_in(ttl_ms))
-        ttl_ms = member->holder.ttl_ms;
-    if (whole->holder.n_holders == 0 && member->holder.n_holders > 0) {
-        whole->holder = member->holder;
-        whole->holder.member = name;
-    }
-    whole->holder.ttl_ms = ttl_ms;
-    whole->is_locked = whole->is_locked || member->is_locked;
-    if (is_first || member->own_count < whole->own_count)
-        whole->own_count = member->own_count;
-}
-
-void relock_inspection_end(struct relock_inspection *whole, unsigned count)
-{
-    if (count < whole->own_count)
-        whole->own_count = count;
-}
-
-/* ---- red locks ----------------------------------------------------------------------------- */
-
-/* The least time in which so many of the servers that answered are free. */
-static int64_t quorum_is_free_in(const struct relock_opinion *opinions, size_t n, unsigned quorum)
-{
-    int64_t soonest_ms = NO_LEASE_MS;
-
-    for (size_t i = 0; i < n; i++) {
-        int64_t ttl_ms = opinions[i].inspection.holder.ttl_ms;
-        unsigned n_free = 0;
-
-        for (size_t j = 0; j < n; j++)
-            n_free += opinions[j].is_known &&
-                      free_in(opinions[j].inspection.holder.ttl_ms) <= free_in(ttl_ms);
-        if (opinions[i].is_known && n_free >= quorum && free_in(ttl_ms) < free_in(soonest_ms))
-            soonest_ms = ttl_ms;
-    }
-    return soonest_ms;
-}
-
-/* The holder that most of the servers name, and of several the first. */
-static const struct relock_holder *most_named(const struct relock_opinion *opinions, size_t n)
-{
-    const struct relock_holder *found = NULL;
-    unsigned n_most = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct relock_holder *holder = &opinions[i].inspection.holder;
-        unsigned n_votes = 0;
-
-        if (!opinions[i].is_known || holder->n_holders == 0)
-            continue;
-        /* Each vote of a lock of ours has an id of its own. */
-        for (size_t j = 0; j < n; j++)
-            n_votes +=
-                opinions[j].is_known && ((opinions[i].is_ours && opinions[j].is_ours) ||
-                                         strcmp(opinions[j].inspection.holder.id, holder->id) == 0);
-        if (n_votes > n_most) {
-            n_most = n_votes;
-            found = holder;
-        }
-    }
-    return found;
-}
-
-struct relock_inspection relock_inspection_of_red(const struct relock_opinion *opinions, size_t n,
-                                                  unsigned count)
-{
-    unsigned quorum = (unsigned)(n / 2) + 1;
-    struct relock_inspection whole = {.holder = {.ttl_ms = FREE_MS}};
-    const struct relock_holder *holder = most_named(opinions, n);
-    unsigned n_ours = 0;
-    unsigned n_unlocked = 0;
-    int64_t ttl_ms = quorum_is_free_in(opinions, n, quorum);
-
-    for (size_t i = 0; i < n; i++) {
-        n_ours += opinions[i].is_ours;
-        n_unlocked += opinions[i].is_known && !opinions[i].inspection.is_locked;
-    }
-    whole.is_locked = n_unlocked < quorum;
-    whole.own_count = n_ours >= quorum ? count : 0;
-    if (holder && ttl_ms != FREE_MS) {
-        whole.holder = *holder;
-        whole.holder.ttl_ms = ttl_ms;
-        if (whole.own_count > 0 && holder->n_holders == 1)
-            whole.holder.hold_count = whole.own_count;
-    }
-    return whole;
 }

@@ -60,6 +60,6 @@ size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
 
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial)
 {
-    /* 1 to RELOCK_SERIALS - 1: the number before the last nine digits stays the owner's. */
+    /* The serial is 1 to RELOCK_SERIALS - 1, so the digits before the last nine are the owner's. */
     return ((owner % RELOCK_OWNERS) * RELOCK_SERIALS) + 1 + (serial % (RELOCK_SERIALS - 1));
 }

@@ -1,5 +1,5 @@
 /*
- * Keys - what a lock is called in Redis, as Redisson calls it
+ * Keys - the names of fields and channels in Redis, in Redisson's format
  *
  * Threads: any.
  */
@@ -15,36 +15,36 @@
 #define RELOCK_FIELD_MAX 64
 #define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32 + RELOCK_FIELD_MAX)
 
-/* What stands before the name in that of a channel. */
+/* A channel's name begins with one of these. */
 #define RELOCK_CHANNEL_LOCK "redisson_lock__channel"
 #define RELOCK_CHANNEL_RW "redisson_rwlock"
 
-/* The message that says "free"; that a writer's lock is. */
+/* The messages of a release, and of a write lock's release. */
 #define RELOCK_MESSAGE_FREE "0"
 #define RELOCK_MESSAGE_FREE_WRITE "1"
 
-/* An owner's number times this, plus a serial, is the number of a hold. */
+/* The number of a hold is the owner's number times this, plus a serial. */
 #define RELOCK_SERIALS UINT64_C(1000000000)
 
-/* So many owners fit into what Redisson reads as a number. */
+/* The number of owners that fit into the integer that Redisson reads. */
 #define RELOCK_OWNERS ((uint64_t)INT64_MAX / RELOCK_SERIALS)
 
-/* Whether a lock can be called that; its length. */
+/* Whether this can be the name of a lock, and its length. */
 bool relock_keys_name(const char *name, size_t *len);
 
-/* Each writes a text with its NUL and returns its length. */
+/* Both write a text with its NUL and return its length. */
 size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
                          const char *suffix);
 size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
                            size_t len);
 
 /*
- * The other name to which Redisson gives the same channel and queue: `{x}` for `x`, `x` for `{x}`.
- * Returns its length; 0 when there is none.
+ * The other name that shares the channel and the queue in Redisson's format: `{x}` for `x`, `x` for
+ * `{x}`. Returns its length; 0 if there is none.
  */
 size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len);
 
-/* The number of the hold that is the `serial`th of its client: that alone makes it the only one. */
+/* The number of the client's `serial`th hold; the serial alone makes it unique. */
 uint64_t relock_keys_number(uint64_t owner, uint64_t serial);
 
 #endif

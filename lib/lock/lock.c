@@ -1,33 +1,19 @@
 #include "lock/lock.h"
 
-#include "lock/group.h"
 #include "lock/keys.h"
-#include "lock/sites.h"
+#include "lock/resources.h"
 
 #include <stdlib.h>
 
-const struct relock_kind relock_kind_reentrant = {
-    .lock = &relock_script_lock,
-    .unlock = &relock_script_unlock,
-    .renew = &relock_script_renew,
-    .extend = &relock_script_extend,
-    .inspect = &relock_script_inspect,
-    .force_unlock = &relock_script_force_unlock,
-    .channel = RELOCK_CHANNEL_LOCK,
-    .message = RELOCK_MESSAGE_FREE,
-    .field_suffix = "",
-    .is_passed_on = true,
-};
-
-struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_site *site,
+struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
                                     const char *name)
 {
     struct relock_lock *new = calloc(1, sizeof(*new));
 
     if (!new)
         return NULL;
-    *new = (struct relock_lock){.client = client, .site = site, .name = name};
-    site->n_handles++;
+    *new = (struct relock_lock){.client = client, .resource = resource, .name = name};
+    resource->n_handles++;
     client->guarded.refs++;
     return new;
 }
@@ -37,15 +23,15 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_lock *new;
-    struct relock_site *site;
+    struct relock_resource *resource;
     int r;
 
-    r = relock_sites_get(client, kind, name, len, &site, why);
+    r = relock_resources_get(client, kind, name, len, &resource, why);
     if (r < 0)
         return r;
-    new = relock_lock_for(client, site, site->name);
+    new = relock_lock_for(client, resource, resource->name);
     if (!new) {
-        relock_sites_unref(client, site);
+        relock_resources_unref(client, resource);
         return RELOCK_E_NOMEM;
     }
     *lock = new;
@@ -60,69 +46,87 @@ static void log_refusal(const struct relock_client *client, const char *name, co
                      relock_log_name(name, text), why);
 }
 
-RELOCK_UNCHECKED int relock_lock_make(struct relock_client *client, const struct relock_kind *kind,
-                                      const char *name, struct relock_lock **lock)
+int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
+                     struct relock_lock **lock)
 {
     const char *why = NULL;
-    struct relock_visit visit;
+    struct relock_guard guard;
     size_t len;
     int r;
 
     if (!client || !lock || !relock_keys_name(name, &len))
         return RELOCK_E_INVALID;
-    r = relock_client_enter(client, false, &visit);
-    if (r < 0)
-        return r;
+    if (!relock_client_enter(client, false, &guard))
+        return guard.result;
     r = make(client, kind, name, len, lock, &why);
     if (why) {
         relock_mutex_unlock(&client->mutex);
         log_refusal(client, name, why);
         relock_mutex_lock(&client->mutex);
     }
-    relock_client_leave(client, &visit);
+    relock_client_leave(client, &guard);
     return r;
 }
 
-int relock_lock_new(struct relock_client *client, const char *name, struct relock_lock **lock)
-{
-    return relock_lock_make(client, &relock_kind_reentrant, name, lock);
-}
-
-/* Says so when the name is held here and this is its last handle. Gives the mutex up meanwhile. */
+/* Warns if this is the last handle of a lock that is held. Unlocks the mutex meanwhile. */
 static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->client->mutex)
 {
-    if (lock->site->n_handles > 1 || !lock->site->holds)
+    if (lock->resource->n_handles > 1 || !lock->resource->holds)
         return;
     relock_mutex_unlock(&lock->client->mutex);
-    relock_lock_log(lock, 0, "its last handle was freed while it is held here", 0, "");
+    relock_lock_log(lock, 0,
+                    "its last handle was freed while this process holds it; release it through a "
+                    "new handle",
+                    0, "");
     relock_mutex_lock(&lock->client->mutex);
 }
 
-RELOCK_UNCHECKED void relock_lock_drop(struct relock_lock *lock)
+/* All but the reference to the client. Returns false in a forked child, whose copy of the mutex may
+ * be locked for ever. */
+static bool drop(struct relock_lock *lock)
 {
-    struct relock_visit visit;
-    int r;
+    struct relock_guard guard;
 
-    r = relock_client_enter(lock->client, false, &visit);
-    if (r == RELOCK_OK) {
+    if (relock_client_enter(lock->client, false, &guard)) {
         warn_if_held(lock);
-        relock_client_leave(lock->client, &visit);
+        relock_client_leave(lock->client, &guard);
     }
-    if (r != RELOCK_E_FORKED) {
+    if (guard.result != RELOCK_E_FORKED) {
         relock_mutex_lock(&lock->client->mutex);
-        lock->site->n_handles--;
-        relock_sites_unref(lock->client, lock->site);
-        relock_client_unref(lock->client);
+        lock->resource->n_handles--;
+        relock_resources_unref(lock->client, lock->resource);
+        relock_mutex_unlock(&lock->client->mutex);
     }
     free(lock);
+    return guard.result != RELOCK_E_FORKED;
+}
+
+static void unref_client(struct relock_client *client)
+{
+    relock_mutex_lock(&client->mutex);
+    relock_client_unref(client);
+}
+
+void relock_lock_drop(struct relock_lock *lock)
+{
+    struct relock_client *client = lock->client;
+
+    if (drop(lock))
+        unref_client(client);
 }
 
 struct relock_lock *relock_lock_free(struct relock_lock *lock)
 {
+    struct relock_client *client;
+    bool has_ref;
+
     if (!lock)
         return NULL;
-    relock_lock_drop(lock);
-    relock_group_bury();
+    client = lock->client;
+    has_ref = drop(lock);
+    relock_client_reap(client);
+    if (has_ref)
+        unref_client(client);
     return NULL;
 }
 
@@ -145,4 +149,12 @@ void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char 
         relock_log_cause(log, cause, RELOCK_LOG_WARNING, "%s: owner %llu: %s: %s%s%s", name,
                          (unsigned long long)owner, what, relock_strerror(result), *why ? ": " : "",
                          why);
+}
+
+void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,
+                           int result, const char *why)
+{
+    relock_mutex_unlock(&lock->client->mutex);
+    relock_lock_log(lock, owner, what, result, why);
+    relock_mutex_lock(&lock->client->mutex);
 }

@@ -1,5 +1,5 @@
 /*
- * Lock - a handle: a name on a client
+ * Lock - a handle of the program: the name of a lock on a client
  *
  * Threads: as the public header says.
  */
@@ -7,45 +7,31 @@
 #define RELOCK_LOCK_H
 
 #include "lock/client.h"
+#include "lock/resource.h"
 
 struct relock_lock {
-    struct relock_client *client; /* a reference; constant */
-    struct relock_site *site;     /* a reference; constant */
-    const char *name;             /* stands in the site, or in that of a member; constant */
+    struct relock_client *client;     /* a reference; constant */
+    struct relock_resource *resource; /* a reference; constant */
+    const char *name;                 /* in memory that lives as long as the handle; constant */
 };
 
-/* What relock_lock_new does, for each kind. */
+/* As relock_lock_new, for any kind. */
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock);
 
-/* Makes a handle for a site, of which the reference becomes the handle's. NULL when out of memory.
- */
-struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_site *site,
+/* Makes a handle for a resource, and passes it the caller's reference. NULL when out of memory. */
+struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
                                     const char *name) RELOCK_REQUIRES(client->mutex);
 
-/* Frees a handle. Unlike relock_lock_free leaves the dead groups to others, for it is called from
- * their burial. */
+/* Frees a handle. As relock_lock_free, but without relock_client_reap, from which it is called. */
 void relock_lock_drop(struct relock_lock *lock);
 
-/*
- * Gives up one level without asking Redis: the I/O thread tells it when that was the last. For a
- * callback, and the end of a client. Returns RELOCK_OK, RELOCK_NOT_OWNER, RELOCK_E_CLOSED.
- */
-int relock_release_unasked(struct relock_lock *lock, uint64_t owner);
-
-/*
- * relock_release and relock_extend of a lock that is no multi lock, arguments checked: Redis is
- * asked until the deadline.
- */
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms);
-int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
-                     uint64_t deadline_ms);
-
-/* The deadline of a release that begins now. */
-uint64_t relock_release_limit_ms(const struct relock_lock *lock);
-
-/* What a public call logs when it ends in a failure. Under no mutex. */
+/* Logs that a public call failed; `what` names the event. Under no mutex. */
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why);
+
+/* The same with the mutex of the client locked, which is unlocked meanwhile. */
+void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,
+                           int result, const char *why) RELOCK_REQUIRES(lock->client->mutex);
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/callback.h"
 #include "base/clock.h"
 #include "lock/holds.h"
-#include "lock/redlock.h"
-#include "lock/vote.h"
+#include "lock/let_go.h"
+#include "lock/observer.h"
 
 #include <stdlib.h>
 
@@ -12,13 +12,13 @@ const char *relock_losses_reason(int reason)
 {
     switch (reason) {
     case RELOCK_LOST_EXPIRED:
-        return "its lease ran out";
+        return "its lease expired";
     case RELOCK_LOST_GONE:
-        return "Redis does not have it any more";
+        return "Redis no longer has it (deleted, forced or data lost)";
     case RELOCK_LOST_TAKEN:
-        return "another owner has it";
+        return "another owner holds it";
     case RELOCK_LOST_CAPPED:
-        return "max_hold_ms was reached";
+        return "its lease expired after max_hold_ms";
     default:
         return "unknown reason";
     }
@@ -34,37 +34,16 @@ static void log_loss(const struct relock_client *client, const char *lock_name, 
                      (unsigned long long)owner, relock_losses_reason(reason));
 }
 
-/* The multi locks that it is part of are lost with it. Gives the mutex up meanwhile. */
-static void tell_wholes(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_part *part;
-
-    while ((part = hold->parts)) {
-        int reason = hold->lost_reason;
-
-        DL_DELETE(hold->parts, part);
-        relock_mutex_unlock(&client->mutex);
-        (void)relock_group_lose(part->group, part->whole, part->member, reason);
-        relock_group_unref(part->group);
-        free(part);
-        relock_mutex_lock(&client->mutex);
-    }
-}
-
 static const char *name_of(const struct relock_hold *hold)
 {
-    const struct relock_group *group = hold->site->group;
-
-    return group && group->kind->calls ? group->members[hold->lost_member]->site->name
-                                       : hold->site->name;
+    return hold->lost_name ? hold->lost_name : hold->resource->name;
 }
 
 /* Has the other thread call on_lost. The reference goes with it. */
 static void pass_to_teller(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    hold->to_be_told = true;
+    hold->notice = RELOCK_HOLD_TO_TELL;
     DL_APPEND2(client->guarded.to_tell, hold, loss_prev, loss_next);
     relock_cond_signal(&client->has_to_tell);
 }
@@ -76,15 +55,12 @@ void relock_losses_take_up_next(struct relock_client *client)
 
     if (!hold)
         return;
-    /* Of a member's loss the whole tells. */
-    is_told = !hold->vote && hold->on_lost && !(hold->of_whole && hold->parts);
+    is_told = hold->on_lost && !(hold->observer_tells && relock_observer_awaits_loss(hold));
     DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
-    hold->to_be_taken_up = false;
-    if (!hold->busy)                         /* else whoever is at it does so */
-        relock_redlock_let_go(client, hold); /* which nothing renews any more */
-    if (hold->vote) {
-        relock_vote_tell(client, hold);
-    } else {
+    hold->notice = RELOCK_HOLD_NO_NOTICE;
+    if (!hold->busy) /* else its command does so at its end */
+        relock_holds_release_lost(client, hold);
+    if (!hold->detached) {
         uint64_t owner = hold->owner;
         int reason = hold->lost_reason;
 
@@ -92,24 +68,13 @@ void relock_losses_take_up_next(struct relock_client *client)
         log_loss(client, name_of(hold), owner, reason);
         relock_mutex_lock(&client->mutex);
     }
-    tell_wholes(client, hold);
+    relock_observer_tell_lost(client, hold);
+    if (hold->detached && hold->state == RELOCK_HOLD_LOST)
+        relock_let_go(client, hold, relock_clock_now_ms());
     if (is_told && hold->count > 0)
         pass_to_teller(client, hold);
     else
         relock_holds_unref(client, hold);
-}
-
-void relock_losses_forget(struct relock_client *client, struct relock_hold *hold)
-{
-    if (hold->to_be_taken_up)
-        DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
-    else if (hold->to_be_told)
-        DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
-    else
-        return;
-    hold->to_be_taken_up = false;
-    hold->to_be_told = false;
-    relock_holds_unref(client, hold);
 }
 
 /* ---- the thread of the callbacks ----------------------------------------------------------- */
@@ -127,17 +92,18 @@ static void tell(struct relock_client *client, struct relock_hold *hold)
     void *arg = hold->arg;
 
     DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
-    hold->to_be_told = false;
-    hold->telling = true;
+    hold->notice = RELOCK_HOLD_TELLING;
     relock_mutex_unlock(&client->mutex);
     on_lost(&what, arg);
     relock_mutex_lock(&client->mutex);
-    hold->telling = false;
+    hold->notice = RELOCK_HOLD_NO_NOTICE;
     relock_cond_broadcast(&client->changed);
     relock_holds_unref(client, hold);
+    if (client->guarded.state != RELOCK_CLIENT_FREED)
+        relock_client_wake(client); /* to reap objects that ended with the hold */
 }
 
-RELOCK_UNCHECKED static void *run(void *arg)
+static void *run(void *arg)
 {
     struct relock_client *client = arg;
 
@@ -149,15 +115,12 @@ RELOCK_UNCHECKED static void *run(void *arg)
             continue;
         }
         tell(client, client->guarded.to_tell);
-        relock_mutex_unlock(&client->mutex);
-        relock_group_bury();
-        relock_mutex_lock(&client->mutex);
     }
     relock_mutex_unlock(&client->mutex);
     return NULL;
 }
 
-RELOCK_UNCHECKED int relock_losses_start(struct relock_client *client)
+int relock_losses_start(struct relock_client *client)
 {
     int r;
 
@@ -183,23 +146,25 @@ void relock_losses_stop(struct relock_client *client)
         (void)pthread_join(teller, NULL);
 }
 
-/* ---- whoever gives up the last level ------------------------------------------------------- */
+/* ---- the last release waits ---------------------------------------------------------------- */
 
 static bool is_telling(const struct relock_client *client, const struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    return hold->telling && pthread_equal(client->guarded.teller, pthread_self());
+    return hold->notice == RELOCK_HOLD_TELLING &&
+           pthread_equal(client->guarded.teller, pthread_self());
 }
 
 bool relock_losses_block(const struct relock_client *client, const struct relock_hold *hold)
 {
-    return relock_callback_is_inside() && hold->telling && !is_telling(client, hold);
+    return relock_callback_is_inside() && hold->notice == RELOCK_HOLD_TELLING &&
+           !is_telling(client, hold);
 }
 
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
 {
     if (is_telling(client, hold))
         return;
-    while (hold->telling)
+    while (hold->notice == RELOCK_HOLD_TELLING)
         (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
 }

@@ -1,34 +1,29 @@
 /*
- * Losses - what follows when a hold was lost, and the callback that tells the program
+ * Losses - reports lost holds: to the log, to observers, and to the program by on_lost
  *
- * The I/O thread sees to what the library must know of a loss: the log, the vote, the multi locks.
- * It never calls the program: on_lost runs on a thread of its own, once for each hold, under no
- * mutex. Whoever gives up the last level of such a hold waits until its callback is over, or takes
- * it out of the list: then it does not come.
+ * The I/O thread logs each loss and tells the observers of the hold. It never calls the program: a
+ * second thread calls on_lost, once for each hold, with no mutex locked. A release of the last
+ * level of such a hold waits for a running callback, and cancels one that has not begun.
  */
 #ifndef RELOCK_LOSSES_H
 #define RELOCK_LOSSES_H
 
 #include "lock/client.h"
 
-/* Starts the thread of the callbacks. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+/* Starts the thread that calls on_lost. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_losses_start(struct relock_client *client);
 
-/* Ends it, after the callback that is running; copes with one that was not started. */
+/* Ends it after the running callback. Does nothing if it was not started. */
 void relock_losses_stop(struct relock_client *client);
 
-/* Takes up the next loss, if there is one. The I/O thread; gives the mutex up meanwhile. */
+/* Takes up the next loss, if there is one. The I/O thread; unlocks the mutex meanwhile. */
 void relock_losses_take_up_next(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* Nobody needs to be told of it any more, if it has not been yet. Drops the list's reference. */
-void relock_losses_forget(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex);
-
-/* Whether this is a callback, and to wait for that of this hold would block it. */
+/* Whether this thread runs another callback, so that it may not wait for that of this hold. */
 bool relock_losses_block(const struct relock_client *client, const struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* Waits until the callback of this hold is over, unless this is the callback. Any thread. */
+/* Waits for the running callback of this hold, unless the caller is that callback. Any thread. */
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 

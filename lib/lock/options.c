@@ -28,7 +28,7 @@ void relock_options_log(const struct relock_options *given, struct relock_log *l
 
 static int refuse(const struct relock_log *log, int result, const char *what)
 {
-    relock_log_write(log, RELOCK_LOG_ERROR, "the options cannot be used: %s", what);
+    relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: invalid options: %s", what);
     return result;
 }
 
@@ -69,7 +69,7 @@ static bool are_times_sane(const struct relock_options *options)
     return true;
 }
 
-/* What CLIENT SETNAME takes, and a person can read in CLIENT LIST. */
+/* Accepted by CLIENT SETNAME, and readable in CLIENT LIST. */
 static bool is_plain_letter(char letter)
 {
     return letter > ' ' && letter <= '~';
@@ -101,21 +101,22 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
     set_defaults(options);
 
     if (!relock_options_unused(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
-        return refuse(log, RELOCK_E_INVALID, "reserved is not 0");
+        return refuse(log, RELOCK_E_INVALID, "reserved must be 0");
     if (options->flags & ~(RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN))
-        return refuse(log, RELOCK_E_INVALID, "flags has a flag that this version does not know");
+        return refuse(log, RELOCK_E_INVALID, "flags has a flag that this version does not support");
     if (options->log_level < RELOCK_LOG_ERROR || options->log_level > RELOCK_LOG_DEBUG)
-        return refuse(log, RELOCK_E_INVALID, "log_level is not RELOCK_LOG_*");
+        return refuse(log, RELOCK_E_INVALID, "log_level must be one of RELOCK_LOG_*");
     if (!are_times_sane(options))
-        return refuse(log, RELOCK_E_INVALID, "a time is beyond ten years");
+        return refuse(log, RELOCK_E_INVALID, "a time is above ten years");
     if (options->watchdog_timeout_ms < WATCHDOG_MIN_MS)
         return refuse(log, RELOCK_E_INVALID, "watchdog_timeout_ms is below 30");
     if (options->connections > MAX_CONNECTIONS)
         return refuse(log, RELOCK_E_INVALID, "connections is above 1024");
     if (options->client_name && !is_plain(options->client_name))
-        return refuse(log, RELOCK_E_INVALID, "client_name is empty or has blanks");
+        return refuse(log, RELOCK_E_INVALID,
+                      "client_name is empty, or has blanks or non-ASCII characters");
     if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
         options->tls_server_name)
-        return refuse(log, RELOCK_E_UNSUPPORTED, "this build has no TLS");
+        return refuse(log, RELOCK_E_UNSUPPORTED, "TLS is not supported");
     return RELOCK_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * Options - what the program asked for, with the defaults in and checked
+ * Options - the options of the program, checked, and with defaults for those not given
  *
  * Threads: any.
  */
@@ -10,17 +10,17 @@
 
 #include <relock.h>
 
-/* Leases and waits beyond this are a mistake of the caller. */
+/* Longer leases and waits are taken for a mistake of the caller. */
 #define RELOCK_TEN_YEARS_MS UINT64_C(315360000000)
 
-/* `reserved` of any public struct. */
+/* Whether the `reserved` words of a public struct are all 0. */
 bool relock_options_unused(const uint64_t *reserved, size_t n);
 
-/* Where the program wants its log, even if its other options cannot be. */
+/* Where the log goes. Never fails, so that the log can say what is wrong with other options. */
 void relock_options_log(const struct relock_options *given, struct relock_log *log);
 
 /*
- * Copies `given`, which may be NULL, with the defaults in. The strings stay the caller's.
+ * Copies `given`, which may be NULL, and sets the defaults. The strings remain the caller's.
  *
  * Returns RELOCK_OK; RELOCK_E_INVALID, RELOCK_E_UNSUPPORTED, and the log says which option.
  */
@@ -31,8 +31,8 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
 #define RELOCK_CLIENT_NAME_MAX 96
 
 /*
- * The `client_name` of a program that gives none. What CLIENT SETNAME refuses in the name of the
- * host becomes '-'. Returns `out`.
+ * The default of `client_name`. Characters of the host name that CLIENT SETNAME refuses become '-'.
+ * Returns `out`.
  */
 const char *relock_options_name(const char *host, long pid, char out[RELOCK_CLIENT_NAME_MAX]);
 

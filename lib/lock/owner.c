@@ -1,29 +1,36 @@
 #include "lock/owner.h"
 
-#include "lock/client.h"
-
 #include <relock.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 static _Thread_local struct {
-    uint64_t number; /* 0 until it is asked for */
-    int n_holds;     /* taken for its own number by the thread itself, less those given up */
+    uint64_t number; /* 0 until it is first needed */
+    int n_holds;     /* acquired by the thread for itself and not released by it */
 } self;
 
-/* Some thread took a hold for the number of another: then no count above is the whole truth. */
+/* A thread has acquired a hold for another thread: `n_holds` no longer counts all. */
 static atomic_bool has_proxies;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_end;
-static bool has_key; /* a process that has used up its keys goes without */
+static bool has_key; /* false: the process has used up its keys, and exits go unnoticed */
+
+static _Atomic(relock_owner_exit_fn *) exit_fn;
+
+void relock_owner_on_exit(relock_owner_exit_fn *fn)
+{
+    atomic_store(&exit_fn, fn);
+}
 
 static void on_thread_end(void *arg)
 {
+    relock_owner_exit_fn *fn = atomic_load(&exit_fn);
+
     (void)arg;
-    if (self.n_holds > 0 || atomic_load(&has_proxies))
-        relock_client_end_owner(self.number);
+    if (fn && (self.n_holds > 0 || atomic_load(&has_proxies)))
+        fn(self.number);
     self.n_holds = 0;
 }
 
@@ -50,9 +57,9 @@ uint64_t relock_owner_new(void)
     return RELOCK_OWNER_NAMED + atomic_fetch_add(&n, 1);
 }
 
-uint64_t relock_owner_resolve(uint64_t owner, bool *named)
+uint64_t relock_owner_resolve(uint64_t owner, bool *explicit_owner)
 {
-    *named = owner != 0;
+    *explicit_owner = owner != 0;
     return owner != 0 ? owner : relock_owner_self();
 }
 
@@ -69,7 +76,7 @@ void relock_owner_count(uint64_t owner, int change)
         return;
     }
     self.n_holds += change;
-    /* Set again each time: the thread may hold a lock until after other keys were destroyed. */
+    /* Set again each time: destructors of other keys may acquire after this one has run. */
     if (has_key)
         (void)pthread_setspecific(thread_end, &self);
 }

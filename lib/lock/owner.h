@@ -1,10 +1,10 @@
 /*
- * Owner - the number of the calling thread, and what becomes of it
+ * Owner - the numbers of owners: each thread is one, and programs make others
  *
- * Threads number themselves from 1, other owners from RELOCK_OWNER_NAMED: so it shows which is
- * which. When a thread ends, every client lets go of what the number of the thread still holds.
+ * Threads are numbered from 1, other owners from RELOCK_OWNER_NAMED, so the number shows the sort.
+ * When a thread ends, every client releases the locks that the thread still holds.
  *
- * Threads: each for itself.
+ * Threads: any.
  */
 #ifndef RELOCK_OWNER_H
 #define RELOCK_OWNER_H
@@ -14,27 +14,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first owner that is no thread. */
+/* The first owner that is not a thread. */
 #define RELOCK_OWNER_NAMED RELOCK_SERIALS
+
+/* Called on a thread that ends and may still hold locks. */
+typedef void relock_owner_exit_fn(uint64_t owner);
+void relock_owner_on_exit(relock_owner_exit_fn *fn);
 
 /* The number of the calling thread. */
 uint64_t relock_owner_self(void);
 
 /*
- * What a call means by `owner`, of which 0 is the calling thread. An owner that was `*named` may be
- * one for whom others act too.
+ * The number that a call means by `owner`: 0 is the calling thread. For an explicit owner other
+ * threads may act at the same time.
  */
-uint64_t relock_owner_resolve(uint64_t owner, bool *named);
+uint64_t relock_owner_resolve(uint64_t owner, bool *explicit_owner);
 
 /*
- * Sees to it that the end of the calling thread is noticed, should it be this owner. Returns false
- * when there is no memory for that: then it is to take nothing. Once true, true from then on.
+ * If the calling thread is this owner, makes sure that its exit is noticed. Returns false when out
+ * of memory: then the thread must not acquire. Once it has returned true, it always does.
  */
 bool relock_owner_watch(uint64_t owner);
 
 /*
- * The calling thread took, or gave up, a hold for this owner. So it is known whether a thread that
- * ends has anything to let go of.
+ * The calling thread has acquired (1) or released (-1) a hold for this owner. A thread that holds
+ * nothing ends without looking through the clients.
  */
 void relock_owner_count(uint64_t owner, int change);
 

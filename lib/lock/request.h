@@ -1,10 +1,10 @@
 /*
- * Request - the scripts as calls about one lock
+ * Request - a script of one lock with its arguments, ready to run
  *
- * A call and the texts that it points to. Each of these fills it for one script; what else a call
- * can have, the caller adds.
+ * A struct relock_call and the texts that it points to. Each function fills it for one script; the
+ * caller adds fences and replicas.
  *
- * Threads: whoever owns the request; of the site it looks at what is constant only.
+ * Threads: the owner of the request; only constant fields of the resource are read.
  */
 #ifndef RELOCK_REQUEST_H
 #define RELOCK_REQUEST_H
@@ -12,6 +12,7 @@
 #include "base/decimal.h"
 #include "lock/client.h"
 #include "lock/keys.h"
+#include "lock/resource.h"
 #include "redis/call.h"
 
 struct relock_request {
@@ -24,44 +25,42 @@ struct relock_request {
     char channel[RELOCK_CHANNEL_MAX];
 };
 
-/* Takes the lock, or sets the count of the hold: `count` is what it has afterwards. */
-void relock_request_lock(struct relock_request *request, const struct relock_site *site,
+/* Acquires the lock, or sets the level count of the hold to `count`. */
+void relock_request_lock(struct relock_request *request, const struct relock_resource *resource,
                          uint64_t number, unsigned count, uint64_t lease_ms);
 
-/* Of a reader: `number` is that of the write hold of the same owner, 0 for none. */
-void relock_request_beside(struct relock_request *request, const struct relock_site *home,
+/* Added for a reader: `number` is that of the owner's write hold, 0 for none. */
+void relock_request_beside(struct relock_request *request, const struct relock_resource *primary,
                            uint64_t number);
 
-/* Of a fair lock: whether it is to be queued if it is refused. */
-void relock_request_queue(struct relock_request *request, const struct relock_site *site,
+/* Added for a fair lock: whether a refused request joins the queue. */
+void relock_request_queue(struct relock_request *request, const struct relock_resource *resource,
                           bool waits);
 
-/* Sets the count to what is left; at 0 frees the lock, and gives a place in the queue up. */
-void relock_request_unlock(struct relock_request *request, const struct relock_site *site,
+/* Sets the level count to `count`; 0 frees the lock and leaves the queue. */
+void relock_request_unlock(struct relock_request *request, const struct relock_resource *resource,
                            uint64_t number, unsigned count);
 
-void relock_request_renew(struct relock_request *request, const struct relock_site *site,
+void relock_request_renew(struct relock_request *request, const struct relock_resource *resource,
                           uint64_t number, uint64_t lease_ms);
-void relock_request_extend(struct relock_request *request, const struct relock_site *site,
+void relock_request_extend(struct relock_request *request, const struct relock_resource *resource,
                            uint64_t number, unsigned count, uint64_t lease_ms);
 
 /* `number` is the caller's hold, 0 for none. */
-void relock_request_inspect(struct relock_request *request, const struct relock_site *site,
+void relock_request_inspect(struct relock_request *request, const struct relock_resource *resource,
                             uint64_t number);
 
 /* Frees the lock while it is held by `field`. */
-void relock_request_force_unlock(struct relock_request *request, const struct relock_site *site,
-                                 const char *field, size_t len);
+void relock_request_force_unlock(struct relock_request *request,
+                                 const struct relock_resource *resource, const char *field,
+                                 size_t len);
 
-/* Runs it on the lanes, within `command_timeout_ms` or until the deadline. Under no mutex. */
+/* Runs it over the lanes, for `command_timeout_ms` or until the deadline. Under no mutex. */
 int relock_request_run(struct relock_request *request, struct relock_client *client);
 int relock_request_run_until(struct relock_request *request, struct relock_client *client,
                              uint64_t deadline_ms);
 
-/* What the answer to relock_request_lock is: granted, then maybe with a token; else an integer. */
-bool relock_request_is_granted(const struct relock_request *request, uint64_t *fencing_token);
-
-/* Its integer, which is what most scripts return. Returns false when the server sent another. */
+/* Reads an integer reply. Returns false if the reply is something else. */
 bool relock_request_answer(const struct relock_request *request, int64_t *answer);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "lock/holds.h"
 #include "lock/request.h"
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 #include "redis/orphan.h"
 #include "redis/pipeline.h"
 
@@ -15,23 +15,27 @@ static void finish(struct relock_client *client, struct relock_hold *hold)
     relock_holds_end(client, hold);
 }
 
+/* Without a connection the next one comes back to this hold; else time does. */
+static void try_again(struct relock_hold *hold, int result, uint64_t now_ms)
+{
+    hold->renew_at_ms = result == RELOCK_E_CONN
+                            ? RELOCK_NEVER
+                            : relock_clock_after(now_ms, relock_hold_retry_ms(hold->lease_ms));
+}
+
 static void on_released(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_hold *hold = arg;
-    struct relock_client *client = hold->site->client;
+    struct relock_client *client = hold->resource->client;
     uint64_t now_ms = relock_clock_now_ms();
 
     (void)reply; /* released, or gone already */
     relock_mutex_lock(&client->mutex);
-    hold->in_flight = false;
     if (result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms))
         finish(client, hold);
-    else if (result > 0 && !hold->loaded)
-        relock_client_set_timer(client, &hold->timer, now_ms); /* the script is there now */
-    else if (result != RELOCK_E_CONN)
-        relock_client_set_timer(client, &hold->timer,
-                                now_ms + relock_hold_retry_ms(hold->lease_ms));
-    hold->loaded = result > 0;
+    else
+        try_again(hold, result, now_ms);
+    relock_holds_end_command(client, hold, now_ms);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
 }
@@ -42,12 +46,12 @@ static int release(struct relock_client *client, struct relock_hold *hold)
     struct relock_request request;
     int r;
 
-    if (hold->debt) {
-        r = relock_pipeline_kill(client->pipeline, hold->debt);
+    if (hold->fence) {
+        r = relock_pipeline_kill(client->pipeline, hold->fence);
         if (r < 0)
             return r;
     }
-    relock_request_unlock(&request, hold->site, hold->number, 0);
+    relock_request_unlock(&request, hold->resource, hold->number, 0);
     r = relock_pipeline_call(client->pipeline, &request.call, on_released, relock_holds_ref(hold));
     if (r < 0)
         relock_holds_unref(client, hold);
@@ -56,29 +60,28 @@ static int release(struct relock_client *client, struct relock_hold *hold)
 
 /* ---- commands left unanswered -------------------------------------------------------------- */
 
-/* Whether the thread of a call may be looking at the debt, under no mutex. */
-static bool is_debt_in_use(const struct relock_hold *hold)
+/* Whether the thread of a call may be looking at the fence, under no mutex. */
+static bool is_fence_in_use(const struct relock_hold *hold)
 {
     return hold->busy || hold->state == RELOCK_HOLD_ASKED || hold->state == RELOCK_HOLD_LEAVING;
 }
 
-static void forgive(struct relock_hold *hold, const struct relock_origin *origin)
+static void forgive(struct relock_hold *hold, const struct relock_conn_id *conn_id)
 {
-    if (!is_debt_in_use(hold) && hold->debt == origin)
-        hold->debt = relock_origin_unref(hold->debt);
+    if (!is_fence_in_use(hold) && hold->fence == conn_id)
+        hold->fence = relock_conn_id_unref(hold->fence);
 }
 
-static void on_ended(void *arg, const struct relock_origin *origin, bool answered)
+static void on_ended(void *arg, const struct relock_conn_id *conn_id, bool answered)
 {
     struct relock_hold *hold = arg;
-    struct relock_client *client = hold->site->client;
+    struct relock_client *client = hold->resource->client;
 
     relock_mutex_lock(&client->mutex);
-    hold->n_errands--;
+    hold->n_unanswered--;
     if (answered)
-        forgive(hold, origin);
-    if (hold->state == RELOCK_HOLD_SETTLING)
-        relock_client_set_timer(client, &hold->timer, 0);
+        forgive(hold, conn_id);
+    relock_holds_arm(client, hold, relock_clock_now_ms());
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
 }
@@ -93,12 +96,12 @@ void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
     if (!orphan)
         return;
     (void)relock_holds_ref(hold);
-    hold->n_errands++;
+    hold->n_unanswered++;
     if (relock_orphan_adopt(orphan, on_ended, hold, &answered))
         return;
-    hold->n_errands--;
+    hold->n_unanswered--;
     if (answered)
-        hold->debt = relock_origin_unref(hold->debt);
+        hold->fence = relock_conn_id_unref(hold->fence);
     relock_holds_unref(client, hold);
 }
 
@@ -108,12 +111,12 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
 {
     int r;
 
-    if (hold->in_flight || hold->busy || hold->n_errands > 0)
-        return; /* whoever ends that sets the timer anew */
+    if (relock_hold_is_in_use(hold))
+        return; /* the end of that arms it */
     r = release(client, hold);
-    hold->in_flight = r == RELOCK_OK;
-    /* Without a connection the next one comes back to this hold; without memory, time does. */
-    if (r == RELOCK_E_NOMEM)
-        relock_client_set_timer(client, &hold->timer,
-                                now_ms + relock_hold_retry_ms(hold->lease_ms));
+    if (r == RELOCK_OK)
+        relock_holds_send(hold, now_ms);
+    else
+        try_again(hold, r, now_ms);
+    relock_holds_arm(client, hold, now_ms);
 }

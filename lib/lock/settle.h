@@ -1,15 +1,15 @@
 /*
- * Settle - releases in Redis what nobody holds
+ * Settle - releases in Redis the holds that no owner of this process has
  *
- * A command that went unanswered may have taken a lock, or not have given it up. The I/O thread
- * has the connection killed on which it went, then releases the number, as often as it takes, until
- * Redis has answered: however late, for the command may be late too. Only a server that refuses is
- * left alone in the end, when it has let go by itself.
+ * A command that was not answered may have acquired a lock, or failed to release it. The I/O thread
+ * kills the connection on which it was sent, then releases the number of the hold, and repeats both
+ * until Redis answers. It stops without an answer only if the server refuses for a whole lease,
+ * since the hold has expired there by then.
  *
- * A command whose caller has left it as an orphan is waited for: the connection is not killed under
- * the others on it unless the next command of the number cannot wait.
+ * A command may still be in flight when its caller returns. Settling waits for it, so that the
+ * connection is not killed under other commands.
  *
- * Threads: as said at each, with the mutex of the client held.
+ * Threads: as each function says, with the mutex of the client locked.
  */
 #ifndef RELOCK_SETTLE_H
 #define RELOCK_SETTLE_H
@@ -26,7 +26,7 @@ struct relock_call;
 void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
                          struct relock_call *call) RELOCK_REQUIRES(client->mutex);
 
-/* What is due for a hold that is settling. The I/O thread. */
+/* The timer of a settling hold has run out: sends its release. The I/O thread. */
 void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 

@@ -1,11 +1,12 @@
 #include "lock/silence.h"
 
 #include "base/clock.h"
+#include "lock/resource.h"
 #include "redis/pipeline.h"
 
 #include <stddef.h>
 
-/* So often in `command_timeout_ms` the server is pinged. */
+/* In each `command_timeout_ms`. */
 #define PINGS 2
 
 static uint64_t ping_after(const struct relock_client *client, uint64_t now_ms)
@@ -13,7 +14,7 @@ static uint64_t ping_after(const struct relock_client *client, uint64_t now_ms)
     return relock_clock_after(now_ms, (client->options.command_timeout_ms / PINGS) + 1);
 }
 
-/* When this wait will have missed Redis for long enough, should it stay silent. */
+/* When this wait ends if Redis stays silent. */
 static uint64_t unreached_at(const struct relock_client *client, const struct relock_waiter *waiter,
                              uint64_t silent_ms)
 {
@@ -22,7 +23,7 @@ static uint64_t unreached_at(const struct relock_client *client, const struct re
     return relock_clock_after(since_ms, client->options.command_timeout_ms);
 }
 
-/* Returns when the next wait ends by silence. */
+/* Returns when the next wait ends if Redis stays silent. */
 static uint64_t end_waits(struct relock_client *client, uint64_t silent_ms, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
@@ -45,6 +46,7 @@ static uint64_t end_waits(struct relock_client *client, uint64_t silent_ms, uint
     return next_ms;
 }
 
+/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_client *client =
@@ -52,8 +54,7 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
     uint64_t next_ms = ping_after(client, now_ms);
     uint64_t end_ms;
 
-    client->guarded.is_listening = client->guarded.waiting != NULL;
-    if (!client->guarded.is_listening)
+    if (!client->guarded.waiting)
         return;
     relock_pipeline_ping(client->pipeline);
     end_ms = end_waits(client, relock_pipeline_silent_ms(client->pipeline), now_ms);
@@ -68,19 +69,17 @@ void relock_silence_init(struct relock_client *client)
 void relock_silence_enter(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters++;
-    if (waiter->line->group)
+    if (!waiter->waits_for_server)
         return;
     DL_APPEND2(client->guarded.waiting, waiter, all_prev, all_next);
-    if (client->guarded.is_listening)
-        return;
-    client->guarded.is_listening = true;
-    relock_client_set_timer(client, &client->guarded.silence,
-                            ping_after(client, waiter->joined_ms));
+    if (!relock_timer_is_set(&client->guarded.timers, &client->guarded.silence))
+        relock_client_set_timer(client, &client->guarded.silence,
+                                ping_after(client, waiter->joined_ms));
 }
 
 void relock_silence_leave(struct relock_client *client, struct relock_waiter *waiter)
 {
     client->guarded.stats.waiters--;
-    if (!waiter->line->group)
+    if (waiter->waits_for_server)
         DL_DELETE2(client->guarded.waiting, waiter, all_prev, all_next);
 }

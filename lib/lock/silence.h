@@ -1,24 +1,25 @@
 /*
  * Silence - ends waits when Redis has not answered for `command_timeout_ms`
  *
- * Only the head of a queue asks Redis, and not while an owner of this process holds. So while
- * anybody waits the I/O thread pings, twice in that time, and tells all waiters alike.
+ * Only the head of a queue asks Redis, and not while a local owner holds the lock. So the I/O
+ * thread pings while calls wait, twice in that time, and ends all their waits alike. A waiter that
+ * does not wait for the server of its client finds out for itself which servers are unreachable.
  *
- * A waiter for a red lock is not among them: its servers are several, and it asks them all.
- *
- * Threads: with the mutex of the client held, but for what is said otherwise.
+ * Threads: any, with the mutex of the client held.
  */
 #ifndef RELOCK_SILENCE_H
 #define RELOCK_SILENCE_H
 
 #include "lock/client.h"
 
-/* Before the first wait. */
+/* Before the I/O thread starts; without the mutex. */
 void relock_silence_init(struct relock_client *client);
 
-/* A wait begins, at its `joined_ms`; it is over. */
+/* A wait begins, at its `joined_ms`. */
 void relock_silence_enter(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
+
+/* The wait is over. */
 void relock_silence_leave(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
 

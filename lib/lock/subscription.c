@@ -1,162 +1,216 @@
+/*
+ * step() alone changes the state of a subscription. Waiters want it; a timer ends it when it is not
+ * used; the I/O thread subscribes and unsubscribes, and reports the answers of Redis.
+ *
+ * A subscription that is wanted again before the I/O thread has ended it (TO_RENEW) is made anew:
+ * only an acknowledgement tells that no message is missed from then on, and the old one is past.
+ */
 #include "lock/subscription.h"
 
 #include "base/clock.h"
-#include "lock/group.h"
 #include "lock/keys.h"
-#include "lock/sites.h"
+#include "lock/listener.h"
+#include "lock/resources.h"
 #include "redis/pubsub.h"
 
 #include <stddef.h>
 
 #define LINGER_MS 1000
 
-static void change(struct relock_client *client, struct relock_site *site, bool wants)
+enum event {
+    WANTED,
+    UNWANTED,
+    SYNCED,       /* the I/O thread subscribes or unsubscribes as wanted */
+    FAILED,       /* out of memory: the next waiter that is refused wants it again */
+    ACKNOWLEDGED, /* also once more after a reconnect */
+    DOWN,
+    N_EVENTS
+};
+
+#define OFF RELOCK_SUBSCRIPTION_OFF
+#define TO_BEGIN RELOCK_SUBSCRIPTION_TO_BEGIN
+#define PENDING RELOCK_SUBSCRIPTION_PENDING
+#define ACTIVE RELOCK_SUBSCRIPTION_ACTIVE
+#define TO_END RELOCK_SUBSCRIPTION_TO_END
+#define TO_RENEW RELOCK_SUBSCRIPTION_TO_RENEW
+
+/* clang-format off */
+static const enum relock_subscription_state next_state[][N_EVENTS] = {
+    /*             WANTED    UNWANTED  SYNCED    FAILED    ACKNOWL.  DOWN */
+    [OFF]      = { TO_BEGIN, OFF,      OFF,      OFF,      OFF,      OFF },
+    [TO_BEGIN] = { TO_BEGIN, TO_END,   PENDING,  TO_BEGIN, TO_BEGIN, TO_BEGIN },
+    [PENDING]  = { PENDING,  TO_END,   PENDING,  OFF,      ACTIVE,   PENDING },
+    [ACTIVE]   = { ACTIVE,   TO_END,   ACTIVE,   OFF,      ACTIVE,   PENDING },
+    [TO_END]   = { TO_RENEW, TO_END,   OFF,      TO_END,   TO_END,   TO_END },
+    [TO_RENEW] = { TO_RENEW, TO_END,   PENDING,  TO_RENEW, TO_RENEW, TO_RENEW },
+};
+/* clang-format on */
+
+static bool is_wanted(const struct relock_resource *resource)
+{
+    enum relock_subscription_state state = resource->subscription.state;
+
+    return state == TO_BEGIN || state == PENDING || state == ACTIVE || state == TO_RENEW;
+}
+
+static bool is_to_be_synced(enum relock_subscription_state state)
+{
+    return state == TO_BEGIN || state == TO_END || state == TO_RENEW;
+}
+
+static void step(struct relock_client *client, struct relock_resource *resource, enum event event)
     RELOCK_REQUIRES(client->mutex)
 {
-    site->wants_channel = wants;
-    site->subscribed = false;
-    if (!wants)
-        site->drops_channel = true;
-    if (site->to_be_synced)
+    enum relock_subscription_state was = resource->subscription.state;
+    enum relock_subscription_state is = next_state[was][event];
+
+    resource->subscription.state = is;
+    if (!is_to_be_synced(is) || is_to_be_synced(was))
         return;
-    site->to_be_synced = true;
-    site->refs++;
-    DL_APPEND2(client->guarded.to_sync, site, sync_prev, sync_next);
+    resource->refs++;
+    DL_APPEND2(client->guarded.to_sync, resource, subscription.prev, subscription.next);
     relock_client_wake(client);
 }
 
-void relock_subscription_want(struct relock_client *client, struct relock_site *site)
+/* ---- the locks ----------------------------------------------------------------------------- */
+
+bool relock_subscription_is_active(struct relock_resource *resource)
 {
-    site = relock_site_listener(site);
-    if (site->kind->channel && !site->wants_channel)
-        change(client, site, true);
+    return relock_resource_with_channel(resource)->subscription.state == ACTIVE;
 }
 
-static bool is_listened_to(const struct relock_site *site)
+void relock_subscription_want(struct relock_client *client, struct relock_resource *resource)
 {
-    const struct relock_ear *ear;
-
-    DL_FOREACH(site->ears, ear)
-    if (ear->n_listening > 0)
-        return true;
-    return false;
+    resource = relock_resource_with_channel(resource);
+    if (resource->kind->channel)
+        step(client, resource, WANTED);
 }
 
-static bool is_used(const struct relock_site *site)
+static bool is_used(const struct relock_resource *resource)
 {
-    return site->queue || site->holder || (site->kind->is_shared && site->holds) ||
-           is_listened_to(site);
+    return resource->queue || resource->holder || (resource->kind->is_shared && resource->holds) ||
+           relock_listeners_wait(resource);
 }
 
-static bool is_idle(struct relock_site *listener)
+/* `resource` has the channel. */
+static bool is_idle(struct relock_resource *resource)
 {
-    struct relock_site *readers = relock_site_readers(listener);
+    struct relock_resource *readers = relock_resource_readers(resource);
 
-    return listener->wants_channel && !is_used(listener) && !(readers && is_used(readers));
+    return is_wanted(resource) && !is_used(resource) && !(readers && is_used(readers));
 }
 
-void relock_subscription_idle(struct relock_client *client, struct relock_site *site)
+RELOCK_UNCHECKED static void end_linger(struct relock_timer *timer, uint64_t now_ms)
 {
-    bool is_line = site->kind->is_queued; /* a channel of its own, that nobody waits for again */
-    uint64_t linger_ms = is_line ? 0 : LINGER_MS;
-
-    site = relock_site_listener(site);
-    if (is_idle(site))
-        relock_client_set_timer(client, &site->linger,
-                                relock_clock_after(relock_clock_now_ms(), linger_ms));
-}
-
-RELOCK_UNCHECKED void relock_subscription_fire(struct relock_timer *timer, uint64_t now_ms)
-{
-    struct relock_site *site =
-        (struct relock_site *)((char *)timer - offsetof(struct relock_site, linger));
+    struct relock_resource *resource =
+        (struct relock_resource *)((char *)timer -
+                                   offsetof(struct relock_resource, subscription.linger));
 
     (void)now_ms;
-    if (is_idle(site))
-        change(site->client, site, false);
+    if (is_idle(resource))
+        step(resource->client, resource, UNWANTED);
 }
 
-/* For both sides, if there are two. */
-static void add_news(struct relock_site *listener, bool is_message)
+void relock_subscription_idle(struct relock_client *client, struct relock_resource *resource)
 {
-    struct relock_site *readers = relock_site_readers(listener);
+    /* The channel of a fair waiter is its own: no other waiter will want it. */
+    uint64_t linger_ms = resource->kind->is_queued ? 0 : LINGER_MS;
+    struct relock_timer *linger;
 
-    relock_site_add_news(listener, is_message);
+    resource = relock_resource_with_channel(resource);
+    if (!is_idle(resource))
+        return;
+    linger = &resource->subscription.linger;
+    linger->fire = end_linger;
+    relock_client_set_timer(client, linger, relock_clock_after(relock_clock_now_ms(), linger_ms));
+}
+
+/* ---- the channel --------------------------------------------------------------------------- */
+
+/* For both sides, if there are two. */
+static void signal_sides(struct relock_resource *resource, bool is_message)
+{
+    struct relock_resource *readers = relock_resource_readers(resource);
+
+    relock_resource_signal(resource, is_message);
     if (readers)
-        relock_site_add_news(readers, is_message);
+        relock_resource_signal(readers, is_message);
 }
 
 static void on_channel(void *arg, enum relock_channel_event event)
 {
-    struct relock_site *site = arg;
-    struct relock_client *client = site->client;
+    struct relock_resource *resource = arg;
+    struct relock_client *client = resource->client;
+    bool is_message = event == RELOCK_CHANNEL_MESSAGE;
+    struct relock_listener *due;
 
     relock_mutex_lock(&client->mutex);
-    switch (event) {
-    case RELOCK_CHANNEL_SUBSCRIBED:
-        /* Any acknowledgement, also one after a reconnect: the release may have come before. */
-        site->subscribed = site->wants_channel;
-        add_news(site, false);
-        break;
-    case RELOCK_CHANNEL_MESSAGE:
-        add_news(site, true);
-        break;
-    case RELOCK_CHANNEL_DOWN:
-        /* The head finds out whether Redis is away. */
-        site->subscribed = false;
-        add_news(site, false);
-        break;
-    }
+    /* After any acknowledgement a retry is due: the release may have come before. After the end of
+     * the connection, too: it may have been lost with it. */
+    if (event == RELOCK_CHANNEL_SUBSCRIBED)
+        step(client, resource, ACKNOWLEDGED);
+    else if (event == RELOCK_CHANNEL_DOWN)
+        step(client, resource, DOWN);
+    signal_sides(resource, is_message);
+    due = relock_listeners_notify(resource, is_message);
     relock_mutex_unlock(&client->mutex);
-    relock_group_hear(site, event == RELOCK_CHANNEL_MESSAGE);
+    relock_listeners_deliver(due, is_message);
 }
 
-static void subscribe(struct relock_client *client, struct relock_site *site)
+/* ---- the I/O thread ------------------------------------------------------------------------ */
+
+static void subscribe(struct relock_client *client, struct relock_resource *resource)
 {
     char name[RELOCK_CHANNEL_MAX];
-    size_t len = relock_keys_channel(name, site->kind->channel, site->name, site->name_len);
+    size_t len =
+        relock_keys_channel(name, resource->kind->channel, resource->name, resource->name_len);
 
-    if (site->kind->is_queued) {
+    if (resource->kind->is_queued) {
         name[len++] = ':';
-        len += relock_keys_field(name + len, client->id, relock_site_kin(site)->number, "");
+        len += relock_keys_field(name + len, client->id, resource->number, "");
     }
-    site->listener = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, site);
+    resource->subscription.subscriber =
+        relock_pubsub_subscribe(client->pubsub, name, len, on_channel, resource);
 }
 
-/* Under no mutex: what it does to the connection may end in a log line. */
-static void sync_site(struct relock_client *client, struct relock_site *site, bool drops,
-                      bool wants)
+/* Under no mutex: the call may write a log line. */
+static void make_so(struct relock_client *client, struct relock_resource *resource,
+                    enum relock_subscription_state wanted)
 {
-    if (drops && site->listener) {
-        relock_pubsub_unsubscribe(client->pubsub, site->listener);
-        site->listener = NULL;
+    struct relock_subscription *subscription = &resource->subscription;
+
+    if (wanted != TO_BEGIN && subscription->subscriber) {
+        relock_pubsub_unsubscribe(client->pubsub, subscription->subscriber);
+        subscription->subscriber = NULL;
     }
-    if (wants && !site->listener)
-        subscribe(client, site);
+    if (wanted != TO_END)
+        subscribe(client, resource);
+}
+
+static void sync_next(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *resource = client->guarded.to_sync;
+    struct relock_subscription *subscription = &resource->subscription;
+    enum relock_subscription_state wanted = subscription->state;
+    bool had_subscriber = subscription->subscriber != NULL;
+
+    DL_DELETE2(client->guarded.to_sync, resource, subscription.prev, subscription.next);
+    step(client, resource, SYNCED);
+    relock_mutex_unlock(&client->mutex);
+    make_so(client, resource, wanted);
+    relock_mutex_lock(&client->mutex);
+
+    if (!had_subscriber && subscription->subscriber)
+        resource->refs++; /* of the subscriber */
+    if (had_subscriber && !subscription->subscriber)
+        relock_resources_unref(client, resource);
+    if (wanted != TO_END && !subscription->subscriber)
+        step(client, resource, FAILED);
+    relock_resources_unref(client, resource);
 }
 
 void relock_subscription_sync(struct relock_client *client)
 {
-    struct relock_site *site;
-
-    while ((site = client->guarded.to_sync)) {
-        bool drops = site->drops_channel;
-        bool wants = site->wants_channel;
-        bool had_listener = site->listener != NULL;
-
-        DL_DELETE2(client->guarded.to_sync, site, sync_prev, sync_next);
-        site->to_be_synced = false;
-        site->drops_channel = false;
-        relock_mutex_unlock(&client->mutex);
-        sync_site(client, site, drops, wants);
-        relock_mutex_lock(&client->mutex);
-
-        if (!had_listener && site->listener)
-            site->refs++; /* of the listener */
-        if (had_listener && !site->listener)
-            relock_sites_unref(client, site);
-        if (wants && !site->listener)
-            site->wants_channel = false; /* out of memory: whoever is refused next wants it again */
-        relock_sites_unref(client, site);
-    }
+    while (client->guarded.to_sync)
+        sync_next(client);
 }

@@ -5,7 +5,7 @@
 #define ROUNDS 32
 #define DELTA UINT32_C(0x9e3779b9)
 
-/* XTEA: one to one, so that no two numbers have the same token. */
+/* XTEA is a permutation, so no two numbers have the same token. */
 static uint64_t encipher(const uint32_t key[4], uint64_t number)
 {
     uint32_t a = (uint32_t)(number >> 32), b = (uint32_t)number, sum = 0;

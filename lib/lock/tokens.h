@@ -1,9 +1,9 @@
 /*
- * Tokens - what stands in Redis for the holds of plain locks
+ * Tokens - the values in Redis of the holds of plain locks
  *
- * 20 bytes in hex: 12 that the client drew when it was made, and the number of the hold, enciphered
- * with a key that it drew as well. So each hold has one of its own, which cannot be guessed from
- * others, and nobody has to keep it: whoever has the number can write it again.
+ * A token is 20 bytes in hex: 12 random bytes of the client and the number of the hold, encrypted
+ * with a random key of the client. So tokens are unique and cannot be guessed from each other, and
+ * none is stored: it can be computed from the number again.
  *
  * Threads: any.
  */
@@ -19,7 +19,7 @@ struct relock_tokens {
 
 void relock_tokens_init(struct relock_tokens *tokens);
 
-/* The token of the hold with that number, with its NUL. Returns its length. */
+/* Writes the token of the hold with that number, with its NUL. Returns its length. */
 size_t relock_tokens_write(const struct relock_tokens *tokens, uint64_t number,
                            char out[RELOCK_FIELD_MAX]);
 

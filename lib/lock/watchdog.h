@@ -1,12 +1,11 @@
 /*
- * Watchdog - keeps what is held, and sees when it is not
+ * Watchdog - renews holds, and notices when one cannot be renewed
  *
- * A hold is due a third of its lease after its last renewal. Due renewals go out one behind the
- * other, one key each, without waiting. One that is not answered makes its hold suspect, and is
- * tried again until the hold is no longer certain: then it is lost. The same thread releases the
- * numbers that Redis may hold and nobody does.
+ * A hold is renewed three tenths of its lease after its last renewal was sent. Renewals are
+ * pipelined, one key each. If one fails, its hold is suspect and the renewal is repeated, until the
+ * hold is no longer certain and so lost. The same timer drives holds that settle.
  *
- * Renewing what nobody holds is impossible by construction: only a hold has the timer for it.
+ * Only a hold has this timer, so a lock that is not held cannot be renewed.
  *
  * Threads: the I/O thread.
  */
@@ -15,14 +14,18 @@
 
 #include "lock/client.h"
 
-/* The timer of a hold: renew it, lose it or settle it. Mutex held. */
+/* The timer of a hold has run out: renews, loses or settles it. Mutex locked. */
 void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms);
 
-/* The connection is there, perhaps again: whatever it could not be asked is due now. `arg` is the
- * client. */
+/* Renews a lock that is one key. */
+void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The connection is up: everything that waited for it is due now. `arg` is the client. */
 void relock_watchdog_up(void *arg);
 
-/* Longest that an answer may take before the connection is given up, and tried anew in time. */
+/* How long a reply may take before the connection is replaced, so that a renewal can be repeated in
+ * time. */
 uint64_t relock_watchdog_answer_ms(const struct relock_options *options);
 
 #endif

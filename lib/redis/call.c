@@ -1,33 +1,29 @@
 #include "redis/call.h"
 
+#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/ident.h"
 #include "base/status.h"
+#include "redis/conn_id.h"
 #include "redis/explain.h"
 #include "redis/lane.h"
 #include "redis/lanes.h"
-#include "redis/origin.h"
 #include "redis/orphan.h"
 #include "redis/reply.h"
+#include "redis/round_trip.h"
 
 #include <poll.h>
 #include <stdio.h>
 
-#define FIRST_PAUSE_MS 10
+#define MIN_PAUSE_MS 10
 #define MAX_PAUSE_MS 200
 
-/* Room on the stack for the commands of a lock with a name of usual length. */
-#define ROOM_BYTES 1024
-
-/* The scripts may be flushed between loading one and running it, but not for ever. */
+/* Somebody may flush the scripts after one was loaded, but not every time. */
 #define MAX_LOADS 3
 
 void relock_call_write(const struct relock_call *call, struct relock_buffer *buffer)
 {
     relock_command_begin(buffer, 4 + call->n_args);
-    relock_command_word(buffer, "EVALSHA");
-    relock_command_word(buffer, call->script->sha1);
-    relock_command_word(buffer, "1");
+    relock_buffer_append(buffer, call->script->evalsha.data, call->script->evalsha.len);
     relock_command_arg(buffer, call->key.data, call->key.len);
     for (size_t i = 0; i < call->n_args; i++)
         relock_command_arg(buffer, call->args[i].data, call->args[i].len);
@@ -48,74 +44,29 @@ void relock_call_end(struct relock_call *call)
     call->orphan = NULL;
 }
 
-/* ---- exchanges ----------------------------------------------------------------------------- */
-
-/* Commands, and the question in which they are asked. */
-struct exchange {
-    struct relock_question question;
-    struct relock_buffer commands;
-    char room[ROOM_BYTES];
-};
-
-static void begin(struct exchange *exchange)
-{
-    relock_buffer_lend(&exchange->commands, exchange->room, sizeof(exchange->room));
-    exchange->question.kills = NULL;
-    exchange->question.n_replies = 0;
-}
-
-/* Asks what was appended, or has killed what is to be. */
-static int ask(struct exchange *exchange, struct relock_lane *lane, uint64_t deadline_ms)
-{
-    struct relock_question *question = &exchange->question;
-    int r = RELOCK_E_NOMEM;
-
-    if (exchange->commands.failed) {
-        question->sent = false;
-        question->orphan = NULL;
-        (void)snprintf(question->why, sizeof(question->why), "out of memory for a command");
-    } else {
-        question->commands.data = exchange->commands.data;
-        question->commands.len = exchange->commands.len;
-        r = relock_lane_ask(lane, question, deadline_ms);
-    }
-    relock_buffer_deinit(&exchange->commands);
-    return r;
-}
-
-/* What went wrong is of no consequence for anything that was sent before. */
-static int forget(struct exchange *exchange, int result)
-{
-    if (result < 0 && exchange->question.sent) {
-        relock_origin_unref(exchange->question.origin);
-        relock_orphan_drop(exchange->question.orphan);
-    }
-    return result;
-}
-
 int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
 {
     struct relock_lane *lane;
-    struct exchange exchange;
+    struct relock_round_trip round_trip;
     int r;
 
     (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
     r = relock_lanes_join(lanes, false, deadline_ms, &lane);
     if (r < 0)
         return r;
-    begin(&exchange);
+    relock_round_trip_begin(&round_trip);
     for (size_t i = 0; relock_scripts[i]; i++) {
-        relock_call_write_load(relock_scripts[i], &exchange.commands);
-        exchange.question.n_replies++;
+        relock_call_write_load(relock_scripts[i], &round_trip.commands);
+        round_trip.exchange.n_replies++;
     }
-    r = forget(&exchange, ask(&exchange, lane, deadline_ms));
+    r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     relock_lanes_leave(lanes, lane);
     if (r != RELOCK_OK) {
-        (void)snprintf(why, RELOCK_WHY_MAX, "%s", exchange.question.why);
+        (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
         return r;
     }
-    relock_reply_free(exchange.question.before);
-    relock_reply_free(exchange.question.reply);
+    relock_reply_free(round_trip.exchange.before);
+    relock_reply_free(round_trip.exchange.reply);
     return r;
 }
 
@@ -127,47 +78,47 @@ static int fail(struct relock_call *call, int result, const char *why)
     return result;
 }
 
-static int pay_debt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
+static int kill_fence(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
-    struct exchange exchange;
+    struct relock_round_trip round_trip;
     const char *error;
     int r;
 
-    if (!call->debt || !*call->debt)
+    if (!call->fence || !*call->fence)
         return RELOCK_OK;
-    begin(&exchange);
-    exchange.question.kills = *call->debt;
-    exchange.question.n_replies = 1;
-    r = forget(&exchange, ask(&exchange, lane, deadline_ms));
+    relock_round_trip_begin(&round_trip);
+    round_trip.exchange.kills = *call->fence;
+    round_trip.exchange.n_replies = 1;
+    r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK)
-        return fail(call, r, exchange.question.why);
+        return fail(call, r, round_trip.exchange.why);
 
-    error = relock_reply_error(exchange.question.reply);
+    error = relock_reply_error(round_trip.exchange.reply);
     if (error && relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW)
         r = fail(call, RELOCK_AGAIN, error);
     else if (error && relock_explain_is_missing(error))
         relock_explain_extra(relock_lane_server(lane), RELOCK_EXTRA_KILL, error);
-    relock_reply_free(exchange.question.reply);
+    relock_reply_free(round_trip.exchange.reply);
     if (r != RELOCK_OK)
         return r;
-    /* Killed, not there any more, or not permitted: there is no more that can be done. */
-    *call->debt = relock_origin_unref(*call->debt);
+    /* It was killed, was gone already, or may not be killed. In no case is more to be done. */
+    *call->fence = relock_conn_id_unref(*call->fence);
     return RELOCK_OK;
 }
 
-/* A command of this call is without an answer, and may have run. An orphan is the last: its
- * deadline was that of the call. */
-static int fail_sent(struct relock_call *call, const struct relock_question *question, int result)
+/* A command of this call was not answered and may have run. An orphan is the last command of its
+ * call: both have the same deadline. */
+static int fail_sent(struct relock_call *call, const struct relock_exchange *exchange, int result)
 {
     call->unanswered = true;
-    if (call->debt) {
-        *call->debt = question->sent ? question->origin : NULL;
-        call->orphan = question->orphan;
-    } else if (question->sent) {
-        relock_origin_unref(question->origin);
-        relock_orphan_drop(question->orphan);
+    if (call->fence) {
+        *call->fence = exchange->sent ? exchange->conn_id : NULL;
+        call->orphan = exchange->orphan;
+    } else if (exchange->sent) {
+        relock_conn_id_unref(exchange->conn_id);
+        relock_orphan_drop(exchange->orphan);
     }
-    return fail(call, result, question->why);
+    return fail(call, result, exchange->why);
 }
 
 static bool is_missing_script(const struct redisReply *reply)
@@ -177,7 +128,7 @@ static bool is_missing_script(const struct redisReply *reply)
     return error && relock_refusal_of(error) == RELOCK_REFUSED_SCRIPT;
 }
 
-/* Why the script could not be loaded says more than that it is not there. */
+/* That a script could not be loaded is a better explanation than that it is missing. */
 static struct redisReply *choose(struct redisReply *loaded, struct redisReply *reply)
 {
     if (loaded && is_missing_script(reply) && relock_reply_error(loaded)) {
@@ -189,32 +140,31 @@ static struct redisReply *choose(struct redisReply *loaded, struct redisReply *r
 }
 
 /*
- * Asks what was appended, where WAIT counts what this connection has written: on a new one that is
- * nothing, and all replicas have it.
+ * Sends WAIT, which counts replicas that have the writes of this connection. A new connection
+ * has written nothing, so over that every replica would count.
  */
-static int ask_on_the_same(struct exchange *exchange, struct relock_lane *lane,
+static int ask_on_the_same(struct relock_round_trip *round_trip, struct relock_lane *lane,
                            uint64_t deadline_ms)
 {
     uint64_t reconnects = relock_lane_reconnects(lane);
-    int r = ask(exchange, lane, deadline_ms);
+    int r = relock_round_trip_ask(round_trip, lane, deadline_ms);
 
     if (r != RELOCK_OK || relock_lane_reconnects(lane) == reconnects)
         return r;
-    relock_reply_free(exchange->question.reply);
-    exchange->question.sent = false;
-    (void)snprintf(exchange->question.why, sizeof(exchange->question.why),
-                   "%s: the connection ended before replicas could be asked for",
+    relock_reply_free(round_trip->exchange.reply);
+    round_trip->exchange.sent = false;
+    (void)snprintf(round_trip->exchange.why, sizeof(round_trip->exchange.why),
+                   "%s: the connection ended before WAIT could count replicas",
                    relock_lane_label(lane));
     return RELOCK_E_CONN;
 }
 
-/* Only what was granted is worth the wait: a refusal is a number, the rest of a lease. */
+/* Waits only after a grant. A refusal is an integer, the remaining lease. */
 static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
                              uint64_t deadline_ms)
 {
-    uint64_t left_ms = relock_clock_left(relock_clock_now_ms(), deadline_ms);
-    uint64_t wait_ms = left_ms - (left_ms / 4); /* the answer has to come in time, too */
-    struct exchange exchange;
+    struct relock_round_trip round_trip;
+    uint64_t left_ms, wait_ms;
     int64_t acked = 0;
     int64_t rest_ms;
     int r;
@@ -222,44 +172,46 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
     if (call->min_replicas == 0 || relock_reply_integer(call->reply, &rest_ms) ||
         relock_reply_error(call->reply))
         return RELOCK_OK;
+    left_ms = relock_clock_left(relock_clock_now_ms(), deadline_ms);
+    wait_ms = left_ms - (left_ms / 4); /* the answer has the remaining quarter */
     if (wait_ms > call->replica_timeout_ms)
         wait_ms = call->replica_timeout_ms;
-    begin(&exchange);
-    relock_command_begin(&exchange.commands, 3);
-    relock_command_word(&exchange.commands, "WAIT");
-    relock_command_number(&exchange.commands, call->min_replicas);
-    relock_command_number(&exchange.commands, wait_ms > 0 ? wait_ms : 1);
-    exchange.question.n_replies = 1;
-    r = ask_on_the_same(&exchange, lane, deadline_ms);
+    relock_round_trip_begin(&round_trip);
+    relock_command_begin(&round_trip.commands, 3);
+    relock_command_word(&round_trip.commands, "WAIT");
+    relock_command_number(&round_trip.commands, call->min_replicas);
+    relock_command_number(&round_trip.commands, wait_ms > 0 ? wait_ms : 1);
+    round_trip.exchange.n_replies = 1;
+    r = ask_on_the_same(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK) {
         relock_call_end(call);
-        return fail_sent(call, &exchange.question, r);
+        return fail_sent(call, &round_trip.exchange, r);
     }
-    if (relock_reply_integer(exchange.question.reply, &acked) && acked > 0)
+    if (relock_reply_integer(round_trip.exchange.reply, &acked) && acked > 0)
         call->acked_replicas = (unsigned)acked;
-    if (relock_reply_error(exchange.question.reply))
-        (void)fail(call, RELOCK_E_REPLICAS, relock_reply_error(exchange.question.reply));
-    relock_reply_free(exchange.question.reply);
+    if (relock_reply_error(round_trip.exchange.reply))
+        (void)fail(call, RELOCK_E_REPLICAS, relock_reply_error(round_trip.exchange.reply));
+    relock_reply_free(round_trip.exchange.reply);
     return RELOCK_OK;
 }
 
 static int run_script(struct relock_call *call, struct relock_lane *lane, bool load,
                       uint64_t deadline_ms)
 {
-    struct exchange exchange;
+    struct relock_round_trip round_trip;
     int r;
 
-    begin(&exchange);
+    relock_round_trip_begin(&round_trip);
     if (load)
-        relock_call_write_load(call->script, &exchange.commands);
-    relock_call_write(call, &exchange.commands);
-    exchange.question.n_replies = load ? 2 : 1;
-    r = ask(&exchange, lane, deadline_ms);
-    if (r < 0 && exchange.question.sent)
-        return fail_sent(call, &exchange.question, r);
+        relock_call_write_load(call->script, &round_trip.commands);
+    relock_call_write(call, &round_trip.commands);
+    round_trip.exchange.n_replies = load ? 2 : 1;
+    r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
+    if (r < 0 && round_trip.exchange.sent)
+        return fail_sent(call, &round_trip.exchange, r);
     if (r != RELOCK_OK)
-        return fail(call, r, exchange.question.why);
-    call->reply = choose(exchange.question.before, exchange.question.reply);
+        return fail(call, r, round_trip.exchange.why);
+    call->reply = choose(round_trip.exchange.before, round_trip.exchange.reply);
     return wait_for_replicas(call, lane, deadline_ms);
 }
 
@@ -271,11 +223,11 @@ static void say_refused(struct relock_call *call, const struct relock_lane *lane
     (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_label(lane), what);
 }
 
-/* Returns RELOCK_AGAIN or RELOCK_REPLICA when it was refused for now. */
+/* Returns RELOCK_AGAIN or RELOCK_REPLICA when the server refused for now. */
 static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
     enum relock_refusal refusal = RELOCK_REFUSED;
-    int r = pay_debt(call, lane, deadline_ms);
+    int r = kill_fence(call, lane, deadline_ms);
 
     if (r != RELOCK_OK)
         return r;
@@ -301,16 +253,14 @@ static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t 
                : relock_refusal_result(refusal);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- attempts until the deadline ----------------------------------------------------------- */
 
-/* Spreads those who meet the same trouble. Returns false when the deadline is too near. */
-static bool pause_before_retry(uint32_t *pause_ms, uint64_t deadline_ms)
+/* Pauses, and computes the next pause. Returns false when the deadline is too near. */
+static bool pause_before_retry(uint64_t *pause_ms, uint64_t deadline_ms)
 {
-    uint32_t ms = *pause_ms > 0 ? (*pause_ms / 2) + relock_ident_jitter((*pause_ms / 2) + 1) : 0;
+    uint64_t ms = *pause_ms;
 
-    *pause_ms = *pause_ms > 0 ? *pause_ms * 2 : FIRST_PAUSE_MS;
-    if (*pause_ms > MAX_PAUSE_MS)
-        *pause_ms = MAX_PAUSE_MS;
+    *pause_ms = relock_backoff_ms(ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
     if (relock_clock_left(relock_clock_now_ms(), deadline_ms) <= ms)
         return false;
     (void)poll(NULL, 0, (int)ms);
@@ -319,8 +269,8 @@ static bool pause_before_retry(uint32_t *pause_ms, uint64_t deadline_ms)
 
 int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms)
 {
-    uint32_t pause_ms = 0; /* a connection that was idle and is gone: ask again at once */
-    bool alone = call->min_replicas > 0; /* WAIT keeps all waiting that comes behind it */
+    uint64_t pause_ms = 0; /* the first retry comes at once: the server closes idle connections */
+    bool alone = call->min_replicas > 0; /* WAIT holds up every command behind it */
     char refused[RELOCK_WHY_MAX];
     int r;
 
@@ -341,7 +291,7 @@ int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64
             return r;
     } while (pause_before_retry(&pause_ms, deadline_ms));
 
-    /* That there was no time for a last try says less than what all the others were told. */
+    /* The refusal of earlier attempts says more than that there was no time for another. */
     if (*refused && !call->unanswered)
         return fail(call, RELOCK_E_SERVER, refused);
     return r > 0 ? RELOCK_E_SERVER : r;

@@ -7,6 +7,9 @@
 
 #define KEEP_BYTES 65536
 
+#define END "\r\n"
+#define HEADER_MAX (1 + RELOCK_DECIMAL_MAX + sizeof(END))
+
 void relock_buffer_lend(struct relock_buffer *buffer, char *room, size_t size)
 {
     *buffer = (struct relock_buffer){.size = size, .lent = true};
@@ -28,15 +31,17 @@ void relock_buffer_clear(struct relock_buffer *buffer)
     buffer->failed = false;
 }
 
-static bool make_room(struct relock_buffer *buffer, size_t len)
+void relock_buffer_take_back(struct relock_buffer *buffer, size_t len)
+{
+    buffer->len = len;
+    buffer->failed = false;
+}
+
+static bool grow(struct relock_buffer *buffer, size_t len)
 {
     size_t size = buffer->size > 0 ? buffer->size : 512;
     char *data;
 
-    if (buffer->failed)
-        return false;
-    if (len <= buffer->size - buffer->len)
-        return true;
     while (size - buffer->len < len)
         size *= 2;
     data = realloc(buffer->lent ? NULL : buffer->data, size);
@@ -52,6 +57,13 @@ static bool make_room(struct relock_buffer *buffer, size_t len)
     return true;
 }
 
+static inline bool make_room(struct relock_buffer *buffer, size_t len)
+{
+    if (buffer->failed)
+        return false;
+    return len <= buffer->size - buffer->len || grow(buffer, len);
+}
+
 void relock_buffer_append(struct relock_buffer *buffer, const char *data, size_t len)
 {
     if (len == 0 || !make_room(buffer, len))
@@ -60,32 +72,35 @@ void relock_buffer_append(struct relock_buffer *buffer, const char *data, size_t
     buffer->len += len;
 }
 
-/* Writes the `mark` and a length, as both headers of RESP have it. */
+static void append_end(struct relock_buffer *buffer)
+{
+    memcpy(buffer->data + buffer->len, END, strlen(END));
+    buffer->len += strlen(END);
+}
+
+/* Appends the `mark` and a number: the header of an array or a string. The caller has made room. */
 static void append_header(struct relock_buffer *buffer, char mark, size_t n)
 {
-    char header[1 + RELOCK_DECIMAL_MAX + 1];
-    size_t len = 1 + relock_decimal(header + 1, n);
-
-    header[0] = mark;
-    header[len++] = '\r';
-    header[len++] = '\n';
-    relock_buffer_append(buffer, header, len);
+    buffer->data[buffer->len++] = mark;
+    buffer->len += relock_decimal(buffer->data + buffer->len, n);
+    append_end(buffer);
 }
 
 void relock_command_begin(struct relock_buffer *buffer, size_t n_args)
 {
-    append_header(buffer, '*', n_args);
+    if (make_room(buffer, HEADER_MAX))
+        append_header(buffer, '*', n_args);
 }
 
 void relock_command_arg(struct relock_buffer *buffer, const char *data, size_t len)
 {
-    append_header(buffer, '$', len);
-    if (!make_room(buffer, len + 2))
+    if (!make_room(buffer, HEADER_MAX + len + strlen(END)))
         return;
+    append_header(buffer, '$', len);
     if (len > 0)
         memcpy(buffer->data + buffer->len, data, len);
-    memcpy(buffer->data + buffer->len + len, "\r\n", 2);
-    buffer->len += len + 2;
+    buffer->len += len;
+    append_end(buffer);
 }
 
 void relock_command_word(struct relock_buffer *buffer, const char *word)
@@ -98,4 +113,17 @@ void relock_command_number(struct relock_buffer *buffer, uint64_t number)
     char text[RELOCK_DECIMAL_MAX];
 
     relock_command_arg(buffer, text, relock_decimal(text, number));
+}
+
+bool relock_command_ping(struct relock_buffer *buffer)
+{
+    size_t from = buffer->len;
+
+    relock_command_begin(buffer, 1);
+    relock_command_word(buffer, "PING");
+    if (buffer->failed) {
+        relock_buffer_take_back(buffer, from);
+        return false;
+    }
+    return true;
 }

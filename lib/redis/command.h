@@ -1,10 +1,10 @@
 /*
- * Command - requests to Redis, as the bytes that go out
+ * Command - writes commands for Redis into a buffer
  *
- * A buffer that is kept allocates nothing once it has grown. Running out of memory is remembered:
- * append all, then ask once whether it worked.
+ * A buffer that is reused stops allocating once it has grown. It remembers that memory ran out:
+ * append everything, then check `failed` once.
  *
- * Threads: whoever owns the buffer.
+ * Threads: the owner of the buffer.
  */
 #ifndef RELOCK_COMMAND_H
 #define RELOCK_COMMAND_H
@@ -17,29 +17,35 @@ struct relock_buffer {
     char *data;
     size_t len;
     size_t size;
-    bool failed; /* out of memory: what was appended since is not all there */
-    bool lent;   /* `data` is somebody else's */
+    bool failed; /* out of memory: something that was appended is missing */
+    bool lent;   /* `data` belongs to the caller of relock_buffer_lend */
 };
 
-/* A piece of text that is somebody else's. */
+/* Text that belongs to somebody else; need not end with a NUL. */
 struct relock_text {
     const char *data;
     size_t len;
 };
 
-/* Begins in that room; takes memory of its own when it does not suffice. */
+/* Starts a buffer in that room. It allocates when the room does not suffice. */
 void relock_buffer_lend(struct relock_buffer *buffer, char *room, size_t size);
 void relock_buffer_deinit(struct relock_buffer *buffer);
 
-/* Empties it and keeps its memory, unless that has become large. */
+/* Empties the buffer and keeps its memory, unless that has become large. */
 void relock_buffer_clear(struct relock_buffer *buffer);
+
+/* Removes the bytes appended since the buffer had that length, and a lack of memory since then. */
+void relock_buffer_take_back(struct relock_buffer *buffer, size_t len);
 
 void relock_buffer_append(struct relock_buffer *buffer, const char *data, size_t len);
 
-/* Begins a command of `n_args` arguments, its name included; that many must follow. */
+/* Starts a command of `n_args` arguments, its name included; that many must follow. */
 void relock_command_begin(struct relock_buffer *buffer, size_t n_args);
 void relock_command_arg(struct relock_buffer *buffer, const char *data, size_t len);
 void relock_command_word(struct relock_buffer *buffer, const char *word);
 void relock_command_number(struct relock_buffer *buffer, uint64_t number);
+
+/* Appends a PING. Returns false, and appends nothing, when out of memory. */
+bool relock_command_ping(struct relock_buffer *buffer);
 
 #endif

@@ -1,7 +1,19 @@
+/*
+ *     state         next          when
+ *
+ *     IDLE          RESOLVING     a step, for a host
+ *                   CONNECTING    a step, for a path
+ *     RESOLVING     CONNECTING    the addresses are known
+ *     CONNECTING    CONNECTING    this address failed, another is left
+ *                   PAUSING       the queue of the unix socket is full
+ *     PAUSING       CONNECTING    the pause is over
+ *
+ * and from each to IDLE: when connected, when it has failed, and when its user ends it.
+ */
 #include "redis/dial.h"
 
+#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/ident.h"
 #include "base/status.h"
 #include "redis/resolve.h"
 
@@ -12,30 +24,36 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A peer that vanished is noticed by the system, too, should nothing be asked of it. */
+/* The system notices a peer that vanished, too, even when no command is sent. */
 #define KEEPALIVE_IDLE_S 15
 #define KEEPALIVE_INTERVAL_S 5
 #define KEEPALIVE_PROBES 3
 
-/* Between two tries at a server whose queue of connections is full. */
-#define FIRST_PAUSE_MS 2
-#define MAX_PAUSE_MS 50
+/* Between two attempts at a server whose queue of connections is full. */
+#define MIN_PAUSE_MS 2
+#define MAX_PAUSE_MS 200
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server)
 {
     *dial = (struct relock_dial){.server = server, .fd = -1};
 }
 
-/* A forked child closes what it finds here: never a number that may be somebody else's. */
+/* A forked child closes the descriptor that it finds here, so clear it before closing. */
 static void drop_socket(struct relock_dial *dial)
 {
     int fd = dial->fd;
-    bool is_ours = dial->connecting;
+    bool is_ours = dial->state == RELOCK_DIAL_CONNECTING;
 
-    dial->connecting = false;
+    dial->state = RELOCK_DIAL_IDLE;
     dial->fd = -1;
     if (is_ours)
         close(fd);
+}
+
+void relock_dial_abandon(const struct relock_dial *dial)
+{
+    if (dial->state == RELOCK_DIAL_CONNECTING)
+        close(dial->fd);
 }
 
 void relock_dial_end(struct relock_dial *dial)
@@ -68,7 +86,7 @@ static void set_tcp_options(int fd)
     const int interval = KEEPALIVE_INTERVAL_S;
     const int probes = KEEPALIVE_PROBES;
 
-    /* Without one of these the connection is slower, or its end is noticed later; no more. */
+    /* If one of these fails, the connection is slower, or its end is noticed later. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
@@ -76,7 +94,8 @@ static void set_tcp_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
-/* What is left of the time is shared by the addresses left, so that one dead end is not all. */
+/* The remaining time is divided among the remaining addresses: one dead address must not use it
+ * all. */
 static uint64_t share_of_time(const struct relock_dial *dial, uint64_t now_ms)
 {
     uint64_t n = 1;
@@ -86,7 +105,7 @@ static uint64_t share_of_time(const struct relock_dial *dial, uint64_t now_ms)
     return relock_clock_left(now_ms, dial->limit_ms) / n;
 }
 
-/* Begins to connect. Returns 0, or what failed at once, which `why` says. */
+/* Starts to connect. Returns 0, or an errno, with its text in `why`. */
 static int try_address(struct relock_dial *dial, int family, const struct sockaddr *address,
                        socklen_t len, uint64_t now_ms)
 {
@@ -107,9 +126,8 @@ static int try_address(struct relock_dial *dial, int family, const struct sockad
         close(fd);
         return err;
     }
-    dial->connecting = true;
     dial->fd = fd;
-    dial->for_writing = true;
+    dial->state = RELOCK_DIAL_CONNECTING;
     dial->deadline_ms = now_ms + share_of_time(dial, now_ms);
     return 0;
 }
@@ -127,18 +145,19 @@ static int try_next(struct relock_dial *dial, uint64_t now_ms)
     return RELOCK_E_CONN;
 }
 
-/* Where TCP tries again by itself, a unix socket whose queue is full refuses at once. */
+/* A unix socket whose queue is full refuses at once, whereas TCP retries by itself. */
 static int wait_for_room(struct relock_dial *dial, uint64_t now_ms)
 {
-    static const char why[] = "the server takes no connection: its queue is full (tcp-backlog)";
-    uint64_t ms = dial->pause_ms > 0 ? dial->pause_ms * 2 : FIRST_PAUSE_MS;
+    static const char why[] = "the server accepts no connection: its queue is full (tcp-backlog)";
+    uint64_t next_ms;
 
     if (now_ms >= dial->limit_ms)
         return fail(dial, RELOCK_E_CONN, why);
     set_why(dial, why);
-    dial->pause_ms = ms < MAX_PAUSE_MS ? ms : MAX_PAUSE_MS;
-    ms = dial->pause_ms + relock_ident_jitter((uint32_t)dial->pause_ms);
-    dial->deadline_ms = now_ms + ms < dial->limit_ms ? now_ms + ms : dial->limit_ms;
+    dial->state = RELOCK_DIAL_PAUSING;
+    dial->pause_ms = relock_backoff_ms(dial->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
+    next_ms = now_ms + dial->pause_ms;
+    dial->deadline_ms = next_ms < dial->limit_ms ? next_ms : dial->limit_ms;
     return RELOCK_AGAIN;
 }
 
@@ -170,8 +189,8 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
     r = relock_resolve_new(url->host, url->port, &dial->resolve, &why);
     if (r < 0)
         return fail(dial, r, why);
+    dial->state = RELOCK_DIAL_RESOLVING;
     dial->fd = relock_resolve_fd(dial->resolve);
-    dial->for_writing = false;
     dial->deadline_ms = dial->limit_ms;
     return RELOCK_AGAIN;
 }
@@ -193,7 +212,7 @@ static int take_addresses(struct relock_dial *dial, uint64_t now_ms)
     return try_next(dial, now_ms);
 }
 
-/* Whether the connection that was begun is there: 0, EINPROGRESS, or what failed. */
+/* Returns 0 when connected, EINPROGRESS, or the errno of a failure. */
 static int connect_error(int fd)
 {
     struct sockaddr_storage peer;
@@ -216,22 +235,27 @@ static int check_connected(struct relock_dial *dial, uint64_t now_ms, int *fd)
         return RELOCK_AGAIN;
     if (err == 0) {
         *fd = dial->fd;
-        dial->connecting = false;
+        dial->state = RELOCK_DIAL_IDLE;
         relock_dial_end(dial);
         return RELOCK_OK;
     }
-    set_why(dial, err == EINPROGRESS ? "no answer to connecting" : relock_status_errno(err));
+    set_why(dial,
+            err == EINPROGRESS ? "no answer to the connection attempt" : relock_status_errno(err));
     drop_socket(dial);
     return try_next(dial, now_ms);
 }
 
 int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, int *fd)
 {
-    if (dial->resolve)
+    switch (dial->state) {
+    case RELOCK_DIAL_RESOLVING:
         return take_addresses(dial, now_ms);
-    if (dial->connecting)
+    case RELOCK_DIAL_CONNECTING:
         return check_connected(dial, now_ms, fd);
-    if (dial->pause_ms > 0)
+    case RELOCK_DIAL_PAUSING:
         return now_ms < dial->deadline_ms ? RELOCK_AGAIN : try_path(dial, now_ms);
+    case RELOCK_DIAL_IDLE:
+        break;
+    }
     return begin(dial, now_ms);
 }

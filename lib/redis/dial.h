@@ -1,11 +1,11 @@
 /*
- * Dial - a connection being made, without waiting for it
+ * Dial - connects to the server without blocking
  *
- * Looks the host up and tries its addresses in turn. It never blocks: whoever drives it waits for
- * `fd`, until `deadline_ms` at the latest, and steps again. So the I/O thread drives it from
- * libev and a calling thread from poll(2).
+ * It looks the host up and tries its addresses in turn. Its user waits for `fd`, until
+ * `deadline_ms` at the latest, and steps again: the I/O thread waits in libev, a calling thread in
+ * poll(2).
  *
- * Threads: the one that drives it.
+ * Threads: its user.
  */
 #ifndef RELOCK_DIAL_H
 #define RELOCK_DIAL_H
@@ -15,31 +15,46 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum relock_dial_state {
+    RELOCK_DIAL_IDLE,
+    RELOCK_DIAL_RESOLVING,  /* the host is looked up: `fd` becomes readable */
+    RELOCK_DIAL_CONNECTING, /* to one address: `fd` becomes writable */
+    RELOCK_DIAL_PAUSING,    /* the queue of the unix socket is full: there is no `fd` */
+};
+
 struct relock_dial {
     const struct relock_server *server;
-    int fd;               /* to wait for, -1 when there is nothing to wait for */
-    bool for_writing;     /* else for reading */
-    uint64_t deadline_ms; /* of what is being tried */
-    uint64_t limit_ms;    /* of the whole */
+    enum relock_dial_state state;
+    int fd;               /* to wait for; -1: wait for `deadline_ms` alone */
+    uint64_t deadline_ms; /* of the current state */
+    uint64_t limit_ms;    /* of all attempts together */
 
-    struct relock_resolve *resolve; /* while the host is looked up */
+    struct relock_resolve *resolve; /* used in RESOLVING */
     struct addrinfo *addresses;
-    struct addrinfo *next; /* the address to be tried after this one */
-    bool connecting;
-    uint64_t pause_ms; /* before the next try, while the server takes no connection; else 0 */
+    struct addrinfo *next;    /* the address to try after the current one */
+    uint64_t pause_ms;        /* the last pause */
     char why[RELOCK_WHY_MAX]; /* the last failure */
 };
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server);
 
-/* Ends it, wherever it is; it can begin again. */
+/* In a forked child: closes the socket and does nothing else. */
+void relock_dial_abandon(const struct relock_dial *dial);
+
+/* Whether to wait until `fd` is writable; else until it is readable. */
+static inline bool relock_dial_wants_to_write(const struct relock_dial *dial)
+{
+    return dial->state == RELOCK_DIAL_CONNECTING;
+}
+
+/* Ends the attempt in any state; the dial can be used again. */
 void relock_dial_end(struct relock_dial *dial);
 
 /*
- * Begins when it has not begun, else goes on after `fd` became ready or `deadline_ms` passed.
+ * Starts the attempt, or continues after `fd` became ready or `deadline_ms` passed.
  *
- * Returns RELOCK_OK when connected: `*fd` is the caller's, non-blocking; RELOCK_AGAIN to wait;
- * RELOCK_E_CONN when no address could be reached, RELOCK_E_NOMEM. `why` says what happened.
+ * Returns RELOCK_OK when connected: `*fd` belongs to the caller and is non-blocking; RELOCK_AGAIN
+ * to wait; RELOCK_E_CONN when no address could be reached, RELOCK_E_NOMEM, with the cause in `why`.
  */
 int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, int *fd);
 

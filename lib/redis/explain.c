@@ -8,7 +8,7 @@
 
 #define PAGE "docs/wire.md#rights"
 
-/* Which line of a script failed. Returns 0 when the error does not say it. */
+/* Returns the number of the line that failed; 0 if the error does not tell. */
 static unsigned long line_of(const char *error)
 {
     static const char before[] = "@user_script:";
@@ -28,8 +28,9 @@ static const char *find_line(const char *body, unsigned long line)
 }
 
 /*
- * Some servers say it. Else it is the command of that line, of which each has one at most. An error
- * without a line is one that a script has caught and returned: the first that it keeps.
+ * Some servers name the command. Else it is the command of the line that failed; our scripts have
+ * at most one in a line. An error without a line was caught by the script and returned: it belongs
+ * to the first command whose result the script keeps.
  */
 static const char *find_command(const struct relock_script *script, const char *error)
 {
@@ -46,7 +47,7 @@ static const char *find_command(const struct relock_script *script, const char *
     return strchr(call, '\'') + 1;
 }
 
-/* Servers say it in words of their own, about the command, one of its keys or its channel. */
+/* The wording differs from server to server; it concerns the command, a key or the channel. */
 static const char *what_is_denied(const char *error)
 {
     if (strstr(error, "channel"))
@@ -91,8 +92,7 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
                        "%.40s: this is a node of a cluster, which this version does not support",
                        error);
     else if (refusal == RELOCK_REFUSED_HERE && strstr(error, "READONLY"))
-        (void)snprintf(out, RELOCK_WHY_MAX,
-                       "READONLY: this is a replica, only its master has locks");
+        (void)snprintf(out, RELOCK_WHY_MAX, "READONLY: this is a replica; use its master");
     else
         (void)snprintf(out, RELOCK_WHY_MAX, "%s", error);
 }
@@ -107,7 +107,7 @@ void relock_explain_extra(const struct relock_server *server, enum relock_extra 
                           const char *error)
 {
     static const char unstoppable[] =
-        "a command that was not answered cannot be stopped: a lock or a count that it leaves "
+        "an unanswered command cannot be stopped: a lock or a count that it leaves "
         "behind lives until its lease ends";
     static const struct {
         const char *command;

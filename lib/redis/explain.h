@@ -1,8 +1,8 @@
 /*
- * Explain - what a server refuses, in words that say what to do about it
+ * Explain - turns an error of the server into a text that suggests a remedy
  *
- * An error out of a script names that by its hash, and a line; and often not the command. Here it
- * gets the name that it has in scripts/, the command of that line, and the page about rights.
+ * An error in a script names the script by its hash and a line, and often not the command. The text
+ * made of it names the file in scripts/, the command of that line, and the page about ACL rights.
  *
  * Threads: any.
  */
@@ -12,14 +12,14 @@
 #include "redis/script.h"
 #include "redis/server.h"
 
-/* Writes what an error means. `script` is what was run, NULL when none was. */
+/* Writes the text for an error. `script` is the script that was run; NULL: none. */
 void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script,
                     const char *error);
 
-/* Whether this user may not run a command, or the server does not have it. */
+/* Returns whether the error says that the user may not run a command or the server lacks it. */
 bool relock_explain_is_missing(const char *error);
 
-/* Commands that locks do without, and are the weaker for it. */
+/* Commands without which locks work, but with fewer guarantees. */
 enum relock_extra {
     RELOCK_EXTRA_NAME, /* CLIENT SETNAME */
     RELOCK_EXTRA_RUN,  /* INFO, over a unix socket */
@@ -27,7 +27,7 @@ enum relock_extra {
     RELOCK_EXTRA_KILL, /* CLIENT KILL */
 };
 
-/* Warns that it is missing and what that weakens, once for each server. `error` is the answer. */
+/* Warns, once for each server, that this command is missing, and of the consequence. */
 void relock_explain_extra(const struct relock_server *server, enum relock_extra extra,
                           const char *error);
 

@@ -7,28 +7,29 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* A lane, and who uses it. */
+/* A lane and its users. */
 struct slot {
     struct relock_lane lane;
-    unsigned n_users; /* guarded by the mutex of the lanes, like the rest */
-    bool alone;
-    uint64_t left_nth; /* the how many-th leaving was the last one here */
+    /* guarded by the mutex of the lanes */
+    unsigned n_users;
+    bool alone;        /* its only user wants no other */
+    uint64_t left_nth; /* the value of n_left when a user last left this lane */
 };
 
-/* Who waits for a lane, on its stack. */
+/* A call that waits for a lane, on its stack. */
 struct waiter {
     struct relock_gate gate;
     bool alone;        /* constant */
-    struct slot *slot; /* joined; guarded by the mutex of the lanes */
+    struct slot *slot; /* the lane that it has joined; guarded by the mutex of the lanes */
     struct waiter *next, *prev;
 };
 
 struct relock_lanes {
     struct relock_mutex mutex;
     struct {
-        struct waiter *waiters; /* the first to come is the first to join */
-        uint64_t n_left;
-    } guarded; /* by mutex */
+        struct waiter *waiters; /* in the order of their coming */
+        uint64_t n_left;        /* how often a user has left a lane */
+    } guarded;                  /* by mutex */
     unsigned n;
     struct slot slots[];
 };
@@ -73,7 +74,7 @@ uint64_t relock_lanes_reconnects(struct relock_lanes *lanes)
     return sum;
 }
 
-/* Of the idle ones that which was left last: it is warm, and few connections suffice. */
+/* Among idle lanes the one used last is best: few connections stay in use, and they stay warm. */
 static bool is_better(const struct slot *slot, const struct slot *than)
 {
     if (slot->n_users != than->n_users)
@@ -81,7 +82,7 @@ static bool is_better(const struct slot *slot, const struct slot *than)
     return slot->n_users == 0 && slot->left_nth > than->left_nth;
 }
 
-/* NULL when there is none that can be joined. */
+/* Returns NULL if no lane can be joined. */
 static struct slot *join(struct relock_lanes *lanes, bool alone) RELOCK_REQUIRES(lanes->mutex)
 {
     struct slot *best = NULL;
@@ -116,7 +117,7 @@ static struct slot *wait_and_join(struct relock_lanes *lanes, bool alone, uint64
     return waiter.slot;
 }
 
-/* Those who wait join, as far as there are lanes for them. */
+/* Lets waiters join, in their order, while there are lanes for them. */
 static void admit(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     struct waiter *waiter;
@@ -138,7 +139,7 @@ int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_
     if (!slot) {
         slot = wait_and_join(lanes, alone, deadline_ms);
         if (!slot)
-            admit(lanes); /* whoever was behind it may not need what it waited for */
+            admit(lanes); /* the next waiter may not need a lane alone */
     }
     relock_mutex_unlock(&lanes->mutex);
     if (!slot)

@@ -1,8 +1,8 @@
 /*
- * Lanes - which connection a call uses
+ * Lanes - the lanes of a client, of which each call joins one
  *
- * An idle one if there is one; when all are busy, that with the fewest users. A command that keeps
- * waiting what comes behind it wants a lane alone.
+ * A call joins an idle lane if there is one, else the lane with the fewest users. A call that holds
+ * up the commands behind it (WAIT) joins a lane alone.
  *
  * Threads: join and leave from any.
  */
@@ -16,23 +16,23 @@
 struct relock_lane;
 struct relock_lanes;
 
-/* Returns RELOCK_OK, RELOCK_E_NOMEM. Nothing is connected yet. */
+/* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_lanes_new(const struct relock_server *server, unsigned n, struct relock_lanes **lanes);
 
-/* Nobody has joined a lane. Takes NULL. Returns NULL. */
+/* No lane may have a user. Takes NULL. Returns NULL. */
 struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes);
 
-/* In a forked child: closes the descriptors, of which the parent has its own, and no more. */
+/* In a forked child: closes the descriptors and does nothing else. */
 void relock_lanes_abandon(struct relock_lanes *lanes);
 
-/* Connections made again, so far. */
+/* How often connections were made again. */
 uint64_t relock_lanes_reconnects(struct relock_lanes *lanes);
 
 /*
- * Who wants a lane `alone` waits for one that nobody uses, in the order of coming, and everybody
- * who comes later waits behind it.
+ * Joins a lane. A call that wants one `alone` waits until a lane is unused; calls that come later
+ * wait behind it.
  *
- * Returns RELOCK_OK; RELOCK_E_CONN when there is none until the deadline.
+ * Returns RELOCK_OK; RELOCK_E_CONN at the deadline.
  */
 int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_ms,
                       struct relock_lane **lane);

@@ -2,8 +2,8 @@
 
 #include "base/status.h"
 #include "redis/command.h"
+#include "redis/conn_id.h"
 #include "redis/explain.h"
-#include "redis/origin.h"
 #include "redis/reply.h"
 
 #include <stdio.h>
@@ -90,7 +90,7 @@ void relock_login_begin(struct relock_login *login, const struct relock_server *
 
 void relock_login_end(struct relock_login *login)
 {
-    login->origin = relock_origin_unref(login->origin);
+    login->conn_id = relock_conn_id_unref(login->conn_id);
 }
 
 /* "# Server\r\nredis_version:7.2.4\r\n...run_id:8ae1...\r\n..." */
@@ -131,15 +131,15 @@ static int take_hello(struct relock_login *login, const struct redisReply *reply
 {
     if (says(reply, "mode", "sentinel"))
         return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is a Sentinel, which this version cannot ask for the master: give "
-                         "the address of the master");
+                         "this is a Sentinel, which this version does not support: use the "
+                         "address of the master");
     if (says(reply, "mode", "cluster"))
         return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is a node of a cluster, which this version does not support: give "
-                         "the address of a server without cluster mode");
+                         "this is a node of a cluster, which this version does not support: use "
+                         "a server without cluster mode");
     if (says(reply, "role", "replica"))
         return turn_away(login, RELOCK_REPLICA,
-                         "this is a replica, which takes no locks: give the address of its "
+                         "this is a replica, which cannot grant locks: use the address of its "
                          "master, or promote it");
     return RELOCK_OK;
 }
@@ -159,17 +159,17 @@ static int take_info(struct relock_login *login, const struct redisReply *reply)
     if (!address)
         return RELOCK_OK;
     address += strlen(" addr=");
-    login->origin = relock_origin_new(login->run, id, address, strcspn(address, " \n"));
-    if (login->origin)
+    login->conn_id = relock_conn_id_new(login->run, id, address, strcspn(address, " \n"));
+    if (login->conn_id)
         return RELOCK_OK;
-    /* Without it what went out on this connection could not be stopped, although the server lets
-     * us. */
+    /* Without the id, commands sent over this connection could not be stopped, although the server
+     * permits it. */
     (void)snprintf(login->why, sizeof(login->why), "%s: out of memory for a connection",
                    login->server->label);
     return RELOCK_E_NOMEM;
 }
 
-/* What of an error may be told: never the password, which the server has been sent. */
+/* Returns the part of an error that may be logged: the error may repeat the password. */
 static const char *tellable(const struct relock_login *login, const char *error)
 {
     const char *password = login->server->url.password;
@@ -178,11 +178,11 @@ static const char *tellable(const struct relock_login *login, const char *error)
     if (login->step == RELOCK_LOGIN_AUTH && strncmp(error, "ERR", 3) == 0)
         return "ERR";
     if (password && *password && strstr(error, password))
-        return "an error with the password in it";
+        return "an error that contains the password";
     return error;
 }
 
-/* The server wants nobody, or not us, for now. */
+/* The server accepts no connection for now, or none of ours. */
 static bool is_for_now(const char *error)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
@@ -200,7 +200,7 @@ static int refuse(struct relock_login *login, const char *error)
         [RELOCK_LOGIN_DB] = "SELECT",
         [RELOCK_LOGIN_RUN] = "INFO",
         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
-        [RELOCK_LOGIN_DONE] = "login", /* never: nothing more comes */
+        [RELOCK_LOGIN_DONE] = "login", /* not reached: no reply is to come */
     };
     char why[RELOCK_WHY_MAX];
 
@@ -233,7 +233,7 @@ static int take_answer(struct relock_login *login, const struct redisReply *repl
     return RELOCK_OK;
 }
 
-/* An older server, or one that does not let us: without names and numbers it is as good, almost. */
+/* An older server may lack these commands, and an ACL may forbid them: locks work without them. */
 static bool can_do_without(const struct relock_login *login, const char *error)
 {
     bool is_missing = relock_explain_is_missing(error);

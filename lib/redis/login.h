@@ -1,17 +1,17 @@
 /*
- * Login - the first words on a connection
+ * Login - authenticates a new connection and prepares it
  *
- * AUTH, HELLO, CLIENT SETNAME, SELECT, INFO and CLIENT INFO, as far as they are wanted, in one
- * piece. The server's name for the connection comes out of it. HELLO says what the server is: a
- * Sentinel, a node of a cluster or a replica takes no locks. It needs no right; a server that does
- * not know it is taken for a master.
+ * It sends AUTH, HELLO, CLIENT SETNAME, SELECT, INFO and CLIENT INFO, as far as they are needed, in
+ * one piece. INFO and CLIENT INFO give the connection id. HELLO tells the role of the server: a
+ * Sentinel, a node of a cluster and a replica take no locks. HELLO needs no ACL right; a server
+ * that does not know it counts as a master.
  *
- * Threads: the one that drives the connection.
+ * Threads: the user of the connection.
  */
 #ifndef RELOCK_LOGIN_H
 #define RELOCK_LOGIN_H
 
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 #include "redis/server.h"
 
 struct relock_buffer;
@@ -29,26 +29,27 @@ enum relock_login_step {
 
 struct relock_login {
     const struct relock_server *server;
-    enum relock_login_step step;  /* whose reply comes next */
-    char run[RELOCK_RUN_MAX + 1]; /* of the server; "" until it has said, or when it does not */
-    struct relock_origin *origin; /* taken out by the caller; NULL when the server does not say */
+    enum relock_login_step step;  /* the command whose reply comes next */
+    char run[RELOCK_RUN_MAX + 1]; /* the run id of the server; "" if it has not told */
+    struct relock_conn_id
+        *conn_id; /* the caller may take it out; NULL if the server does not tell */
     char why[RELOCK_WHY_MAX];
 };
 
-/* Appends all its commands. */
+/* Appends the commands. */
 void relock_login_begin(struct relock_login *login, const struct relock_server *server,
                         struct relock_buffer *buffer);
 
 /*
  * Takes the next reply.
  *
- * Returns RELOCK_OK when that was the last; RELOCK_AGAIN when more are to come; RELOCK_REPLICA;
+ * Returns RELOCK_OK after the last reply; RELOCK_AGAIN when more are to come; RELOCK_REPLICA;
  * RELOCK_E_UNSUPPORTED for a Sentinel or a node of a cluster; RELOCK_E_AUTH, RELOCK_E_SERVER,
- * RELOCK_E_NOMEM; RELOCK_E_CONN when the server does not want us for now. `why` says so.
+ * RELOCK_E_NOMEM; RELOCK_E_CONN when the server refuses for now. A failure has its cause in `why`.
  */
 int relock_login_take(struct relock_login *login, const struct redisReply *reply);
 
-/* Drops what it found out. */
+/* Drops the connection id. */
 void relock_login_end(struct relock_login *login);
 
 #endif

@@ -41,7 +41,7 @@ static void on_wake(struct ev_loop *ev, ev_io *watcher, int events)
     (void)ev;
     (void)events;
     (void)eventfd_read(loop->wake_fd, &count);
-    /* From here on who has something to do wakes anew; what came before, the turn sees. */
+    /* Work that was added before this is seen by the next turn; later work wakes again. */
     atomic_store(&loop->woken, false);
     if (atomic_load(&loop->stopping))
         ev_break(loop->ev, EVBREAK_ALL);
@@ -51,7 +51,7 @@ static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
 {
     (void)ev;
     (void)watcher;
-    (void)events; /* the turn before the next wait does what is due */
+    (void)events; /* the turn before the next wait does the work that is due */
 }
 
 static void on_prepare(struct ev_loop *ev, ev_prepare *watcher, int events)
@@ -67,7 +67,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *watcher, int events)
         return;
     if (left_ms > LONGEST_SLEEP_MS)
         left_ms = LONGEST_SLEEP_MS;
-    /* The turn took time of its own. */
+    /* The turn has taken time. */
     ev_now_update(ev);
     ev_timer_set(&loop->loop.timer, (double)left_ms / 1000, 0.);
     ev_timer_start(ev, &loop->loop.timer);

@@ -1,32 +1,42 @@
 #include "redis/orphan.h"
 
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 #include "redis/reply.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
-enum state { PENDING, ADOPTED, ENDED };
+enum state {
+    PENDING,
+    ADOPTED, /* by its caller: the end frees it */
+    ENDED,   /* its caller frees it */
+};
 
-struct relock_orphan *relock_orphan_new(const struct relock_question *question,
-                                        struct relock_origin *origin)
+struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
+                                        struct relock_conn_id *conn_id)
 {
     struct relock_orphan *new = calloc(1, sizeof(*new));
 
     if (!new)
         return NULL;
     atomic_init(&new->state, PENDING);
-    new->question.is_orphan = true;
-    new->question.n_left = question->n_left;
-    new->question.limit_ms = question->limit_ms;
-    new->question.origin = origin ? relock_origin_ref(origin) : NULL;
+    new->exchange.is_orphan = true;
+    new->exchange.n_left = exchange->n_left;
+    new->exchange.limit_ms = exchange->limit_ms;
+    new->exchange.conn_id = conn_id ? relock_conn_id_ref(conn_id) : NULL;
     return new;
+}
+
+struct relock_orphan *relock_orphan_of(struct relock_exchange *exchange)
+{
+    return (struct relock_orphan *)((char *)exchange - offsetof(struct relock_orphan, exchange));
 }
 
 static void destroy(struct relock_orphan *orphan)
 {
-    relock_reply_free(orphan->question.before);
-    relock_reply_free(orphan->question.reply);
-    relock_origin_unref(orphan->question.origin);
+    relock_reply_free(orphan->exchange.before);
+    relock_reply_free(orphan->exchange.reply);
+    relock_conn_id_unref(orphan->exchange.conn_id);
     free(orphan);
 }
 
@@ -56,6 +66,6 @@ void relock_orphan_end(struct relock_orphan *orphan, bool answered)
     if (atomic_exchange(&orphan->state, ENDED) == PENDING)
         return;
     if (orphan->fn)
-        orphan->fn(orphan->arg, orphan->question.origin, answered);
+        orphan->fn(orphan->arg, orphan->exchange.conn_id, answered);
     destroy(orphan);
 }

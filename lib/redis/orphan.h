@@ -1,42 +1,46 @@
 /*
- * Orphan - a command whose caller has left before the reply
+ * Orphan - a command in flight whose caller returned at its deadline
  *
- * On a shared connection replies come in the order of the commands. So an orphan stays on the lane
- * in the place of the question that it was, and its reply is dropped. It ends when that has come,
- * or with the connection. The caller that left adopts it to be told which, or drops it.
+ * Redis replies in the order of the commands. So an orphan takes the place of its exchange on the
+ * connection, and its reply is dropped. It ends when that reply has come, or with the connection.
+ * The caller either adopts it, and learns which of the two happened, or drops it.
  *
- * Threads: adopt and drop by the caller that left, once; end by the driver of the lane. The second
- * of the two frees it.
+ * Threads: adopt and drop by that caller, once; end by the driver of the lane. The second of the
+ * two frees it.
  */
 #ifndef RELOCK_ORPHAN_H
 #define RELOCK_ORPHAN_H
 
-#include "redis/lane.h"
+#include "redis/exchange.h"
 
-/* Called under no mutex, on the thread that drives the lane. `answered`: the command has run;
- * otherwise it may run as long as the server has an end of its connection. */
-typedef void relock_orphan_fn(void *arg, const struct relock_origin *origin, bool answered);
+/* Called under no mutex, on the thread that drives the lane. `answered`: the command has run; if
+ * not, it may still run for as long as the server keeps its end of the connection. */
+typedef void relock_orphan_fn(void *arg, const struct relock_conn_id *conn_id, bool answered);
 
 struct relock_orphan {
-    struct relock_question question; /* stands on the lane; its own origin, a reference */
+    struct relock_exchange exchange; /* in flight on the lane; `conn_id` is a reference */
     atomic_int state;
-    bool answered; /* once ended */
+    bool answered; /* valid once it has ended */
     relock_orphan_fn *fn;
     void *arg;
 };
 
-/* Takes the place of a question that was sent on `origin`. NULL when out of memory. */
-struct relock_orphan *relock_orphan_new(const struct relock_question *question,
-                                        struct relock_origin *origin);
+/* For an exchange that was sent over `conn_id`. Returns NULL when out of memory. */
+struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
+                                        struct relock_conn_id *conn_id);
 
-/* Has `fn` called when it ends. Returns false when it has ended already, with `*answered`. */
+/* The orphan that this exchange is part of. */
+struct relock_orphan *relock_orphan_of(struct relock_exchange *exchange);
+
+/* Has `fn` called when the orphan ends. Returns false, and `*answered`, when it has ended already.
+ */
 bool relock_orphan_adopt(struct relock_orphan *orphan, relock_orphan_fn *fn, void *arg,
                          bool *answered);
 
-/* Nobody wants to be told. Takes NULL. */
+/* Its end is of no interest. Takes NULL. */
 void relock_orphan_drop(struct relock_orphan *orphan);
 
-/* It has left the lane. */
+/* Ends an orphan that is no longer in flight. */
 void relock_orphan_end(struct relock_orphan *orphan, bool answered);
 
 #endif

@@ -1,7 +1,7 @@
 #include "redis/pubsub.h"
 
 #include "base/hash.h"
-#include "redis/conn.h"
+#include "redis/async_conn.h"
 #include "redis/explain.h"
 #include "redis/loop.h"
 #include "redis/reply.h"
@@ -9,56 +9,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct relock_listener {
+struct relock_subscriber {
     struct relock_channel *channel;
     relock_channel_fn *fn;
     void *arg;
-    struct relock_listener *next, *prev;
+    struct relock_subscriber *next, *prev;
 };
 
-/* A channel by its name on the wire; it exists while it has listeners. */
+/* A channel by its name on the wire; it exists while it has subscribers. */
 struct relock_channel {
     UT_hash_handle hh;
-    struct relock_listener *listeners;
-    uint64_t asked;     /* which command of the connection subscribed it last */
-    bool is_subscribed; /* that command was acknowledged */
+    struct relock_subscriber *subscribers;
+    uint64_t subscribe_nth; /* the count of the commands sent, at its last SUBSCRIBE */
+    bool is_subscribed;     /* that SUBSCRIBE was acknowledged */
     size_t len;
     char name[];
 };
 
 struct relock_pubsub {
-    struct relock_conn conn;
+    struct relock_async_conn conn;
     struct relock_channel *channels; /* by name */
 };
 
 /*
- * Returns false when there is no memory, and then there is no connection any more. What a new one
- * has subscribed is what is wanted: on this one who waits would get no message for as long as it
- * lasts, and what nobody wants would stay subscribed.
+ * When out of memory, it ends the connection and returns false. The next connection subscribes
+ * exactly the channels that have subscribers; on this one a waiter would get no messages, or a
+ * channel without subscribers would stay subscribed.
  */
 static bool send_command(struct relock_pubsub *pubsub, const char *verb,
                          struct relock_channel *channel)
 {
-    struct relock_buffer *out = relock_conn_out(&pubsub->conn);
+    struct relock_buffer *out = relock_async_conn_out(&pubsub->conn);
 
     relock_command_begin(out, 2);
     relock_command_word(out, verb);
     relock_command_arg(out, channel->name, channel->len);
     if (out->failed) {
-        relock_conn_fail(&pubsub->conn, "out of memory for a command");
+        relock_async_conn_fail(&pubsub->conn, "out of memory for a command");
         return false;
     }
-    relock_conn_send(&pubsub->conn, 1);
-    channel->asked = pubsub->conn.n_sent;
+    relock_async_conn_send(&pubsub->conn, 1);
+    channel->subscribe_nth = pubsub->conn.n_sent;
     return true;
 }
 
 static void tell_all(const struct relock_channel *channel, enum relock_channel_event event)
 {
-    const struct relock_listener *listener;
+    const struct relock_subscriber *subscriber;
 
-    DL_FOREACH(channel->listeners, listener)
-    listener->fn(listener->arg, event);
+    DL_FOREACH(channel->subscribers, subscriber)
+    subscriber->fn(subscriber->arg, event);
 }
 
 static void on_up(void *arg)
@@ -79,7 +79,7 @@ static void on_down(void *arg)
         tell_all(at, RELOCK_CHANNEL_DOWN);
     }
     if (!pubsub->channels)
-        relock_conn_close(&pubsub->conn);
+        relock_async_conn_close(&pubsub->conn);
 }
 
 static void on_error(struct relock_pubsub *pubsub, const char *error)
@@ -87,13 +87,13 @@ static void on_error(struct relock_pubsub *pubsub, const char *error)
     char name[RELOCK_LOG_NAME_MAX];
     char why[RELOCK_WHY_MAX];
 
-    /* Answers come in the order of the commands, an error like the others. */
-    relock_conn_answered(&pubsub->conn);
+    /* Replies, errors included, come in the order of the commands. */
+    relock_async_conn_answered(&pubsub->conn, true);
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
-        if (at->asked == pubsub->conn.n_answered) {
+        if (at->subscribe_nth == pubsub->conn.n_answered) {
             relock_explain(why, NULL, error);
             relock_log_write(pubsub->conn.server->log, RELOCK_LOG_WARNING,
-                             "%s: not subscribed, waiting goes on without messages: %s",
+                             "%s: not subscribed: %s; waiters poll instead",
                              relock_log_name(at->name, name), why);
             return;
         }
@@ -112,8 +112,12 @@ static void tell(struct relock_pubsub *pubsub, const struct redisReply *name,
     HASH_FIND(hh, pubsub->channels, text, len, channel);
     if (!channel)
         return;
-    if (event == RELOCK_CHANNEL_SUBSCRIBED)
-        channel->is_subscribed = pubsub->conn.n_answered == channel->asked;
+    if (event == RELOCK_CHANNEL_SUBSCRIBED) {
+        /* The channel was left and subscribed again since: its own acknowledgement follows. */
+        if (pubsub->conn.n_answered != channel->subscribe_nth)
+            return;
+        channel->is_subscribed = true;
+    }
     tell_all(channel, event);
 }
 
@@ -129,14 +133,14 @@ static void on_reply(void *arg, const struct redisReply *reply)
     } else if (kind && relock_reply_is(kind, "message")) {
         tell(pubsub, name, RELOCK_CHANNEL_MESSAGE);
     } else {
-        /* To SUBSCRIBE, UNSUBSCRIBE or PING, which is answered in one form or another. */
-        relock_conn_answered(&pubsub->conn);
+        /* The reply to SUBSCRIBE, UNSUBSCRIBE or PING. */
+        relock_async_conn_answered(&pubsub->conn, true);
         if (kind && relock_reply_is(kind, "subscribe"))
             tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED);
     }
 }
 
-static const struct relock_conn_ops conn_ops = {
+static const struct relock_async_conn_ops conn_ops = {
     .up = on_up,
     .reply = on_reply,
     .down = on_down,
@@ -149,7 +153,7 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
 
     if (!new)
         return RELOCK_E_NOMEM;
-    relock_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
+    relock_async_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
     new->conn.ping_ms = ping_ms;
     new->conn.pong_ms = ping_ms;
     *pubsub = new;
@@ -180,39 +184,39 @@ static struct relock_channel *find_or_make(struct relock_pubsub *pubsub, const c
     return channel;
 }
 
-struct relock_listener *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
-                                                size_t len, relock_channel_fn *fn, void *arg)
+struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
+                                                  size_t len, relock_channel_fn *fn, void *arg)
 {
-    struct relock_listener *listener = malloc(sizeof(*listener));
-    struct relock_channel *channel = listener ? find_or_make(pubsub, name, len) : NULL;
+    struct relock_subscriber *subscriber = malloc(sizeof(*subscriber));
+    struct relock_channel *channel = subscriber ? find_or_make(pubsub, name, len) : NULL;
     bool is_first;
 
     if (!channel) {
-        free(listener);
+        free(subscriber);
         return NULL;
     }
-    *listener = (struct relock_listener){.channel = channel, .fn = fn, .arg = arg};
-    is_first = !channel->listeners;
-    DL_APPEND(channel->listeners, listener);
+    *subscriber = (struct relock_subscriber){.channel = channel, .fn = fn, .arg = arg};
+    is_first = !channel->subscribers;
+    DL_APPEND(channel->subscribers, subscriber);
     if (channel->is_subscribed)
-        fn(arg, RELOCK_CHANNEL_SUBSCRIBED); /* no acknowledgement is to come */
-    else if (!relock_conn_is_up(&pubsub->conn))
-        relock_conn_open(&pubsub->conn);
+        fn(arg, RELOCK_CHANNEL_SUBSCRIBED); /* no acknowledgement will come */
+    else if (!relock_async_conn_is_up(&pubsub->conn))
+        relock_async_conn_open(&pubsub->conn);
     else if (is_first)
         (void)send_command(pubsub, "SUBSCRIBE", channel);
-    return listener;
+    return subscriber;
 }
 
-void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_listener *listener)
+void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_subscriber *subscriber)
 {
-    struct relock_channel *channel = listener->channel;
+    struct relock_channel *channel = subscriber->channel;
 
-    DL_DELETE(channel->listeners, listener);
-    free(listener);
-    if (channel->listeners)
+    DL_DELETE(channel->subscribers, subscriber);
+    free(subscriber);
+    if (channel->subscribers)
         return;
     HASH_DEL(pubsub->channels, channel);
-    if (relock_conn_is_up(&pubsub->conn))
+    if (relock_async_conn_is_up(&pubsub->conn))
         (void)send_command(pubsub, "UNSUBSCRIBE", channel);
     free(channel);
 }
@@ -223,15 +227,15 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
 
     if (!pubsub)
         return NULL;
-    relock_conn_deinit(&pubsub->conn);
+    relock_async_conn_deinit(&pubsub->conn);
     channel = pubsub->channels;
     HASH_CLEAR(hh, pubsub->channels);
     while (channel) {
         struct relock_channel *next = channel->hh.next;
-        struct relock_listener *listener, *other;
+        struct relock_subscriber *subscriber, *other;
 
-        DL_FOREACH_SAFE(channel->listeners, listener, other)
-        free(listener);
+        DL_FOREACH_SAFE(channel->subscribers, subscriber, other)
+        free(subscriber);
         free(channel);
         channel = next;
     }
@@ -241,10 +245,10 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
 
 uint64_t relock_pubsub_reconnects(const struct relock_pubsub *pubsub)
 {
-    return atomic_load(&pubsub->conn.reconnects);
+    return relock_async_conn_reconnects(&pubsub->conn);
 }
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub)
 {
-    relock_conn_abandon(&pubsub->conn);
+    relock_async_conn_abandon(&pubsub->conn);
 }

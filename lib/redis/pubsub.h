@@ -1,10 +1,10 @@
 /*
- * Pubsub - the channels on which releases are announced
+ * Pubsub - subscribes to the channels on which releases are published
  *
- * One connection, however many channels. A channel goes by its name on the wire and may have any
- * number of listeners: the first subscribes it, and the last to leave unsubscribes it. It stays
- * subscribed over reconnects; each acknowledgement is told, the one after a reconnect like the
- * first: only from there on is nothing missed, so whoever waits asks once more then.
+ * All channels share one connection. A channel is identified by its name on the wire and may have
+ * any number of subscribers: it is subscribed for the first and unsubscribed after the last. It is
+ * subscribed again after each reconnect. Subscribers learn of each acknowledgement, since only from
+ * then on no message is missed: a waiter retries once at that point.
  *
  * Threads: the I/O thread; new and free while that does not run; reconnects from any.
  */
@@ -16,18 +16,18 @@
 #include <stdint.h>
 
 struct relock_pubsub;
-struct relock_listener;
+struct relock_subscriber;
 struct relock_loop;
 
 enum relock_channel_event {
-    RELOCK_CHANNEL_SUBSCRIBED, /* from now on messages come */
+    RELOCK_CHANNEL_SUBSCRIBED, /* from now on all messages arrive */
     RELOCK_CHANNEL_MESSAGE,
-    RELOCK_CHANNEL_DOWN, /* they come no more, until subscribed again */
+    RELOCK_CHANNEL_DOWN, /* no messages until it is subscribed again */
 };
 
 typedef void relock_channel_fn(void *arg, enum relock_channel_event event);
 
-/* A connection that is quiet for `ping_ms` is pinged. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+/* After `ping_ms` of silence a PING is sent. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *server,
                       uint64_t ping_ms, struct relock_pubsub **pubsub);
 
@@ -35,17 +35,17 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);
 
 /*
- * Listens to a channel: `fn` is told of it until the listener leaves. Where the channel is
- * subscribed already, `fn` is told so before this returns. A server that refuses is not asked
- * again before the connection is made again, and the log says so.
+ * Adds a subscriber to a channel; its `fn` is called for each event until it unsubscribes. If the
+ * channel is subscribed already, `fn` is called before this returns. If the server refuses
+ * SUBSCRIBE, that is logged, and SUBSCRIBE is repeated only on a new connection.
  *
  * Returns NULL when out of memory.
  */
-struct relock_listener *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
-                                                size_t len, relock_channel_fn *fn, void *arg);
+struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
+                                                  size_t len, relock_channel_fn *fn, void *arg);
 
-/* The listener leaves the channel, and is freed. */
-void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_listener *listener);
+/* Removes the subscriber from its channel and frees it. */
+void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_subscriber *subscriber);
 
 uint64_t relock_pubsub_reconnects(const struct relock_pubsub *pubsub);
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);

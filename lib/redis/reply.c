@@ -55,7 +55,7 @@ const char *relock_reply_error(const struct redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
 }
 
-/* An error out of a script stands, in servers before 7.0, behind words about the script. */
+/* In servers before 7.0 the code of an error in a script follows words about the script. */
 static bool has_code(const char *error, const char *code)
 {
     size_t len = strlen(code);
@@ -86,7 +86,7 @@ enum relock_refusal relock_refusal_of(const char *error)
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
         if (has_code(error, codes[i].code))
             return codes[i].refusal;
-    /* A right that is missed inside a script has no code of its own. */
+    /* An ACL right that a script lacks has no code of its own. */
     if (strstr(error, "The user executing the script") || strstr(error, "ACL failure in script"))
         return RELOCK_REFUSED_USER;
     return RELOCK_REFUSED;

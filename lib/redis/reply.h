@@ -1,11 +1,10 @@
 /*
- * Reply - what Redis said
+ * Reply - reads a reply of Redis
  *
- * The rest of the library looks at replies through these functions: what hiredis' struct is like
- * is known in this folder alone. A server may say anything, so each says when it is not what was
- * asked for.
+ * Code outside this folder reads replies through these functions alone and does not know hiredis. A
+ * server may send anything, so each function tells whether the reply has the expected form.
  *
- * Threads: whoever owns the reply.
+ * Threads: the owner of the reply.
  */
 #ifndef RELOCK_REPLY_H
 #define RELOCK_REPLY_H
@@ -21,31 +20,31 @@ struct redisReply *relock_reply_free(struct redisReply *reply);
 
 bool relock_reply_is_nil(const struct redisReply *reply);
 
-/* Each returns whether the reply is of that kind; the out parameter is untouched when not. */
+/* Each returns whether the reply has that type; if not, the out parameter is untouched. */
 bool relock_reply_integer(const struct redisReply *reply, int64_t *integer);
 bool relock_reply_text(const struct redisReply *reply, const char **text, size_t *len);
 
-/* Whether the reply is that text, a string or a status. */
+/* Returns whether the reply is a string or a status with this text. */
 bool relock_reply_is(const struct redisReply *reply, const char *text);
 
-/* The element at `index`, NULL when the reply is no array or not that long. */
+/* Returns the element at `index`; NULL if the reply is no array or is shorter. */
 const struct redisReply *relock_reply_at(const struct redisReply *reply, size_t index);
 
-/* The text of an error, NULL when the reply is none. */
+/* Returns the text of an error; NULL if the reply is none. */
 const char *relock_reply_error(const struct redisReply *reply);
 
-/* What an error means to whoever asked. */
+/* The meaning of an error for the call. */
 enum relock_refusal {
-    RELOCK_REFUSED,         /* so it is: RELOCK_E_SERVER */
-    RELOCK_REFUSED_USER,    /* the user, the password, or a right is missing: RELOCK_E_AUTH */
-    RELOCK_REFUSED_FOR_NOW, /* it may pass: ask again */
-    RELOCK_REFUSED_HERE,    /* no master: ask again on a new connection, which may lead to one */
-    RELOCK_REFUSED_SCRIPT,  /* the server does not have the script */
+    RELOCK_REFUSED,         /* final: RELOCK_E_SERVER */
+    RELOCK_REFUSED_USER,    /* wrong user or password, or a missing ACL right: RELOCK_E_AUTH */
+    RELOCK_REFUSED_FOR_NOW, /* temporary: retry */
+    RELOCK_REFUSED_HERE,    /* not a master: retry over a new connection, which may lead to one */
+    RELOCK_REFUSED_SCRIPT,  /* the server does not have the script: load it */
 };
 
 enum relock_refusal relock_refusal_of(const char *error);
 
-/* The result that ends a call with this refusal. */
+/* Returns the result of a call that ends with this refusal. */
 int relock_refusal_result(enum relock_refusal refusal);
 
 #endif

@@ -15,13 +15,13 @@ struct relock_resolve {
     struct relock_mutex mutex;
     char *host;
     char port[8];
-    int fd; /* eventfd; belongs to whoever began */
+    int fd; /* eventfd; closed by relock_resolve_free */
     struct {
         struct addrinfo *addresses;
-        int err;        /* of getaddrinfo */
-        int system_err; /* what it met: EMFILE, ENFILE; else 0 */
-        bool done;
-        bool abandoned; /* who comes second, the asker or the thread, frees */
+        int err;        /* the result of getaddrinfo */
+        int system_err; /* if its cause was that: EMFILE, ENFILE; else 0 */
+        bool done;      /* by the thread; of done and abandoned, the second one frees */
+        bool abandoned; /* by the user */
     } guarded;          /* by mutex */
 };
 
@@ -39,7 +39,7 @@ static bool is_out_of_descriptors(int err)
     return err == EMFILE || err == ENFILE;
 }
 
-/* With a failure, errno is what the resolver met last. */
+/* After a failure, errno is the last error that the resolver met. */
 static int look_up(struct relock_resolve *resolve, int flags, struct addrinfo **addresses)
 {
     struct addrinfo hints = {
@@ -49,7 +49,8 @@ static int look_up(struct relock_resolve *resolve, int flags, struct addrinfo **
     };
     int err;
 
-    /* A resolver that cannot read its files for want of memory says that there is no such name. */
+    /* A resolver that cannot read its files for lack of memory reports that there is no such name.
+     */
     errno = 0;
     err = getaddrinfo(resolve->host, resolve->port, &hints, addresses);
     return err != 0 && errno == ENOMEM ? EAI_MEMORY : err;
@@ -91,7 +92,7 @@ static int start(struct relock_resolve *resolve, const char **why)
     if (r == RELOCK_OK)
         (void)pthread_detach(thread);
     else
-        *why = "no thread to look the host up";
+        *why = "no thread could be started to resolve the host";
     return r;
 }
 

@@ -1,11 +1,11 @@
 /*
- * Resolve - the addresses of a host, without waiting for them
+ * Resolve - looks up the addresses of a host without blocking
  *
- * The system's resolver blocks, for as long as it likes. So a name is looked up on a thread of its
- * own, and whoever wants the answer watches a descriptor. Who loses interest goes away at once;
- * the thread follows when the resolver lets it.
+ * The system's resolver may block for any length of time. So a name is looked up on a thread of its
+ * own, and the user watches a descriptor for the answer. It may free the object at any time; the
+ * thread ends when the resolver returns.
  *
- * Threads: any one at a time.
+ * Threads: one at a time.
  */
 #ifndef RELOCK_RESOLVE_H
 #define RELOCK_RESOLVE_H
@@ -16,19 +16,20 @@
 struct relock_resolve;
 
 /*
- * Begins. An address in digits is there at once, without a thread.
+ * Starts a lookup. An address in digits is available at once, without a thread.
  *
- * Returns RELOCK_OK; RELOCK_E_CONN without a file descriptor for it, RELOCK_E_NOMEM, and why.
+ * Returns RELOCK_OK; RELOCK_E_CONN if no file descriptor is left, RELOCK_E_NOMEM, and the cause in
+ * `*why`.
  */
 int relock_resolve_new(const char *host, uint16_t port, struct relock_resolve **resolve,
                        const char **why);
 
-/* What becomes readable when there is an answer. */
+/* The descriptor that becomes readable when there is an answer. */
 int relock_resolve_fd(const struct relock_resolve *resolve);
 
 /*
- * Returns RELOCK_OK with the addresses, to be freed by freeaddrinfo; RELOCK_AGAIN while there is
- * no answer; RELOCK_E_CONN when there is none to be had, and RELOCK_E_NOMEM, and why.
+ * Returns RELOCK_OK with the addresses, to be freed by freeaddrinfo; RELOCK_AGAIN while there is no
+ * answer; RELOCK_E_CONN when the lookup has failed, RELOCK_E_NOMEM, and the cause in `*why`.
  */
 int relock_resolve_take(struct relock_resolve *resolve, struct addrinfo **addresses,
                         const char **why);

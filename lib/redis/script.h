@@ -1,11 +1,14 @@
-/* Script - the embedded Lua scripts, by name */
+/* Script - the Lua scripts, which are part of the library */
 #ifndef RELOCK_SCRIPT_H
 #define RELOCK_SCRIPT_H
 
+#include "redis/command.h"
+
 struct relock_script {
     const char *name;
-    const char *sha1; /* of the body: what Redis knows it by */
+    const char *sha1; /* of the body: by this, Redis identifies the script */
     const char *body;
+    struct relock_text evalsha; /* its first arguments as bytes to send: EVALSHA, sha1, one key */
 };
 
 extern const struct relock_script relock_script_extend;

@@ -43,7 +43,7 @@ int relock_server_init(struct relock_server *server, const struct relock_options
     };
     r = relock_url_parse(&server->url, options->url, &why);
     if (r == RELOCK_E_INVALID || r == RELOCK_E_UNSUPPORTED)
-        relock_log_write(log, RELOCK_LOG_ERROR, "the url cannot be used: %s", why);
+        relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: invalid url: %s", why);
     if (r < 0)
         goto fail;
 
@@ -53,7 +53,8 @@ int relock_server_init(struct relock_server *server, const struct relock_options
     if (r < 0)
         goto fail;
     if (server->url.user && !server->url.password) {
-        relock_log_write(log, RELOCK_LOG_ERROR, "there is a user, but no password");
+        relock_log_write(log, RELOCK_LOG_ERROR,
+                         "no client was made: a user is set, but no password");
         r = RELOCK_E_INVALID;
         goto fail;
     }

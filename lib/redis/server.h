@@ -1,12 +1,13 @@
 /*
- * Server - where Redis is and who we are there
+ * Server - the address of a Redis server, the credentials and the timeouts
  *
- * Threads: any; constant from init to deinit, but for what is said.
+ * Threads: any; constant from init to deinit, except where a field says otherwise.
  */
 #ifndef RELOCK_SERVER_H
 #define RELOCK_SERVER_H
 
 #include "base/log.h"
+#include "redis/url.h"
 
 #include <relock.h>
 
@@ -14,43 +15,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Room for a text that says what went wrong, and where. */
+/* Room for a text about a failure, with the address of the server. */
 #define RELOCK_WHY_MAX 256
-
-/* What a url says. Strings that it does not mention are NULL. */
-struct relock_url {
-    char *host; /* TCP */
-    uint16_t port;
-    char *path; /* unix socket, instead of host and port */
-    char *user;
-    char *password;
-    unsigned db;
-};
-
-/*
- * Reads redis://[[user]:password@]host[:port][/db] and unix:///path[?db=n]. User, password and
- * path may hold %xx.
- *
- * Returns RELOCK_OK, RELOCK_E_INVALID, RELOCK_E_UNSUPPORTED for the schemes to come,
- * RELOCK_E_NOMEM. `*why` says what is wrong with it, without repeating any of it.
- */
-int relock_url_parse(struct relock_url *url, const char *text, const char **why);
-void relock_url_deinit(struct relock_url *url);
 
 struct relock_server {
     struct relock_url url;
     char *name;        /* CLIENT SETNAME, or NULL */
-    bool name_is_ours; /* not the program's: a server may refuse it, for whatever reason */
-    char *label;       /* for the log: the address, no password */
+    bool name_is_ours; /* the library made it up, so a server may refuse it without consequence */
+    char *label;       /* the address, for messages: without the password */
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;
-    atomic_uint *warned; /* what was warned of, see explain.h; changed by any thread */
+    atomic_uint *warned; /* bits of enum relock_extra that were warned of; changed by any thread */
 };
 
 /*
- * Takes url, user, password and timeouts from the options, of which none is left at 0. `id` is
- * what follows the colon in the name of the connections.
+ * Takes url, user, password and timeouts from the options, in which no timeout may be 0. `id`
+ * follows the colon in the name of the connections.
  *
  * Returns as relock_url_parse.
  */

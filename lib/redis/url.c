@@ -1,4 +1,4 @@
-#include "redis/server.h"
+#include "redis/url.h"
 
 #include <relock.h>
 
@@ -21,7 +21,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* Copies [from, to) with %xx undone. */
+/* Copies [from, to) and decodes %xx. */
 static int decode(const char *from, const char *to, char **out, const char **why)
 {
     char *text = malloc((size_t)(to - from) + 1);
@@ -41,7 +41,7 @@ static int decode(const char *from, const char *to, char **out, const char **why
         low = to - from > 2 ? hex_digit(from[2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
             free(text);
-            *why = "a % in it is not followed by two hex digits, or means NUL";
+            *why = "a % is not followed by two hex digits, or encodes NUL";
             return RELOCK_E_INVALID;
         }
         text[n++] = (char)(high * 16 + low);
@@ -88,7 +88,7 @@ static int read_login(struct relock_url *url, const char *from, const char *to, 
     int r;
 
     if (!colon) {
-        *why = "before the @ there must be [user]:password";
+        *why = "the part before the @ must be [user]:password";
         return RELOCK_E_INVALID;
     }
     if (colon > from) {
@@ -152,20 +152,20 @@ static int parse_unix(struct relock_url *url, const char *rest, const char **why
     int r;
 
     if (*rest != '/' || end - rest < 2) {
-        *why = "behind unix:// there must be an absolute path";
+        *why = "unix:// must be followed by an absolute path";
         return RELOCK_E_INVALID;
     }
     r = decode(rest, end, &url->path, why);
     if (r < 0)
         return r;
     if (strlen(url->path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
-        *why = "the path is longer than a socket's may be";
+        *why = "the path is too long for a unix socket";
         return RELOCK_E_INVALID;
     }
     if (*end == '\0')
         return RELOCK_OK;
     if (strncmp(end, "?db=", 4) != 0) {
-        *why = "behind the path there may be ?db=n only";
+        *why = "only ?db=n may follow the path";
         return RELOCK_E_INVALID;
     }
     return read_db(url, end + 4, why);
@@ -192,7 +192,7 @@ int relock_url_parse(struct relock_url *url, const char *text, const char **why)
         r = parse_unix(url, rest, why);
     } else if (after(text, "rediss://") || after(text, "redis+sentinel://") ||
                after(text, "redis+cluster://")) {
-        *why = "this version does not have that scheme";
+        *why = "this version does not support that scheme";
         r = RELOCK_E_UNSUPPORTED;
     } else {
         *why = "it must begin with redis:// or unix://";

@@ -12,8 +12,8 @@
 
 #define READ_BYTES 16384
 
-/* No command of ours has an answer as long as that, or an array of as many elements, or arrays in
- * arrays as deep. */
+/* No reply to our commands is as long, has as many elements in an array, or nests arrays as deep.
+ */
 #define MAX_REPLY_BYTES ((size_t)1 << 20)
 #define MAX_REPLY_ELEMENTS 1024
 #define MAX_REPLY_DEPTH 8
@@ -25,12 +25,11 @@ typedef int element_count;
 #endif
 
 /*
- * The reader of hiredis before 1.0 believes any length: a dozen bytes have it make, and then look
- * through, 16 GB. Those from 1.0 to 1.4 believe any depth: each few bytes are another array, and a
- * reply is freed by as many calls within each other, on a stack that may be small. From 1.0 on it
- * also takes the pushes, maps and sets of RESP3, which nobody asked for, and 1.0.0 ends the process
- * over a nil in a push. So the reader is given a function of ours for all these, which asks theirs
- * only for the arrays that may be.
+ * The reader of hiredis before 1.0 accepts any length: a dozen bytes make it allocate and scan 16
+ * GB. Versions 1.0 to 1.4 accept any depth: every few bytes are another nested array, and the reply
+ * is freed recursively, on a stack that may be small. From 1.0 on it also accepts the pushes, maps
+ * and sets of RESP3, which we do not use, and 1.0.0 aborts on a nil in a push. So for all these the
+ * reader calls a function of ours, which passes on acceptable arrays alone.
  */
 struct relock_wire_limit {
     redisReplyObjectFunctions ours;
@@ -101,8 +100,8 @@ int relock_wire_open(struct relock_wire *wire, int fd)
         close(fd);
         return RELOCK_E_NOMEM;
     }
-    /* A large buffer that has become empty stays: instead of it hiredis takes a small one, and ends
-     * the process when there is no memory for that. It goes with the connection. */
+    /* Keep a large buffer that has become empty, until the connection ends. hiredis would replace
+     * it by a small one, and abort when out of memory. */
     wire->reader->maxbuf = 0;
     wire->fd = fd;
     wire->n_unfinished = 0;
@@ -113,10 +112,10 @@ void relock_wire_close(struct relock_wire *wire)
 {
     int fd = wire->fd;
 
-    /* A forked child closes what it finds here: never a number that may be somebody else's. */
+    /* A forked child closes the descriptor that it finds here, so clear it before closing. */
     wire->fd = -1;
     if (fd >= 0) {
-        /* A child that was forked meanwhile may have the descriptor too: end it for both. */
+        /* A forked child may have a copy of the descriptor: end the connection for both. */
         (void)shutdown(fd, SHUT_RDWR);
         close(fd);
     }
@@ -133,7 +132,7 @@ static int fail(struct relock_wire *wire, int result, const char *what)
 
 static int fail_errno(struct relock_wire *wire)
 {
-    /* After a signal the socket's timeout would begin anew: the caller looks at its deadline. */
+    /* After a signal the socket's timeout would start anew, so the caller checks its deadline. */
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return RELOCK_AGAIN;
     return fail(wire, RELOCK_E_CONN, strerror(errno));
@@ -172,7 +171,7 @@ int relock_wire_fill(struct relock_wire *wire)
         return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
     wire->n_unfinished += (size_t)n;
     if (wire->n_unfinished > MAX_REPLY_BYTES)
-        return fail(wire, RELOCK_E_CONN, "a reply longer than any that was asked for");
+        return fail(wire, RELOCK_E_CONN, "the server sent a longer reply than expected");
     return RELOCK_OK;
 }
 
@@ -184,7 +183,7 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
         bool no_memory = wire->reader->err == REDIS_ERR_OOM;
 
         if (wire->limit->refuses)
-            return fail(wire, RELOCK_E_CONN, "a reply unlike any that was asked for");
+            return fail(wire, RELOCK_E_CONN, "the server sent an unexpected reply");
         return fail(wire, no_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN, wire->reader->errstr);
     }
     *reply = taken;

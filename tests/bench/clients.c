@@ -39,7 +39,7 @@ struct member {
     struct relock_lock *lock;
 };
 
-/* ---- a process of clients ------------------------------------------------------------------- */
+/* ---- a process of clients ------------------------------------------------------------------ */
 
 static void *wait_for_lock(void *arg)
 {
@@ -103,7 +103,7 @@ static int wait_as_many(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-/* ---- the row -------------------------------------------------------------------------------- */
+/* ---- the row ------------------------------------------------------------------------------- */
 
 static uint64_t count_attempts(struct redisContext *redis, const struct bare_lock *holder)
 {

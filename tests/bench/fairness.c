@@ -64,7 +64,7 @@ struct contestant {
     struct relock_lock *lock;
 };
 
-/* ---- one process ---------------------------------------------------------------------------- */
+/* ---- one process --------------------------------------------------------------------------- */
 
 static void await_all_others(const struct contestant *self)
 {
@@ -136,7 +136,7 @@ static int contend_second(struct child *parent, void *arg)
     return contend_as(1, parent, arg);
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- both ---------------------------------------------------------------------------------- */
 
 static uint64_t sum(const struct contest_process *process)
 {
@@ -170,7 +170,7 @@ static void run_contest(struct contest *contest, const char *url, bool in_order,
         die("two were inside at once: some passages are missing");
 }
 
-/* ---- the row -------------------------------------------------------------------------------- */
+/* ---- the row ------------------------------------------------------------------------------- */
 
 static void add_shares(struct line *lines, const struct contest *contest, double seconds)
 {

@@ -1,6 +1,6 @@
 #include "bare.h"
 #include "crowd.h"
-#include "fair.h"
+#include "fair_mutex.h"
 #include "rows.h"
 
 #define N_THREADS 8
@@ -26,7 +26,7 @@ struct fair_thread {
 
 /* Where the acquisitions came from. */
 struct origins {
-    uint64_t passed_on;
+    uint64_t handed_off;
     uint64_t taken;
 };
 
@@ -70,7 +70,7 @@ static double run_ours_counted(struct guarded *guarded, struct relock_client *cl
     double per_second = run_ours(guarded, N_THREADS, seconds);
     struct relock_stats after = ours_stats(client);
 
-    origins->passed_on += after.passed_on - before.passed_on;
+    origins->handed_off += after.passed_on - before.passed_on;
     origins->taken += after.acquired - before.acquired;
     return per_second;
 }
@@ -115,8 +115,8 @@ void row_one_lock(const struct plan *plan, struct report *report)
         series_add(&result->lines[ALONE].series, run_ours(&guarded, 1, plan->seconds));
         series_add(&result->lines[FAIR].series, run_fair(&guarded, plan->seconds));
     }
-    result_note(result, "passed on without Redis: %.2f %% of them",
-                100 * (double)origins.passed_on / (double)(origins.passed_on + origins.taken));
+    result_note(result, "handed off without Redis: %.2f %% of them",
+                100 * (double)origins.handed_off / (double)(origins.handed_off + origins.taken));
 
     fair_mutex_deinit(&guarded.fair);
     relock_lock_free(guarded.lock);

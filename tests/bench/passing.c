@@ -41,7 +41,7 @@ struct game {
     uint64_t took_ns[WARM_UP + PASSES]; /* 0: who took it had not slept */
 };
 
-/* ---- round trips ---------------------------------------------------------------------------- */
+/* ---- round trips --------------------------------------------------------------------------- */
 
 /*
  * One bare round trip, again and again: in a tight loop, which keeps both ends awake and the caches

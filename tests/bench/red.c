@@ -38,7 +38,7 @@ struct setting {
     struct bare_lock bare_one, bare_red;
 };
 
-/* ---- bare ----------------------------------------------------------------------------------- */
+/* ---- bare ---------------------------------------------------------------------------------- */
 
 static void bare_send(struct redisContext *redis, int n, const char *const *args,
                       const size_t *lens)
@@ -116,7 +116,7 @@ static void bare_give_red(struct setting *s)
         (void)bare_receive(s);
 }
 
-/* ---- sides ---------------------------------------------------------------------------------- */
+/* ---- sides --------------------------------------------------------------------------------- */
 
 static void take(struct setting *s, int side)
 {
@@ -185,7 +185,7 @@ static void run_all(struct setting *s, double seconds)
     } while (now_ns() < until_ns);
 }
 
-/* ---- the row -------------------------------------------------------------------------------- */
+/* ---- the row ------------------------------------------------------------------------------- */
 
 static bool open_servers(struct setting *s, bool network)
 {

@@ -7,7 +7,7 @@
 
 #define LABEL_WIDTH 66
 
-/* ---- making it ------------------------------------------------------------------------------ */
+/* ---- making it ----------------------------------------------------------------------------- */
 
 struct result *report_add(struct report *report, const char *id, const char *title)
 {
@@ -61,7 +61,7 @@ void result_note(struct result *result, const char *format, ...)
     va_end(args);
 }
 
-/* ---- reading it ----------------------------------------------------------------------------- */
+/* ---- reading it ---------------------------------------------------------------------------- */
 
 const struct line *result_line(const struct result *result, const char *id)
 {

@@ -68,7 +68,7 @@ void row_red(const struct plan *plan, struct report *report);
 /* What redis-benchmark makes of the same script on the same server. */
 void row_ceiling(const struct plan *plan, struct report *report);
 
-/* ---- what rows share ------------------------------------------------------------------------ */
+/* ---- what rows share ----------------------------------------------------------------------- */
 
 /* `n` as the plan wants it, and at least 2. */
 unsigned plan_size(const struct plan *plan, unsigned n);

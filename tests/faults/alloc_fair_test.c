@@ -66,7 +66,7 @@ static void a_refusal_adds_nothing(void **state)
                                       .after = peer_goes});
 }
 
-static void who_waits_gets_in_or_is_told(void **state)
+static void a_waiter_gets_the_lock_or_an_error(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
                                       .before = make_fair_that_a_peer_holds_briefly,
@@ -75,7 +75,7 @@ static void who_waits_gets_in_or_is_told(void **state)
 }
 
 /* No place in the queue is left, whatever memory was refused to the thread that gives it up. */
-static void who_waits_in_vain_leaves_nothing(void **state)
+static void a_wait_that_times_out_leaves_nothing(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
                                       .answer = RELOCK_TIMEOUT,
@@ -101,9 +101,11 @@ static void a_fair_lock_is_made_or_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TRIAL_TEST(a_fair_lock_is_made_or_not),       TRIAL_TEST(a_fair_lock_is_taken_or_free),
-        TRIAL_TEST(a_refusal_adds_nothing),           TRIAL_TEST(who_waits_gets_in_or_is_told),
-        TRIAL_TEST(who_waits_in_vain_leaves_nothing),
+        TRIAL_TEST(a_fair_lock_is_made_or_not),
+        TRIAL_TEST(a_fair_lock_is_taken_or_free),
+        TRIAL_TEST(a_refusal_adds_nothing),
+        TRIAL_TEST(a_waiter_gets_the_lock_or_an_error),
+        TRIAL_TEST(a_wait_that_times_out_leaves_nothing),
     };
 
     return TRIAL_TESTS_RUN(tests);

@@ -66,7 +66,7 @@ static void hold_and_flush(struct trial *trial)
     probe_int(trial->f->probe, "SCRIPT FLUSH");
 }
 
-static void so_it_is_when_its_script_has_to_be_loaded(void **state)
+static void a_renewal_whose_script_must_be_loaded_is_retried_in_time(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
@@ -118,7 +118,7 @@ static int the_thread_ends(struct trial *trial)
     return trial_wait(trial, is_free, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
-static void what_nobody_has_any_more_is_released(void **state)
+static void a_hold_without_an_owner_is_released(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_OTHERS, .before = a_thread_holds, .act = the_thread_ends});
@@ -135,7 +135,7 @@ static int take_from_who_does_not_answer(struct trial *trial)
     return trial_wait(trial, is_free, trial) ? r : RELOCK_TIMEOUT;
 }
 
-static void so_is_what_nobody_was_told_of(void **state)
+static void a_grant_that_no_caller_received_is_released(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.command_timeout_ms = outlast_ms(1100)},
@@ -161,7 +161,7 @@ static void unlock(struct trial *trial, int result)
     assert_result(relock_unlock(trial->lock), RELOCK_OK);
 }
 
-static void who_waits_gets_in_without_a_subscription(void **state)
+static void a_waiter_without_a_subscription_gets_the_lock(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .before = peer_holds_briefly,
@@ -239,7 +239,7 @@ static void waits(struct trial *trial, int result)
     actor_gets_in(trial);
 }
 
-static void all_that_is_wanted_is_subscribed_again(void **state)
+static void every_wanted_channel_is_subscribed_again(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.recheck_ms = LONG_MS},
@@ -318,7 +318,7 @@ static void connections_to_a_name_are_made_again(void **state)
                                       .after = unlock});
 }
 
-/* ---- a long message ------------------------------------------------------------------------- */
+/* ---- a long message ------------------------------------------------------------------------ */
 
 #define LONG_MESSAGE 20000
 
@@ -361,7 +361,7 @@ static int hear_more(struct trial *trial)
 }
 
 /* A buffer that has become large is where hiredis would end the process. */
-static void a_message_is_heard_after_a_long_one(void **state)
+static void a_message_after_a_long_one_wakes_the_waiter(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.recheck_ms = LONG_MS},
@@ -374,14 +374,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_renewal_is_tried_again_in_time),
-        TRIAL_TEST(so_it_is_when_its_script_has_to_be_loaded),
-        TRIAL_TEST(what_nobody_has_any_more_is_released),
-        TRIAL_TEST(so_is_what_nobody_was_told_of),
-        TRIAL_TEST(who_waits_gets_in_without_a_subscription),
-        TRIAL_TEST(all_that_is_wanted_is_subscribed_again),
+        TRIAL_TEST(a_renewal_whose_script_must_be_loaded_is_retried_in_time),
+        TRIAL_TEST(a_hold_without_an_owner_is_released),
+        TRIAL_TEST(a_grant_that_no_caller_received_is_released),
+        TRIAL_TEST(a_waiter_without_a_subscription_gets_the_lock),
+        TRIAL_TEST(every_wanted_channel_is_subscribed_again),
         TRIAL_TEST(connections_are_made_again),
         TRIAL_TEST(connections_to_a_name_are_made_again),
-        TRIAL_TEST(a_message_is_heard_after_a_long_one),
+        TRIAL_TEST(a_message_after_a_long_one_wakes_the_waiter),
     };
 
     return TRIAL_TESTS_RUN(tests);

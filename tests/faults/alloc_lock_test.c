@@ -55,13 +55,13 @@ static void a_lock_is_taken_or_free(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = trylock, .after = unlock});
 }
 
-static void so_it_is_when_the_connection_has_to_be_made(void **state)
+static void a_lock_over_a_new_connection_is_taken_or_free(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_MINE, .before = cut, .act = trylock, .after = unlock});
 }
 
-static void and_when_the_script_has_to_be_loaded(void **state)
+static void a_lock_whose_script_must_be_loaded_is_taken_or_free(void **state)
 {
     trial_play(state,
                &(struct scene){
@@ -85,7 +85,7 @@ static void release_owner(struct trial *trial, int result)
         assert_result(relock_release(trial->lock, trial->seen), RELOCK_OK);
 }
 
-static void and_for_an_owner_of_its_own(void **state)
+static void a_lock_for_an_explicit_owner_is_taken_or_free(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_MINE, .act = acquire_for_a_time, .after = release_owner});
@@ -126,7 +126,7 @@ static int wait_for_it(struct trial *trial)
     return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
 }
 
-static void who_waits_gets_in_or_is_told(void **state)
+static void a_waiter_gets_the_lock_or_an_error(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
                                       .before = peer_holds_briefly,
@@ -139,7 +139,7 @@ static int wait_in_vain(struct trial *trial)
     return relock_timedlock(trial->lock, 30);
 }
 
-static void who_waits_in_vain_leaves_nothing(void **state)
+static void a_wait_that_times_out_leaves_nothing(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
                                       .answer = RELOCK_TIMEOUT,
@@ -188,7 +188,7 @@ static void free_cancel(struct trial *trial, int result)
     peer_goes(trial, result);
 }
 
-static void who_is_cancelled_leaves_nothing(void **state)
+static void a_cancelled_wait_leaves_nothing(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .answer = RELOCK_CANCELLED,
@@ -201,14 +201,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_lock_is_taken_or_free),
-        TRIAL_TEST(so_it_is_when_the_connection_has_to_be_made),
-        TRIAL_TEST(and_when_the_script_has_to_be_loaded),
-        TRIAL_TEST(and_for_an_owner_of_its_own),
+        TRIAL_TEST(a_lock_over_a_new_connection_is_taken_or_free),
+        TRIAL_TEST(a_lock_whose_script_must_be_loaded_is_taken_or_free),
+        TRIAL_TEST(a_lock_for_an_explicit_owner_is_taken_or_free),
         TRIAL_TEST(an_inner_level_is_taken_or_not_and_the_outer_stays),
         TRIAL_TEST(a_refusal_adds_nothing),
-        TRIAL_TEST(who_waits_gets_in_or_is_told),
-        TRIAL_TEST(who_waits_in_vain_leaves_nothing),
-        TRIAL_TEST(who_is_cancelled_leaves_nothing),
+        TRIAL_TEST(a_waiter_gets_the_lock_or_an_error),
+        TRIAL_TEST(a_wait_that_times_out_leaves_nothing),
+        TRIAL_TEST(a_cancelled_wait_leaves_nothing),
     };
 
     return TRIAL_TESTS_RUN(tests);

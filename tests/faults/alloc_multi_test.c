@@ -54,7 +54,7 @@ static void a_handle_is_made_or_not(void **state)
                                       .after = drop_made});
 }
 
-static void so_is_another_of_the_same_members(void **state)
+static void a_second_handle_of_the_same_members_is_made_or_not(void **state)
 {
     trial_play(
         state,
@@ -111,7 +111,7 @@ static int wait_for_both(struct trial *trial)
     return relock_acquire(both, &(struct relock_how){.wait_ms = (int64_t)slow_ms(SOON_MS)}, &grant);
 }
 
-static void who_waits_for_a_member_gets_all_or_is_told(void **state)
+static void a_waiter_for_a_member_gets_all_members_or_an_error(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
                                       .before = stranger_holds_briefly,
@@ -138,7 +138,7 @@ static void still_held(struct trial *trial, int result)
     drop(trial, result);
 }
 
-static void a_level_more_is_taken_of_all_or_of_none(void **state)
+static void a_further_level_is_taken_of_all_members_or_of_none(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_MINE, .before = hold, .act = take, .after = still_held});
@@ -160,7 +160,7 @@ static void is_given_up(struct trial *trial, int result)
     drop(trial, result);
 }
 
-static void all_members_are_given_up(void **state)
+static void all_members_are_released(void **state)
 {
     trial_play(
         state,
@@ -174,7 +174,7 @@ static void lose_one(struct trial *trial)
     assert_result(relock_lock(both), RELOCK_LOST);
 }
 
-static void what_is_lost_is_given_up(void **state)
+static void a_lost_multi_lock_is_released(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .answer = RELOCK_LOST,
@@ -205,13 +205,13 @@ static int ask(struct trial *trial)
     return relock_who_holds(both, &holder);
 }
 
-static void who_holds_it_is_told_or_not(void **state)
+static void a_query_answers_or_fails(void **state)
 {
     trial_play(state,
                &(struct scene){.whose = ALLOC_MINE, .before = hold, .act = ask, .after = unlock});
 }
 
-static void looking_at_it_takes_no_memory(void **state)
+static void queries_from_memory_allocate_nothing(void **state)
 {
     trial_play_without(
         state, &(struct scene){.whose = ALLOC_MINE, .before = hold, .act = check, .after = unlock});
@@ -221,14 +221,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_handle_is_made_or_not),
-        TRIAL_TEST(so_is_another_of_the_same_members),
+        TRIAL_TEST(a_second_handle_of_the_same_members_is_made_or_not),
         TRIAL_TEST(all_members_are_taken_or_none),
-        TRIAL_TEST(who_waits_for_a_member_gets_all_or_is_told),
-        TRIAL_TEST(a_level_more_is_taken_of_all_or_of_none),
-        TRIAL_TEST(all_members_are_given_up),
-        TRIAL_TEST(what_is_lost_is_given_up),
-        TRIAL_TEST(who_holds_it_is_told_or_not),
-        TRIAL_TEST(looking_at_it_takes_no_memory),
+        TRIAL_TEST(a_waiter_for_a_member_gets_all_members_or_an_error),
+        TRIAL_TEST(a_further_level_is_taken_of_all_members_or_of_none),
+        TRIAL_TEST(all_members_are_released),
+        TRIAL_TEST(a_lost_multi_lock_is_released),
+        TRIAL_TEST(a_query_answers_or_fails),
+        TRIAL_TEST(queries_from_memory_allocate_nothing),
     };
 
     return TRIAL_TESTS_RUN(tests);

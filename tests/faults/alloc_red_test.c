@@ -90,7 +90,7 @@ static void give_up(struct trial *trial, int result)
     drop(trial, result);
 }
 
-static void it_is_taken_or_not(void **state)
+static void a_red_lock_is_taken_or_not(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_MINE, .before = has_red, .act = take, .after = give_up});
@@ -115,7 +115,7 @@ static void still_held(struct trial *trial, int result)
     (void)result;
 }
 
-static void it_is_extended_or_not(void **state)
+static void a_red_lock_is_extended_or_not(void **state)
 {
     trial_play(state,
                &(struct scene){
@@ -130,7 +130,7 @@ static int ask(struct trial *trial)
     return relock_who_holds(red, &holder);
 }
 
-static void who_holds_it_is_told_or_not(void **state)
+static void a_query_answers_or_fails(void **state)
 {
     trial_play(
         state,
@@ -149,7 +149,7 @@ static void is_given_up(struct trial *trial, int result)
     give_up(trial, RELOCK_E_NOMEM);
 }
 
-static void it_is_released_all_the_same(void **state)
+static void a_red_lock_is_released_without_memory(void **state)
 {
     trial_play(state,
                &(struct scene){
@@ -159,9 +159,11 @@ static void it_is_released_all_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TRIAL_TEST(a_handle_is_made_or_not),     TRIAL_TEST(it_is_taken_or_not),
-        TRIAL_TEST(it_is_extended_or_not),       TRIAL_TEST(who_holds_it_is_told_or_not),
-        TRIAL_TEST(it_is_released_all_the_same),
+        TRIAL_TEST(a_handle_is_made_or_not),
+        TRIAL_TEST(a_red_lock_is_taken_or_not),
+        TRIAL_TEST(a_red_lock_is_extended_or_not),
+        TRIAL_TEST(a_query_answers_or_fails),
+        TRIAL_TEST(a_red_lock_is_released_without_memory),
     };
     return TRIAL_TESTS_RUN(tests);
 }

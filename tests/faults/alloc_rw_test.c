@@ -55,7 +55,7 @@ static void has_write_or_not(struct trial *trial, int result)
     drop_and_forget(trial, result);
 }
 
-static void the_first_handle_is_made_or_not_whichever_side_it_is(void **state)
+static void the_first_handle_of_either_side_is_made_or_not(void **state)
 {
     trial_play(state,
                &(struct scene){.whose = ALLOC_MINE, .act = make_read, .after = has_read_or_not});
@@ -63,7 +63,7 @@ static void the_first_handle_is_made_or_not_whichever_side_it_is(void **state)
                &(struct scene){.whose = ALLOC_MINE, .act = make_write, .after = has_write_or_not});
 }
 
-static void and_so_is_that_of_the_other_side(void **state)
+static void the_second_handle_of_either_side_is_made_or_not(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = has_write,
@@ -133,7 +133,7 @@ static void still_writes(struct trial *trial, int result)
     drop(trial, result);
 }
 
-static void who_writes_reads_too_or_not_and_writes_on(void **state)
+static void a_writer_that_fails_to_read_still_writes(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = writes,
@@ -161,7 +161,7 @@ static int wait_to_write(struct trial *trial)
     return relock_timedlock(write_side, (int64_t)slow_ms(SOON_MS));
 }
 
-static void who_waits_for_a_side_gets_in_or_is_told(void **state)
+static void a_waiter_for_either_side_gets_it_or_an_error(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
                                       .before = stranger_writes_briefly,
@@ -203,7 +203,7 @@ static void reads_on(struct trial *trial, int result)
     drop(trial, result);
 }
 
-static void a_step_down_is_made_though_it_cannot_be_told_at_once(void **state)
+static void a_downgrade_happens_though_it_cannot_be_sent_at_once(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = writes_and_reads,
@@ -214,12 +214,12 @@ static void a_step_down_is_made_though_it_cannot_be_told_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TRIAL_TEST(the_first_handle_is_made_or_not_whichever_side_it_is),
-        TRIAL_TEST(and_so_is_that_of_the_other_side),
+        TRIAL_TEST(the_first_handle_of_either_side_is_made_or_not),
+        TRIAL_TEST(the_second_handle_of_either_side_is_made_or_not),
         TRIAL_TEST(each_side_is_taken_or_free),
-        TRIAL_TEST(who_writes_reads_too_or_not_and_writes_on),
-        TRIAL_TEST(who_waits_for_a_side_gets_in_or_is_told),
-        TRIAL_TEST(a_step_down_is_made_though_it_cannot_be_told_at_once),
+        TRIAL_TEST(a_writer_that_fails_to_read_still_writes),
+        TRIAL_TEST(a_waiter_for_either_side_gets_it_or_an_error),
+        TRIAL_TEST(a_downgrade_happens_though_it_cannot_be_sent_at_once),
     };
 
     return TRIAL_TESTS_RUN(tests);

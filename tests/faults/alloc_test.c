@@ -1,4 +1,4 @@
-/* Without memory: clients, handles and what belongs to nobody. */
+/* Out of memory: making and freeing clients, handles and cancels. */
 #include "trial.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void a_client_that_cannot_be_made_leaves_nothing(void **state)
     a_client(state, &(struct relock_options){0}, false);
 }
 
-static void nor_does_one_with_all_that_a_login_has(void **state)
+static void a_client_with_credentials_that_cannot_be_made_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
     char url[64];
@@ -58,7 +58,7 @@ static void nor_does_one_with_all_that_a_login_has(void **state)
     a_client(state, &(struct relock_options){.url = url, .client_name = "shop"}, true);
 }
 
-static void nor_does_one_whose_server_is_looked_up(void **state)
+static void a_client_with_a_host_name_that_cannot_be_made_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
     char url[64];
@@ -71,7 +71,7 @@ static void nor_does_one_whose_server_is_looked_up(void **state)
         false);
 }
 
-static void nor_does_one_that_may_be_made_before_its_server(void **state)
+static void a_lazy_client_that_cannot_be_made_leaves_nothing(void **state)
 {
     a_client(state, &(struct relock_options){.flags = RELOCK_LAZY}, false);
     a_client(state,
@@ -161,7 +161,7 @@ static void free_cancel(struct trial *trial, int result)
         trial->cancel = relock_cancel_free(trial->cancel);
 }
 
-static void nor_does_a_cancel(void **state)
+static void a_cancel_that_cannot_be_made_leaves_nothing(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_MINE,
@@ -205,7 +205,7 @@ static void unlock(struct trial *trial, int result)
     assert_result(relock_unlock(trial->lock), RELOCK_OK);
 }
 
-static void what_is_answered_from_memory_asks_for_none(void **state)
+static void queries_of_local_state_allocate_nothing(void **state)
 {
     trial_play_without(state, &(struct scene){
                                   .whose = ALLOC_MINE,
@@ -229,7 +229,7 @@ static int free_client(struct trial *trial)
 }
 
 /* For good: Redis cannot be told before the time for it is over, and then the lease ends. */
-static void a_client_that_is_freed_releases_what_it_holds(void **state)
+static void a_freed_client_releases_its_holds(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_ALL,
@@ -244,14 +244,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRIAL_TEST(a_client_that_cannot_be_made_leaves_nothing),
-        TRIAL_TEST(nor_does_one_with_all_that_a_login_has),
-        TRIAL_TEST(nor_does_one_whose_server_is_looked_up),
-        TRIAL_TEST(nor_does_one_that_may_be_made_before_its_server),
+        TRIAL_TEST(a_client_with_credentials_that_cannot_be_made_leaves_nothing),
+        TRIAL_TEST(a_client_with_a_host_name_that_cannot_be_made_leaves_nothing),
+        TRIAL_TEST(a_lazy_client_that_cannot_be_made_leaves_nothing),
         TRIAL_TEST(a_handle_that_cannot_be_made_leaves_nothing),
         TRIAL_TEST(names_are_found_again_though_their_table_could_not_grow),
-        TRIAL_TEST(nor_does_a_cancel),
-        TRIAL_TEST(what_is_answered_from_memory_asks_for_none),
-        TRIAL_TEST(a_client_that_is_freed_releases_what_it_holds),
+        TRIAL_TEST(a_cancel_that_cannot_be_made_leaves_nothing),
+        TRIAL_TEST(queries_of_local_state_allocate_nothing),
+        TRIAL_TEST(a_freed_client_releases_its_holds),
     };
 
     return TRIAL_TESTS_RUN(tests);

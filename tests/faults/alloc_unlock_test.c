@@ -46,14 +46,14 @@ static int release(struct trial *trial)
     return relock_unlock(trial->lock);
 }
 
-static void the_last_level_is_given_up(void **state)
+static void the_last_level_is_released(void **state)
 {
     trial_play(
         state,
         &(struct scene){.whose = ALLOC_MINE, .before = hold, .act = release, .after = is_given_up});
 }
 
-static void so_it_is_when_redis_is_told_on_a_new_connection(void **state)
+static void the_last_level_is_released_over_a_new_connection(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = hold_and_cut,
@@ -61,7 +61,7 @@ static void so_it_is_when_redis_is_told_on_a_new_connection(void **state)
                                       .after = is_given_up});
 }
 
-static void an_inner_level_is_given_up_and_the_outer_stays(void **state)
+static void an_inner_level_is_released_and_the_outer_stays(void **state)
 {
     trial_play(state,
                &(struct scene){
@@ -75,7 +75,7 @@ static void hold_and_actor_waits(struct trial *trial)
     assert_true(wait_for_waiters(trial->client, 1));
 }
 
-/* Its time to be passed on is over. */
+/* Its time to be handed off is over. */
 static void hold_long_and_actor_waits(struct trial *trial)
 {
     hold_and_actor_waits(trial);
@@ -89,7 +89,7 @@ static void actor_has_it(struct trial *trial, int result)
     assert_result(actor_unlock(trial->actor, trial->lock), RELOCK_OK);
 }
 
-static void a_hold_is_passed_on_without_memory(void **state)
+static void a_hold_is_handed_off_without_memory(void **state)
 {
     trial_play_without(state, &(struct scene){.whose = ALLOC_MINE,
                                               .options = {.handoff_ms = LONG_MS},
@@ -98,7 +98,7 @@ static void a_hold_is_passed_on_without_memory(void **state)
                                               .after = actor_has_it});
 }
 
-static void who_waits_gets_in_when_the_release_cannot_be_told(void **state)
+static void a_waiter_gets_the_lock_when_the_release_cannot_be_sent(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .options = {.handoff_ms = 1},
@@ -113,7 +113,7 @@ static void hold_and_lose(struct trial *trial)
     assert_int_equal(probe_int(trial->f->probe, "DEL orders"), 1);
 }
 
-static void a_lost_hold_is_given_up(void **state)
+static void a_lost_hold_is_released(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .answer = RELOCK_LOST,
@@ -150,7 +150,7 @@ static void it_was_told(struct trial *trial, int result)
         assert_result(r, RELOCK_E_NOMEM);
 }
 
-static void what_a_thread_holds_when_it_ends_is_released(void **state)
+static void a_thread_that_ends_releases_its_holds(void **state)
 {
     trial_play(state,
                &(struct scene){.whose = ALLOC_OTHERS, .act = a_thread_ends, .after = it_was_told});
@@ -163,7 +163,7 @@ static int extend(struct trial *trial)
     return relock_extend(trial->lock, 0, slow_ms(2 * LEASE_MS));
 }
 
-static void what_is_not_extended_is_held_all_the_same(void **state)
+static void a_failed_extension_keeps_the_hold(void **state)
 {
     trial_play(state, &(struct scene){
                           .whose = ALLOC_MINE, .before = hold, .act = extend, .after = unlock});
@@ -197,7 +197,7 @@ static int ttl_ms(struct trial *trial)
     return relock_ttl_ms(trial->lock, &ms);
 }
 
-static void a_question_changes_nothing(void **state)
+static void a_query_changes_nothing(void **state)
 {
     int (*const questions[])(struct trial *) = {who_holds, is_locked, hold_count, ttl_ms};
 
@@ -231,15 +231,15 @@ static void a_lock_is_freed_by_force_or_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TRIAL_TEST(the_last_level_is_given_up),
-        TRIAL_TEST(so_it_is_when_redis_is_told_on_a_new_connection),
-        TRIAL_TEST(an_inner_level_is_given_up_and_the_outer_stays),
-        TRIAL_TEST(a_hold_is_passed_on_without_memory),
-        TRIAL_TEST(who_waits_gets_in_when_the_release_cannot_be_told),
-        TRIAL_TEST(a_lost_hold_is_given_up),
-        TRIAL_TEST(what_a_thread_holds_when_it_ends_is_released),
-        TRIAL_TEST(what_is_not_extended_is_held_all_the_same),
-        TRIAL_TEST(a_question_changes_nothing),
+        TRIAL_TEST(the_last_level_is_released),
+        TRIAL_TEST(the_last_level_is_released_over_a_new_connection),
+        TRIAL_TEST(an_inner_level_is_released_and_the_outer_stays),
+        TRIAL_TEST(a_hold_is_handed_off_without_memory),
+        TRIAL_TEST(a_waiter_gets_the_lock_when_the_release_cannot_be_sent),
+        TRIAL_TEST(a_lost_hold_is_released),
+        TRIAL_TEST(a_thread_that_ends_releases_its_holds),
+        TRIAL_TEST(a_failed_extension_keeps_the_hold),
+        TRIAL_TEST(a_query_changes_nothing),
         TRIAL_TEST(a_lock_is_freed_by_force_or_not),
     };
 

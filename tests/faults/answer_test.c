@@ -1,6 +1,6 @@
 /*
- * Answers that come late. What is certain counts from the question; an answer is for the hold for
- * which it was asked, and brings none back that was lost meanwhile.
+ * Late replies. A hold is certain since before its command was sent. A reply belongs to the hold
+ * for which the command was sent, and revives no hold that was lost meanwhile.
  */
 #include "faults.h"
 

@@ -1,4 +1,4 @@
-/* A server that is away: for less than a lease, for longer, and for those who wait. */
+/* A server that is unreachable for less than a lease, for longer, and while threads wait. */
 #include "faults.h"
 
 #include <stdatomic.h>
@@ -118,7 +118,7 @@ static void a_server_that_is_gone_for_two_seconds_loses_no_hold(void **state)
 }
 
 /* The network is away, the server is not: what the holders know is compared with what it has. */
-static void a_hold_is_uncertain_before_the_server_gives_it_away(void **state)
+static void a_hold_is_uncertain_before_the_server_grants_it_to_another(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -148,7 +148,7 @@ static void a_hold_is_uncertain_before_the_server_gives_it_away(void **state)
     was_told_once(t, held);
 }
 
-static void a_server_that_stops_for_longer_than_the_lease_is_told_to_each_holder_once(void **state)
+static void a_server_that_stops_beyond_the_lease_is_reported_once_to_each_holder(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -166,7 +166,7 @@ static void a_server_that_stops_for_longer_than_the_lease_is_told_to_each_holder
 
 /* Nobody has the lock any more, and the old owner does not know: the new one is in the right. The
  * next renewal finds out, not the end of the lease. */
-static void a_server_that_comes_back_empty_is_told_to_holders_and_lets_waiters_in(void **state)
+static void a_server_that_comes_back_empty_is_reported_to_holders_and_admits_waiters(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_client(
@@ -221,7 +221,7 @@ static void begin_to_wait(struct faults *t, struct relock_client *client,
     assert_int_equal(proxy_fate(asked), PROXY_ANSWERED); /* the head has nothing under way */
 }
 
-static void waits_end_together_when_an_asking_head_finds_nobody(void **state)
+static void waits_end_together_when_the_head_cannot_connect(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_client(
@@ -283,7 +283,7 @@ static void waits_end_together_when_the_server_stands_still(void **state)
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
 
-static void a_timed_wait_is_over_in_time_though_the_server_is_away(void **state)
+static void a_timed_wait_ends_in_time_while_the_server_is_unreachable(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_client(
@@ -306,14 +306,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_server_that_stops_for_two_seconds_loses_no_hold),
         FAULT_TEST(a_server_that_is_gone_for_two_seconds_loses_no_hold),
-        FAULT_TEST(a_hold_is_uncertain_before_the_server_gives_it_away),
-        FAULT_TEST(a_server_that_stops_for_longer_than_the_lease_is_told_to_each_holder_once),
-        FAULT_TEST(a_server_that_comes_back_empty_is_told_to_holders_and_lets_waiters_in),
-        FAULT_TEST(waits_end_together_when_an_asking_head_finds_nobody),
+        FAULT_TEST(a_hold_is_uncertain_before_the_server_grants_it_to_another),
+        FAULT_TEST(a_server_that_stops_beyond_the_lease_is_reported_once_to_each_holder),
+        FAULT_TEST(a_server_that_comes_back_empty_is_reported_to_holders_and_admits_waiters),
+        FAULT_TEST(waits_end_together_when_the_head_cannot_connect),
         FAULT_TEST(waits_end_together_when_the_server_is_gone),
         FAULT_TEST(waits_end_together_when_only_the_io_thread_gets_through),
         FAULT_TEST(waits_end_together_when_the_server_stands_still),
-        FAULT_TEST(a_timed_wait_is_over_in_time_though_the_server_is_away),
+        FAULT_TEST(a_timed_wait_ends_in_time_while_the_server_is_unreachable),
     };
 
     return FAULT_TESTS_RUN(tests);

@@ -8,19 +8,12 @@
 #define N_LOCKS 5
 #define MAX_CONNECTIONS (4 + 2 + 1) /* lanes; renewals and subscriptions; the probe's */
 
-static int lock_and_unlock(void *lock)
-{
-    int r = relock_lock(lock);
-
-    return r == RELOCK_OK ? relock_unlock(lock) : r;
-}
-
 static void begin_to_wait(struct relock_client *client, struct relock_lock *lock,
                           struct actor *waiting[N_WAITERS])
 {
     for (int i = 0; i < N_WAITERS; i++) {
         waiting[i] = actor_start();
-        actor_begin(waiting[i], lock_and_unlock, lock);
+        actor_begin(waiting[i], actor_take_turn, lock);
     }
     assert_true(wait_for_waiters(client, N_WAITERS));
 }
@@ -84,7 +77,7 @@ static void fifty_waiters_go_on_while_their_connections_are_cut(void **state)
     all_got_in(client, waiting);
 }
 
-static void who_waits_while_the_server_refuses_connections_goes_on_after(void **state)
+static void a_waiter_outlasts_a_server_that_refuses_connections(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_client(
@@ -246,7 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(fifty_waiters_go_on_when_their_connections_are_cut),
         FAULT_TEST(fifty_waiters_go_on_while_their_connections_are_cut),
-        FAULT_TEST(who_waits_while_the_server_refuses_connections_goes_on_after),
+        FAULT_TEST(a_waiter_outlasts_a_server_that_refuses_connections),
         FAULT_TEST(subscriptions_and_connections_do_not_add_up),
         FAULT_TEST(a_hundred_holds_survive_their_connections),
         FAULT_TEST(a_hundred_holds_survive_renewals_that_are_cut_off),

@@ -79,7 +79,7 @@ static void a_release_while_the_first_is_cut_off_is_not_missed(void **state)
 }
 
 /* Cut again and again while the lock goes through the queue. */
-static void all_get_in_while_their_connections_are_cut(void **state)
+static void all_waiters_get_the_lock_while_their_connections_are_cut(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS));
@@ -99,7 +99,7 @@ static void all_get_in_while_their_connections_are_cut(void **state)
 }
 
 /* Without its data: nobody holds the lock and nobody stands in the queue. */
-static void all_get_in_when_the_server_is_restarted(void **state)
+static void all_waiters_get_the_lock_when_the_server_is_restarted(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with(t, outlast_ms(RECHECK_MS));
@@ -128,7 +128,7 @@ static struct relock_client *mute_client(struct faults *t, uint64_t recheck_ms)
 }
 
 /* It knows that its release was not announced, and who waits here asks. */
-static void who_may_not_publish_lets_the_own_waiters_in_at_once(void **state)
+static void without_the_right_to_publish_local_waiters_get_the_lock_at_once(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = mute_client(t, LONG_MS);
@@ -139,11 +139,11 @@ static void who_may_not_publish_lets_the_own_waiters_in_at_once(void **state)
     line_up(t, lock, waiting);
     assert_result(relock_unlock(lock), RELOCK_OK);
     get_in_in_order(lock, waiting);
-    assert_true(log_wait(t->f->log, "may this user publish?", SOON_MS));
+    assert_true(log_wait(t->f->log, "the server refused PUBLISH", SOON_MS));
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-static void who_may_not_publish_lets_others_in_by_their_recheck(void **state)
+static void without_the_right_to_publish_other_clients_get_the_lock_at_their_recheck(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with(t, outlast_ms(RECHECK_MS));
@@ -158,7 +158,7 @@ static void who_may_not_publish_lets_others_in_by_their_recheck(void **state)
     assert_true(stats_of(client).rechecks > 0);
 }
 
-static void who_may_not_subscribe_waits_by_asking(void **state)
+static void without_the_right_to_subscribe_a_waiter_polls(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *held = fair_handle(t->f, fixture_client(t->f, NULL));
@@ -182,11 +182,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_queue_stays_in_order_when_its_connections_are_cut),
         FAULT_TEST(a_release_while_the_first_is_cut_off_is_not_missed),
-        FAULT_TEST(all_get_in_while_their_connections_are_cut),
-        FAULT_TEST(all_get_in_when_the_server_is_restarted),
-        FAULT_TEST(who_may_not_publish_lets_the_own_waiters_in_at_once),
-        FAULT_TEST(who_may_not_publish_lets_others_in_by_their_recheck),
-        FAULT_TEST(who_may_not_subscribe_waits_by_asking),
+        FAULT_TEST(all_waiters_get_the_lock_while_their_connections_are_cut),
+        FAULT_TEST(all_waiters_get_the_lock_when_the_server_is_restarted),
+        FAULT_TEST(without_the_right_to_publish_local_waiters_get_the_lock_at_once),
+        FAULT_TEST(without_the_right_to_publish_other_clients_get_the_lock_at_their_recheck),
+        FAULT_TEST(without_the_right_to_subscribe_a_waiter_polls),
     };
 
     return FAULT_TESTS_RUN(tests);

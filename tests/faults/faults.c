@@ -63,27 +63,12 @@ void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_
     }
 }
 
-struct expected {
-    struct relock_client *client;
-    uint64_t renewed, reconnects;
-};
-
-static bool has_come(void *arg)
+void faults_run_late(struct proxy_rule *rule, bool can_kill)
 {
-    struct expected *expected = arg;
-    struct relock_stats stats = stats_of(expected->client);
-
-    return stats.renewed >= expected->renewed && stats.reconnects >= expected->reconnects;
-}
-
-bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
-{
-    return wait_until(has_come, &(struct expected){client, since + n, 0}, 3 * SOON_MS);
-}
-
-bool wait_for_reconnects(struct relock_client *client, uint64_t n)
-{
-    return wait_until(has_come, &(struct expected){client, 0, n}, SOON_MS);
+    if (can_kill)
+        assert_int_equal(proxy_fate(rule), PROXY_ENDED);
+    proxy_let_go(rule);
+    assert_int_equal(proxy_fate(rule), can_kill ? PROXY_ENDED : PROXY_ANSWERED);
 }
 
 struct relock_client *faults_patient_client(struct faults *t)
@@ -106,11 +91,11 @@ void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct
     assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(*holding), RELOCK_OK);
-    let_pass(50); /* so that the hold is not passed on */
+    let_pass(50); /* so that the hold is not handed off */
 }
 
-void faults_is_in_by_news(struct relock_client *client, struct actor *waiting,
-                          struct relock_lock *lock)
+void faults_gets_in_by_signals(struct relock_client *client, struct actor *waiting,
+                               struct relock_lock *lock)
 {
     assert_result(actor_result(waiting), RELOCK_OK);
     assert_int_equal(stats_of(client).rechecks, 0);

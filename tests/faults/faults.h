@@ -1,5 +1,5 @@
 /*
- * Faults - what every fault test has: a fixture whose clients go through a proxy
+ * Faults - the fixture of every fault test: its clients go through a proxy
  *
  * As support/fixture.h, on whose terms all tests here run: nothing may be left after one. The
  * scripts are loaded before each test and known to the proxy by their names, so that a test can
@@ -54,11 +54,11 @@ void faults_worker(struct faults *t, const char *rights);
 /* Where a test is about time that passes: `ms`, during which no hold of the client is lost. */
 void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_t ms);
 
-/* Waits until at least that many renewals were granted since, or connections made again. */
-bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n);
-bool wait_for_reconnects(struct relock_client *client, uint64_t n);
+/* Lets a held command go, and waits until it has run or, if the connection could be killed, ended
+ * without running. */
+void faults_run_late(struct proxy_rule *rule, bool can_kill);
 
-/* Nothing ends by time, and a hold is not passed on after its first few milliseconds: whoever gets
+/* Nothing ends by time, and a hold is not handed off after its first few milliseconds: whoever gets
  * in was woken. */
 struct relock_client *faults_patient_client(struct faults *t);
 
@@ -67,9 +67,9 @@ struct relock_client *faults_patient_client(struct faults *t);
 void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
                           struct actor **holding, struct actor **waiting);
 
-/* Who waited got in, by news alone, and lets go. */
-void faults_is_in_by_news(struct relock_client *client, struct actor *waiting,
-                          struct relock_lock *lock);
+/* The waiter gets in, by signals alone, and releases. */
+void faults_gets_in_by_signals(struct relock_client *client, struct actor *waiting,
+                               struct relock_lock *lock);
 
 /* For the group setup: options of the server; whether clients come over TCP. */
 int faults_start_with(void **state, const struct server_options *options, bool tcp);

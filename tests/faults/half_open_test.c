@@ -71,7 +71,7 @@ static void a_half_open_connection_of_the_io_thread_ends_no_wait(void **state)
 }
 
 /* A message that was published into nothing: asking again is what is left. */
-static void a_release_that_a_half_open_subscriber_did_not_hear_is_found_by_recheck(void **state)
+static void a_release_that_a_half_open_subscriber_missed_is_found_by_recheck(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -159,7 +159,7 @@ int main(void)
         FAULT_TEST(a_half_open_subscriber_is_noticed_by_the_ping),
         FAULT_TEST(a_half_open_subscriber_is_noticed_as_soon_when_commands_may_take_longer),
         FAULT_TEST(a_half_open_connection_of_the_io_thread_ends_no_wait),
-        FAULT_TEST(a_release_that_a_half_open_subscriber_did_not_hear_is_found_by_recheck),
+        FAULT_TEST(a_release_that_a_half_open_subscriber_missed_is_found_by_recheck),
         FAULT_TEST(a_half_open_lane_is_noticed_within_the_command_timeout),
         FAULT_TEST(an_idle_lane_that_became_half_open_costs_one_call),
         FAULT_TEST(half_open_renewals_are_noticed_before_the_lease_ends),

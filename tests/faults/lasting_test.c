@@ -1,6 +1,6 @@
 /*
- * What a real server refuses and time does not mend: RELOCK_E_SERVER at once, with the server's own
- * words in the log. Lacking rights: rights_test.c; commands that are not known: unknown_test.c.
+ * Refusals of a real server that last: RELOCK_E_SERVER at once, with the server's own words in the
+ * log. For missing rights see rights_test.c, for unknown commands unknown_test.c.
  */
 #include "faults.h"
 

@@ -1,9 +1,9 @@
 /*
- * Old commands that reach the server late: kept back on the way until their caller has long given
- * them up and gone on. They change nothing that is newer than they are.
+ * Old commands that reach the server late, after their caller has given up and gone on. They change
+ * nothing newer than they are.
  *
- *     late_fault_test          CLIENT KILL sees to it that they do not run at all
- *     late_fault_test no-kill  they do run: what then still holds
+ *     late_fault_test          CLIENT KILL prevents them
+ *     late_fault_test no-kill  they do run
  */
 #include "faults.h"
 
@@ -27,19 +27,6 @@ static struct relock_lock *lock_of(struct faults *t)
     return fixture_lock(t->f, client_with_lease(t, LONG_MS), "orders");
 }
 
-/* Lets the command go, and waits until it has run, or cannot any more. */
-static void runs_late(struct proxy_rule *rule)
-{
-    if (can_kill) {
-        assert_int_equal(proxy_fate(rule), PROXY_ENDED);
-        proxy_let_go(rule);
-        assert_int_equal(proxy_fate(rule), PROXY_ENDED);
-    } else {
-        proxy_let_go(rule);
-        assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
-    }
-}
-
 /* What Redis has of the lock, to be compared with what it has later. */
 static const char *state_of(struct faults *t)
 {
@@ -51,7 +38,7 @@ static const char *state_of(struct faults *t)
     return text;
 }
 
-static void a_late_acquire_holds_for_nobody(void **state)
+static void a_late_acquire_is_released(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with_lease(t, LONG_MS);
@@ -63,7 +50,7 @@ static void a_late_acquire_holds_for_nobody(void **state)
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_E_CONN);
     assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
     assert_int_equal(stats_of(client).holds, 0);
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
     if (can_kill)
         assert_int_equal(probe_n_keys(t->f->probe), 0);
@@ -80,7 +67,7 @@ static void a_late_acquire_holds_for_nobody(void **state)
 }
 
 /* What a paused server has read it runs after all, or not: the pause lasts longer than a call. */
-static void what_a_paused_server_runs_late_is_held_by_nobody(void **state)
+static void an_acquire_that_a_paused_server_runs_late_is_released(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with_lease(t, LONG_MS);
@@ -105,7 +92,7 @@ static void a_late_acquire_takes_nothing_from_the_next_holder(void **state)
     assert_result(relock_lock(lock), RELOCK_E_CONN);
     assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_string_equal(state_of(t), PEER " 1");
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
@@ -122,7 +109,7 @@ static void a_late_acquire_is_not_the_next_hold_of_its_owner(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     snprintf(before, sizeof(before), "%s", state_of(t));
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_string_equal(state_of(t), before);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -161,12 +148,12 @@ static void a_late_nested_acquire_creates_no_hold(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_E_CONN);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
 /* Where it runs, the next command of the hold sets the count again. */
-static void a_late_partial_unlock_is_mended_and_frees_nothing(void **state)
+static void a_late_partial_unlock_is_corrected_and_frees_nothing(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
@@ -177,7 +164,7 @@ static void a_late_partial_unlock_is_mended_and_frees_nothing(void **state)
     assert_result(relock_unlock(lock), RELOCK_E_CONN);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_int_equal(probe_only_value(t->f->probe, "orders"), can_kill ? 3 : 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
@@ -198,7 +185,7 @@ static void a_late_unlock_frees_no_newer_hold(void **state)
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
     assert_result(relock_lock(lock), RELOCK_OK);
     snprintf(before, sizeof(before), "%s", state_of(t));
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_string_equal(state_of(t), before);
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -214,7 +201,7 @@ static void a_late_unlock_frees_no_hold_of_another(void **state)
     assert_result(relock_unlock(lock), RELOCK_E_CONN);
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_string_equal(state_of(t), PEER " 1");
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
@@ -230,7 +217,7 @@ static void a_late_extension_prolongs_no_newer_hold(void **state)
     assert_result(relock_extend(lock, 0, 3 * (uint64_t)LONG_MS), RELOCK_E_CONN);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_true(probe_pttl(t->f->probe, "orders") <= LONG_MS / 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -277,13 +264,13 @@ static void a_late_forced_unlock_frees_no_newer_hold(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(a_late_acquire_holds_for_nobody),
-        FAULT_TEST(what_a_paused_server_runs_late_is_held_by_nobody),
+        FAULT_TEST(a_late_acquire_is_released),
+        FAULT_TEST(an_acquire_that_a_paused_server_runs_late_is_released),
         FAULT_TEST(a_late_acquire_takes_nothing_from_the_next_holder),
         FAULT_TEST(a_late_acquire_is_not_the_next_hold_of_its_owner),
         FAULT_TEST(a_late_settling_frees_no_newer_hold),
         FAULT_TEST(a_late_nested_acquire_creates_no_hold),
-        FAULT_TEST(a_late_partial_unlock_is_mended_and_frees_nothing),
+        FAULT_TEST(a_late_partial_unlock_is_corrected_and_frees_nothing),
         FAULT_TEST(a_late_unlock_frees_no_newer_hold),
         FAULT_TEST(a_late_unlock_frees_no_hold_of_another),
         FAULT_TEST(a_late_extension_prolongs_no_newer_hold),

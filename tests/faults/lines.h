@@ -1,5 +1,5 @@
 /*
- * Lines - what goes to stderr while something goes wrong, and whether that is fit for a log
+ * Lines - the lines on stderr during a fault, and whether they are fit for a log
  *
  * Lines of a client without a sink get there by themselves, those of all levels by
  * lines_write(). The secrets are LINES_SECRET and the passwords "wr0ng" and "n3xt".

@@ -1,4 +1,4 @@
-/* The proxy itself: what it says it does to a connection, it does. Plain hiredis on both sides. */
+/* The proxy does to a connection what its header says. Plain hiredis is on both sides. */
 #include "faults.h"
 
 #include <hiredis/hiredis.h>

@@ -7,7 +7,7 @@
 #define COMMAND_MS 700
 #define ROUNDS 100
 
-/* ---- ways to be away ---- */
+/* ---- ways to be away ----------------------------------------------------------------------- */
 
 typedef void deed_fn(struct servers *s, size_t i);
 
@@ -72,7 +72,7 @@ static void take_a_level(const struct red *red)
     assert_result(r, RELOCK_OK);
 }
 
-/* ---- a minority ---- */
+/* ---- a minority ---------------------------------------------------------------------------- */
 
 static void a_minority_may_be_down_from_the_start(void **state)
 {
@@ -91,7 +91,7 @@ static void a_minority_may_be_down_from_the_start(void **state)
     }
 }
 
-static void a_minority_may_go_while_nobody_has_it(void **state)
+static void a_minority_may_fail_while_the_lock_is_free(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new_by_proxy(s, NULL);
@@ -112,7 +112,7 @@ static void a_minority_may_go_while_nobody_has_it(void **state)
     }
 }
 
-static void a_minority_may_go_while_it_is_held(void **state)
+static void a_minority_may_fail_while_the_lock_is_held(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new_by_proxy(s, NULL);
@@ -134,7 +134,7 @@ static void a_minority_may_go_while_it_is_held(void **state)
     }
 }
 
-static void others_are_kept_out_while_a_minority_is_away(void **state)
+static void others_are_excluded_while_a_minority_is_unreachable(void **state)
 {
     struct servers *s = *state;
     struct red a = red_new(s, NULL), b = red_new(s, NULL);
@@ -153,9 +153,9 @@ static void others_are_kept_out_while_a_minority_is_away(void **state)
     red_unlock(&b);
 }
 
-/* ---- a majority ---- */
+/* ---- a majority ---------------------------------------------------------------------------- */
 
-static void a_majority_that_is_away_is_missed_for_the_command_timeout(void **state)
+static void an_unreachable_majority_fails_a_wait_after_the_command_timeout(void **state)
 {
     struct servers *s = *state;
     struct relock_options options = {.command_timeout_ms = slow_ms(COMMAND_MS)};
@@ -180,7 +180,7 @@ static void a_majority_that_is_away_is_missed_for_the_command_timeout(void **sta
     assert_true(log_wait(s->f->log, "of 5 servers answered in time", SOON_MS));
 }
 
-static void a_release_that_a_majority_does_not_answer_says_so_and_is_made_up_for(void **state)
+static void a_release_that_a_majority_does_not_answer_fails_and_is_completed_later(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new_by_proxy(s, NULL);
@@ -198,7 +198,7 @@ static void a_release_that_a_majority_does_not_answer_says_so_and_is_made_up_for
     }
 }
 
-static void it_is_taken_when_the_majority_comes_back_in_time(void **state)
+static void a_waiter_gets_the_lock_when_the_majority_comes_back_in_time(void **state)
 {
     struct servers *s = *state;
     struct red red;
@@ -215,9 +215,9 @@ static void it_is_taken_when_the_majority_comes_back_in_time(void **state)
     assert_result(actor_unlock(actor, red.lock), RELOCK_OK);
 }
 
-/* ---- votes ---- */
+/* ---- votes --------------------------------------------------------------------------------- */
 
-static void what_a_minority_granted_is_given_back(void **state)
+static void votes_of_a_minority_are_released(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -262,7 +262,7 @@ static int race(void *arg)
     return RELOCK_OK;
 }
 
-static void those_who_split_the_votes_both_get_it_one_after_the_other(void **state)
+static void two_waiters_that_split_the_votes_both_get_the_lock(void **state)
 {
     enum { N = 4 };
     struct servers *s = *state;
@@ -289,14 +289,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_minority_may_be_down_from_the_start),
-        SERVERS_TEST(a_minority_may_go_while_nobody_has_it),
-        SERVERS_TEST(a_minority_may_go_while_it_is_held),
-        SERVERS_TEST(others_are_kept_out_while_a_minority_is_away),
-        SERVERS_TEST(a_majority_that_is_away_is_missed_for_the_command_timeout),
-        SERVERS_TEST(a_release_that_a_majority_does_not_answer_says_so_and_is_made_up_for),
-        SERVERS_TEST(it_is_taken_when_the_majority_comes_back_in_time),
-        SERVERS_TEST(what_a_minority_granted_is_given_back),
-        SERVERS_TEST(those_who_split_the_votes_both_get_it_one_after_the_other),
+        SERVERS_TEST(a_minority_may_fail_while_the_lock_is_free),
+        SERVERS_TEST(a_minority_may_fail_while_the_lock_is_held),
+        SERVERS_TEST(others_are_excluded_while_a_minority_is_unreachable),
+        SERVERS_TEST(an_unreachable_majority_fails_a_wait_after_the_command_timeout),
+        SERVERS_TEST(a_release_that_a_majority_does_not_answer_fails_and_is_completed_later),
+        SERVERS_TEST(a_waiter_gets_the_lock_when_the_majority_comes_back_in_time),
+        SERVERS_TEST(votes_of_a_minority_are_released),
+        SERVERS_TEST(two_waiters_that_split_the_votes_both_get_the_lock),
     };
     return SERVERS_TESTS_RUN(tests);
 }

@@ -1,5 +1,7 @@
-/* Red locks with a server that answers later than it has time to, or not at all: what it is sent
- * stays in order and stays little, and nobody waits for it. */
+/*
+ * Red locks with a server that answers late or never: commands to it stay in order and stay few,
+ * and no caller waits for it.
+ */
 #include "io_thread.h"
 
 #include "support/actor.h"
@@ -94,7 +96,7 @@ static bool late_has_no_key(void *s)
     return !red_has_key(s, LATE);
 }
 
-static void a_lock_that_comes_late_is_followed_by_its_release(void **state)
+static void a_late_acquire_is_followed_by_its_release(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -117,7 +119,7 @@ static void a_lock_that_comes_late_is_followed_by_its_release(void **state)
     assert_true(n_late > 0);
 }
 
-static void a_late_yes_to_who_was_refused_is_given_back(void **state)
+static void a_late_grant_to_a_refused_caller_is_released(void **state)
 {
     struct servers *s = *state;
     struct red a = red_new_by_proxy(s, &(struct relock_options){.watchdog_timeout_ms = LONG_MS});
@@ -164,7 +166,7 @@ static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
 }
 
 /* In a connection that is given up it could still run, after its release. */
-static void a_lock_that_was_left_behind_is_killed(void **state)
+static void an_abandoned_acquire_is_killed(void **state)
 {
     struct servers *s = *state;
     struct relock_options options = {.watchdog_timeout_ms = LEASE_MS,
@@ -183,7 +185,7 @@ static void a_lock_that_was_left_behind_is_killed(void **state)
 }
 
 /* The I/O thread, which sends it, is kept from that until it has been released. */
-static void a_lock_that_was_given_up_before_it_was_sent_is_not_sent(void **state)
+static void an_acquire_abandoned_before_it_was_sent_is_not_sent(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -198,7 +200,7 @@ static void a_lock_that_was_given_up_before_it_was_sent_is_not_sent(void **state
 }
 
 /* Its lock and its release are on their way to all when they are taken up again. */
-static void all_of_them_may_be_late(void **state)
+static void every_server_may_answer_late(void **state)
 {
     struct servers *s = *state;
     struct relock_options options = {.watchdog_timeout_ms = LEASE_MS,
@@ -225,7 +227,7 @@ static void take_turns(struct red *red, int n)
     }
 }
 
-static void a_hanging_server_is_not_sent_more_and_more(void **state)
+static void commands_to_a_hanging_server_do_not_pile_up(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -264,7 +266,7 @@ static bool is_asked_little(struct servers *s, struct red *red)
     return true;
 }
 
-static void a_server_that_answers_late_is_asked_one_thing_at_a_time(void **state)
+static void a_late_server_gets_one_command_at_a_time(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -284,14 +286,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_late_server_costs_neither_time_nor_certainty),
-        SERVERS_TEST(a_lock_that_comes_late_is_followed_by_its_release),
-        SERVERS_TEST(a_late_yes_to_who_was_refused_is_given_back),
+        SERVERS_TEST(a_late_acquire_is_followed_by_its_release),
+        SERVERS_TEST(a_late_grant_to_a_refused_caller_is_released),
         SERVERS_TEST(a_late_answer_makes_no_hold_certain_for_longer),
-        SERVERS_TEST(a_lock_that_was_left_behind_is_killed),
-        SERVERS_TEST(a_lock_that_was_given_up_before_it_was_sent_is_not_sent),
-        SERVERS_TEST(all_of_them_may_be_late),
-        SERVERS_TEST(a_hanging_server_is_not_sent_more_and_more),
-        SERVERS_TEST(a_server_that_answers_late_is_asked_one_thing_at_a_time),
+        SERVERS_TEST(an_abandoned_acquire_is_killed),
+        SERVERS_TEST(an_acquire_abandoned_before_it_was_sent_is_not_sent),
+        SERVERS_TEST(every_server_may_answer_late),
+        SERVERS_TEST(commands_to_a_hanging_server_do_not_pile_up),
+        SERVERS_TEST(a_late_server_gets_one_command_at_a_time),
     };
     return SERVERS_TESTS_RUN(tests);
 }

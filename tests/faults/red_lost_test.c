@@ -63,9 +63,9 @@ static void assert_lost(struct servers *s, struct red *red, int reason)
     assert_int_equal(stats_of(red->clients[0]).holds, 0);
 }
 
-/* ---- kept ---- */
+/* ---- kept ---------------------------------------------------------------------------------- */
 
-static void it_is_renewed_on_all(void **state)
+static void a_red_lock_is_renewed_on_every_server(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -80,7 +80,7 @@ static void it_is_renewed_on_all(void **state)
     red_unlock(&red);
 }
 
-static void one_with_a_lease_is_not_renewed_until_a_level_asks_for_it(void **state)
+static void a_red_lock_with_a_lease_is_renewed_once_a_level_asks_for_it(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -98,7 +98,7 @@ static void one_with_a_lease_is_not_renewed_until_a_level_asks_for_it(void **sta
     assert_lost(s, &red, RELOCK_LOST_EXPIRED);
 }
 
-static void those_that_forgot_get_it_again_while_the_quorum_is_ours(void **state)
+static void servers_that_forgot_get_the_lock_again_while_the_quorum_holds(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -116,7 +116,7 @@ static void those_that_forgot_get_it_again_while_the_quorum_is_ours(void **state
     red_unlock(&red);
 }
 
-static void those_that_were_away_when_it_was_taken_get_it_when_they_are_back(void **state)
+static void servers_unreachable_at_the_acquire_get_the_lock_when_they_are_back(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -133,9 +133,9 @@ static void those_that_were_away_when_it_was_taken_get_it_when_they_are_back(voi
     red_unlock(&red);
 }
 
-/* ---- lost ---- */
+/* ---- lost ---------------------------------------------------------------------------------- */
 
-static void three_that_forget_at_once_lose_it(void **state)
+static void three_servers_that_forget_at_once_lose_the_lock(void **state)
 {
     struct servers *s = *state;
     struct red red = red_to_be_forgotten(s);
@@ -170,7 +170,7 @@ static void renew_two_later(struct servers *s)
 
 /* Those that are renewed later still say yes, as far as is known, when the first is found out: the
  * I/O thread of the whole looks at them just then. */
-static void none_gets_it_again_before_the_others_have_been_heard(void **state)
+static void no_server_gets_the_lock_again_before_the_others_have_answered(void **state)
 {
     struct servers *s = *state;
     struct red red = red_to_be_forgotten(s);
@@ -196,7 +196,7 @@ static bool has_renewed(void *arg)
 
 /* Three have said yes in this renewal when three forget, one of which has still to be heard and
  * says so: what the others said before that proves nothing. */
-static void none_gets_it_again_for_what_others_said_before_it_was_lost(void **state)
+static void no_server_gets_the_lock_again_for_answers_older_than_the_loss(void **state)
 {
     struct servers *s = *state;
     uint64_t lease_ms = slow_ms(3 * LEASE_MS);
@@ -221,7 +221,7 @@ static void none_gets_it_again_for_what_others_said_before_it_was_lost(void **st
     assert_true(red_wait_keys(s, 0));
 }
 
-static void a_third_that_is_taken_by_another_loses_it(void **state)
+static void a_third_server_that_another_owner_takes_loses_the_lock(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -241,7 +241,7 @@ static void a_third_that_is_taken_by_another_loses_it(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void three_that_hang_beyond_the_lease_lose_it(void **state)
+static void three_servers_that_hang_beyond_the_lease_lose_the_lock(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -256,7 +256,7 @@ static void three_that_hang_beyond_the_lease_lose_it(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void one_that_is_lost_is_released_before_its_owner_has_given_it_up(void **state)
+static void a_lost_red_lock_is_released_on_the_servers_before_its_owner_releases_it(void **state)
 {
     struct servers *s = *state;
     struct red red = red_to_be_forgotten(s);
@@ -275,7 +275,7 @@ static void one_that_is_lost_is_released_before_its_owner_has_given_it_up(void *
     red_unlock(&other);
 }
 
-static void a_loss_that_the_release_finds_out_is_told_by_its_result_alone(void **state)
+static void a_loss_found_by_the_release_is_reported_by_its_result_alone(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = LONG_MS});
@@ -293,7 +293,7 @@ static void a_loss_that_the_release_finds_out_is_told_by_its_result_alone(void *
     assert_true(red_wait_keys(s, 0));
 }
 
-static void an_extension_finds_out_that_it_is_lost(void **state)
+static void an_extension_finds_a_loss(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = LONG_MS});
@@ -332,18 +332,18 @@ static void the_watchdog_stops_at_max_hold_ms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVERS_TEST(it_is_renewed_on_all),
-        SERVERS_TEST(one_with_a_lease_is_not_renewed_until_a_level_asks_for_it),
-        SERVERS_TEST(those_that_forgot_get_it_again_while_the_quorum_is_ours),
-        SERVERS_TEST(those_that_were_away_when_it_was_taken_get_it_when_they_are_back),
-        SERVERS_TEST(three_that_forget_at_once_lose_it),
-        SERVERS_TEST(none_gets_it_again_before_the_others_have_been_heard),
-        SERVERS_TEST(none_gets_it_again_for_what_others_said_before_it_was_lost),
-        SERVERS_TEST(a_third_that_is_taken_by_another_loses_it),
-        SERVERS_TEST(three_that_hang_beyond_the_lease_lose_it),
-        SERVERS_TEST(one_that_is_lost_is_released_before_its_owner_has_given_it_up),
-        SERVERS_TEST(a_loss_that_the_release_finds_out_is_told_by_its_result_alone),
-        SERVERS_TEST(an_extension_finds_out_that_it_is_lost),
+        SERVERS_TEST(a_red_lock_is_renewed_on_every_server),
+        SERVERS_TEST(a_red_lock_with_a_lease_is_renewed_once_a_level_asks_for_it),
+        SERVERS_TEST(servers_that_forgot_get_the_lock_again_while_the_quorum_holds),
+        SERVERS_TEST(servers_unreachable_at_the_acquire_get_the_lock_when_they_are_back),
+        SERVERS_TEST(three_servers_that_forget_at_once_lose_the_lock),
+        SERVERS_TEST(no_server_gets_the_lock_again_before_the_others_have_answered),
+        SERVERS_TEST(no_server_gets_the_lock_again_for_answers_older_than_the_loss),
+        SERVERS_TEST(a_third_server_that_another_owner_takes_loses_the_lock),
+        SERVERS_TEST(three_servers_that_hang_beyond_the_lease_lose_the_lock),
+        SERVERS_TEST(a_lost_red_lock_is_released_on_the_servers_before_its_owner_releases_it),
+        SERVERS_TEST(a_loss_found_by_the_release_is_reported_by_its_result_alone),
+        SERVERS_TEST(an_extension_finds_a_loss),
         SERVERS_TEST(the_watchdog_stops_at_max_hold_ms),
     };
     return SERVERS_TESTS_RUN(tests);

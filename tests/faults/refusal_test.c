@@ -1,7 +1,7 @@
 /*
- * What a real server refuses and may not refuse for long: it is asked again until the command
- * timeout is over, then it is RELOCK_E_SERVER, and the server's own words are in the log. What time
- * does not mend: lasting_test.c.
+ * Refusals of a real server that may end soon: the library retries until the command timeout, then
+ * returns RELOCK_E_SERVER with the server's own words in the log. For lasting refusals see
+ * lasting_test.c.
  */
 #include "faults.h"
 
@@ -203,7 +203,7 @@ static void a_server_that_stays_busy_refuses(void **state)
     lock_is_refused_if_it_stays(*state, &busy);
 }
 
-static void an_unlock_that_a_busy_server_refused_is_made_up_for(void **state)
+static void an_unlock_that_a_busy_server_refused_is_completed_later(void **state)
 {
     unlock_is_made_up_for(*state, &busy);
 }
@@ -237,7 +237,7 @@ static void is_in_time_no_more(struct faults *t, struct actor *owner, struct rel
 
 /* The connection that broke is taken by another owner first, so that the killing goes over one that
  * the server knew before it was busy: else not even the login gets through. */
-static void what_a_busy_server_refused_to_kill_is_killed_after(void **state)
+static void a_kill_that_a_busy_server_refused_is_repeated(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t, 2 * short_ms());
@@ -302,7 +302,7 @@ static void a_replica_that_stays_one_refuses(void **state)
     lock_is_refused_if_it_stays(*state, &readonly);
 }
 
-static void an_unlock_that_a_replica_refused_is_made_up_for(void **state)
+static void an_unlock_that_a_replica_refused_is_completed_later(void **state)
 {
     unlock_is_made_up_for(*state, &readonly);
 }
@@ -322,7 +322,7 @@ static void a_replica_that_stays_without_its_master_refuses(void **state)
     lock_is_refused_if_it_stays(*state, &masterdown);
 }
 
-static void an_unlock_that_a_replica_without_its_master_refused_is_made_up_for(void **state)
+static void an_unlock_that_a_replica_without_its_master_refused_is_completed_later(void **state)
 {
     unlock_is_made_up_for(*state, &masterdown);
 }
@@ -363,17 +363,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REFUSAL_TEST(a_busy_server_is_waited_for),
         REFUSAL_TEST(a_server_that_stays_busy_refuses),
-        REFUSAL_TEST(an_unlock_that_a_busy_server_refused_is_made_up_for),
+        REFUSAL_TEST(an_unlock_that_a_busy_server_refused_is_completed_later),
         REFUSAL_TEST(a_hold_survives_a_busy_server),
-        REFUSAL_TEST(what_a_busy_server_refused_to_kill_is_killed_after),
+        REFUSAL_TEST(a_kill_that_a_busy_server_refused_is_repeated),
         REFUSAL_TEST(a_connection_that_a_busy_server_took_can_be_killed),
         REFUSAL_TEST(a_replica_that_becomes_master_is_waited_for),
         REFUSAL_TEST(a_replica_that_stays_one_refuses),
-        REFUSAL_TEST(an_unlock_that_a_replica_refused_is_made_up_for),
+        REFUSAL_TEST(an_unlock_that_a_replica_refused_is_completed_later),
         REFUSAL_TEST(a_hold_survives_a_master_that_is_a_replica_for_a_while),
         REFUSAL_TEST(a_replica_without_its_master_is_waited_for),
         REFUSAL_TEST(a_replica_that_stays_without_its_master_refuses),
-        REFUSAL_TEST(an_unlock_that_a_replica_without_its_master_refused_is_made_up_for),
+        REFUSAL_TEST(an_unlock_that_a_replica_without_its_master_refused_is_completed_later),
         REFUSAL_TEST(a_hold_survives_a_replica_without_its_master),
         REFUSAL_TEST(a_paused_server_is_waited_for),
     };

@@ -1,7 +1,7 @@
 /*
- * A connection that did not answer is killed by what its server called it: a number and an address.
- * After a restart of the server the numbers begin anew, and over a unix socket, as here, all have
- * one address. So what the server called ours is now a stranger's, who must not be killed for it.
+ * A connection that did not answer is killed by its id and address. After a restart the server
+ * counts ids from 1 again, and over a unix socket all connections have one address. So our old id
+ * may now belong to a stranger, which must not be killed.
  */
 #include "faults.h"
 
@@ -87,7 +87,7 @@ static long long is_interrupted(struct faults *t, struct relock_lock *lock, stru
     return id;
 }
 
-static void who_asks_again_kills_no_stranger(void **state)
+static void a_repeated_acquire_kills_no_other_connection(void **state)
 {
     struct faults *t = *state;
     struct relock_options options = {.command_timeout_ms = 3 * slow_ms(SOON_MS)};
@@ -108,7 +108,7 @@ static void who_asks_again_kills_no_stranger(void **state)
     are_all_still_there(&strangers);
 }
 
-static void what_is_settled_kills_no_stranger(void **state)
+static void a_settled_acquire_kills_no_other_connection(void **state)
 {
     struct faults *t = *state;
     struct relock_options options = {.command_timeout_ms = short_ms()};
@@ -132,7 +132,7 @@ static void what_is_settled_kills_no_stranger(void **state)
 }
 
 /* Who may not ask which run of the server it is cannot tell ours from a stranger's. */
-static void without_the_run_nobody_is_killed_by_a_name_that_all_have(void **state)
+static void without_the_run_id_no_connection_is_killed_by_a_shared_address(void **state)
 {
     struct faults *t = *state;
     struct relock_options options = {.user = WORKER, .password = PASSWORD};
@@ -150,9 +150,9 @@ static void without_the_run_nobody_is_killed_by_a_name_that_all_have(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(who_asks_again_kills_no_stranger),
-        FAULT_TEST(what_is_settled_kills_no_stranger),
-        FAULT_TEST(without_the_run_nobody_is_killed_by_a_name_that_all_have),
+        FAULT_TEST(a_repeated_acquire_kills_no_other_connection),
+        FAULT_TEST(a_settled_acquire_kills_no_other_connection),
+        FAULT_TEST(without_the_run_id_no_connection_is_killed_by_a_shared_address),
     };
 
     return FAULT_TESTS_RUN(tests);

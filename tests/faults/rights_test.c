@@ -1,6 +1,6 @@
 /*
- * A user who may not do all that the library does: what locking needs is RELOCK_E_AUTH, and without
- * the rest it works, and the log warns.
+ * A user without all rights: if locking needs the right, the call returns RELOCK_E_AUTH; otherwise
+ * it works and the log warns.
  */
 #include "faults.h"
 
@@ -14,7 +14,7 @@ static struct relock_client *worker_client(struct faults *t, const char *rights)
                                                      .watchdog_timeout_ms = outlast_ms(LEASE_MS)});
 }
 
-static void a_key_that_the_user_has_no_right_to_is_told(void **state)
+static void a_denied_key_is_reported(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = worker_client(t, "~invoices &* +@all");
@@ -41,12 +41,12 @@ static void is_told_to_lack_rights(struct faults *t, const char *rights)
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
-static void a_command_that_the_user_has_no_right_to_is_told(void **state)
+static void a_denied_command_is_reported(void **state)
 {
     is_told_to_lack_rights(*state, "~* &* +@all -evalsha");
 }
 
-static void a_command_in_a_script_that_the_user_has_no_right_to_is_told(void **state)
+static void a_command_denied_inside_a_script_is_reported(void **state)
 {
     is_told_to_lack_rights(*state, "~* &* +@all -hexists");
     is_told_to_lack_rights(*state, "~* &* +@all -exists");
@@ -70,7 +70,7 @@ static void rights_that_come_back_before_the_lease_ends_lose_no_hold(void **stat
     assert_int_equal(losses_count(t->f->losses), 0);
 }
 
-static void who_may_not_subscribe_waits_by_asking(void **state)
+static void without_the_right_to_subscribe_a_waiter_polls(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock;
@@ -92,7 +92,7 @@ static void who_may_not_subscribe_waits_by_asking(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static void who_may_not_publish_unlocks_and_the_log_warns(void **state)
+static void without_the_right_to_publish_an_unlock_succeeds_and_the_log_warns(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = fixture_lock(t->f, worker_client(t, "~* +@all"), "orders");
@@ -103,12 +103,12 @@ static void who_may_not_publish_unlocks_and_the_log_warns(void **state)
     log_clear(t->f->log);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_int_equal(probe_n_keys(t->f->probe), 0);
-    assert_true(log_wait_n(t->f->log, "may this user publish?", 1, SOON_MS));
+    assert_true(log_wait_n(t->f->log, "the server refused PUBLISH", 1, SOON_MS));
     assert_int_equal(log_count_grave(t->f->log, RELOCK_LOG_WARNING), 1);
 }
 
 /* What it leaves behind, and where: a caller that asks again, and the I/O thread that settles. */
-static void that_the_user_may_not_kill_is_warned_of_once(void **state)
+static void a_missing_right_to_kill_is_logged_once(void **state)
 {
     static const char rights[] = "~* &* +@all -client +client|info";
     struct faults *t = *state;
@@ -124,7 +124,7 @@ static void that_the_user_may_not_kill_is_warned_of_once(void **state)
                      1);
 }
 
-static void so_it_is_when_nobody_asks_again(void **state)
+static void a_missing_right_to_kill_is_logged_without_a_further_call(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client;
@@ -145,7 +145,7 @@ static void so_it_is_when_nobody_asks_again(void **state)
 }
 
 /* Nobody announces it, and who waits in this process knows that. */
-static void an_unlock_that_is_not_announced_lets_the_next_in(void **state)
+static void an_unlock_that_is_not_published_admits_the_next_waiter(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client;
@@ -168,7 +168,7 @@ static void an_unlock_that_is_not_announced_lets_the_next_in(void **state)
     assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(first), RELOCK_OK);
-    let_pass(50); /* so that the hold is not passed on */
+    let_pass(50); /* so that the hold is not handed off */
     assert_result(actor_unlock(first, lock), RELOCK_OK);
     assert_result(actor_result(second), RELOCK_OK);
     assert_int_equal(stats_of(client).passed_on, 0);
@@ -177,7 +177,7 @@ static void an_unlock_that_is_not_announced_lets_the_next_in(void **state)
 }
 
 /* A level given up here and not in Redis: the next owner would begin with one too many there. */
-static void a_hold_that_redis_has_another_count_of_is_not_passed_on(void **state)
+static void a_hold_whose_count_differs_in_redis_is_not_handed_off(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client;
@@ -209,16 +209,16 @@ static void a_hold_that_redis_has_another_count_of_is_not_passed_on(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(a_key_that_the_user_has_no_right_to_is_told),
-        FAULT_TEST(a_command_that_the_user_has_no_right_to_is_told),
-        FAULT_TEST(a_command_in_a_script_that_the_user_has_no_right_to_is_told),
+        FAULT_TEST(a_denied_key_is_reported),
+        FAULT_TEST(a_denied_command_is_reported),
+        FAULT_TEST(a_command_denied_inside_a_script_is_reported),
         FAULT_TEST(rights_that_come_back_before_the_lease_ends_lose_no_hold),
-        FAULT_TEST(who_may_not_subscribe_waits_by_asking),
-        FAULT_TEST(who_may_not_publish_unlocks_and_the_log_warns),
-        FAULT_TEST(that_the_user_may_not_kill_is_warned_of_once),
-        FAULT_TEST(so_it_is_when_nobody_asks_again),
-        FAULT_TEST(an_unlock_that_is_not_announced_lets_the_next_in),
-        FAULT_TEST(a_hold_that_redis_has_another_count_of_is_not_passed_on),
+        FAULT_TEST(without_the_right_to_subscribe_a_waiter_polls),
+        FAULT_TEST(without_the_right_to_publish_an_unlock_succeeds_and_the_log_warns),
+        FAULT_TEST(a_missing_right_to_kill_is_logged_once),
+        FAULT_TEST(a_missing_right_to_kill_is_logged_without_a_further_call),
+        FAULT_TEST(an_unlock_that_is_not_published_admits_the_next_waiter),
+        FAULT_TEST(a_hold_whose_count_differs_in_redis_is_not_handed_off),
     };
 
     return FAULT_TESTS_RUN(tests);

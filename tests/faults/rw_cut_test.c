@@ -7,20 +7,13 @@
 
 #define N_WAITERS 16
 
-static int lock_and_unlock(void *side)
-{
-    int r = relock_lock(side);
-
-    return r == RELOCK_OK ? relock_unlock(side) : r;
-}
-
 /* Half of them to read, half to write. */
 static void begin_to_wait(struct faults *t, struct relock_client *client, struct sides ours,
                           struct actor *waiting[N_WAITERS])
 {
     for (int i = 0; i < N_WAITERS; i++) {
         waiting[i] = actor_start();
-        actor_begin(waiting[i], lock_and_unlock, i % 2 == 0 ? ours.read : ours.write);
+        actor_begin(waiting[i], actor_take_turn, i % 2 == 0 ? ours.read : ours.write);
     }
     assert_true(wait_for_waiters(client, N_WAITERS));
     assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 1));
@@ -36,7 +29,7 @@ static void all_get_in(struct faults *t, struct relock_client *client,
 }
 
 /* Nothing ends by time: whoever gets in was woken, or saw the connection come back. */
-static struct relock_client *patient_client(struct faults *t)
+static struct relock_client *distant_client(struct faults *t)
 {
     return faults_connected_client(
         t, &(struct relock_options){.recheck_ms = LONG_MS,
@@ -47,7 +40,7 @@ static struct relock_client *patient_client(struct faults *t)
 static void waiters_of_both_sides_go_on_when_their_connections_are_cut(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = distant_client(t);
     struct sides ours = sides_of(t->f, client);
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct relock_lock *held[] = {theirs.write, theirs.read};
@@ -61,7 +54,7 @@ static void waiters_of_both_sides_go_on_when_their_connections_are_cut(void **st
             begin_to_wait(t, client, ours, waiting);
         } else { /* readers do not wait for readers */
             for (int j = 0; j < N_WAITERS; j++)
-                actor_begin(waiting[j], lock_and_unlock, ours.write);
+                actor_begin(waiting[j], actor_take_turn, ours.write);
             assert_true(wait_for_waiters(client, N_WAITERS));
             assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 1));
         }
@@ -78,7 +71,7 @@ static void waiters_of_both_sides_go_on_when_their_connections_are_cut(void **st
 static void waiters_of_both_sides_go_on_while_their_connections_are_cut(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = distant_client(t);
     struct sides ours = sides_of(t->f, client);
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct actor *waiting[N_WAITERS];
@@ -94,10 +87,10 @@ static void waiters_of_both_sides_go_on_while_their_connections_are_cut(void **s
 }
 
 /* The message that would have woken them was said while nobody listened. */
-static void a_release_while_the_subscription_is_away_wakes_both_sides(void **state)
+static void a_release_during_a_broken_subscription_wakes_both_sides(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = patient_client(t);
+    struct relock_client *client = distant_client(t);
     struct sides ours = sides_of(t->f, client);
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct actor *waiting[N_WAITERS];
@@ -161,7 +154,7 @@ static struct relock_client *silent_client(struct faults *t)
                                                      .watchdog_timeout_ms = LONG_MS});
 }
 
-static void who_may_not_publish_gives_each_side_up_and_the_log_warns(void **state)
+static void without_the_right_to_publish_each_side_is_released_and_the_log_warns(void **state)
 {
     struct faults *t = *state;
     struct sides ours = sides_of(t->f, silent_client(t));
@@ -170,18 +163,18 @@ static void who_may_not_publish_gives_each_side_up_and_the_log_warns(void **stat
     assert_result(relock_lock(ours.read), RELOCK_OK);
     log_clear(t->f->log);
     assert_result(relock_unlock(ours.write), RELOCK_OK); /* a step down */
-    assert_true(log_wait_n(t->f->log, "may this user publish?", 1, SOON_MS));
+    assert_true(log_wait_n(t->f->log, "the server refused PUBLISH", 1, SOON_MS));
     assert_true(relock_is_mine(ours.read));
     assert_result(relock_unlock(ours.read), RELOCK_OK);
-    assert_true(log_wait_n(t->f->log, "may this user publish?", 2, SOON_MS));
+    assert_true(log_wait_n(t->f->log, "the server refused PUBLISH", 2, SOON_MS));
     assert_result(relock_lock(ours.write), RELOCK_OK);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
-    assert_true(log_wait_n(t->f->log, "may this user publish?", 3, SOON_MS));
+    assert_true(log_wait_n(t->f->log, "the server refused PUBLISH", 3, SOON_MS));
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
 /* Nobody announces it, and who waits in this process knows that. */
-static void what_is_not_announced_lets_in_who_waits_here(void **state)
+static void a_release_that_is_not_published_admits_local_waiters(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = silent_client(t);
@@ -211,11 +204,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(waiters_of_both_sides_go_on_when_their_connections_are_cut),
         FAULT_TEST(waiters_of_both_sides_go_on_while_their_connections_are_cut),
-        FAULT_TEST(a_release_while_the_subscription_is_away_wakes_both_sides),
+        FAULT_TEST(a_release_during_a_broken_subscription_wakes_both_sides),
         FAULT_TEST(waits_of_both_sides_end_when_the_server_is_gone),
         FAULT_TEST(holds_of_both_sides_survive_their_connections),
-        FAULT_TEST(who_may_not_publish_gives_each_side_up_and_the_log_warns),
-        FAULT_TEST(what_is_not_announced_lets_in_who_waits_here),
+        FAULT_TEST(without_the_right_to_publish_each_side_is_released_and_the_log_warns),
+        FAULT_TEST(a_release_that_is_not_published_admits_local_waiters),
     };
 
     return FAULT_TESTS_RUN(tests);

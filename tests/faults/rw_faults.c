@@ -45,13 +45,8 @@ void rw_has_levels(struct faults *t, const struct side *side, unsigned ours, lon
                          strcmp(side->name, "read") == 0 ? redis + 1 : 1);
 }
 
-static bool has_no_keys(void *probe)
-{
-    return probe_n_keys(probe) == 0;
-}
-
 void rw_is_free(struct faults *t)
 {
-    assert_true(wait_until(has_no_keys, t->f->probe, SOON_MS));
+    assert_true(wait_for_no_keys(t->f->probe));
     assert_int_equal(losses_count(t->f->losses), 0);
 }

@@ -1,9 +1,9 @@
 /*
  * Old commands of read/write locks that reach the server late, as in late_test.c: they change
- * nothing that is newer than they are.
+ * nothing newer than they are.
  *
- *     rw_late_fault_test          CLIENT KILL sees to it that they do not run at all
- *     rw_late_fault_test no-kill  they do run: what then still holds
+ *     rw_late_fault_test          CLIENT KILL prevents them
+ *     rw_late_fault_test no-kill  they do run
  */
 #include "faults.h"
 #include "support/sides.h"
@@ -31,19 +31,6 @@ static struct sides other_sides(struct faults *t)
     return sides_of(t->f, fixture_client(t->f, NULL));
 }
 
-/* Lets the command go, and waits until it has run, or cannot any more. */
-static void runs_late(struct proxy_rule *rule)
-{
-    if (can_kill) {
-        assert_int_equal(proxy_fate(rule), PROXY_ENDED);
-        proxy_let_go(rule);
-        assert_int_equal(proxy_fate(rule), PROXY_ENDED);
-    } else {
-        proxy_let_go(rule);
-        assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
-    }
-}
-
 /* What Redis has of the lock is the same before and after. */
 static void changes_nothing(struct faults *t, struct proxy_rule *rule)
 {
@@ -51,7 +38,7 @@ static void changes_nothing(struct faults *t, struct proxy_rule *rule)
     char before[256];
 
     snprintf(before, sizeof(before), "%s", probe_list(t->f->probe, "HGETALL orders"));
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_string_equal(probe_list(t->f->probe, "HGETALL orders"), before);
     assert_int_equal(probe_n_keys(t->f->probe), n_keys);
 }
@@ -114,7 +101,7 @@ static void a_late_reader_beside_others_is_there_for_its_lease_at_most(void **st
     assert_result(relock_acquire(ours.read, &how, NULL), RELOCK_E_CONN);
     assert_true(proxy_counts(t->proxy, "read_unlock 1 orders * 0", 1));
     assert_result(relock_lock(theirs.read), RELOCK_OK);
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_result(relock_check(ours.read, 0, NULL), RELOCK_NOT_OWNER);
     if (can_kill)
         assert_int_equal(sides_holder(theirs.read).n_holders, 1);
@@ -136,7 +123,7 @@ static void a_late_nested_acquire_of_either_side_creates_no_hold(void **state)
         assert_result(relock_lock(sides[i]), RELOCK_OK);
         assert_result(relock_lock(sides[i]), RELOCK_E_CONN);
         assert_result(relock_unlock(sides[i]), RELOCK_OK);
-        runs_late(rule);
+        faults_run_late(rule, can_kill);
         assert_int_equal(probe_n_keys(t->f->probe), 0);
     }
 }
@@ -164,7 +151,7 @@ static void a_late_unlock_of_either_side_frees_no_newer_hold(void **state)
 }
 
 /* Where it runs, the next command of the hold sets the count again, and the levels with it. */
-static void a_late_partial_read_unlock_is_mended(void **state)
+static void a_late_partial_read_unlock_is_corrected(void **state)
 {
     struct faults *t = *state;
     struct sides ours = late_sides(t);
@@ -175,7 +162,7 @@ static void a_late_partial_read_unlock_is_mended(void **state)
     assert_result(relock_unlock(ours.read), RELOCK_E_CONN);
     assert_result(relock_lock(ours.read), RELOCK_OK);
     assert_result(relock_lock(ours.read), RELOCK_OK);
-    runs_late(rule);
+    faults_run_late(rule, can_kill);
     assert_int_equal(sides_holder(ours.read).hold_count, can_kill ? 3 : 1);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_int_equal(sides_holder(ours.read).hold_count, 2);
@@ -213,7 +200,7 @@ int main(int argc, char **argv)
         FAULT_TEST(a_late_reader_beside_others_is_there_for_its_lease_at_most),
         FAULT_TEST(a_late_nested_acquire_of_either_side_creates_no_hold),
         FAULT_TEST(a_late_unlock_of_either_side_frees_no_newer_hold),
-        FAULT_TEST(a_late_partial_read_unlock_is_mended),
+        FAULT_TEST(a_late_partial_read_unlock_is_corrected),
         FAULT_TEST(a_late_forced_unlock_frees_no_newer_hold_of_either_side),
     };
 

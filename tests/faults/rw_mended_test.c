@@ -1,6 +1,6 @@
 /*
- * Read/write locks that are held, and a command of the hold is not answered: what Redis has of it
- * is mended by the next one.
+ * A held read/write lock and a command that is not answered: the next command corrects the state in
+ * Redis.
  */
 #include "rw_faults.h"
 
@@ -30,7 +30,7 @@ static void levels_that_are_cut_off_count_once(void **state)
 }
 
 /* The hold goes on as it was, whatever Redis has; whatever comes next puts that right. */
-static void a_nested_acquire_without_an_answer_is_mended_by_what_follows(void **state)
+static void a_nested_acquire_without_an_answer_is_corrected_by_the_next_command(void **state)
 {
     struct faults *t = *state;
     struct side side[2];
@@ -59,7 +59,7 @@ static void a_nested_acquire_without_an_answer_is_mended_by_what_follows(void **
     }
 }
 
-static void a_partial_unlock_without_an_answer_is_mended_by_what_follows(void **state)
+static void a_partial_unlock_without_an_answer_is_corrected_by_the_next_command(void **state)
 {
     struct faults *t = *state;
     struct side side[2];
@@ -130,7 +130,7 @@ static void renewals_of_both_sides_survive_the_loss_of_replies(void **state)
     rw_is_free(t);
 }
 
-static void questions_and_force_that_are_cut_off_are_repeated(void **state)
+static void queries_and_force_that_are_cut_off_are_repeated(void **state)
 {
     struct faults *t = *state;
     struct side side[2];
@@ -153,11 +153,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FAULT_TEST(levels_that_are_cut_off_count_once),
-        FAULT_TEST(a_nested_acquire_without_an_answer_is_mended_by_what_follows),
-        FAULT_TEST(a_partial_unlock_without_an_answer_is_mended_by_what_follows),
+        FAULT_TEST(a_nested_acquire_without_an_answer_is_corrected_by_the_next_command),
+        FAULT_TEST(a_partial_unlock_without_an_answer_is_corrected_by_the_next_command),
         FAULT_TEST(an_extension_without_an_answer_leaves_the_lease_as_it_was_or_longer),
         FAULT_TEST(renewals_of_both_sides_survive_the_loss_of_replies),
-        FAULT_TEST(questions_and_force_that_are_cut_off_are_repeated),
+        FAULT_TEST(queries_and_force_that_are_cut_off_are_repeated),
     };
 
     return FAULT_TESTS_RUN(tests);

@@ -1,6 +1,6 @@
 /*
- * Passwords: all that can go wrong with a login or with what it is read from, and no line of the
- * log has one. With locks: log_test.c.
+ * Passwords: a login, or reading its parts, may fail in any way, and no line of the log has a
+ * password. For locks see log_texts_test.c.
  */
 #include "faults.h"
 
@@ -46,7 +46,7 @@ static const char *url_of(struct faults *t, const char *login)
     return url;
 }
 
-static void a_wrong_login(void **state)
+static void no_line_about_a_wrong_login_has_a_password(void **state)
 {
     struct faults *t = *state;
     const char *url = proxy_url(t->proxy);
@@ -65,7 +65,7 @@ static void a_wrong_login(void **state)
 }
 
 /* The default user has no password yet, then one that we do not have, or have not told. */
-static void a_login_of_the_default_user(void **state)
+static void no_line_about_the_default_user_has_a_password(void **state)
 {
     struct faults *t = *state;
     const char *url = proxy_url(t->proxy);
@@ -78,7 +78,7 @@ static void a_login_of_the_default_user(void **state)
     assert_int_equal(probe_int(t->f->probe, "CONFIG SET requirepass %s", ""), 0);
 }
 
-static void a_server_that_is_not_there(void **state)
+static void no_line_about_a_missing_server_has_a_password(void **state)
 {
     struct faults *t = *state;
 
@@ -93,7 +93,7 @@ static void a_server_that_is_not_there(void **state)
           RELOCK_E_CONN, "no-such-host.invalid:6379: ");
 }
 
-static void a_server_that_is_silent_or_hangs_up(void **state)
+static void no_line_about_a_silent_server_has_a_password(void **state)
 {
     struct faults *t = *state;
     const char *url = proxy_url(t->proxy);
@@ -108,7 +108,7 @@ static void a_server_that_is_silent_or_hangs_up(void **state)
     proxy_reset(t->proxy);
 }
 
-static void a_url_that_cannot_be(void **state)
+static void no_line_about_an_invalid_url_has_a_password(void **state)
 {
     static const char *const urls[] = {
         "redis://" LINES_SECRET_IN_URL "@host",
@@ -135,13 +135,13 @@ static void a_url_that_cannot_be(void **state)
     (void)state;
 
     for (size_t i = 0; i < COUNT(urls); i++)
-        fails((struct relock_options){.url = urls[i]}, RELOCK_E_INVALID, "the url cannot be used");
+        fails((struct relock_options){.url = urls[i]}, RELOCK_E_INVALID, "invalid url");
     fails((struct relock_options){.url = "rediss://" USER ":s3cret@host"}, RELOCK_E_UNSUPPORTED,
-          "the url cannot be used");
+          "invalid url");
 }
 
 /* As do those that do not know AUTH, or stand in for one that does. */
-static void a_server_that_repeats_what_it_is_told(void **state)
+static void no_line_about_a_server_that_echoes_has_a_password(void **state)
 {
     static const char *const replies[] = {
         "-ERR unknown command 'AUTH', with args beginning with: 'locker' '" LINES_SECRET "'\r\n",
@@ -184,12 +184,12 @@ static int end_secret_test(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SECRET_TEST(a_wrong_login),
-        SECRET_TEST(a_login_of_the_default_user),
-        SECRET_TEST(a_server_that_is_not_there),
-        SECRET_TEST(a_server_that_is_silent_or_hangs_up),
-        SECRET_TEST(a_url_that_cannot_be),
-        SECRET_TEST(a_server_that_repeats_what_it_is_told),
+        SECRET_TEST(no_line_about_a_wrong_login_has_a_password),
+        SECRET_TEST(no_line_about_the_default_user_has_a_password),
+        SECRET_TEST(no_line_about_a_missing_server_has_a_password),
+        SECRET_TEST(no_line_about_a_silent_server_has_a_password),
+        SECRET_TEST(no_line_about_an_invalid_url_has_a_password),
+        SECRET_TEST(no_line_about_a_server_that_echoes_has_a_password),
     };
 
     return FAULT_TESTS_RUN_TCP(tests);

@@ -1,4 +1,4 @@
-/* Several servers at once: what support/servers.h says a test can do with them, it can. */
+/* Several servers at once: each thing that support/servers.h offers to a test works. */
 #include "support/actor.h"
 #include "support/servers.h"
 
@@ -29,7 +29,7 @@ static void delete_key_everywhere(struct servers *s)
         probe_int(s->probe[i], "DEL key");
 }
 
-static void each_has_keys_of_its_own(void **state)
+static void each_server_has_keys_of_its_own(void **state)
 {
     struct servers *s = *state;
 
@@ -39,7 +39,7 @@ static void each_has_keys_of_its_own(void **state)
     delete_key_everywhere(s);
 }
 
-static void one_that_is_restarted_has_what_it_kept_and_no_more(void **state)
+static void a_restarted_server_has_only_its_saved_keys(void **state)
 {
     struct servers *s = *state;
 
@@ -54,7 +54,7 @@ static void one_that_is_restarted_has_what_it_kept_and_no_more(void **state)
     delete_key_everywhere(s);
 }
 
-static void one_that_forgets_comes_back_empty(void **state)
+static void a_server_that_forgets_comes_back_empty(void **state)
 {
     struct servers *s = *state;
 
@@ -78,7 +78,7 @@ static int bind_port(int port)
     return r;
 }
 
-static void the_port_of_one_that_is_down_is_nobody_elses(void **state)
+static void the_port_of_a_stopped_server_is_not_reused(void **state)
 {
     struct servers *s = *state;
 
@@ -86,7 +86,7 @@ static void the_port_of_one_that_is_down_is_nobody_elses(void **state)
     assert_int_equal(bind_port(s->server[4]->port), -1);
 }
 
-static void a_client_of_one_that_is_down_from_the_start_locks_when_it_is_up(void **state)
+static void a_client_made_before_its_server_starts_can_lock_afterwards(void **state)
 {
     struct servers *s = *state;
     struct relock_client *client;
@@ -102,7 +102,7 @@ static void a_client_of_one_that_is_down_from_the_start_locks_when_it_is_up(void
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void one_that_stands_still_keeps_who_asks_waiting(void **state)
+static void a_paused_server_blocks_its_callers(void **state)
 {
     struct servers *s = *state;
     struct relock_client *client = servers_client(s, 3, NULL);
@@ -118,7 +118,7 @@ static void one_that_stands_still_keeps_who_asks_waiting(void **state)
     assert_result(actor_unlock(actor, lock), RELOCK_OK);
 }
 
-static void a_delay_is_that_of_one_server_and_goes_both_ways(void **state)
+static void a_delay_affects_one_server_in_both_directions(void **state)
 {
     struct servers *s = *state;
     uint64_t least_ms[2] = {UINT64_MAX, UINT64_MAX}; /* a machine may stop, but not always */
@@ -145,7 +145,7 @@ static void a_delay_is_that_of_one_server_and_goes_both_ways(void **state)
     assert_true(least_ms[1] >= 2 * slow_ms(DELAY_MS) - 1);
 }
 
-static void a_stalled_proxy_is_that_of_one_server(void **state)
+static void a_stalled_proxy_affects_one_server(void **state)
 {
     struct servers *s = *state;
     struct actor *actors[2];
@@ -176,14 +176,14 @@ static int start(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        SERVERS_TEST(each_has_keys_of_its_own),
-        SERVERS_TEST(one_that_is_restarted_has_what_it_kept_and_no_more),
-        SERVERS_TEST(one_that_forgets_comes_back_empty),
-        SERVERS_TEST(the_port_of_one_that_is_down_is_nobody_elses),
-        SERVERS_TEST(a_client_of_one_that_is_down_from_the_start_locks_when_it_is_up),
-        SERVERS_TEST(one_that_stands_still_keeps_who_asks_waiting),
-        SERVERS_TEST(a_delay_is_that_of_one_server_and_goes_both_ways),
-        SERVERS_TEST(a_stalled_proxy_is_that_of_one_server),
+        SERVERS_TEST(each_server_has_keys_of_its_own),
+        SERVERS_TEST(a_restarted_server_has_only_its_saved_keys),
+        SERVERS_TEST(a_server_that_forgets_comes_back_empty),
+        SERVERS_TEST(the_port_of_a_stopped_server_is_not_reused),
+        SERVERS_TEST(a_client_made_before_its_server_starts_can_lock_afterwards),
+        SERVERS_TEST(a_paused_server_blocks_its_callers),
+        SERVERS_TEST(a_delay_affects_one_server_in_both_directions),
+        SERVERS_TEST(a_stalled_proxy_affects_one_server),
     };
 
     keeps_data = argc > 1 && strcmp(argv[1], "keep") == 0;

@@ -57,11 +57,6 @@ bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg
 
 /* ---- one play ------------------------------------------------------------------------------ */
 
-static bool has_no_keys(void *arg)
-{
-    return probe_n_keys(arg) == 0;
-}
-
 /* The client is as good as one that never was short of memory. */
 static void check_client(struct trial *trial)
 {
@@ -124,7 +119,7 @@ static size_t play(struct trial *trial, const struct scene *scene, size_t nth, s
         scene->before(trial);
     refused = act(trial, scene, nth, n);
 
-    assert_true(wait_until(has_no_keys, f->probe, SOON_MS));
+    assert_true(wait_for_no_keys(f->probe));
     if (trial->client && !trial->lock)
         trial->lock = fixture_lock(f, trial->client, "orders");
     if (trial->client && !scene->ends_client)

@@ -46,7 +46,7 @@ static void a_command_that_is_not_known_is_refused_at_once(void **state)
 }
 
 /* Nothing is announced to us: then waiting is asking. */
-static void who_cannot_subscribe_waits_by_asking(void **state)
+static void without_the_subscribe_command_a_waiter_polls(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_of(t);
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
         FAULT_TEST(a_command_that_is_not_known_is_refused_at_once),
     };
     const struct CMUnitTest messages[] = {
-        FAULT_TEST(who_cannot_subscribe_waits_by_asking),
+        FAULT_TEST(without_the_subscribe_command_a_waiter_polls),
     };
 
     if (argc > 1)

@@ -1,6 +1,6 @@
 /*
  * Releases at awkward moments. Nothing here ends by time: leases and rechecks are longer than any
- * test, so whoever gets in was woken.
+ * test, so a waiter that gets the lock was woken.
  */
 #include "faults.h"
 
@@ -20,7 +20,7 @@ static void a_release_before_the_subscription_is_not_missed(void **state)
     assert_true(actor_is_busy(waiting));
 
     proxy_let_go(subscribe);
-    faults_is_in_by_news(client, waiting, lock);
+    faults_gets_in_by_signals(client, waiting, lock);
     assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 2);
 }
 
@@ -38,7 +38,7 @@ static void a_release_before_the_subscription_is_acknowledged_is_not_missed(void
     assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* the message is behind the reply */
 
     proxy_let_go(subscribe);
-    faults_is_in_by_news(client, waiting, lock);
+    faults_gets_in_by_signals(client, waiting, lock);
 }
 
 /* Each of the tries that are refused: the message comes while its answer is under way. */
@@ -59,11 +59,11 @@ static void a_release_during_a_try_that_is_refused_is_not_missed(void **state)
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 
     proxy_let_go(second);
-    faults_is_in_by_news(client, waiting, lock);
+    faults_gets_in_by_signals(client, waiting, lock);
     assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 3);
 }
 
-static void a_message_that_comes_while_the_subscriber_is_away_is_not_missed(void **state)
+static void a_message_while_the_subscriber_is_disconnected_is_not_missed(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_patient_client(t);
@@ -82,11 +82,11 @@ static void a_message_that_comes_while_the_subscriber_is_away_is_not_missed(void
     assert_true(actor_is_busy(waiting));
 
     proxy_refuse(t->proxy, false);
-    faults_is_in_by_news(client, waiting, lock);
+    faults_gets_in_by_signals(client, waiting, lock);
 }
 
 /* The owner before us, in this process, counts on the announcement that it made. */
-static void an_announcement_of_our_own_that_is_lost_is_not_missed(void **state)
+static void a_lost_message_of_our_own_release_is_not_missed(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_patient_client(t);
@@ -99,18 +99,18 @@ static void an_announcement_of_our_own_that_is_lost_is_not_missed(void **state)
     let_pass(100);
     assert_true(actor_is_busy(waiting)); /* else it did not count on it */
     proxy_cut(t->proxy, "SUBSCRIBE");
-    faults_is_in_by_news(client, waiting, lock);
+    faults_gets_in_by_signals(client, waiting, lock);
     assert_int_equal(stats_of(client).passed_on, 0);
 }
 
 /* Between the first line and the second it has become known to all. */
 static bool has_failed_again(void *log)
 {
-    return log_count(log, "connecting again") >= 2;
+    return log_count(log, "reconnecting") >= 2;
 }
 
 /* Then there is no announcement to count on. */
-static void a_local_release_while_the_subscriber_is_away_is_not_missed(void **state)
+static void a_local_release_while_the_subscriber_is_disconnected_is_not_missed(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_patient_client(t);
@@ -122,7 +122,7 @@ static void a_local_release_while_the_subscriber_is_away_is_not_missed(void **st
     proxy_cut(t->proxy, "SUBSCRIBE");
     assert_true(wait_until(has_failed_again, t->f->log, SOON_MS));
     assert_result(actor_unlock(holding, lock), RELOCK_OK);
-    faults_is_in_by_news(client, waiting, lock);
+    faults_gets_in_by_signals(client, waiting, lock);
     assert_int_equal(stats_of(client).passed_on, 0);
 }
 
@@ -148,7 +148,7 @@ static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **s
     assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 0));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     proxy_let_go(subscribe);
-    faults_is_in_by_news(client, waiting, lock);
+    faults_gets_in_by_signals(client, waiting, lock);
 }
 
 static void a_subscription_that_is_not_answered_is_made_again(void **state)
@@ -169,13 +169,13 @@ static void a_subscription_that_is_not_answered_is_made_again(void **state)
         assert_true(proxy_met(rule, 1));
         assert_true(wait_for_reconnects(client, 1));
         assert_true(peer_unlock(t->f->probe, "orders", PEER));
-        faults_is_in_by_news(client, waiting, lock);
+        faults_gets_in_by_signals(client, waiting, lock);
         fixture_free_client(t->f, client);
     }
 }
 
 /* The try that fails has used up the news: who came during it must not wait for more. */
-static void who_comes_during_a_try_that_fails_asks_for_itself(void **state)
+static void a_waiter_that_arrives_during_a_failing_try_asks_for_itself(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -193,7 +193,7 @@ static void who_comes_during_a_try_that_fails_asks_for_itself(void **state)
     actor_begin_lock(second, lock);
     assert_true(wait_for_waiters(client, 2));
     assert_result(actor_result(first), RELOCK_E_CONN);
-    faults_is_in_by_news(client, second, lock);
+    faults_gets_in_by_signals(client, second, lock);
 }
 
 /* Bytes that come one by one are the same messages. */
@@ -216,7 +216,7 @@ static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
         actor_begin_lock(waiting, lock);
         assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
         assert_true(peer_unlock(t->f->probe, "orders", PEER));
-        faults_is_in_by_news(client, waiting, lock);
+        faults_gets_in_by_signals(client, waiting, lock);
     }
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -231,12 +231,12 @@ int main(void)
         FAULT_TEST(a_release_before_the_subscription_is_not_missed),
         FAULT_TEST(a_release_before_the_subscription_is_acknowledged_is_not_missed),
         FAULT_TEST(a_release_during_a_try_that_is_refused_is_not_missed),
-        FAULT_TEST(a_message_that_comes_while_the_subscriber_is_away_is_not_missed),
-        FAULT_TEST(an_announcement_of_our_own_that_is_lost_is_not_missed),
-        FAULT_TEST(a_local_release_while_the_subscriber_is_away_is_not_missed),
+        FAULT_TEST(a_message_while_the_subscriber_is_disconnected_is_not_missed),
+        FAULT_TEST(a_lost_message_of_our_own_release_is_not_missed),
+        FAULT_TEST(a_local_release_while_the_subscriber_is_disconnected_is_not_missed),
         FAULT_TEST(a_release_while_the_subscription_is_made_anew_is_not_missed),
         FAULT_TEST(a_subscription_that_is_not_answered_is_made_again),
-        FAULT_TEST(who_comes_during_a_try_that_fails_asks_for_itself),
+        FAULT_TEST(a_waiter_that_arrives_during_a_failing_try_asks_for_itself),
         FAULT_TEST(a_waiter_wakes_on_messages_that_come_in_pieces),
     };
 

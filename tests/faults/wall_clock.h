@@ -1,8 +1,8 @@
 /*
- * Wall clock - the date that this program is told, the library and libev in it included
+ * Wall clock - the date that this program sees, including the library and libev
  *
  * Stands in for the functions of the system that tell the date; a monotonic clock passes through.
- * The date can be set off by any number of seconds, and whoever asks for it is counted.
+ * The date can be set off by any number of seconds, and each request for it is counted.
  *
  * Threads: any.
  */

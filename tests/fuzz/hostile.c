@@ -173,7 +173,7 @@ void hostile_idle(uint64_t ms)
     (void)go_on();
 }
 
-/* ---- on a loop ------------------------------------------------------------------------------ */
+/* ---- on a loop ----------------------------------------------------------------------------- */
 
 static void turn(struct ev_loop *ev)
 {
@@ -223,7 +223,7 @@ void hostile_perform(struct ev_loop *ev, void (*act)(char letter))
     }
 }
 
-/* ---- the library's system calls ------------------------------------------------------------- */
+/* ---- the library's system calls ------------------------------------------------------------ */
 
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len);
 ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);

@@ -16,7 +16,7 @@ static const char *const names[] = {"orders", "redisson_lock__channel:{b}", "", 
 
 static struct user {
     bool listens;
-    struct relock_listener *listener;
+    struct relock_subscriber *subscriber;
 } users[sizeof(names) / sizeof(*names)];
 
 static void on_channel(void *arg, enum relock_channel_event event)
@@ -34,11 +34,11 @@ static void change(struct user *user)
 
     user->listens = !user->listens;
     if (!user->listens) {
-        relock_pubsub_unsubscribe(pubsub, user->listener);
+        relock_pubsub_unsubscribe(pubsub, user->subscriber);
         return;
     }
-    user->listener = relock_pubsub_subscribe(pubsub, name, strlen(name), on_channel, user);
-    FUZZ_CHECK(user->listener);
+    user->subscriber = relock_pubsub_subscribe(pubsub, name, strlen(name), on_channel, user);
+    FUZZ_CHECK(user->subscriber);
 }
 
 static void act(char letter)

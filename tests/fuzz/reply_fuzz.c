@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "redis/call.h"
+#include "redis/conn_id.h"
 #include "redis/lane.h"
 #include "redis/lanes.h"
-#include "redis/origin.h"
 #include "redis/reply.h"
 
 #include <string.h>
@@ -69,12 +69,12 @@ static void check_closed(const char *why)
 {
     struct relock_lane *lane;
 
-    if (strstr(why, "ended before replicas could be asked for"))
+    if (strstr(why, "ended before WAIT could count replicas"))
         return;
     FUZZ_CHECK(relock_lanes_join(lanes, true, relock_clock_now_ms(), &lane) == RELOCK_OK);
-    FUZZ_CHECK(!lane->driver.under_way);
-    FUZZ_CHECK(lane->driver.link.state != RELOCK_LINK_READY ||
-               relock_wire_is_quiet(&lane->driver.link.wire));
+    FUZZ_CHECK(!lane->inflight.exchanges);
+    FUZZ_CHECK(lane->inflight.conn.state != RELOCK_SYNC_CONN_READY ||
+               relock_wire_is_quiet(&lane->inflight.conn.wire));
     relock_lanes_leave(lanes, lane);
 }
 
@@ -97,22 +97,22 @@ static void run(struct relock_call *call)
         if (r == RELOCK_E_CONN)
             check_closed(call->why);
         /* Sent and not answered: there is an end at the server that has to be killed. */
-        FUZZ_CHECK(!call->debt || !*call->debt || call->unanswered);
+        FUZZ_CHECK(!call->fence || !*call->fence || call->unanswered);
     }
     relock_call_end(call);
 }
 
-static void lock(unsigned choice, struct relock_origin **debt)
+static void lock(unsigned choice, struct relock_conn_id **fence)
 {
     struct relock_call call = {
         .script = &relock_script_lock,
         .key = {"orders", 6},
         .args = {{"60000", 5}, {"id:7", 4}, {"1", 1}},
         .n_args = 3,
-        .debt = choice & HAS_DEBT ? debt : NULL,
+        .fence = choice & HAS_DEBT ? fence : NULL,
         .min_replicas = choice & WANTS_REPLICAS ? 1 : 0,
         .replica_timeout_ms = 100,
-        .unanswered = *debt != NULL,
+        .unanswered = *fence != NULL,
     };
 
     run(&call);
@@ -132,16 +132,16 @@ static void inspect(void)
 
 static void converse(unsigned choice)
 {
-    struct relock_origin *debt = NULL;
+    struct relock_conn_id *fence = NULL;
 
     if (choice & LOADS_ALL)
         load_all();
-    lock(choice, &debt);
+    lock(choice, &fence);
     if (choice & IDLES)
         hostile_idle(TIMEOUT_MS * 10);
     inspect();
-    lock(choice, &debt);
-    relock_origin_unref(debt);
+    lock(choice, &fence);
+    relock_conn_id_unref(fence);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* The key: what each library writes there, and what both make of one that was written by hand. */
+/* The key: the value that each library writes, and its view of one that was written by hand. */
 #include "duo.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void delete_by_hand(struct duo *d)
         assert_int_equal(probe_int(d->s->probe[i], "DEL orders"), 1);
 }
 
-static void who_has_it_by_hand_keeps_them_out(void **state)
+static void a_hold_made_by_hand_excludes_the_other_library(void **state)
 {
     struct duo *d = *state;
 
@@ -37,7 +37,7 @@ static void who_has_it_by_hand_keeps_them_out(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void who_has_it_by_hand_keeps_us_out(void **state)
+static void a_hold_made_by_hand_excludes_us(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -105,8 +105,8 @@ static void ours_is_another_token_each_time(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUO_TEST(who_has_it_by_hand_keeps_them_out),
-        DUO_TEST(who_has_it_by_hand_keeps_us_out),
+        DUO_TEST(a_hold_made_by_hand_excludes_the_other_library),
+        DUO_TEST(a_hold_made_by_hand_excludes_us),
         DUO_TEST(theirs_is_a_string_of_their_token_with_a_lease),
         DUO_TEST(ours_is_a_string_of_40_digits_with_a_lease),
         DUO_TEST(ours_is_another_token_each_time),

@@ -53,7 +53,7 @@ void duo_choose(int argc, char **argv)
     }
 }
 
-/* ---- us ----------------------------------------------------------------------------------- */
+/* ---- us ------------------------------------------------------------------------------------ */
 
 void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms)
 {
@@ -85,7 +85,7 @@ struct relock_lock *duo_lock(struct duo *d, const char *name)
     return *lock;
 }
 
-/* ---- them --------------------------------------------------------------------------------- */
+/* ---- them ---------------------------------------------------------------------------------- */
 
 unsigned duo_begin(struct duo *d, const char *thread, const char *order)
 {
@@ -118,7 +118,7 @@ static void start_player(struct duo *d)
     d->player = player_start(argv);
 }
 
-/* ---- Redis -------------------------------------------------------------------------------- */
+/* ---- Redis --------------------------------------------------------------------------------- */
 
 void duo_kill(struct duo *d, size_t server)
 {
@@ -169,7 +169,7 @@ bool duo_wait_all(struct duo *d, const char *key)
     return wait_until(is_on_all, &(struct expected){d, key}, SOON_MS);
 }
 
-/* ---- around tests ------------------------------------------------------------------------- */
+/* ---- around tests -------------------------------------------------------------------------- */
 
 int duo_start(void **state)
 {

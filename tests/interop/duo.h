@@ -5,7 +5,7 @@
  * it. A program is about one kind and one library, which are its arguments: "plain" is one server
  * and relock_plainlock_new(); "quorum" is five, and relock_redlock_new() over plain locks.
  *
- *     static void who_has_it_there_keeps_us_out(void **state)
+ *     static void a_holder_in_the_other_library_excludes_us(void **state)
  *     {
  *         struct duo *d = *state;
  *         struct relock_lock *lock = duo_lock(d, "orders");
@@ -76,7 +76,7 @@ size_t duo_n_lasting(struct duo *d, const char *key, uint64_t least_ms, uint64_t
 /* Waits until it is there on all. */
 bool duo_wait_all(struct duo *d, const char *key);
 
-/* ---- around tests ------------------------------------------------------------------------- */
+/* ---- around tests -------------------------------------------------------------------------- */
 
 int duo_start(void **state);
 int duo_stop(void **state);

@@ -1,8 +1,10 @@
-/* Whoever has the lock, in this library or in the other one, has it alone. Who gives it up may be
- * done when most servers know: so what is free again is not tried once, but waited for. */
+/*
+ * A holder in one library excludes the other library. A Redlock release may return before all
+ * servers have it, so a free lock is waited for, not tried once.
+ */
 #include "duo.h"
 
-static void who_has_it_there_keeps_us_out(void **state)
+static void a_holder_in_the_other_library_excludes_us(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -14,7 +16,7 @@ static void who_has_it_there_keeps_us_out(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void who_has_it_here_keeps_them_out(void **state)
+static void our_holder_excludes_the_other_library(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -27,7 +29,7 @@ static void who_has_it_here_keeps_them_out(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void who_has_two_levels_here_keeps_them_out_until_the_last(void **state)
+static void two_levels_here_exclude_the_other_library_until_the_last(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -41,7 +43,7 @@ static void who_has_two_levels_here_keeps_them_out_until_the_last(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void who_waits_there_has_what_is_given_up_here(void **state)
+static void a_waiter_in_the_other_library_gets_a_lock_released_here(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -57,7 +59,7 @@ static void who_waits_there_has_what_is_given_up_here(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void who_waits_here_has_what_is_given_up_there(void **state)
+static void a_waiter_here_gets_a_lock_released_in_the_other_library(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -129,11 +131,11 @@ static void nothing_is_lost_when_both_count(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUO_TEST(who_has_it_there_keeps_us_out),
-        DUO_TEST(who_has_it_here_keeps_them_out),
-        DUO_TEST(who_has_two_levels_here_keeps_them_out_until_the_last),
-        DUO_TEST(who_waits_there_has_what_is_given_up_here),
-        DUO_TEST(who_waits_here_has_what_is_given_up_there),
+        DUO_TEST(a_holder_in_the_other_library_excludes_us),
+        DUO_TEST(our_holder_excludes_the_other_library),
+        DUO_TEST(two_levels_here_exclude_the_other_library_until_the_last),
+        DUO_TEST(a_waiter_in_the_other_library_gets_a_lock_released_here),
+        DUO_TEST(a_waiter_here_gets_a_lock_released_in_the_other_library),
         DUO_TEST(nothing_is_lost_when_both_count),
     };
 

@@ -1,9 +1,9 @@
-/* Leases of both sides: each keeps its own alive, and what came too late harms nobody. */
+/* Leases in both libraries: each keeps its own holds alive, and late commands harm nobody. */
 #include "duo.h"
 
 static const struct relock_how for_ever = {.wait_ms = RELOCK_FOREVER, .lease_ms = LONG_MS};
 
-static void what_is_renewed_here_outlives_its_lease(void **state)
+static void a_hold_renewed_here_outlives_its_lease(void **state)
 {
     struct duo *d = *state;
     uint64_t watchdog_ms = slow_ms(KEPT_MS), until_ms;
@@ -19,7 +19,7 @@ static void what_is_renewed_here_outlives_its_lease(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void what_is_extended_here_outlives_its_lease(void **state)
+static void a_hold_extended_here_outlives_its_lease(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -33,7 +33,7 @@ static void what_is_extended_here_outlives_its_lease(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void what_is_extended_there_outlives_its_lease(void **state)
+static void a_hold_extended_in_the_other_library_outlives_its_lease(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -46,7 +46,7 @@ static void what_is_extended_there_outlives_its_lease(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void a_late_release_there_does_not_free_what_is_ours(void **state)
+static void a_late_release_in_the_other_library_does_not_free_our_hold(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -59,7 +59,7 @@ static void a_late_release_there_does_not_free_what_is_ours(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void a_late_extension_there_does_not_touch_what_is_ours(void **state)
+static void a_late_extension_in_the_other_library_does_not_touch_our_hold(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -86,7 +86,7 @@ static void let_them_take_over(struct duo *d)
     assert_true(is_theirs(d));
 }
 
-static void a_late_release_here_does_not_free_what_is_theirs(void **state)
+static void a_late_release_here_does_not_free_the_other_librarys_hold(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -99,7 +99,7 @@ static void a_late_release_here_does_not_free_what_is_theirs(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void a_late_extension_here_does_not_touch_what_is_theirs(void **state)
+static void a_late_extension_here_does_not_touch_the_other_librarys_hold(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -115,7 +115,7 @@ static void a_late_extension_here_does_not_touch_what_is_theirs(void **state)
 }
 
 /* The renewal finds it. */
-static void what_they_took_over_is_lost_here_and_is_told(void **state)
+static void a_hold_that_the_other_library_took_over_is_lost_and_reported(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock;
@@ -136,14 +136,14 @@ static void what_they_took_over_is_lost_here_and_is_told(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUO_TEST(what_is_renewed_here_outlives_its_lease),
-        DUO_TEST(what_is_extended_here_outlives_its_lease),
-        DUO_TEST(what_is_extended_there_outlives_its_lease),
-        DUO_TEST(a_late_release_there_does_not_free_what_is_ours),
-        DUO_TEST(a_late_extension_there_does_not_touch_what_is_ours),
-        DUO_TEST(a_late_release_here_does_not_free_what_is_theirs),
-        DUO_TEST(a_late_extension_here_does_not_touch_what_is_theirs),
-        DUO_TEST(what_they_took_over_is_lost_here_and_is_told),
+        DUO_TEST(a_hold_renewed_here_outlives_its_lease),
+        DUO_TEST(a_hold_extended_here_outlives_its_lease),
+        DUO_TEST(a_hold_extended_in_the_other_library_outlives_its_lease),
+        DUO_TEST(a_late_release_in_the_other_library_does_not_free_our_hold),
+        DUO_TEST(a_late_extension_in_the_other_library_does_not_touch_our_hold),
+        DUO_TEST(a_late_release_here_does_not_free_the_other_librarys_hold),
+        DUO_TEST(a_late_extension_here_does_not_touch_the_other_librarys_hold),
+        DUO_TEST(a_hold_that_the_other_library_took_over_is_lost_and_reported),
     };
 
     duo_choose(argc, argv);

@@ -8,7 +8,7 @@ static void take_two_down(struct duo *d)
     duo_kill(d, 3);
 }
 
-static void who_has_it_there_keeps_us_out(void **state)
+static void a_holder_in_the_other_library_excludes_us(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -21,7 +21,7 @@ static void who_has_it_there_keeps_us_out(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void who_has_it_here_keeps_them_out(void **state)
+static void our_holder_excludes_the_other_library(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *lock = duo_lock(d, "orders");
@@ -35,7 +35,7 @@ static void who_has_it_here_keeps_them_out(void **state)
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void who_had_five_and_lost_two_keeps_the_other_out_all_the_same(void **state)
+static void a_holder_of_five_votes_that_lost_two_still_excludes_the_other(void **state)
 {
     struct duo *d = *state;
     struct relock_lock *ours, *theirs;
@@ -57,9 +57,9 @@ static void who_had_five_and_lost_two_keeps_the_other_out_all_the_same(void **st
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUO_TEST(who_has_it_there_keeps_us_out),
-        DUO_TEST(who_has_it_here_keeps_them_out),
-        DUO_TEST(who_had_five_and_lost_two_keeps_the_other_out_all_the_same),
+        DUO_TEST(a_holder_in_the_other_library_excludes_us),
+        DUO_TEST(our_holder_excludes_the_other_library),
+        DUO_TEST(a_holder_of_five_votes_that_lost_two_still_excludes_the_other),
     };
 
     duo_choose(argc, argv);

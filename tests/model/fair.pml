@@ -1,48 +1,48 @@
 /*
  * Fair locks: waiters 0 and 1 in process 0, waiter 2 in process 1, one lock and its queue in Redis.
  *
- * Each waiter stands in the queue under a name of its own for as long as it waits, hears its own
- * channel, and asks again every recheck_ms, RECHECK ticks: with that it says that it lives. It
- * holds under the same name. It may give up at any moment, and then leaves; its wait may end
- * because a command is not answered, which ran, runs late or never, and then what came of it is
- * settled; its process may die. Places end when they have not been confirmed for PATIENCE ticks.
- * The living renew in time what they hold.
+ * Each waiter has a place in the queue under a name of its own while it waits, listens to its own
+ * channel, and asks again every recheck_ms (RECHECK ticks), which proves that it lives. It holds under
+ * the same name. It may give up at any moment and then leaves. Its wait may end because a command,
+ * which ran, runs late or never runs, is not answered; then the outcome is settled. Its process may
+ * die. A place ends when it was not confirmed for PATIENCE ticks. The living renew their holds in time.
  *
- * NOT in it as what wakes is recheck_ms, but for the waiters behind a head that is not there any
- * more: they ask again, find its place over, and tell who is head then. A head that lives and sleeps
- * though the lock is free, by a release or a lease that ran out, with nothing under way, is an error
- * at once.
+ * NOT in it: recheck_ms as a cause of waking, except for waiters behind a head that is gone. They ask
+ * again, find that its place is over, and notify the new head. A living head that sleeps while the lock
+ * is free, after a release or the end of a lease, with nothing in flight, is an error at once.
  *
- *   ORDER     among those who live and wait, who was first in the queue is granted first
- *   AWAKE     no head sleeps while the lock is free and nothing is under way to wake it
- *   PATIENCE  the lock is not free for longer than IDLE ticks while somebody waits
- *   STRAY     in Redis is nobody but waiters, holders, the dead, and what is being settled: who
- *             gave up is not granted later, and the queue ends empty
- *   and nobody waits for ever: that would be an invalid end state
+ *   ORDER     among living waiters, the first in the queue is granted first
+ *   AWAKE     no head sleeps while the lock is free and nothing in flight will wake it
+ *   PATIENCE  the lock is not free for longer than IDLE ticks while a waiter waits
+ *   STRAY     Redis has only waiters, holders, the dead, and outcomes being settled: a waiter that gave
+ *             up is not granted later, and the queue ends empty
+ *   and no waiter waits for ever: that would be an invalid end state
  *
  * What stands for what:
  *
  *   fair_lock              scripts/fair_lock.lua, its steps in the same order
  *   fair_unlock            scripts/fair_unlock.lua, as a release, to leave, and to settle
- *   waiter: the look       wait_turn, end_of_wait, sleep_in_queue     lib/lock/acquire.c
+ *   waiter: the look       relock_wait_turn, relock_wait_end, sleep_in_queue
+ *                                                             lib/lock/wait.c
  *           the answer     take_granted, take_refused, take_failure   lib/lock/ask.c
- *           give up        leave_queue                                lib/lock/acquire.c
+ *           give up        leave_queue                                lib/lock/take.c
  *           release        release_last                               lib/lock/release.c
- *   told[]                 lease_end_ms                               lib/lock/site.c
+ *   told[]                 lease_end_ms                               lib/lock/resource.c
  *   io                     on_channel                                 lib/lock/subscription.c
  *   net                    relock_settle_step                         lib/lock/settle.c
- *                          CLIENT KILL and what runs late before it   lib/redis/origin.c
+ *                          CLIENT KILL and what runs late before it   lib/redis/conn_id.c
  *   tick                   renewals in time                           lib/lock/watchdog.c
  *                          and Redis' clock
  *
- * patience[n] is the rest of the score of a name, 0 = stale. A waiter of Redisson's is a dead one
- * here as far as its place goes: it confirms nothing. What its scripts do to places of ours is not
- * in it, nor that they wake nobody when they take the lock: a waiter of ours that is behind one and
- * sees the lock free asks again soon for that reason. Left out: nesting, force, and what wait.pml, unknown.pml and renew.pml show for all kinds.
+ * patience[n] is the remaining score of a name, 0 = stale. A waiter of Redisson's counts as a dead one
+ * as far as its place goes: it confirms nothing. Not in it: the effect of Redisson's scripts on our
+ * places, and that they publish nothing when they take the lock. For that reason, one of our waiters that is
+ * behind one of Redisson's and sees the lock free asks again soon. Left out: nesting, force, and
+ * everything that wait.pml, unknown.pml and renew.pml show for all kinds.
  *
  * -DT0 -DT1 -DT2  turns of each; -DTRIES: waiter 2 only tries; -DDEATHS of processes; -DGIVES:
- * waiters that give up; -DUNKNOWN: commands without an answer; -DTICKS that come though nothing
- * runs out; -DSHORT: waiter 2 has a lease of one tick, the others one that is longer than RECHECK.
+ * waiters that give up; -DUNKNOWN: unanswered commands; -DTICKS: ticks though nothing runs out;
+ * -DSHORT: waiter 2 has a lease of one tick, the others one that is longer than RECHECK.
  * -DBAD_*: a rule left out.
  */
 #ifndef T0
@@ -89,22 +89,22 @@
 
 #define NAMES 6
 #define WHO(n) ((n - 1) % 3)        /* waiter w has the names w + 1 and w + 4 */
-#define SITE(w) (w / 2)
+#define RESOURCE(w) (w / 2)
 
-/* Redis; rests in ticks */
+/* Redis; remaining times in ticks */
 byte holder, rest;                  /* a name, and of its lease */
 byte place[NAMES + 1];              /* of a name in the queue, 1 the head, 0 none */
 byte queued;
 byte patience[NAMES + 1];
 
-/* a channel for each waiter: nothing, SUBSCRIBE or its answer under way, subscribed */
+/* a channel for each waiter: nothing, SUBSCRIBE or its answer in flight, subscribed */
 mtype = { NONE, SUB, ACK, ON };
 mtype channel[3] = NONE;
-bool msg[3];                        /* under way; one behind another says nothing new */
+bool msg[3];                        /* in flight; one behind another is no new signal */
 
 byte name[3];                       /* under which it waits, holds, or is about to leave; 0 none */
-bool waits[3], news[3];
-bool asking[3];                     /* a command is under way */
+bool waits[3], pending[3];
+bool asking[3];                     /* a command is in flight */
 byte beaten[3];                     /* ticks until it asks again */
 byte told[3];                       /* until it looks again, as Redis said; 0 never */
 bool dead[2];
@@ -112,14 +112,14 @@ bool dead[2];
 bool late[NAMES + 1];               /* may run yet, though nobody waits for the answer */
 bool owed[NAMES + 1];               /* to be settled */
 
-byte turn[3], waiting;              /* ghost: place of a waiter among those who came */
+byte turn[3], waiting;              /* ghost: place of a waiter in order of arrival */
 byte idle;                          /* ghost: ticks for which the lock was free and wanted */
 byte deaths, gives, unknown, ticks;
 hidden byte x, i, h, purged;        /* within a step */
 
 #define HEAD (place[1] == 1 -> 1 : (place[2] == 1 -> 2 : (place[3] == 1 -> 3 : \
     (place[4] == 1 -> 4 : (place[5] == 1 -> 5 : 6)))))
-#define IS(n) (name[WHO(n)] == n)   /* a name that somebody who lives goes by */
+#define IS(n) (name[WHO(n)] == n)   /* a name of a living waiter or holder */
 
 /* ---- Redis ------------------------------------------------------------------------------- */
 
@@ -138,7 +138,7 @@ inline tell_head()
     x = 0
 }
 
-/* whoever has become head may know a longer lease than the holder's, the rest of which is `l` */
+/* a new head may know a longer lease than the holder's, of which `l` remains */
 inline wake(l)
 {
     x = HEAD;
@@ -149,7 +149,7 @@ inline wake(l)
 #ifdef BAD_LOWERS_TOO_FAR
 #define LOWER(n) patience[n] = (patience[n] > PATIENCE -> patience[n] - PATIENCE : 0)
 #else
-#define LOWER(n) skip               /* what ours come and go leaves alone */
+#define LOWER(n) skip               /* our waiters that come and go change no deadlines */
 #endif
 
 inline take_out(n)                  /* LREM, ZREM */
@@ -226,7 +226,7 @@ inline fair_lock(n, queues)         /* left: for how long it may sleep */
             patience[n] = PATIENCE
         :: !queues
         fi;
-#ifndef BAD_PURGE_TELLS_NOBODY
+#ifndef BAD_PURGE_NOTIFIES_NOBODY
         if :: purged && place[n] != 1 -> wake(rest) :: else fi;
 #endif
         left = (holder -> rest : 1)
@@ -236,10 +236,10 @@ inline fair_lock(n, queues)         /* left: for how long it may sleep */
 
 inline tell_after_unlock()
 {
-#if defined(BAD_UNLOCK_TELLS_ALL_BUT_THE_HEAD)
+#if defined(BAD_UNLOCK_NOTIFIES_ALL_BUT_THE_HEAD)
     for (x : 1 .. NAMES) { if :: place[x] > 1 -> tell(x) :: else fi }
     x = 0
-#elif defined(BAD_UNLOCK_TELLS_NOBODY)
+#elif defined(BAD_UNLOCK_NOTIFIES_NOBODY)
     skip
 #else
     tell_head()
@@ -279,15 +279,15 @@ inline fresh(w)
 
 inline end_of_wait(w)
 {
-    waits[w] = false; news[w] = false; told[w] = 0; channel[w] = NONE; msg[w] = false;
+    waits[w] = false; pending[w] = false; told[w] = 0; channel[w] = NONE; msg[w] = false;
     out_of_line(w)
 }
 
-inline start(w) { fresh(w); waits[w] = true; news[w] = true }
+inline start(w) { fresh(w); waits[w] = true; pending[w] = true }
 
 #define ANY(m) (m(1) || m(2) || m(3) || m(4) || m(5) || m(6))
 #define STRANGER(n) (place[n] && !IS(n))
-/* what nobody confirms or renews runs out */
+/* places that are not confirmed and leases that are not renewed run out */
 #define TIME_MATTERS ((holder && !IS(holder)) || ANY(STRANGER) || ticks < TICKS)
 
 #ifdef BAD_NO_HEARTBEAT
@@ -310,8 +310,8 @@ next_turn:
     od;
 look:
     if
-    :: atomic { news[w] || MAY_BEAT(w) ->
-            news[w] = false; asking[w] = true; beaten[w] = RECHECK;
+    :: atomic { pending[w] || MAY_BEAT(w) ->
+            pending[w] = false; asking[w] = true; beaten[w] = RECHECK;
 #ifdef BAD_NEW_NAME_FOR_EACH_TRY
             fair_unlock(name[w]);
             fresh(w)
@@ -356,7 +356,7 @@ leaving:
     :: atomic { unknown < UNKNOWN -> unknown++; owed[name[w]] = true }
     fi;
     atomic { asking[w] = false; name[w] = 0; goto next_turn }
-    } unless { dead[SITE(w)] };
+    } unless { dead[RESOURCE(w)] };
 over:
     skip
 }
@@ -368,8 +368,8 @@ proctype io(byte w)
 end:
     do
     :: atomic { channel[w] == SUB -> channel[w] = ACK }    /* Redis: from here on it hears */
-    :: atomic { channel[w] == ACK -> channel[w] = ON; news[w] = true }
-    :: atomic { channel[w] == ON && msg[w] -> msg[w] = false; news[w] = true }
+    :: atomic { channel[w] == ACK -> channel[w] = ON; pending[w] = true }
+    :: atomic { channel[w] == ON && msg[w] -> msg[w] = false; pending[w] = true }
     od
 }
 
@@ -421,7 +421,7 @@ end:
 inline pass_by(w)
 {
     LESS(beaten[w]);
-    if :: told[w] == 1 -> news[w] = true :: else fi;
+    if :: told[w] == 1 -> pending[w] = true :: else fi;
     LESS(told[w])
 }
 
@@ -446,11 +446,11 @@ end:
     od
 }
 
-#define ASLEEP(w) (waits[w] && !news[w] && !asking[w] && !msg[w] && \
+#define ASLEEP(w) (waits[w] && !pending[w] && !asking[w] && !msg[w] && \
     channel[w] != SUB && channel[w] != ACK)
 #define SLEEPS_THOUGH_FREE(w) (holder == 0 && ASLEEP(w) && \
     place[name[w]] == 1)
-#define STRAY(n) ((place[n] || holder == n) && !IS(n) && !owed[n] && !dead[SITE(WHO(n))])
+#define STRAY(n) ((place[n] || holder == n) && !IS(n) && !owed[n] && !dead[RESOURCE(WHO(n))])
 
 proctype watch()
 {

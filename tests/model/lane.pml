@@ -1,22 +1,22 @@
 /*
- * A shared lane: N threads ask over one connection, which one of them drives at a time; the
- * connection breaks, and deadlines pass, at any moment.
+ * A shared lane: N threads send commands over one connection, which one of them drives at a time. The
+ * connection may break and deadlines may pass at any moment.
  *
- * It stands for lib/redis/lane.c and driver.c, function by function: thread = relock_lane_ask with
- * enter(), wait_for_gate() and leave_queue(); drive = relock_driver_drive() with pass_by(),
- * open_link(), take_queue(), send_queue(), read_replies(), let_leave(), take_all(), fail_all(),
- * end_all(), hand_on() and close_on_orphans(). What happens there under the mutex of the lane is one
- * atomic step here; what the driver has alone is not guarded here either. The orphan of question q
- * is q + N, and a question leaves only while it has none yet.
+ * It stands for lib/redis/lane.c and inflight.c, function by function: thread = relock_lane_ask with
+ * enter(), wait_for_gate() and leave_queue(); drive = drive() with pass_by(), open_conn(),
+ * take_queue(), send_queue(), read_replies(), let_leave(), fail_all(), end_all(), hand_over() and
+ * relock_inflight_close(). A step under the mutex of the lane is one atomic step here; data of the
+ * driver alone is not guarded here either. The orphan of exchange q is q + N, and a caller leaves only
+ * while its exchange has none yet.
  *
  *   ONE      one thread drives at a time
- *   ALIVE    nobody touches a question whose call has returned
- *   OWN      each gets the reply to what it asked, and ends once
- *   SENT     what the server may have run was not called unsent
- *   ORPHANS  where nobody drives there is no orphan
+ *   ALIVE    no thread touches an exchange whose call has returned
+ *   OWN      each exchange gets its own reply, and ends once
+ *   SENT     a command that the server may have run is not reported as unsent
+ *   ORPHANS  a lane without a driver has no orphan
  *   and each call returns: a thread that sleeps for ever is an invalid end state
  *
- * Not in it: what a reply says, several replies to one question, retired lanes, who adopts orphans.
+ * Not in it: contents of replies, several replies to one exchange, retired lanes, adopted orphans.
  *
  * Budgets: N threads, ASKS for each thread, BREAKS, LATE (deadlines that pass). Mistakes: -DBAD_*
  */
@@ -44,7 +44,7 @@ bool drives[N];
 chan under_way = [N + N] of { byte };
 bool up;
 
-/* the questions */
+/* the exchanges */
 bool alive[N], ended[N], gate[N], sent[N], ran[N], has_orphan[N];
 
 /* the connection and the server */
@@ -66,7 +66,7 @@ inline open_gate(q)
     gate[q] = true
 }
 
-/* Takes a question out of the queue, wherever it stands. */
+/* Takes an exchange out of the queue, at any place. */
 inline leave(q)
 {
     assert(queued[q]);
@@ -75,7 +75,7 @@ inline leave(q)
     ends(q)
 }
 
-/* The first under way that has a caller. */
+/* The first in flight that has a caller. */
 inline find_next()
 {
     n = len(under_way);
@@ -102,7 +102,7 @@ inline close_on_orphans()
     atomic { lose_connection() }
 }
 
-/* Whichever has a caller, and no orphan yet. */
+/* Any that has a caller and no orphan yet. */
 inline find_leaving()
 {
     next = NONE;
@@ -115,7 +115,7 @@ inline find_leaving()
     if :: next != NONE && (next >= N || has_orphan[next]) -> next = NONE :: else fi
 }
 
-/* A caller goes without its reply: what it has sent is its orphan's from now on. */
+/* A caller leaves without its reply: its orphan owns the sent command from now on. */
 inline be_orphan(q)
 {
     n = len(under_way);
@@ -133,7 +133,7 @@ inline be_orphan(q)
     ends(q)
 }
 
-/* end_all(): the channel `done` holds what has ended; the driving goes on with the next one */
+/* end_all(): the channel `done` holds the ended exchanges; the next one drives on */
 inline end_all(own)
 {
     do
@@ -217,7 +217,7 @@ inline drive(own)
         end_all(own)
     :: !ended[own] ->
         fail = false;
-        if                                                  /* open_link() */
+        if                                                  /* open_conn() */
         :: empty(under_way) && !up ->
             if
             :: up = true; broken = false

@@ -1,60 +1,60 @@
 /*
  * Red locks: three servers, of which two make a quorum, and two clients that want the same lock.
  *
- * Each client asks all servers at once, over one connection to each. A server runs what stands
- * first in a connection at any moment, and its answer is read at any later one: so any of them is
- * late, or hangs for as long as it takes. A connection breaks: what was in it runs later, or never.
- * Servers forget. With time (-DT) leases end and are renewed; without, they last, and who is
- * refused sleeps until a message, or the acknowledgement of a subscription, wakes it.
+ * Each client asks all servers at once, over one connection to each. A server runs the first command
+ * of a connection at any moment, and the client reads the reply at any later one, so any reply may be
+ * late by any time. A connection may break: its commands run later, or never. Servers may forget.
+ * With time (-DT) leases end and are renewed. Without it they last, and a refused client sleeps until
+ * a message, or the acknowledgement of a subscription, wakes it.
  *
- * In most runs there is one client alone, and others that take and give back votes as they like:
- * more than any second client could do. They are certain as soon as a quorum is theirs.
+ * In most runs there is one client, and others take and release votes at random, which is more than a
+ * second client could do. They are certain as soon as they have a quorum.
  *
- *   EXCLUSION   two are never certain at the same time
- *   QUORUM      a hold is held while a quorum says yes, as far as is known
- *   RENEWED     what a quorum forgot at once is never certain for longer than its lease then
- *   BACK        when all is over no server has a vote that nobody wants
- *   stuck       nobody sleeps for ever though the lock is free
+ *   EXCLUSION   no two owners are certain at the same time
+ *   QUORUM      a hold is held while a quorum grants it, as far as the client knows
+ *   RENEWED     a hold that a quorum forgot at once is certain for no longer than its lease then
+ *   BACK        at the end no server has a vote that nobody wants
+ *   stuck       no waiter sleeps for ever although the lock is free
  *
  * What stands for what:
  *
  *   run_first()     scripts/lock.lua unlock.lua renew.lua
- *   line            the connection: relock_errand_post, send_errand    lib/lock/errand.c
+ *   line            the connection: relock_outbox_post, send_entry    lib/lock/outbox.c
  *                   relock_pipeline_call, on_reply, on_down            lib/redis/pipeline.c
- *   read_first()    on_answer, judge_lock, take_vote, tell             lib/lock/errand.c
+ *   read_first()    answer, judge_lock, tell                           lib/group/vote_command.c
  *                   on_renewed, take_answer                            lib/lock/watchdog.c
- *                   relock_ballot_vote, relock_ballot_lose             lib/lock/ballot.c
+ *                   relock_vote_count, relock_tally_lose             lib/group/vote.c tally.c
  *   break_it()      the same with RELOCK_E_CONN
- *   update()        update, relock_ballot_valid_until                  lib/lock/ballot.c
- *   ask_all, ask()  relock_votes_ask, relock_vote_ask                  lib/lock/votes.c vote.c
- *   IS_DECIDED      is_decided, relock_ballot_wait                     lib/lock/ballot.c
- *   judge           judge, be_refused, free_at, ask_once               lib/lock/redask.c
- *   drop_all()      relock_votes_give_back, relock_vote_abandon        lib/lock/votes.c vote.c
- *                   relock_redlock_release, relock_redlock_let_go      lib/lock/redlock.c
+ *   update()        update, relock_tally_valid_until                  lib/group/tally.c
+ *   ask_all, ask()  relock_votes_ask, relock_voter_ask                 lib/group/votes.c voter.c
+ *   IS_DECIDED      is_decided, relock_tally_wait                     lib/group/tally.c
+ *   judge           judge, be_refused, free_at, ask_once               lib/group/redask.c
+ *   drop_all()      relock_votes_release, relock_let_go              lib/group/votes.c lib/lock/let_go.c
+ *                   release, let_go                                    lib/group/redlock.c
  *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/holds.c settle.c
- *   set again       relock_redlock_renew, relock_ballot_is_heard       lib/lock/redlock.c ballot.c
- *   tell()          relock_group_hear, relock_group_listen             lib/lock/ears.c
- *                   relock_group_asks, relock_group_is_answered        lib/lock/ears.c
+ *   set again       renew, relock_tally_is_heard                       lib/group/redlock.c tally.c
+ *   tell()          notify, deliver, relock_group_begin_wait           lib/group/listeners.c
+ *                   relock_group_asked, relock_group_answered          lib/group/listeners.c
  *
- * What a server said is judged and told to the ballot in one step, and given up is one step for all
- * servers: in the code these are steps under one mutex after the other, each idempotent. Left out:
- * other threads of the same process, see wait.pml; extensions and levels; the drift; when a renewal
- * is due; that one is not set again before a quorum has said yes in the same renewal: here only
- * that it has since the last loss; refusals; clients that are freed.
+ * A reply is judged and entered into the tally in one step, and releasing is one step for all servers:
+ * in the code these are successive steps under one mutex, each idempotent. Left out: other threads of
+ * the same process, see wait.pml; extensions and levels; the drift; the schedule of renewals; that a
+ * vote is set again only after a quorum has granted the same renewal (here: since the last loss);
+ * refusals; clients that are freed.
  *
- * -DT=n        ticks; a lease has LEASE. 0: leases last, and who is refused sleeps; with -DWAITS so
- *              with time, too, and at last all leases end
- * -DT0, -DT1   turns of the two clients; 0: it is not there. -DTRY0, -DTRY1=true: each tries once
- * -DOTHERS=n   so many votes that others take, of any server; ANY. -DDIES: and never give back;
- *              -DSTRANGER: another has the last server, for ever
- * -DANSWERS=n  answers that come late; locks, releases and renewals are so at will
- * -DLATES=n    rounds that are given up before they are decided
- * -DCUTS=n     connections that break; -DNOKILL: and CLIENT KILL is not permitted
- * -DRENEWS     what is held is renewed; -DAGAINS=n: and set again, so often
- * -DFORGETS=n  so often two servers forget at once what the first client has there; -DDELAYED: and
- *              stay away for a lease; -DNO_EXCLUSION: that is not checked
- * -DAWAY       the last server goes, at some moment, for ever
- * -DLINGERS    who comes is subscribed, from a wait before; -DRESETS=n: subscriptions that break
+ * -DT=n        ticks; a lease has LEASE. 0: leases last and a refused client sleeps; -DWAITS: it sleeps
+ *              with time too, and in the end all leases end
+ * -DT0, -DT1   turns of the two clients; 0: none. -DTRY0, -DTRY1=true: each tries once
+ * -DOTHERS=n   number of votes that others take, of any server; ANY. -DDIES: they never release;
+ *              -DSTRANGER: another owner has the last server for ever
+ * -DANSWERS=n  late replies; those of acquires, releases and renewals may always be late
+ * -DLATES=n    rounds that are abandoned before they are decided
+ * -DCUTS=n     connections that break; -DNOKILL: CLIENT KILL is not permitted
+ * -DRENEWS     holds are renewed; -DAGAINS=n: and set again n times
+ * -DFORGETS=n  times that two servers forget the first client's votes at once; -DDELAYED: and stay
+ *              down for a lease; -DNO_EXCLUSION: EXCLUSION is not checked
+ * -DAWAY       the last server fails for ever at some moment
+ * -DLINGERS    a waiter is subscribed from an earlier wait; -DRESETS=n: subscriptions that break
  * -DBAD_*      a rule left out
  */
 #ifndef T
@@ -108,7 +108,7 @@
 #else
 #define QUORUM (N / 2 + 1)
 #endif
-#define OTHER 15                   /* what others have in a server */
+#define OTHER 15                   /* a vote of others in a server */
 #define ANY 255
 #define FOR_EVER (T -> 255 : LEASE)  /* without time all leases last */
 
@@ -134,21 +134,21 @@ byte cuts;
 #define YES 2
 #define NO 3
 byte vote[LINES], vnum[LINES], valid_until[LINES];
-bool heard[LINES];                 /* said yes to what was sent since the last loss */
+bool heard[LINES];                 /* granted a command sent since the last loss */
 byte settling[LINES];              /* a bit for each number that is to be released */
 bool held[2], lost[2], fin[2];
 byte valid[2];                     /* until when it is certain */
 byte agains, forgets, n_others, until[2];    /* until: ghost, no certainty after that; 0: any */
 
 /* waiting */
-bool listens[2], news[2];
+bool listens[2], pending[2];
 bool subscribed[LINES], was_free[LINES];
 byte asked[LINES];                 /* the vote that was asked for last, until it is answered */
 bool put_off[LINES];               /* a message that came meanwhile */
 byte lease_end[2];
 byte resets;
 
-byte lates;                        /* rounds that were given up before they were decided */
+byte lates;                        /* rounds abandoned before they were decided */
 
 byte answers;                      /* those that were late */
 byte k, n, w;                      /* inside a step; 0 outside */
@@ -199,7 +199,7 @@ inline hear(v)
 {
     if
     :: IS_TOLD(v) && asked[v] -> put_off[v] = true
-    :: IS_TOLD(v) && !asked[v] && !was_free[v] -> news[(v) / N] = true
+    :: IS_TOLD(v) && !asked[v] && !was_free[v] -> pending[(v) / N] = true
     :: else
     fi
 }
@@ -213,7 +213,7 @@ inline tell(s)
 #endif
 }
 
-/* The answer to what was asked last says whether what came meanwhile is news. */
+/* The reply to the last command decides whether a message received meanwhile is a signal. */
 inline be_answered(v, which, yes)
 {
 #ifdef WAITS
@@ -225,7 +225,7 @@ inline be_answered(v, which, yes)
 #endif
         asked[v] = 0; was_free[v] = yes;
 #ifndef BAD_PUT_OFF_IS_DROPPED
-        news[(v) / N] = news[(v) / N] || (put_off[v] && !(yes));
+        pending[(v) / N] = pending[(v) / N] || (put_off[v] && !(yes));
 #endif
         put_off[v] = false
     :: else
@@ -262,7 +262,7 @@ inline take_first(v)
     clear(NEXT_OF(v))
 }
 
-/* What nobody wants is released when what asked for it has been answered. */
+/* An unwanted vote is released once its acquire has been answered. */
 inline settle_one(v, which)
 {
     if
@@ -326,7 +326,7 @@ inline drop(v)
     settle(v)
 }
 
-/* The ballot is over. */
+/* The tally is over. */
 inline drop_all(c)
 {
     drop(c * N); drop(c * N + 1); drop(c * N + 2);
@@ -419,7 +419,7 @@ inline read_first(v, c)
     settle(v)
 }
 
-/* The connection ends: what was in it was lost, or answered in vain, or waits at the server. */
+/* The connection ends: its commands are lost, or answered in vain, or wait at the server. */
 inline break_one(v, c, i)
 {
     if
@@ -476,7 +476,7 @@ inline ask_all(c)
 #define IS_HEARD_FROM(c) (HEARD(c, 0) + HEARD(c, 1) + HEARD(c, 2) >= QUORUM)
 #endif
 
-/* When so many of the leases in the way have ended that the rest may be a quorum. */
+/* When so many blocking leases have ended that the others may be a quorum. */
 #define REST(c, s) (IS_NO(c, s) -> valid_until[(c) * N + (s)] : 255)
 #define SOONEST(c) MIN(MIN(REST(c, 0), REST(c, 1)), REST(c, 2))
 #define SECOND_SOONEST(c) \
@@ -510,7 +510,7 @@ inline be_over(c)
 #define IS_TIME_OVER(c) (IS_DECIDED(c) || lates < LATES || away[LAST])
 #define TIME_IS_OVER(c) lates = (!IS_DECIDED(c) && !away[LAST] -> lates + 1 : lates)
 
-/* ---- who does what ------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------- */
 
 inline forget(v)                   /* waiting, for good */
 {
@@ -522,7 +522,7 @@ proctype client(byte c; byte n_turns; bool tries)
     do
     :: n_turns == 0 -> break
     :: n_turns > 0 ->
-again:  atomic { news[c] = false; ask_all(c) };
+again:  atomic { pending[c] = false; ask_all(c) };
         if                                                 /* judge: decided, or its time is over */
         :: atomic { N_YES(c) >= QUORUM && now < valid[c] -> held[c] = true; assert_exclusion() };
             if
@@ -545,7 +545,7 @@ again:  atomic { news[c] = false; ask_all(c) };
             :: else ->
 #ifdef WAITS
                 listens[c] = true;
-                atomic { news[c] || now >= lease_end[c] -> lease_end[c] = 0 }
+                atomic { pending[c] || now >= lease_end[c] -> lease_end[c] = 0 }
 #endif
             fi;
 failed:
@@ -554,7 +554,7 @@ failed:
         atomic { n_turns--; listens[c] = false }
     od;
     atomic {
-        fin[c] = true; news[c] = false;
+        fin[c] = true; pending[c] = false;
         forget(c * N); forget(c * N + 1); forget(c * N + 2)
     }
 }
@@ -587,13 +587,13 @@ end:
     :: d_step { listens[c] && !subscribed[v] ->
             subscribed[v] = true;
 #ifndef BAD_NO_SECOND_TRY
-            news[c] = true
+            pending[c] = true
 #endif
        }
 #endif
 #if RESETS > 0
     :: d_step { resets < RESETS && subscribed[v] ->
-            resets++; subscribed[v] = false; news[c] = true }
+            resets++; subscribed[v] = false; pending[c] = true }
 #endif
 #if T > 0
     :: d_step { vote[v] == YES && now >= valid_until[v] ->

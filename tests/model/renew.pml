@@ -3,38 +3,39 @@
  *
  * A thread takes the lock with the watchdog (lease W) or with a fixed lease F > W, nests with the
  * other kind, extends, unlocks, takes it again. The watchdog sends a renewal at any moment at which
- * none is in flight; it runs at any later one, and its reply is read at any later one. When the
- * connection breaks instead, the hold is suspect, the next renewal goes out over another, and the
- * one before may still run: nothing kills it. Another process has the lock whenever it can.
+ * none is in flight. It runs at any later moment, and the reply is read at any moment after that. If
+ * the connection breaks instead, the hold is suspect and the next renewal uses another connection;
+ * nothing kills the one before, which may still run. Another process takes the lock whenever it can.
  *
  *   KNOWN     held, and now < valid  =>  it is in Redis and its lease there ends no earlier
- *   TRUE      a hold is said to be gone only when it is
+ *   TRUE      a hold is reported as gone only if it is
  *   ONCE      one notice for each lost hold
  *   NOSTRAY   no renewal lengthens a hold that did not ask for it: a fixed lease
- *   NEXT      what is left of a lost hold, and what is late, harms no newer hold
- *   VERIFIED  if a hold was broken before a hand-off, its new owner is told: until then a renewal is
- *             due, in flight, or to be repeated, which runs after that hand-off
+ *   NEXT      neither the rest of a lost hold nor a late command harms a newer hold
+ *   VERIFIED  the new owner learns that a hold broke before its hand-off: until then a renewal that
+ *             runs after the hand-off is due, in flight, or to be repeated
  *
  * What stands for what:
  *
  *   LEASE          the pexpire of scripts/lock.lua extend.lua renew.lua
- *   acquire        relock_acquire_ask, take_granted, give_back         lib/lock/ask.c
+ *   acquire        relock_ask, take_granted, give_back                 lib/lock/ask.c
  *   begin          relock_holds_begin, become_waiters                  lib/lock/holds.c
  *   KNOW           relock_holds_prolong, relock_hold_valid_until       lib/lock/holds.c hold.c
- *   nest           nest, take_nested_answer                            lib/lock/acquire.c
- *   extend         extend, run_busy                                    lib/lock/release.c
+ *   nest           relock_levels_add, conclude                         lib/lock/levels.c
+ *   extend         relock_levels_extend, conclude                      lib/lock/levels.c
  *   last           release_last, release_lost                          lib/lock/release.c
- *   hand off       relock_holds_pass_on                                lib/lock/holds.c
+ *   hand off       relock_holds_hand_off                                lib/lock/holds.c
  *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/holds.c
- *   watchdog       relock_watchdog_fire, renew, on_renewed, take_answer, suspect,
+ *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_renewed, take_answer,
  *                  relock_watchdog_up                                  lib/lock/watchdog.c
+ *                  relock_holds_suspect, relock_holds_renew            lib/lock/holds.c
  *                  relock_hold_due_ms, relock_hold_is_renewed          lib/lock/hold.c
- *   settler        relock_holds_end_lost, relock_holds_settle          lib/lock/holds.c
+ *   settler        relock_let_go_lost, relock_holds_settle             lib/lock/let_go.c holds.c
  *                  relock_settle_step                                  lib/lock/settle.c
  *
- * When a renewal is due is left open (any time, and none at all): so what is shown does not hang
- * on the schedule. Left out: the drift, so clocks run alike; max_hold_ms, which only ends
- * renewals; commands other than renewals that run late: see unknown.pml.
+ * A renewal may be due at any time, or never, so the results do not depend on the schedule. Left
+ * out: the drift, so clocks run alike; max_hold_ms, which only ends renewals; late commands other
+ * than renewals, see unknown.pml.
  *
  * -DOPS=n calls of the thread; -DT=n ticks; -DFORCES=n holds that are broken from outside, which
  * adds hand-offs to the calls; -DBAD_*: a rule left out.
@@ -233,7 +234,7 @@ end:
     od
 }
 
-proctype net()                     /* what waits in a dead connection runs some day, or never */
+proctype net()                     /* commands in a dead connection run some day, or never */
 {
 end:
     do

@@ -75,6 +75,9 @@ check()
         missing 'row with a run that is none' <(runs_of_rows) <(runs_of_models)
         missing 'patch without a row' <(patches) <(rows | cut -d' ' -f1 | sort)
         missing 'row without a patch' <(rows | cut -d' ' -f1 | sort) <(patches)
+        missing 'row with a file that its patch does not change' <(files_of_rows) <(files_of_patches)
+        missing 'patch of a file that its row does not name' <(files_of_patches) <(files_of_rows)
+        missing 'row with a function that this file does not define' <(functions_of_rows) <(functions)
         unapplied
         untested
     )
@@ -102,6 +105,58 @@ runs_of_rows()
 patches()
 {
     find tests/model/rules -name '*.patch' -printf '%f\n' | sed 's/\.patch$//' | sort
+}
+
+# The third column of the tables, such as "a.c f, g, b.c, c.lua h", a name in a line: "rule: a.c",
+# "rule: a.c f", "rule: a.c g", "rule: b.c", ...
+places_of_rows()
+{
+    awk -F '|' '/^[|] `/ {
+        rule = $2
+        gsub(/[ `]/, "", rule)
+        file = ""
+        n = split($4, names, /[ ,]+/)
+        for (i = 1; i <= n; i++) {
+            if (names[i] ~ /[.]/)
+                print rule ": " (file = names[i])
+            else if (names[i] != "")
+                print rule ": " file " " names[i]
+        }
+    }' "$table"
+}
+
+files_of_rows()
+{
+    places_of_rows | awk 'NF == 2' | sort
+}
+
+files_of_patches()
+{
+    awk '/^--- a[/]/ {
+        rule = FILENAME
+        gsub(/.*[/]|[.]patch$/, "", rule)
+        sub(/.*[/]/, "", $2)
+        print rule ": " $2
+    }' tests/model/rules/*.patch | sort
+}
+
+functions_of_rows()
+{
+    places_of_rows | awk 'NF == 3 { print $2, $3 }' | sort -u
+}
+
+# What the library defines: functions, and constant tables such as the operations of a kind.
+functions()
+{
+    awk '/^[^ #}]/ {
+        file = FILENAME
+        sub(/.*[/]/, "", file)
+        for (line = $0; match(line, /[a-z0-9_]+([(]| = [{])/); line = substr(line, RSTART + RLENGTH)) {
+            name = substr(line, RSTART, RLENGTH)
+            sub(/[( ].*/, "", name)
+            print file, name
+        }
+    }' lib/*.c lib/*/*.c | sort -u
 }
 
 # One that fits only with fuzz may take out something else.

@@ -1,23 +1,25 @@
 /*
  * Read/write locks: owners 0 and 1 in process 0, owner 2 in process 1, one lock, one Redis.
  *
- * Who has nothing waits to read or to write; who reads may read again, who writes may read inside
- * and give up either first: what is left of a write hold with a read hold in it is a reader
- * (downgrade). Each process has a line of readers and one of writers; the head of each asks on
- * news. A process dies at any moment. Who lives renews its own in time; what is left of the dead
- * ends, and so does a fixed lease (-DFIXED), of which the owner knows. Time is ticks, and leases
- * are rests that each tick makes smaller: no renewed hold of the living ends. A tick comes only
- * when it makes a difference to the dead or the fixed, and not while a command is under way.
+ * An owner without a hold waits to read or to write. A reader may read again. A writer may read
+ * inside its write hold and release either first; releasing the write hold leaves a reader
+ * (downgrade). Each process has a queue of readers and one of writers; the head of each asks when it
+ * has a signal. A process may die at any moment. Living processes renew their holds in time. The
+ * holds of the dead end, and so does a fixed lease (-DFIXED), of which the owner knows.
  *
- * NOT in it is recheck_ms but where `excused` says so. A waiter that sleeps though the lock is free
- * for it, with nothing under way, is an error at once, not only at the end.
+ * Time is ticks, and leases are remainders that each tick lowers; a renewed hold of the living never
+ * ends. A tick comes only if it changes something for dead or fixed holds, and never while a command
+ * is in flight.
  *
- *   EXCLUSION   who is sure to write is alone
- *   SURE        who is sure to read or to write is in Redis with it: no unlock cuts another's lease
- *   AWAKE       nobody sleeps while the lock is free for it and nothing is under way to wake it
- *   REFUSED     a refusal is true: a dead reader keeps no writer out once its level keys are gone
- *   OWN         no renewal lengthens a hold of the dead or a fixed one
- *   and nobody waits for ever: that would be an invalid end state
+ * NOT in it: recheck_ms, except where `excused` says so. A waiter that sleeps although the lock is
+ * free for it and nothing is in flight is an error at once, not only at the end.
+ *
+ *   EXCLUSION   a writer that is certain is alone
+ *   SURE        a certain reader or writer is in Redis: no unlock cuts another owner's lease
+ *   AWAKE       no waiter sleeps while the lock is free for it and nothing in flight will wake it
+ *   REFUSED     a refusal is true: a dead reader blocks no writer once its level keys are gone
+ *   OWN         no renewal lengthens a dead or a fixed hold
+ *   and no waiter waits for ever: that would be an invalid end state
  *
  * What stands for what:
  *
@@ -26,28 +28,27 @@
  *   write_lock, write_unlock                           scripts/write_lock.lua write_unlock.lua
  *   write_renew                                        scripts/renew.lua with the field of a writer
  *   publish                                            the message of either unlock
- *   join, leave, add_news, MAY_ASK, after_release      lib/lock/site.c, for each line
- *   owner: first       wait_turn                       lib/lock/acquire.c
+ *   join, leave, signal, MAY_ASK, after_release      lib/lock/resource.c, for each queue
+ *   owner: first       relock_wait_turn                lib/lock/wait.c
  *                      the answer                      lib/lock/ask.c
  *          inside      nest; the refusal of read -> write is no step: the owner goes on
  *                                                      lib/lock/acquire.c
  *          release     lib/lock/release.c
- *   told[]             lease_end_ms                    lib/lock/site.c
+ *   told[]             lease_end_ms                    lib/lock/resource.c
  *   io                 on_channel                      lib/lock/subscription.c
  *   tick               renewals in time; losses        lib/lock/watchdog.c holds.c; Redis' clock
  *
- * rkey is the longest rest of the level keys of a hold. Where a script says that an owner may read
+ * rkey is the longest remaining lease of the level keys of a hold. Where a script says that an owner may read
  * because it writes (W), the owner here is the same number for both sides.
  *
- * Left out: what wait.pml, unknown.pml and renew.pml show for all kinds: gates, breaks of the
- * connection, linger, cancel, unknown outcomes, renewals that are late; nested writes, which are
- * nested levels of a reentrant lock; force. That readers may keep a writer out for ever by taking
- * turns is so by design.
+ * Left out: everything that wait.pml, unknown.pml and renew.pml show for all kinds (gates, broken
+ * connections, linger, cancel, unknown outcomes, late renewals); nested writes, which are nested
+ * levels of a reentrant lock; force. Readers that take turns may block a writer for ever, by design.
  *
  * -DT0 -DT1 -DT2  turns of each owner; -DM0 -DM1 -DM2  what it may wait for: READS, WRITES or
- * BOTH; -DNESTS  reads by who has a hold, for each owner; -DDEATHS of processes; -DFIXED: leases
- * may be fixed; -DREDISSON: owner 2 gives up a write hold as Redisson does, without a word to the
- * waiters when it goes on reading, and without ending the lease of the write hold; -DSTRICT: see
+ * BOTH; -DNESTS  reads inside a hold, for each owner; -DDEATHS of processes; -DFIXED: leases
+ * may be fixed; -DREDISSON: owner 2 releases a write hold as Redisson does: it publishes nothing
+ * when it goes on reading, and keeps the lease of the write hold; -DSTRICT: see
  * limit.shorter_rest in runs. -DBAD_*: a rule left out.
  */
 #define READS 1
@@ -85,7 +86,7 @@
 #define READ 1
 #define WRITE 2
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
-#define SITE(o) (o / 2)
+#define RESOURCE(o) (o / 2)
 #define READERS(p) (2 * p)          /* the lines */
 #define WRITERS(p) (2 * p + 1)
 
@@ -95,22 +96,22 @@ byte rest;                          /* of the hash */
 byte rf[3], rkey[3];                /* fields of readers, and the longest of their level keys */
 byte wf;                            /* field of the writer: owner + 1 */
 
-/* the channel of each process: nothing, SUBSCRIBE under way, its answer under way, subscribed */
+/* the channel of each process: nothing, SUBSCRIBE in flight, its answer in flight, subscribed */
 mtype = { NONE, SUB, ACK, ON };
 mtype channel[2] = NONE;
-bool msg[2];                        /* under way; one behind another says nothing new */
+bool msg[2];                        /* in flight; one behind another is no new signal */
 
 /* the lines */
 byte q0[4], q1[4];                  /* owner + 1 */
-bool news[4];
+bool pending[4];
 byte told[4];                       /* until the lease ends that Redis named; 0 none */
 
-/* what each owner believes */
+/* the state that each owner believes in */
 byte rc[3], wc[3];                  /* levels */
-byte vr[3], vw[3];                  /* rest of its valid_until_ms; 0: lost */
+byte vr[3], vw[3];                  /* remaining valid_until_ms; 0: lost */
 bool rrenew[3], wrenew[3];          /* the watchdog renews it */
 
-byte asking[2];                     /* commands under way */
+byte asking[2];                     /* commands in flight */
 bool dead[2];
 byte deaths;
 bool excused;                       /* ghost: from here on only recheck_ms helps, and it does */
@@ -218,26 +219,26 @@ inline read_renew(o)
 
 inline write_renew(o) { if :: wf == o + 1 -> rest = MAX(rest, LEASE) :: else fi }
 
-/* ---- site -------------------------------------------------------------------------------- */
+/* ---- resource -------------------------------------------------------------------------------- */
 
-inline add_news(p) { news[READERS(p)] = true; news[WRITERS(p)] = true }
+inline signal(p) { pending[READERS(p)] = true; pending[WRITERS(p)] = true }
 
 inline join(l, o)
 {
     if
-    :: q0[l] == 0 -> q0[l] = o + 1; news[l] = true
+    :: q0[l] == 0 -> q0[l] = o + 1; pending[l] = true
     :: else -> assert(q1[l] == 0); q1[l] = o + 1
     fi
 }
 
 inline leave(l, o) { assert(q0[l] == o + 1); q0[l] = q1[l]; q1[l] = 0; told[l] = 0 }
 
-#define MAY_ASK(l, o) (q0[l] == o + 1 && news[l])
+#define MAY_ASK(l, o) (q0[l] == o + 1 && pending[l])
 
 inline want(p) { if :: channel[p] == NONE -> channel[p] = SUB :: else fi }
 
 /* The lock may be free, and unless we are subscribed nobody tells us. */
-inline after_release(p, heard) { if :: !(heard) -> add_news(p) :: else fi }
+inline after_release(p, heard) { if :: !(heard) -> signal(p) :: else fi }
 
 /* ---- an owner ---------------------------------------------------------------------------- */
 
@@ -283,31 +284,31 @@ choice:
             if :: may & READS -> k = READ :: may & WRITES -> k = WRITE fi }
         goto wait
     :: atomic { nests > 0 && MAY_GO_INSIDE(o) ->           /* inside: no line is in the way */
-            nests--; asking[SITE(o)]++; choose_lease(READ) }
+            nests--; asking[RESOURCE(o)]++; choose_lease(READ) }
         atomic { read_lock(o, lease, rc[o] + 1); left = 0 }
-        atomic { asking[SITE(o)]--; assert(ok); ok = false; now_reads(o); lease = 0 }
+        atomic { asking[RESOURCE(o)]--; assert(ok); ok = false; now_reads(o); lease = 0 }
 #ifdef BAD_READ_INSIDE_QUEUES
     :: WRITES_FOR_SURE(o) && !rc[o] -> k = READ; goto wait
 #endif
 #ifdef BAD_UPGRADE_WAITS
     :: READS_FOR_SURE(o) && !wc[o] && may & WRITES -> k = WRITE; goto wait
 #endif
-    :: atomic { rc[o] -> rc[o]--; asking[SITE(o)]++; heard = channel[SITE(o)] == ON;
+    :: atomic { rc[o] -> rc[o]--; asking[RESOURCE(o)]++; heard = channel[RESOURCE(o)] == ON;
             if :: !rc[o] -> vr[o] = 0; rrenew[o] = false :: else fi }
         atomic { read_unlock(o, rc[o]) }
-        atomic { asking[SITE(o)]--;
-            if :: !rc[o] -> after_release(SITE(o), heard) :: else fi;
+        atomic { asking[RESOURCE(o)]--;
+            if :: !rc[o] -> after_release(RESOURCE(o), heard) :: else fi;
             heard = false }
-    :: atomic { wc[o] -> wc[o] = 0; asking[SITE(o)]++; heard = channel[SITE(o)] == ON;
+    :: atomic { wc[o] -> wc[o] = 0; asking[RESOURCE(o)]++; heard = channel[RESOURCE(o)] == ON;
             vw[o] = 0; wrenew[o] = false }
         atomic { write_unlock(o) }
-        atomic { asking[SITE(o)]--; after_release(SITE(o), heard); heard = false }
+        atomic { asking[RESOURCE(o)]--; after_release(RESOURCE(o), heard); heard = false }
     od;
 
 wait:
-    atomic { line = (k == READ -> READERS(SITE(o)) : WRITERS(SITE(o))); join(line, o) }
+    atomic { line = (k == READ -> READERS(RESOURCE(o)) : WRITERS(RESOURCE(o))); join(line, o) }
 look:
-    atomic { MAY_ASK(line, o) -> news[line] = false; asking[SITE(o)]++; choose_lease(k) }
+    atomic { MAY_ASK(line, o) -> pending[line] = false; asking[RESOURCE(o)]++; choose_lease(k) }
     atomic {
         if
         :: k == READ -> read_lock(o, lease, 1)
@@ -317,21 +318,21 @@ look:
     }
     if
     :: atomic { !ok ->
-            asking[SITE(o)]--; told[line] = left; left = 0; lease = 0;
-            want(SITE(o)); goto look }
+            asking[RESOURCE(o)]--; told[line] = left; left = 0; lease = 0;
+            want(RESOURCE(o)); goto look }
     :: atomic { ok ->
-            asking[SITE(o)]--; ok = false; leave(line, o);
+            asking[RESOURCE(o)]--; ok = false; leave(line, o);
             if
             :: k == READ -> now_reads(o);
 #ifndef BAD_READER_ROUSES_NOBODY
-                news[line] = true
+                pending[line] = true
 #endif
             :: else -> now_writes(o)
             fi;
             lease = 0; line = 0; k = 0 }
     fi;
     goto choice
-    } unless { dead[SITE(o)] };
+    } unless { dead[RESOURCE(o)] };
 over:
     skip
 }
@@ -345,10 +346,10 @@ end:
     :: atomic { channel[p] == SUB -> channel[p] = ACK }    /* Redis: from here on it hears */
     :: atomic { channel[p] == ACK -> channel[p] = ON;
 #ifndef BAD_NO_SECOND_TRY
-            add_news(p)
+            signal(p)
 #endif
         }
-    :: atomic { channel[p] == ON && msg[p] -> msg[p] = false; add_news(p) }
+    :: atomic { channel[p] == ON && msg[p] -> msg[p] = false; signal(p) }
     od
 }
 
@@ -369,7 +370,7 @@ end:
             :: dead[p]
             :: else -> dead[p] = true; asking[p] = 0; channel[p] = NONE; msg[p] = false;
                 q0[READERS(p)] = 0; q1[READERS(p)] = 0; q0[WRITERS(p)] = 0; q1[WRITERS(p)] = 0;
-                news[READERS(p)] = false; news[WRITERS(p)] = false;
+                pending[READERS(p)] = false; pending[WRITERS(p)] = false;
                 told[READERS(p)] = 0; told[WRITERS(p)] = 0;
                 if
                 :: p == 0 -> bury(0); bury(1)
@@ -387,7 +388,7 @@ end:
     RENEWS_WRITE(0) || RENEWS_WRITE(1) || RENEWS_WRITE(2))
 #define RUNS_OUT(o) (rkey[o] && !RENEWS_READ(o) || vw[o] && !wrenew[o])
 
-#define ASLEEP(l) (q0[l] && !news[l] && !dead[l / 2] && asking[l / 2] == 0 && !msg[l / 2] && \
+#define ASLEEP(l) (q0[l] && !pending[l] && !dead[l / 2] && asking[l / 2] == 0 && !msg[l / 2] && \
     channel[l / 2] != SUB && channel[l / 2] != ACK)
 #define SLEEPS_THOUGH_FREE(l) (ASLEEP(l) && (l % 2 == 0 -> mode != WRITE \
     : mode == 0 || (mode == READ && !SOMEBODY_READS)))
@@ -419,11 +420,11 @@ inline renew(o)
 
 #define LESS(n) n = (n -> n - 1 : 0)
 
-inline pass_by(o)                   /* a hold that is lost is news */
+inline pass_by(o)                   /* a hold that is lost is pending */
 {
     LESS(rkey[o]);
     if
-    :: vr[o] == 1 || vw[o] == 1 -> LESS(vr[o]); LESS(vw[o]); add_news(SITE(o))
+    :: vr[o] == 1 || vw[o] == 1 -> LESS(vr[o]); LESS(vw[o]); signal(RESOURCE(o))
     :: else -> LESS(vr[o]); LESS(vw[o])
     fi
 }
@@ -440,14 +441,14 @@ end:
             LESS(rest);
             if :: mode && rest == 0 -> end_hash() :: else fi;
             for (x : 0 .. 3) {
-                if :: told[x] == 1 -> news[x] = true :: else fi;
+                if :: told[x] == 1 -> pending[x] = true :: else fi;
                 LESS(told[x])
             }
             x = 0 }
     :: atomic { excused && (SLEEPS_THOUGH_FREE(0) || SLEEPS_THOUGH_FREE(1) ||
             SLEEPS_THOUGH_FREE(2) || SLEEPS_THOUGH_FREE(3)) ->  /* recheck_ms */
             for (x : 0 .. 3) {
-                if :: SLEEPS_THOUGH_FREE(x) -> news[x] = true :: else fi
+                if :: SLEEPS_THOUGH_FREE(x) -> pending[x] = true :: else fi
             }
             x = 0 }
     od

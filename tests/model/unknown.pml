@@ -1,43 +1,45 @@
 /*
  * Unknown outcomes: commands that were sent and not answered.
  *
- * A thread with two locks (A = 0, B = 1) acquires, nests, extends, gives up levels and passes on.
- * An attempt of a call ends as the network likes: answered; ran, and the reply is lost; waits in
- * the buffers of a dead connection, from which it runs at any later moment or never; never arrived;
- * never sent. A call is repeated over another connection up to TRIES times, then it is
- * RELOCK_E_CONN. Another process takes and gives back lock A over a good connection, and a forcer
- * frees it over the same bad network.
+ * A thread with two locks (A = 0, B = 1) acquires, nests, extends, releases levels and hands off.
+ * The network decides how an attempt of a call ends: it is answered; it ran and the reply is lost;
+ * it waits in the buffers of a dead connection, from which it runs at any later moment or never; it
+ * never arrived; it was never sent. The call is repeated over another connection up to TRIES times,
+ * then it fails with RELOCK_E_CONN. Another process takes and releases lock A over a good
+ * connection, and a forcer frees it over the same bad network.
  *
- * Holds are renewed in time: what is lost here is lost by commands alone. So:
+ * Holds are renewed in time, so only commands can lose them:
  *
- *   EXCLUSION   a hold of which the thread is certain is in Redis; what removes it asserts so
- *   LOST        RELOCK_LOST is said only of a hold that somebody freed by force
+ *   EXCLUSION   a hold that the thread is certain of is in Redis; each removal asserts that
+ *   LOST        RELOCK_LOST is returned only for a hold that was freed by force
  *   COUNT       after an answered call the count in Redis is the thread's
- *   ONE_DEBT    no debt is overwritten by the next: one per number is enough
- *   ORPHAN      when all is over no lock is left that nobody holds
+ *   ONE_FENCE   no fence overwrites another: one per number is enough
+ *   ORPHAN      at the end no lock is left without a holder
  *
  * What stands for what:
  *
  *   run_script()    scripts/lock.lua unlock.lua extend.lua force_unlock.lua
  *   call()          relock_call_run, attempt, exchange, fail_sent      lib/redis/call.c
- *   pay()           pay_debt; relock_origin_kill                       lib/redis/call.c origin.c
- *   acquire         relock_acquire_ask, take_granted, give_back,
+ *   pay()           kill_fence; relock_conn_id_kill                       lib/redis/call.c conn_id.c
+ *   acquire         relock_ask, take_granted, give_back,
  *                   take_refused, take_failure                         lib/lock/ask.c
- *   nest            nest, take_nested_answer                           lib/lock/acquire.c
- *   keep            extend, run_busy                                   lib/lock/release.c
- *   partly, last    release_partly, release_last, judge_last           lib/lock/release.c
- *   pass on         heir, relock_holds_pass_on                         lib/lock/holds.c
+ *   nest            relock_levels_add, conclude                        lib/lock/levels.c
+ *   keep            relock_levels_extend, conclude                     lib/lock/levels.c
+ *   partly, last    relock_levels_remove                               lib/lock/levels.c
+ *                   release_last, judge_last                           lib/lock/release.c
+ *   hand off         next_owner, relock_holds_hand_off                   lib/lock/holds.c
  *   fresh()         relock_holds_new, relock_keys_number               lib/lock/holds.c keys.c
  *   settle()        relock_holds_settle                                lib/lock/holds.c
  *   settler         relock_settle_step, release, on_released           lib/lock/settle.c
- *   forcer          force_once                                         lib/lock/questions.c
+ *   forcer          force_once                                         lib/lock/query.c
  *
  * Left out: time, so leases, renewals and the end of waiting; refusals of the server other than
- * "another holds it"; waiters: here pass on is to the same thread, which begins anew with one level.
+ * "another holds it"; waiters: a hand-off here goes to the same thread, which begins with one level.
  *
- * -DNOKILL: CLIENT KILL is not permitted, or the server does not say who we are.
- * -DUNK=n attempts in all that are not answered; -DOPS=n calls of the thread; -DTRIES, -DOTHERS,
- * -DFORCES, -DUSELESS: so many grants that are of no use and given back.
+ * -DNOKILL: CLIENT KILL is not permitted, or the server does not report client ids.
+ * -DUNK=n unanswered attempts in all; -DOPS=n calls of the thread; -DTRIES, -DOTHERS, -DFORCES: the
+ * numbers of attempts, of acquires by the other process, of forced unlocks; -DUSELESS=n grants that
+ * are of no use and released.
  * -DNO_COUNT, -DNO_ORPHAN: these two are not checked. -DBAD_*: a rule left out.
  */
 #ifndef UNK
@@ -60,7 +62,7 @@
 #endif
 
 #define OTHER 15                   /* the number of the other process */
-#define EMPTY 255                  /* a debt: of a connection in which nothing waits */
+#define EMPTY 255                  /* a fence: of a connection in which nothing waits */
 
 mtype = { ACQ, SET, REL, FORCE, NEST };
 
@@ -68,20 +70,20 @@ byte field[2], count[2];           /* Redis: whose, and how often */
 byte gen[2];                       /* ghost: how many holds there have been of each lock */
 bool broken[32];                   /* ghost, by lock and number: freed by force, as it was meant to */
 
-/* what waits in dead connections: one command in each; a connection never comes again */
+/* commands in dead connections, one in each; a connection is never used again */
 mtype wop[UNK + 1];
 byte wlock[UNK + 1], wnum[UNK + 1], wcount[UNK + 1], wgen[UNK + 1];
 byte n_dead;
 byte unk, useless;
 
 /* the holds of the thread; told: the last command was answered, so Redis has this count */
-byte levels[2], number[2], debt[2];
+byte levels[2], number[2], fence[2];
 bool told[2];
 bool certain[2];                   /* ghost: the program relies on it */
 byte next = 1;                     /* number */
 
 /* holds that are SETTLING */
-byte slock[4], snum[4], sdebt[4], n_settling;
+byte slock[4], snum[4], sfence[4], n_settling;
 
 bool fin, others_fin, forcing;
 
@@ -141,57 +143,57 @@ inline drop_dead(i)                /* the connection has no end at the server an
     wop[i] = 0; wlock[i] = 0; wnum[i] = 0; wcount[i] = 0; wgen[i] = 0
 }
 
-inline kill(debt_)                 /* "no such client" is as good */
+inline kill(fence_)                 /* "no such client" is as good */
 {
 #ifndef NOKILL
-    if :: debt_ != 0 && debt_ != EMPTY -> drop_dead(debt_) :: else fi
+    if :: fence_ != 0 && fence_ != EMPTY -> drop_dead(fence_) :: else fi
 #else
     skip
 #endif
 }
 
-inline park(op, l, n, c, g, debt_) /* its connection has died with it */
+inline park(op, l, n, c, g, fence_) /* its connection has died with it */
 {
     n_dead++;
     wop[n_dead] = op; wlock[n_dead] = l; wnum[n_dead] = n; wcount[n_dead] = c; wgen[n_dead] = g;
-    debt_ = n_dead
+    fence_ = n_dead
 }
 
 /*
- * One call, with the debt of its number. `res`: 1 done, 0 refused or gone, 2 failed. `unanswered`
+ * One call, with the fence of its number. `res`: 1 done, 0 refused or gone, 2 failed. `unanswered`
  * as in struct relock_call.
  */
-inline call(op, l, n, c, g, debt_)
+inline call(op, l, n, c, g, fence_)
 {
     tries = 0; unanswered = false; res = 2;
     do
     :: tries == TRIES -> break
     :: tries < TRIES ->
         tries++;
-        if                         /* pay_debt */
-        :: atomic { debt_ == 0 -> paid = true }
-        :: atomic { debt_ != 0 -> kill(debt_); debt_ = 0; paid = true }
-        :: atomic { debt_ != 0 && unk < UNK -> unk++; kill(debt_); paid = false }  /* no answer */
-        :: atomic { debt_ != 0 && unk < UNK -> unk++; paid = false }
+        if                         /* kill_fence */
+        :: atomic { fence_ == 0 -> paid = true }
+        :: atomic { fence_ != 0 -> kill(fence_); fence_ = 0; paid = true }
+        :: atomic { fence_ != 0 && unk < UNK -> unk++; kill(fence_); paid = false }  /* no answer */
+        :: atomic { fence_ != 0 && unk < UNK -> unk++; paid = false }
         fi;
         if                         /* exchange */
         :: !paid
         :: atomic { paid -> run_script(op, l, n, c, g); res = said }; break
         :: atomic { paid && unk < UNK -> unk++; run_script(op, l, n, c, g);
-                assert(debt_ == 0); debt_ = EMPTY; unanswered = true }
+                assert(fence_ == 0); fence_ = EMPTY; unanswered = true }
         :: atomic { paid && unk < UNK -> unk++;
-                assert(debt_ == 0); park(op, l, n, c, g, debt_); unanswered = true }
+                assert(fence_ == 0); park(op, l, n, c, g, fence_); unanswered = true }
         :: atomic { paid && unk < UNK -> unk++;
-                assert(debt_ == 0); debt_ = EMPTY; unanswered = true }
+                assert(fence_ == 0); fence_ = EMPTY; unanswered = true }
         :: atomic { paid && unk < UNK -> unk++ }       /* never sent */
         fi
     od
 }
 
-inline settle(l, n, debt_)
+inline settle(l, n, fence_)
 {
     assert(n_settling < 4);
-    slock[n_settling] = l; snum[n_settling] = n; sdebt[n_settling] = debt_; n_settling++
+    slock[n_settling] = l; snum[n_settling] = n; sfence[n_settling] = fence_; n_settling++
 }
 
 inline fresh(n)
@@ -211,7 +213,7 @@ inline fresh(n)
 
 inline forget(l)                   /* the hold has ENDED, or is another's to see to */
 {
-    levels[l] = 0; number[l] = 0; debt[l] = 0; told[l] = false
+    levels[l] = 0; number[l] = 0; fence[l] = 0; told[l] = false
 }
 
 proctype thread()
@@ -226,35 +228,35 @@ proctype thread()
         if
         :: levels[l] == 0 ->                               /* acquire */
             atomic { fresh(number[l]) };
-            call(ACQ, l, number[l], 1, 0, debt[l]);
+            call(ACQ, l, number[l], 1, 0, fence[l]);
             if
             :: atomic { res == 1 -> levels[l] = 1;
                     assert(!certain[l]);
                     assert(broken[l * 16 + number[l]] || field[l] == number[l]);
                     certain[l] = !broken[l * 16 + number[l]] }
             :: atomic { res == 1 && useless < USELESS -> useless++ };
-                call(REL, l, number[l], 0, 0, debt[l]);    /* give_back */
-                atomic { if :: res == 2 -> settle(l, number[l], debt[l]) :: else fi; forget(l); res = 2 }
+                call(REL, l, number[l], 0, 0, fence[l]);    /* give_back */
+                atomic { if :: res == 2 -> settle(l, number[l], fence[l]) :: else fi; forget(l); res = 2 }
             :: atomic { res != 1 ->
-                    if :: unanswered -> settle(l, number[l], debt[l]) :: else fi;
+                    if :: unanswered -> settle(l, number[l], fence[l]) :: else fi;
                     forget(l) }
             fi
         :: levels[l] == 1 ->                               /* nest */
-            call(NEST, l, number[l], 2, 0, debt[l]);
+            call(NEST, l, number[l], 2, 0, fence[l]);
             atomic {
                 if
                 :: res == 1 -> levels[l] = 2
                 :: res == 0 -> assert(broken[l * 16 + number[l]]); forget(l)       /* LOST */
                 :: res == 2 ->
 #ifdef BAD_SETTLE_NESTED
-                    settle(l, number[l], debt[l])
+                    settle(l, number[l], fence[l])
 #else
                     skip                                   /* the next command mends it */
 #endif
                 fi
             }
         :: levels[l] > 0 ->                                /* keep: extend */
-            call(SET, l, number[l], levels[l], 0, debt[l]);
+            call(SET, l, number[l], levels[l], 0, fence[l]);
             atomic {
                 if
                 :: res == 0 -> assert(broken[l * 16 + number[l]]); forget(l)
@@ -263,25 +265,25 @@ proctype thread()
             }
         :: levels[l] == 2 ->                               /* partly */
             levels[l] = 1;
-            call(SET, l, number[l], 1, 0, debt[l]);
+            call(SET, l, number[l], 1, 0, fence[l]);
             atomic {
                 if
                 :: res == 0 -> assert(broken[l * 16 + number[l]]); forget(l)
                 :: else
                 fi
             }
-#ifdef BAD_PASS_ON_UNTOLD
+#ifdef BAD_HAND_OFF_COUNT_DIRTY
         :: atomic { levels[l] == 1 -> res = 1 }
 #else
-#ifdef BAD_PASS_ON_BY_DEBT
-        :: atomic { levels[l] == 1 && debt[l] == 0 -> res = 1 }
+#ifdef BAD_HAND_OFF_BY_FENCE
+        :: atomic { levels[l] == 1 && fence[l] == 0 -> res = 1 }
 #else
-        :: atomic { levels[l] == 1 && told[l] -> res = 1 }                         /* pass on */
+        :: atomic { levels[l] == 1 && told[l] -> res = 1 }                         /* hand off */
 #endif
 #endif
         :: levels[l] == 1 ->                               /* last */
             certain[l] = false;                            /* the critical section is left */
-            call(REL, l, number[l], 0, 0, debt[l]);
+            call(REL, l, number[l], 0, 0, fence[l]);
             atomic {
                 if
                 :: res == 1
@@ -291,14 +293,14 @@ proctype thread()
 #else
                     assert(unanswered || broken[l * 16 + number[l]])
 #endif
-                :: res == 2 -> settle(l, number[l], debt[l])
+                :: res == 2 -> settle(l, number[l], fence[l])
                 fi;
                 forget(l)
             }
         fi;
         atomic {
 #ifdef BAD_KILL_ONLY_BEFORE_RETRY
-            debt[l] = 0;
+            fence[l] = 0;
 #endif
             told[l] = levels[l] && res != 2;
             if
@@ -312,14 +314,14 @@ proctype thread()
             l = 0; tries = 0; res = 0; unanswered = false; paid = false
         }
     od;
-    /* what is left is given back, and that is answered; client_free and the last unlocks */
+    /* remaining holds are released and that is answered; client_free and the last unlocks */
     do
     :: l == 2 -> break
     :: l < 2 ->
         atomic {
             certain[l] = false;
             if
-            :: levels[l] -> kill(debt[l]); run_script(REL, l, number[l], 0, 0); forget(l)
+            :: levels[l] -> kill(fence[l]); run_script(REL, l, number[l], 0, 0); forget(l)
             :: else
             fi;
             l++
@@ -334,8 +336,8 @@ proctype settler()                 /* kill and release go out together, until bo
 end:
     do
     :: atomic { n_settling > 0 -> n_settling--;
-            l = slock[n_settling]; n = snum[n_settling]; d = sdebt[n_settling];
-            slock[n_settling] = 0; snum[n_settling] = 0; sdebt[n_settling] = 0 };
+            l = slock[n_settling]; n = snum[n_settling]; d = sfence[n_settling];
+            slock[n_settling] = 0; snum[n_settling] = 0; sfence[n_settling] = 0 };
         do
         :: atomic {
 #ifndef BAD_SETTLE_WITHOUT_KILL
@@ -365,7 +367,7 @@ inline select_waiting(i)
     fi
 }
 
-proctype net()                     /* what waits in dead connections runs some day, or never */
+proctype net()                     /* commands in dead connections run some day, or never */
 {
     byte i;
 end:
@@ -393,7 +395,7 @@ proctype other()
 }
 
 #if FORCES > 0
-proctype forcer()                  /* it asks under no number, so it has no debt that is paid */
+proctype forcer()                  /* it asks under no number, so it has no fence that is paid */
 {
     byte tries, res, seen, g, ignored;
     bool unanswered, paid;

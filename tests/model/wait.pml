@@ -1,51 +1,52 @@
 /*
  * Waiting and waking: two processes with two threads each, one lock, one Redis.
  *
- * The head of the queue asks Redis, the others sleep; who is refused wants the channel; messages
- * and acknowledgements come; the subscriber connection breaks, and what is under way with it is
- * lost; the subscription ends when nobody has waited for a while; a waiter is cancelled at any
- * moment; tries and releases fail, having run or not; a hold is lost when its time runs out, or
- * doubtful; another client frees the lock by force; a hold is passed on; another lock of the process
- * has the same channel, and comes and goes.
+ * The head of the queue asks Redis and the others sleep. A refused head wants the channel; messages
+ * and acknowledgements arrive. These things may go wrong at any moment: the subscriber connection breaks and
+ * loses everything in flight; the subscription ends after a while without waiters; a waiter is
+ * cancelled; a try or a release fails, whether it ran or not; a hold is lost when its time runs out, or
+ * becomes suspect; another client frees the lock by force; a hold is handed off; another lock of the
+ * process with the same channel comes and goes.
  *
- * NOT in it is recheck_ms: a waiter that only that would wake is an invalid end state here, and
- * spin reports it. The end of a lease that Redis named (lease_end_ms) is in it.
+ * NOT in it: recheck_ms. A waiter that only recheck_ms would wake is an invalid end state here, which
+ * spin reports. The end of a lease that Redis reported (lease_end_ms) is in it.
  *
- *   AWAKE       nobody sleeps while the lock is free and nothing is on its way to wake him
- *   EXCLUSION   one thread at most is sure to hold, and what it holds is in Redis
- *   TURN        a process that waits sees the lock free, however busy the other is   (-DENDLESS)
+ *   AWAKE       no waiter sleeps while the lock is free and nothing in flight will wake it
+ *   EXCLUSION   at most one thread is certain of its hold, and that hold is in Redis
+ *   TURN        a waiting process finds the lock free at some time, though the other is busy (-DENDLESS)
  *
  * What stands for what (lib/lock/ where nothing else is said):
  *
- *   look_around, add_news, join, leave, enter, vacate, MAY_ASK
- *                   the same of relock_site_*                          site.c
+ *   wake_head, signal, join, leave, enter, vacate, MAY_ASK
+ *                   the same of relock_resource_*                          resource.c
  *   gate[]          relock_gate_open, relock_gate_wait                 lib/base/gate.c
- *   end_unreached   relock_site_end_unreached                          site.c
+ *   end_unreached   relock_resource_end_unreached                          resource.c
  *   want, sync, drop_channel
- *                   relock_subscription_want, _sync, _fire, sync_site  subscription.c
+ *                   relock_subscription_want, _sync, end_linger, make_so  subscription.c
  *   io              on_channel                                         subscription.c
  *                   on_up, on_down, on_reply                           lib/redis/pubsub.c
  *   listen, unlisten, acked
  *                   relock_pubsub_subscribe, relock_pubsub_unsubscribe, is_subscribed
  *                                                                      lib/redis/pubsub.c
- *   thread          take_first_level, wait_turn, end_of_wait, sleep_in_queue, leave_queue
- *                                                                      acquire.c
- *                   relock_acquire_ask, take_granted, give_back, take_refused, take_failure
+ *   thread          take_first_level, leave_queue                      take.c
+ *                   relock_wait_turn, relock_wait_end, sleep_in_queue  wait.c
+ *                   relock_ask, take_granted, give_back, take_refused, take_failure
  *                                                                      ask.c
  *                   release, release_last, release_lost, judge_last    release.c
- *                   relock_holds_pass_on, heir, relock_holds_end_lost  holds.c
+ *                   relock_holds_hand_off, next_owner, relock_let_go_lost  holds.c let_go.c
  *   fresh, settle   relock_holds_new, relock_holds_settle              holds.c
- *   watchdog        relock_holds_lose, relock_holds_check_time         holds.c
- *                   suspect, take_answer                               watchdog.c
+ *   watchdog        relock_holds_lose, relock_holds_check_time, relock_holds_suspect,
+ *                   relock_holds_renew                                 holds.c
+ *                   take_answer                                        watchdog.c
  *                   relock_settle_step                                 settle.c
  *                   and Redis: a lease that nobody renews ends
  *
- * Left out: nesting and named owners (nobody starts anew), shutdown, replicas, lack of memory,
- * SUBSCRIBE refused (then only recheck_ms wakes), and that commands may run late: see unknown.pml.
+ * Left out: nesting and explicit owners (no wait starts anew), shutdown, replicas, lack of memory, a
+ * refused SUBSCRIBE (then only recheck_ms wakes), and commands that run late, see unknown.pml.
  *
  * Budgets: T0..T3 turns of each thread, RESETS, LINGERS, CANCELS, LOSSES, NOTRY, USELESS, NOUNLOCK,
  * SUSPECTS, FORCES, NEIGHBOURS; PASSES between two asks (handoff_ms). -DMUTE: process 0 may not publish.
- * -DTRY0, -DTRY2: that thread only tries. -DENDLESS: who has more than one turn never stops.
+ * -DTRY0, -DTRY2: that thread only tries. -DENDLESS: a thread with more than one turn never stops.
  * -DBAD_*: a rule left out.
  */
 #ifndef RESETS
@@ -110,20 +111,20 @@ chan c2s[2] = [4] of { mtype };     /* subscriber connection, to the server */
 chan s2c[2] = [6] of { mtype };     /* and back */
 mtype conn[2] = CLOSED;
 
-/* the site of each process; all of it is guarded by the mutex of the client */
+/* the resource of each process; all of it is guarded by the mutex of the client */
 byte holder[2];                     /* thread + 1, 0 none */
 byte q0[2], q1[2];                  /* queue, thread + 1 */
-bool news[2];
+bool pending[2];
 bool lease_end[2];                  /* known */
 bool wants[2], subscribed[2], drops[2], to_sync[2];
-bool channel[2];                    /* the I/O thread's: the site listens to it */
-bool neighbour[2];                  /* and so does the site of another name */
+bool channel[2];                    /* the I/O thread's: the resource listens to it */
+bool neighbour[2];                  /* and so does the resource of another name */
 byte unacked[2];                    /* SUBs on this connection without an answer */
 byte passes[2];                     /* since it was taken from Redis */
 
 /* the waiter and the hold of each thread */
 bool gate[4], granted[4], cancelled[4], unreached[4];
-bool before[4];                     /* it joined before the try that is under way was sent */
+bool before[4];                     /* it joined before the try in flight was sent */
 byte held[4];                       /* number of its hold, or of the try */
 mtype state[4];                     /* of its hold */
 
@@ -131,10 +132,10 @@ byte used;                          /* ghost, a set of numbers: not to be given 
 byte owed;                          /* a set of numbers: holds that are SETTLING */
 byte certain;                       /* ghost: threads that are sure to hold */
 bool fooled[2];                     /* ghost: freed by force, and nobody here has noticed */
-bool trying;                        /* ghost: granted by Redis, the reply is under way */
+bool trying;                        /* ghost: granted by Redis, the reply is in flight */
 byte neighbours, lingers, cancels, losses, notry, useless, nounlock, suspects, forces, resets;
 
-#define SITE(t) (t / 2)
+#define RESOURCE(t) (t / 2)
 #define BIT(n) (1 << (n - 1))
 
 #ifdef ENDLESS
@@ -169,21 +170,21 @@ inline free_lock(p)                 /* and announce it */
     if :: MAY_PUBLISH(p) -> tell(0); tell(1) :: else fi
 }
 
-/* ---- site -------------------------------------------------------------------------------- */
+/* ---- resource -------------------------------------------------------------------------------- */
 
-inline look_around(p) { if :: q0[p] -> gate[q0[p] - 1] = true :: else fi }
+inline wake_head(p) { if :: q0[p] -> gate[q0[p] - 1] = true :: else fi }
 
-inline add_news(p)
+inline signal(p)
 {
-    news[p] = true;
-    if :: holder[p] == 0 -> look_around(p) :: else fi
+    pending[p] = true;
+    if :: holder[p] == 0 -> wake_head(p) :: else fi
 }
 
 inline join(p, t)
 {
     before[t] = false;
     if
-    :: q0[p] == 0 -> q0[p] = t + 1; if :: holder[p] == 0 -> add_news(p) :: else fi
+    :: q0[p] == 0 -> q0[p] = t + 1; if :: holder[p] == 0 -> signal(p) :: else fi
     :: else -> q1[p] = t + 1
     fi
 }
@@ -193,7 +194,7 @@ inline leave(p, t)
     if
     :: q0[p] == t + 1 -> q0[p] = q1[p]; q1[p] = 0;
 #ifndef BAD_NEXT_HEAD_SLEEPS_ON
-        look_around(p)
+        wake_head(p)
 #endif
     :: else -> assert(q1[p] == t + 1); q1[p] = 0
     fi
@@ -214,7 +215,7 @@ inline leave(p, t)
 #else
 #define BUDGET(p) (passes[p] > 0)
 #endif
-#define MAY_ASK(p, t) (q0[p] == t + 1 && news[p] && NOT_IN_THE_WAY(p))
+#define MAY_ASK(p, t) (q0[p] == t + 1 && pending[p] && NOT_IN_THE_WAY(p))
 
 inline enter(p, t)
 {
@@ -226,12 +227,12 @@ inline vacate(p, announced)
 {
     holder[p] = 0; lease_end[p] = false;
     if
-    :: !(announced) -> add_news(p)
-    :: else -> look_around(p)
+    :: !(announced) -> signal(p)
+    :: else -> wake_head(p)
     fi
 }
 
-/* who joined in the same millisecond counts as before or not */
+/* a waiter that joined in the same millisecond counts as before or not */
 inline end_unreached(p)
 {
     if
@@ -282,7 +283,7 @@ inline sync(p)                      /* the I/O thread alone touches channel and 
     :: wants[p] && !channel[p] -> listen(p); channel[p] = true;
         if                          /* no acknowledgement is to come */
 #ifndef BAD_JOINS_IN_SILENCE
-        :: neighbour[p] && ACKED(p) -> subscribed[p] = true; add_news(p)
+        :: neighbour[p] && ACKED(p) -> subscribed[p] = true; signal(p)
 #endif
         :: else
         fi
@@ -320,7 +321,7 @@ inline unsure(p) { if :: fooled[p] -> fooled[p] = false :: else -> assert(certai
 
 proctype thread(byte t; byte turns; bool once)
 {
-    byte p = SITE(t);
+    byte p = RESOURCE(t);
     bool heard, ok, unanswered, told;
     byte r;
 
@@ -347,13 +348,13 @@ look:
 #endif
         :: !granted[t] && (cancelled[t] || unreached[t]) ->
 #ifdef BAD_WAKE_PER_WAITER
-            if :: q0[p] == t + 1 -> news[p] = false :: else fi;
+            if :: q0[p] == t + 1 -> pending[p] = false :: else fi;
 #endif
             leave(p, t); goto next_turn
         :: !granted[t] && !cancelled[t] && !unreached[t] && MAY_ASK(p, t)
         :: else -> goto look
         fi;
-        news[p] = false; fresh(t);
+        pending[p] = false; fresh(t);
         if :: q0[p] -> before[q0[p] - 1] = true :: else fi;
         if :: q1[p] -> before[q1[p] - 1] = true :: else fi
     }
@@ -370,7 +371,7 @@ look:
                 if
                 :: once ->
 #ifndef BAD_TRYLOCK_LEAVES_NOTHING
-                    if :: !subscribed[p] -> add_news(p) :: else fi;
+                    if :: !subscribed[p] -> signal(p) :: else fi;
 #endif
                     leave(p, t); goto next_turn
                 :: else -> want(p); gate[t] = true; goto look
@@ -380,7 +381,7 @@ look:
         :: atomic { ok && useless < USELESS -> useless++; ok = false; trying = false }
             atomic {                                       /* give_back */
                 if :: lk == held[t] -> free_lock(p) :: else fi;
-                ended(t); add_news(p); leave(p, t); goto next_turn }
+                ended(t); signal(p); leave(p, t); goto next_turn }
         fi
     :: atomic { notry < NOTRY -> notry++;                  /* take_failure: it ran, or did not */
             if
@@ -389,8 +390,8 @@ look:
             fi }
         atomic {
             settle(t);
-#ifndef BAD_FAILED_TRY_TAKES_THE_NEWS
-            add_news(p);
+#ifndef BAD_FAILED_TRY_TAKES_THE_SIGNAL
+            signal(p);
 #endif
             if :: end_unreached(p) :: true fi;             /* RELOCK_E_CONN, or another failure */
             leave(p, t); goto next_turn
@@ -409,7 +410,7 @@ critical:
         r = q0[p];                  /* the first that has not been ended */
         if :: r && unreached[r - 1] -> r = q1[p]; if :: r && unreached[r - 1] -> r = 0 :: else fi :: else fi;
         if
-        :: r && state[t] == HELD && BUDGET(p) ->           /* pass on */
+        :: r && state[t] == HELD && BUDGET(p) ->           /* hand off */
             if :: passes[p] > 0 -> passes[p]-- :: else fi;
             r--; enter(p, r); granted[r] = true; gate[r] = true;
             held[r] = held[t]; held[t] = 0; state[t] = 0;
@@ -419,7 +420,7 @@ critical:
         fi;
         state[t] = LEAVING;
         heard = subscribed[p];
-        if :: heard -> news[p] = false :: else fi
+        if :: heard -> pending[p] = false :: else fi
     }
     if
     :: atomic { if :: lk == held[t] -> free_lock(p); ok = true :: else -> ok = false fi }
@@ -466,9 +467,9 @@ end:
     :: atomic { to_sync[p] -> sync(p) }
     :: atomic { s2c[p]?MSG ->
 #ifdef BAD_MESSAGE_WHILE_OWNED_IS_DROPPED
-            if :: channel[p] && holder[p] == 0 -> add_news(p) :: else fi
+            if :: channel[p] && holder[p] == 0 -> signal(p) :: else fi
 #else
-            if :: channel[p] -> add_news(p) :: else fi
+            if :: channel[p] -> signal(p) :: else fi
 #endif
         }
     :: atomic { s2c[p]?ACK -> unacked[p]--;
@@ -478,14 +479,14 @@ end:
             :: channel[p] -> subscribed[p] = wants[p]
 #else
 #if defined(BAD_ONLY_FIRST_ACK) || defined(BAD_NO_RESUBSCRIBE_WAKE)
-            :: channel[p] && !subscribed[p] && wants[p] -> subscribed[p] = true; add_news(p)
+            :: channel[p] && !subscribed[p] && wants[p] -> subscribed[p] = true; signal(p)
             :: channel[p] && (subscribed[p] || !wants[p])
 #else
 #ifdef BAD_ACK_WHILE_OWNED_IS_DROPPED
             :: channel[p] && holder[p] -> subscribed[p] = wants[p]
-            :: channel[p] && !holder[p] -> subscribed[p] = wants[p]; add_news(p)
+            :: channel[p] && !holder[p] -> subscribed[p] = wants[p]; signal(p)
 #else
-            :: channel[p] -> subscribed[p] = wants[p]; add_news(p)
+            :: channel[p] -> subscribed[p] = wants[p]; signal(p)
 #endif
 #endif
 #endif
@@ -496,9 +497,9 @@ end:
             :: !channel[p]
 #ifdef BAD_ACK_WHILE_OWNED_IS_DROPPED
             :: channel[p] && holder[p] -> subscribed[p] = false
-            :: channel[p] && !holder[p] -> subscribed[p] = false; add_news(p)
+            :: channel[p] && !holder[p] -> subscribed[p] = false; signal(p)
 #else
-            :: channel[p] -> subscribed[p] = false; add_news(p)
+            :: channel[p] -> subscribed[p] = false; signal(p)
 #endif
             fi
 #endif
@@ -518,7 +519,7 @@ end:
 }
 
 #if RESETS > 0
-proctype breaker()                  /* cuts the subscriber connection: what is under way is lost */
+proctype breaker()                  /* cuts the subscriber connection: messages in flight are lost */
 {
     byte p;
 end:
@@ -534,7 +535,7 @@ end:
 #endif
 
 #if CANCELS > 0
-proctype canceller()                /* or the deadline of who has asked already */
+proctype canceller()                /* or the deadline of a waiter that has asked already */
 {
     byte t;
 end:
@@ -557,7 +558,7 @@ end:
     :: atomic { losses < LOSSES && (IS_HELD(0) || IS_HELD(1)) ->       /* valid_until_ms, or gone from Redis */
             if :: IS_HELD(0) -> p = 0 :: IS_HELD(1) -> p = 1 fi;
             losses++; state[holder[p] - 1] = LOST; unsure(p);
-#ifdef BAD_LOSS_IS_NOT_NEWS
+#ifdef BAD_LOSS_IS_NO_SIGNAL
             vacate(p, true);
 #else
             vacate(p, false);
@@ -580,8 +581,8 @@ end:
             :: else
             fi;
             lk = 0;
-            if :: lease_end[0] -> add_news(0) :: else fi;
-            if :: lease_end[1] -> add_news(1) :: else fi }
+            if :: lease_end[0] -> signal(0) :: else fi;
+            if :: lease_end[1] -> signal(1) :: else fi }
     od
 }
 #endif

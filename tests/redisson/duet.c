@@ -72,7 +72,7 @@ struct relock_lock *duet_lock(struct duet *d, struct relock_client *client, cons
     return duet_lock_of(d, d->kind->name, client, name);
 }
 
-/* ---- Redisson ----------------------------------------------------------------------------- */
+/* ---- Redisson ------------------------------------------------------------------------------ */
 
 unsigned duet_begin(struct duet *d, const char *thread, const char *order)
 {
@@ -126,7 +126,7 @@ unsigned duet_begin_wait_as(struct duet *d, const char *thread, const char *orde
     return until_asleep(d, thread, player_begin(d->player, thread, "%s", order));
 }
 
-/* ---- us ----------------------------------------------------------------------------------- */
+/* ---- us ------------------------------------------------------------------------------------ */
 
 static bool sleeps_here(void *arg)
 {
@@ -142,7 +142,7 @@ bool duet_sleeps(struct duet *d, struct relock_client *client)
     return wait_until(sleeps_here, &(struct sleeper){.d = d, .client = client}, SOON_MS);
 }
 
-/* ---- around tests ------------------------------------------------------------------------- */
+/* ---- around tests -------------------------------------------------------------------------- */
 
 static void start_player(struct duet *d)
 {

@@ -5,7 +5,7 @@
  * it. A program is about one kind of lock in one version of Redisson, which are its arguments;
  * orders leave the kind out:
  *
- *     static void who_has_it_in_redisson_keeps_us_out(void **state)
+ *     static void a_redisson_holder_excludes_us(void **state)
  *     {
  *         struct duet *d = *state;
  *         struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -18,7 +18,7 @@
  *     int main(int argc, char **argv)
  *     {
  *         const struct CMUnitTest tests[] = {
- *             DUET_TEST(who_has_it_in_redisson_keeps_us_out),
+ *             DUET_TEST(a_redisson_holder_excludes_us),
  *         };
  *         duet_choose(argc, argv);
  *         return DUET_TESTS_RUN(tests);
@@ -70,7 +70,7 @@ struct relock_lock *duet_lock(struct duet *d, struct relock_client *client, cons
 struct relock_lock *duet_lock_of(struct duet *d, const char *kind, struct relock_client *client,
                                  const char *name);
 
-/* ---- Redisson ----------------------------------------------------------------------------- */
+/* ---- Redisson ------------------------------------------------------------------------------ */
 
 /* As player_do() and player_begin(): VERB NAME [NUMBERS]. */
 const char *duet_do(struct duet *d, const char *thread, const char *order);
@@ -85,12 +85,12 @@ unsigned duet_begin_wait_as(struct duet *d, const char *thread, const char *orde
  * message that comes while it goes to sleep may miss it: Redisson keeps a "0", but not a "1". */
 unsigned duet_begin_wait(struct duet *d, const char *thread, const char *order);
 
-/* ---- us ----------------------------------------------------------------------------------- */
+/* ---- us ------------------------------------------------------------------------------------ */
 
 /* Waits until the waiter of the client, its only one, sleeps. */
 bool duet_sleeps(struct duet *d, struct relock_client *client);
 
-/* ---- around tests ------------------------------------------------------------------------- */
+/* ---- around tests -------------------------------------------------------------------------- */
 
 int duet_start(void **state);
 int duet_stop(void **state);

@@ -1,4 +1,4 @@
-/* One holder at a time, here or in Redisson, whatever the kind of lock. */
+/* One holder at a time, here or in Redisson, for each kind of lock. */
 #include "duet.h"
 #include "shape.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void who_has_it_in_redisson_keeps_us_out(void **state)
+static void a_redisson_holder_excludes_us(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -23,7 +23,7 @@ static void who_has_it_in_redisson_keeps_us_out(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void who_has_it_here_keeps_redisson_out(void **state)
+static void our_holder_excludes_redisson(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -40,7 +40,7 @@ static void who_has_it_here_keeps_redisson_out(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void what_redisson_releases_wakes_us(void **state)
+static void a_release_by_redisson_wakes_us(void **state)
 {
     struct duet *d = *state;
     struct relock_client *client = duet_client(d);
@@ -57,7 +57,7 @@ static void what_redisson_releases_wakes_us(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static void what_we_release_wakes_redisson(void **state)
+static void our_release_wakes_redisson(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -101,7 +101,7 @@ static void the_lock_goes_round(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void what_we_force_open_redisson_has_lost(void **state)
+static void our_forced_unlock_is_a_loss_for_redisson(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -116,7 +116,7 @@ static void what_we_force_open_redisson_has_lost(void **state)
     assert_string_equal(duet_do(d, "bob", "unlock orders"), "ok");
 }
 
-static void what_redisson_forces_open_we_have_lost(void **state)
+static void a_forced_unlock_by_redisson_is_a_loss_for_us(void **state)
 {
     struct duet *d = *state;
     struct relock_client *holder = duet_watched_client(d), *client = duet_client(d);
@@ -135,7 +135,7 @@ static void what_redisson_forces_open_we_have_lost(void **state)
     assert_string_equal(duet_do(d, "ann", "force orders"), "no");
 }
 
-static void each_side_can_ask_about_the_other(void **state)
+static void each_library_can_query_the_others_hold(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -167,14 +167,14 @@ static void each_side_can_ask_about_the_other(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUET_TEST(who_has_it_in_redisson_keeps_us_out),
-        DUET_TEST(who_has_it_here_keeps_redisson_out),
-        DUET_TEST(what_redisson_releases_wakes_us),
-        DUET_TEST(what_we_release_wakes_redisson),
+        DUET_TEST(a_redisson_holder_excludes_us),
+        DUET_TEST(our_holder_excludes_redisson),
+        DUET_TEST(a_release_by_redisson_wakes_us),
+        DUET_TEST(our_release_wakes_redisson),
         DUET_TEST(the_lock_goes_round),
-        DUET_TEST(what_we_force_open_redisson_has_lost),
-        DUET_TEST(what_redisson_forces_open_we_have_lost),
-        DUET_TEST(each_side_can_ask_about_the_other),
+        DUET_TEST(our_forced_unlock_is_a_loss_for_redisson),
+        DUET_TEST(a_forced_unlock_by_redisson_is_a_loss_for_us),
+        DUET_TEST(each_library_can_query_the_others_hold),
     };
 
     duet_choose(argc, argv);

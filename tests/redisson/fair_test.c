@@ -1,4 +1,4 @@
-/* One queue for both: who came first goes first, here or in Redisson. */
+/* One queue for both libraries, in order of arrival. */
 #include "duet.h"
 #include "shape.h"
 #include "support/child.h"
@@ -91,14 +91,14 @@ static void the_first_to_come_is_the_first_to_go(struct duet *d, const char *con
     }
 }
 
-static void they_go_as_they_came_in_turn(void **state)
+static void alternating_waiters_are_served_in_order_of_arrival(void **state)
 {
     static const char *const threads[N_WAITERS] = {NULL, "ann", NULL, "bob", NULL, "cat"};
 
     the_first_to_come_is_the_first_to_go(*state, threads);
 }
 
-static void they_go_as_they_came_in_groups(void **state)
+static void groups_of_waiters_are_served_in_order_of_arrival(void **state)
 {
     static const char *const threads[N_WAITERS] = {"ann", "bob", NULL, NULL, "cat", NULL};
 
@@ -131,7 +131,7 @@ static void a_waiter_stands_in_the_same_queue(void **state)
     }
 }
 
-static void who_gives_up_here_makes_room_for_redisson(void **state)
+static void a_waiter_that_gives_up_here_makes_room_for_redisson(void **state)
 {
     struct duet *d = *state;
     struct relock_client *client = duet_client(d);
@@ -155,7 +155,7 @@ static void who_gives_up_here_makes_room_for_redisson(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void who_gives_up_in_redisson_makes_room_for_us(void **state)
+static void a_waiter_that_gives_up_in_redisson_makes_room_for_us(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -237,7 +237,7 @@ static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **sta
 static bool is_newest = true;
 
 /* Nobody releases. Waiters of older versions may sleep past the end of a lease by themselves. */
-static void they_follow_each_other_when_nobody_releases(void **state)
+static void waiters_follow_each_other_when_leases_end_without_a_release(void **state)
 {
     struct duet *d = *state;
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = SHORT_MS};
@@ -267,13 +267,13 @@ static void they_follow_each_other_when_nobody_releases(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUET_TEST(they_go_as_they_came_in_turn),
-        DUET_TEST(they_go_as_they_came_in_groups),
+        DUET_TEST(alternating_waiters_are_served_in_order_of_arrival),
+        DUET_TEST(groups_of_waiters_are_served_in_order_of_arrival),
         DUET_TEST(a_waiter_stands_in_the_same_queue),
-        DUET_TEST(who_gives_up_here_makes_room_for_redisson),
-        DUET_TEST(who_gives_up_in_redisson_makes_room_for_us),
+        DUET_TEST(a_waiter_that_gives_up_here_makes_room_for_redisson),
+        DUET_TEST(a_waiter_that_gives_up_in_redisson_makes_room_for_us),
         DUET_TEST(our_dead_waiter_keeps_redisson_out_for_a_short_time),
-        DUET_TEST(they_follow_each_other_when_nobody_releases),
+        DUET_TEST(waiters_follow_each_other_when_leases_end_without_a_release),
         DUET_TEST(a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline),
     };
 

@@ -1,4 +1,4 @@
-/* The tokens of fenced locks grow over all grants, whoever gives them out. */
+/* The tokens of fenced locks grow over all grants of both libraries. */
 #include "duet.h"
 
 #include <stdlib.h>

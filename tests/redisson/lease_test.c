@@ -1,11 +1,14 @@
-/* The leases of both sides: each renews its own, and each takes over what the other let run out. */
+/*
+ * Leases in both libraries: each renews its own holds, and each takes over a lock whose lease ran
+ * out in the other.
+ */
 #include "duet.h"
 #include "support/child.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
-static void what_is_renewed_outlives_its_lease_on_both_sides(void **state)
+static void a_renewed_hold_of_either_library_outlives_its_lease(void **state)
 {
     struct duet *d = *state;
     struct relock_client *client = duet_watched_client(d);
@@ -49,7 +52,7 @@ static void a_fixed_lease_ends_for_the_other_side(void **state)
 }
 
 /* Nobody announces that: the waiter comes when the lease has run out, and not long after. */
-static void what_a_dead_redisson_held_is_ours_after_its_lease(void **state)
+static void we_get_the_lock_of_a_dead_redisson_after_its_lease(void **state)
 {
     struct duet *d = *state;
     struct relock_client *client = duet_client(d);
@@ -88,7 +91,7 @@ static int hold_until_killed(struct child *parent, void *arg)
     return EXIT_FAILURE;
 }
 
-static void what_our_dead_process_held_is_redissons_after_its_lease(void **state)
+static void redisson_gets_the_lock_of_our_dead_process_after_its_lease(void **state)
 {
     struct duet *d = *state;
     struct child *child = child_start(hold_until_killed, d);
@@ -106,10 +109,10 @@ static void what_our_dead_process_held_is_redissons_after_its_lease(void **state
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUET_TEST(what_is_renewed_outlives_its_lease_on_both_sides),
+        DUET_TEST(a_renewed_hold_of_either_library_outlives_its_lease),
         DUET_TEST(a_fixed_lease_ends_for_the_other_side),
-        DUET_TEST(what_a_dead_redisson_held_is_ours_after_its_lease),
-        DUET_TEST(what_our_dead_process_held_is_redissons_after_its_lease),
+        DUET_TEST(we_get_the_lock_of_a_dead_redisson_after_its_lease),
+        DUET_TEST(redisson_gets_the_lock_of_our_dead_process_after_its_lease),
     };
 
     duet_choose(argc, argv);

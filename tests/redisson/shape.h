@@ -1,7 +1,7 @@
 /*
- * Shape - what stands in the server and what was published, as text
+ * Shape - the keys in the server and the published messages, as text
  *
- * For comparing what two libraries leave there. What must differ is made the same: the id of the
+ * For comparing two libraries. Necessary differences are removed: the id of the
  * client and the number behind it are "U:N", and times are rounded to tens of seconds. So a test
  * that compares them takes leases of at least that.
  *

@@ -1,6 +1,6 @@
 /*
- * What stands in the server, and what is published, is the same whoever does it: the key, its type,
- * its fields, counts and lease; channel and message.
+ * Both libraries leave the same in the server: the key, its type, fields, counts and lease; channel
+ * and message.
  */
 #include "duet.h"
 #include "shape.h"

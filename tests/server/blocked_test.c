@@ -1,5 +1,4 @@
-/* What the program supplies may block: its callbacks, its log, its stderr. No hold is lost by it.
- */
+/* The program's callbacks, its log and its stderr may block, and no hold is lost. */
 #include "support/actor.h"
 #include "support/fixture.h"
 
@@ -13,7 +12,7 @@
 #define LEASE_MS 1500   /* outlives a second in which a machine stands still */
 #define MANY_RENEWALS 8 /* take more than twice the lease */
 
-/* ---- something that blocks ------------------------------------------------------------------ */
+/* ---- something that blocks ----------------------------------------------------------------- */
 
 /* A callback stops here until the test lets it go on. */
 static struct stop {
@@ -83,25 +82,11 @@ static void ignore_loss(const struct relock_lost *what, void *arg)
     (void)arg;
 }
 
-/* ---- what goes on meanwhile ------------------------------------------------------------------ */
-
-struct renewals {
-    struct relock_client *client;
-    uint64_t wanted;
-};
-
-static bool are_renewed(void *arg)
-{
-    struct renewals *renewals = arg;
-
-    return stats_of(renewals->client).renewed >= renewals->wanted;
-}
+/* ---- what goes on meanwhile ---------------------------------------------------------------- */
 
 static bool wait_for_many_renewals(struct relock_client *client)
 {
-    struct renewals renewals = {client, stats_of(client).renewed + MANY_RENEWALS};
-
-    return wait_until(are_renewed, &renewals, 3 * SOON_MS);
+    return wait_for_renewals(client, stats_of(client).renewed, MANY_RENEWALS);
 }
 
 static bool has_lost_one(void *client)
@@ -109,7 +94,7 @@ static bool has_lost_one(void *client)
     return stats_of(client).lost >= 1;
 }
 
-/* ---- the log --------------------------------------------------------------------------------- */
+/* ---- the log ------------------------------------------------------------------------------- */
 
 static void an_on_log_that_blocks_loses_no_hold_and_no_line(void **state)
 {
@@ -275,7 +260,7 @@ static void a_full_pipe_on_stderr_does_not_keep_a_client_from_being_freed(void *
     probe_int(f->probe, "DEL orders");
 }
 
-/* ---- on_lost --------------------------------------------------------------------------------- */
+/* ---- on_lost ------------------------------------------------------------------------------- */
 
 /* Its callback stops, and so do those after it. */
 static struct relock_lock *lose_and_stop(struct fixture *f, struct relock_client *client)
@@ -290,15 +275,10 @@ static struct relock_lock *lose_and_stop(struct fixture *f, struct relock_client
     return gone;
 }
 
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
-}
-
 static void an_on_lost_that_blocks_loses_no_other_hold(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *kept = fixture_lock(f, client, "kept");
     struct relock_lock *gone;
 
@@ -319,10 +299,10 @@ static bool is_lost(void *lock)
     return relock_check(lock, 0, NULL) == RELOCK_LOST;
 }
 
-static void what_is_lost_meanwhile_is_known_and_told_afterwards(void **state)
+static void a_loss_during_a_blocked_callback_is_known_now_and_reported_afterwards(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *next = fixture_lock(f, client, "next");
     struct relock_lock *gone;
 
@@ -340,10 +320,10 @@ static void what_is_lost_meanwhile_is_known_and_told_afterwards(void **state)
     assert_result(relock_unlock(gone), RELOCK_LOST);
 }
 
-static void what_is_released_meanwhile_is_not_told(void **state)
+static void a_loss_released_during_a_blocked_callback_is_not_reported(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *next = fixture_lock(f, client, "next");
     struct relock_lock *gone;
 
@@ -369,8 +349,8 @@ int main(void)
         STOP_TEST(a_full_pipe_on_stderr_loses_no_hold),
         STOP_TEST(a_full_pipe_on_stderr_does_not_keep_a_client_from_being_freed),
         STOP_TEST(an_on_lost_that_blocks_loses_no_other_hold),
-        STOP_TEST(what_is_lost_meanwhile_is_known_and_told_afterwards),
-        STOP_TEST(what_is_released_meanwhile_is_not_told),
+        STOP_TEST(a_loss_during_a_blocked_callback_is_known_now_and_reported_afterwards),
+        STOP_TEST(a_loss_released_during_a_blocked_callback_is_not_reported),
     };
 
     return SERVER_TESTS_RUN(tests);

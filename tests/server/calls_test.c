@@ -1,4 +1,4 @@
-/* What every call keeps off: errno, signals, cancellation of threads. */
+/* Every call leaves errno, signals and the cancellation of threads alone. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"

@@ -1,6 +1,6 @@
 /*
- * Locks whose names differ in braces alone, "orders" and "{orders}": they are two locks and have
- * one channel. Nothing here ends by time but where a test says so: whoever gets in was woken.
+ * Locks whose names differ only in braces, "orders" and "{orders}", are two locks with one channel.
+ * Unless a test says otherwise nothing here ends by time, so a waiter that gets the lock was woken.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -76,17 +76,17 @@ static void each_is_woken_by_its_release(struct fixture *f, fixture_constructor_
     }
 }
 
-static void two_that_share_a_channel_are_both_woken(void **state)
+static void two_locks_that_share_a_channel_are_both_woken(void **state)
 {
     each_is_woken_by_its_release(*state, relock_lock_new, "redisson_lock__channel:{orders}");
 }
 
-static void so_are_two_that_wait_for_fenced_locks(void **state)
+static void two_fenced_locks_that_share_a_channel_are_both_woken(void **state)
 {
     each_is_woken_by_its_release(*state, relock_fencedlock_new, "redisson_lock__channel:{orders}");
 }
 
-static void so_are_two_that_wait_to_read(void **state)
+static void two_readers_that_share_a_channel_are_both_woken(void **state)
 {
     struct fixture *f = *state;
     struct scene scene = new_scene(f, relock_wrlock_new, "redisson_rwlock:{orders}");
@@ -114,7 +114,7 @@ static void has_left(struct scene *scene)
     assert_true(peer_unlock(scene->f->probe, "last", PEER));
 }
 
-static void one_that_leaves_the_channel_silences_nobody(void **state)
+static void a_lock_that_leaves_a_shared_channel_silences_no_other(void **state)
 {
     for (int leaver = 0; leaver < N_NAMES; leaver++) {
         struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
@@ -169,7 +169,7 @@ static void two_fair_locks_of_one_client_share_no_queue(void **state)
         log_clear(f->log);
         assert_result(relock_fairlock_new(client, names[1 - i], &other), RELOCK_E_INVALID);
         assert_null(other);
-        assert_true(log_wait(f->log, "in Redis the two have one queue", SOON_MS));
+        assert_true(log_wait(f->log, "in Redis both would share one queue", SOON_MS));
         (void)fixture_lock_of(f, fixture_client(f, NULL), names[1 - i], relock_fairlock_new);
         fixture_free_lock(f, fair);
     }
@@ -198,10 +198,10 @@ static void a_fair_lock_and_one_of_another_kind_share_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(two_that_share_a_channel_are_both_woken),
-        FENCED_TEST(so_are_two_that_wait_for_fenced_locks),
-        SERVER_TEST(so_are_two_that_wait_to_read),
-        SERVER_TEST(one_that_leaves_the_channel_silences_nobody),
+        SERVER_TEST(two_locks_that_share_a_channel_are_both_woken),
+        FENCED_TEST(two_fenced_locks_that_share_a_channel_are_both_woken),
+        SERVER_TEST(two_readers_that_share_a_channel_are_both_woken),
+        SERVER_TEST(a_lock_that_leaves_a_shared_channel_silences_no_other),
         SERVER_TEST(the_channel_goes_with_its_last_listener),
         SERVER_TEST(sharing_a_channel_starves_nobody),
         SERVER_TEST(two_fair_locks_of_one_client_share_no_queue),

@@ -158,7 +158,7 @@ static int connect_and_free(void *options)
     return r;
 }
 
-static void a_server_whose_queue_is_full_is_waited_for(void **state)
+static void a_connect_waits_for_a_server_whose_queue_is_full(void **state)
 {
     struct fixture *f = *state;
     struct server *crowded = server_start(&(struct server_options){.args = {"--tcp-backlog", "1"}});
@@ -190,7 +190,7 @@ static bool is_held(void *arg)
     return relock_trylock(((struct attempt *)arg)->lock) == RELOCK_OK;
 }
 
-static void a_lazy_client_is_made_while_its_server_is_away(void **state)
+static void a_lazy_client_is_made_while_its_server_is_unreachable(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = {.flags = RELOCK_LAZY, .command_timeout_ms = 300};
@@ -292,7 +292,7 @@ static void without_a_name_they_bear_that_of_the_process(void **state)
     assert_true(wait_until(are_all_named, &naming, SOON_MS));
 }
 
-static void the_log_tells_the_id_of_a_client(void **state)
+static void the_log_names_the_id_of_a_client(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -370,14 +370,14 @@ int main(void)
         SERVER_TEST(a_server_is_reached_by_address_name_and_socket),
         SERVER_TEST(nothing_there_is_conn),
         SERVER_TEST(a_server_that_does_not_answer_is_conn_in_time),
-        SERVER_TEST(a_server_whose_queue_is_full_is_waited_for),
-        SERVER_TEST(a_lazy_client_is_made_while_its_server_is_away),
+        SERVER_TEST(a_connect_waits_for_a_server_whose_queue_is_full),
+        SERVER_TEST(a_lazy_client_is_made_while_its_server_is_unreachable),
         SERVER_TEST(a_lazy_client_with_a_bad_url_is_still_invalid),
         SERVER_TEST(a_database_is_selected),
         SERVER_TEST(a_database_that_is_not_there_is_refused),
         SERVER_TEST(connections_bear_the_name_of_the_client),
         SERVER_TEST(without_a_name_they_bear_that_of_the_process),
-        SERVER_TEST(the_log_tells_the_id_of_a_client),
+        SERVER_TEST(the_log_names_the_id_of_a_client),
         SERVER_TEST(many_threads_share_a_few_connections),
         SERVER_TEST(tls_needs_a_build_with_tls),
         SERVER_TEST(strings_of_the_options_are_copied),

@@ -96,7 +96,7 @@ static int lock_many_times(void *arg)
 }
 
 /* From when all wait: before that the first would be alone. A machine that stands still for a while
- * passes on less often within the hand-off time, after which the lock goes through Redis. The hold
+ * hands off less often within the hand-off time, after which the lock goes through Redis. The hold
  * is verified while it is handed off. */
 static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
 {
@@ -169,7 +169,7 @@ static void wait_as_many(struct fixture *f, int n)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void one_that_waits_is_three_commands(void **state)
+static void a_wait_costs_three_commands(void **state)
 {
     wait_as_many(*state, 1);
 }
@@ -249,7 +249,7 @@ static void however_many_locks_are_waited_for_one_connection_listens(void **stat
 }
 
 /* The peer sends its scripts by EVAL. */
-static void one_release_is_one_attempt_of_each_client(void **state)
+static void one_release_causes_one_attempt_of_each_client(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *clients[N_CLIENTS];
@@ -292,11 +292,11 @@ int main(void)
         SERVER_TEST(a_pair_is_two_commands_and_nothing_else),
         SERVER_TEST(a_level_is_two_commands_and_nothing_else),
         SERVER_TEST(an_acquisition_in_a_crowd_is_a_tenth_of_a_command),
-        SERVER_TEST(one_that_waits_is_three_commands),
+        SERVER_TEST(a_wait_costs_three_commands),
         SERVER_TEST(many_that_wait_are_three_commands_too),
         SERVER_TEST(waiting_again_does_not_subscribe_again),
         SERVER_TEST(however_many_locks_are_waited_for_one_connection_listens),
-        SERVER_TEST(one_release_is_one_attempt_of_each_client),
+        SERVER_TEST(one_release_causes_one_attempt_of_each_client),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,4 +1,4 @@
-/* Many threads, few connections: each gets its own answers, whatever becomes of the connections. */
+/* Many threads, few connections: each gets its own replies, also when connections break. */
 #include "support/fixture.h"
 
 #include <pthread.h>
@@ -49,7 +49,7 @@ static bool goes_on(const struct member *member, int round)
     return round < member->rounds || (member->may_fail && atomic_load(&n_cuts) < MIN_CUTS);
 }
 
-static void *take_part(void *arg)
+static void *take_membership(void *arg)
 {
     struct member *member = arg;
 
@@ -79,7 +79,7 @@ static void start(struct member members[N_THREADS], struct fixture *f, struct re
         };
     }
     for (int i = 0; i < N_THREADS; i++)
-        if (pthread_create(&members[i].thread, NULL, take_part, &members[i]) != 0)
+        if (pthread_create(&members[i].thread, NULL, take_membership, &members[i]) != 0)
             abort();
 }
 

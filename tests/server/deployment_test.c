@@ -1,6 +1,6 @@
 /*
- * What stands at the address and takes no locks: a Sentinel, a node of a cluster, a replica. It is
- * told when connecting, in words that say what to do; and a replica that becomes a master is one.
+ * Servers that take no locks: a Sentinel, a node of a cluster, a replica. Connecting fails with a
+ * text that says what to do, and a replica that becomes a master is accepted.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -81,7 +81,7 @@ static void be_master(void)
     assert_int_equal(probe_int(probe, "REPLICAOF NO ONE"), 0);
 }
 
-/* ---- not supported -------------------------------------------------------------------------- */
+/* ---- not supported ------------------------------------------------------------------------- */
 
 static void is_unsupported(struct fixture *f, const char *what, const char *advice)
 {
@@ -95,11 +95,11 @@ static void is_unsupported(struct fixture *f, const char *what, const char *advi
 static void a_sentinel_is_unsupported(void **state)
 {
     begin_other(&(struct server_options){.tcp = true, .sentinel = true});
-    is_unsupported(*state, "this is a Sentinel", "give the address of the master");
+    is_unsupported(*state, "this is a Sentinel", "use the address of the master");
 }
 
 /* It has no databases. */
-static void so_it_is_with_a_database_in_the_url(void **state)
+static void a_sentinel_with_a_database_in_the_url_is_unsupported(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options;
@@ -120,7 +120,7 @@ static void a_node_of_a_cluster_is_unsupported(void **state)
 }
 
 /* One that comes to stand where a server stood: the calls say so, and the log. */
-static void a_node_that_takes_the_place_of_a_server_is_told_to_the_calls(void **state)
+static void calls_report_a_cluster_node_that_replaced_the_server(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock;
@@ -139,7 +139,7 @@ static void a_node_that_takes_the_place_of_a_server_is_told_to_the_calls(void **
     assert_true(log_wait(f->log, "this is a node of a cluster", SOON_MS));
 }
 
-/* ---- replicas ------------------------------------------------------------------------------- */
+/* ---- replicas ------------------------------------------------------------------------------ */
 
 static void a_replica_is_refused(void **state)
 {
@@ -150,7 +150,7 @@ static void a_replica_is_refused(void **state)
     assert_result(connect_other(f, 0), RELOCK_E_SERVER);
     assert_true(log_wait_n(f->log, "this is a replica", 1, SOON_MS));
     assert_int_equal(log_count_grave(f->log, RELOCK_LOG_ERROR), 1);
-    assert_int_equal(log_count(f->log, "give the address of its master"), 1);
+    assert_int_equal(log_count(f->log, "use the address of its master"), 1);
 }
 
 /* Connections have to be made anew. */
@@ -175,7 +175,7 @@ static void drop_connections(void)
     probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
 }
 
-static void a_master_that_becomes_a_replica_is_told_to_the_calls(void **state)
+static void calls_report_a_master_that_became_a_replica(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock;
@@ -189,16 +189,16 @@ static void a_master_that_becomes_a_replica_is_told_to_the_calls(void **state)
     log_clear(f->log);
     assert_true(log_wait(f->log, "this is a replica", SOON_MS)); /* also when nobody asks */
     assert_result(relock_trylock(lock), RELOCK_E_SERVER);
-    assert_true(log_wait(f->log, "not acquired: Redis refused: ", SOON_MS));
+    assert_true(log_wait(f->log, "not acquired: Redis returned an error", SOON_MS));
     assert_int_equal(log_count(f->log, "You can't write"), 0);
     be_master();
     assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* ---- by what right -------------------------------------------------------------------------- */
+/* ---- by what right ------------------------------------------------------------------------- */
 
-static void it_is_told_to_a_user_without_any_right(void **state)
+static void a_user_without_any_right_learns_of_a_replica(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options;
@@ -238,13 +238,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEPLOYMENT_TEST(a_sentinel_is_unsupported),
-        DEPLOYMENT_TEST(so_it_is_with_a_database_in_the_url),
+        DEPLOYMENT_TEST(a_sentinel_with_a_database_in_the_url_is_unsupported),
         DEPLOYMENT_TEST(a_node_of_a_cluster_is_unsupported),
-        DEPLOYMENT_TEST(a_node_that_takes_the_place_of_a_server_is_told_to_the_calls),
+        DEPLOYMENT_TEST(calls_report_a_cluster_node_that_replaced_the_server),
         DEPLOYMENT_TEST(a_replica_is_refused),
         DEPLOYMENT_TEST(a_lazy_client_waits_until_a_replica_is_promoted),
-        DEPLOYMENT_TEST(a_master_that_becomes_a_replica_is_told_to_the_calls),
-        DEPLOYMENT_TEST(it_is_told_to_a_user_without_any_right),
+        DEPLOYMENT_TEST(calls_report_a_master_that_became_a_replica),
+        DEPLOYMENT_TEST(a_user_without_any_right_learns_of_a_replica),
         DEPLOYMENT_TEST(a_server_without_hello_is_used_as_it_is),
     };
 

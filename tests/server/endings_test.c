@@ -9,7 +9,7 @@
 
 #define NEVER_MS 600000
 
-static void a_thread_that_ends_gives_up_what_it_holds(void **state)
+static void a_thread_that_ends_releases_all_its_holds(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -32,7 +32,7 @@ static void a_thread_that_ends_gives_up_what_it_holds(void **state)
     assert_result(relock_unlock(orders), RELOCK_OK);
 }
 
-static void what_a_named_owner_holds_outlives_the_thread(void **state)
+static void a_hold_of_an_explicit_owner_outlives_the_thread(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -46,7 +46,7 @@ static void what_a_named_owner_holds_outlives_the_thread(void **state)
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
 }
 
-static void who_waits_gets_in_when_the_holding_thread_ends(void **state)
+static void a_waiter_gets_the_lock_when_the_holding_thread_ends(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -62,7 +62,7 @@ static void who_waits_gets_in_when_the_holding_thread_ends(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static void freeing_a_client_releases_what_is_held(void **state)
+static void freeing_a_client_releases_its_holds(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -233,10 +233,10 @@ static void a_process_that_frees_nothing_leaves_its_holds_to_their_leases(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_thread_that_ends_gives_up_what_it_holds),
-        SERVER_TEST(what_a_named_owner_holds_outlives_the_thread),
-        SERVER_TEST(who_waits_gets_in_when_the_holding_thread_ends),
-        SERVER_TEST(freeing_a_client_releases_what_is_held),
+        SERVER_TEST(a_thread_that_ends_releases_all_its_holds),
+        SERVER_TEST(a_hold_of_an_explicit_owner_outlives_the_thread),
+        SERVER_TEST(a_waiter_gets_the_lock_when_the_holding_thread_ends),
+        SERVER_TEST(freeing_a_client_releases_its_holds),
         SERVER_TEST(freeing_a_client_ends_its_waits),
         SERVER_TEST(a_handle_that_outlives_its_client_says_closed),
         SERVER_TEST(frees_go_in_any_order_and_take_null),

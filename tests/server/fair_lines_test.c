@@ -1,4 +1,4 @@
-/* Fair locks: the place of a waiter, and what goes on between the lines of one process. */
+/* Fair locks: the place of a waiter, and several queues in one process. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
@@ -33,7 +33,7 @@ static void wait_for_queue(struct fixture *f, int n)
     assert_true(wait_until(are_queued, &queued, SOON_MS));
 }
 
-static void who_gives_up_leaves_the_queue(void **state)
+static void a_waiter_that_gives_up_leaves_the_queue(void **state)
 {
     struct fixture *f = *state;
     struct relock_options slow = {.recheck_ms = slow_ms(20000)};
@@ -65,17 +65,10 @@ static void who_gives_up_leaves_the_queue(void **state)
     lock = relock_lock_free(lock);
 }
 
-/* ---- places ---- */
+/* ---- places -------------------------------------------------------------------------------- */
 
 #define OWNER 1000000007 /* no thread */
 #define PLACES "redisson_lock_timeout:{orders}"
-
-/* Nothing ends by time: whoever gets in was woken. */
-static struct relock_client *patient_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(60000),
-                                                      .watchdog_timeout_ms = slow_ms(60000)});
-}
 
 /* Until when the last one in the queue is waited for. */
 static long long deadline(struct fixture *f)
@@ -97,7 +90,7 @@ static bool is_later(void *arg)
 }
 
 /* Else it would be dropped as dead when it is first. */
-static void who_waits_says_again_that_it_is_there(void **state)
+static void a_waiter_renews_its_place_in_the_queue(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = make(fixture_client(f, &(struct relock_options){.recheck_ms = 100}));
@@ -121,7 +114,8 @@ static void who_waits_says_again_that_it_is_there(void **state)
 static void a_try_takes_no_place(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *ours = make(patient_client(f)), *theirs = make(patient_client(f));
+    struct relock_lock *ours = make(patient_client(f, 60000)),
+                       *theirs = make(patient_client(f, 60000));
 
     assert_result(relock_lock(theirs), RELOCK_OK);
     assert_result(relock_trylock(ours), RELOCK_BUSY);
@@ -158,10 +152,10 @@ static bool have_asked(void *arg)
 }
 
 /* Nobody says so in Redis, and who waits is far from asking again. */
-static void who_waits_gets_in_when_the_hold_here_is_lost(void **state)
+static void a_waiter_gets_the_lock_when_the_local_hold_is_lost(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = make(patient_client(f));
+    struct relock_lock *lock = make(patient_client(f, 60000));
     struct actor *waiting = actor_start();
     struct later asked = {.f = f};
 
@@ -179,10 +173,10 @@ static void who_waits_gets_in_when_the_hold_here_is_lost(void **state)
 }
 
 /* Two threads wait for one owner: what the first gets, the second has too, and goes deeper. */
-static void what_one_thread_gets_another_of_the_owner_has(void **state)
+static void a_lock_granted_to_one_thread_is_held_by_all_threads_of_the_owner(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = make(patient_client(f));
+    struct relock_lock *lock = make(patient_client(f, 60000));
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = OWNER};
     struct actor *actors[2];
 
@@ -238,12 +232,12 @@ static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(who_gives_up_leaves_the_queue),
-        SERVER_TEST(who_waits_says_again_that_it_is_there),
+        SERVER_TEST(a_waiter_that_gives_up_leaves_the_queue),
+        SERVER_TEST(a_waiter_renews_its_place_in_the_queue),
         SERVER_TEST(a_try_takes_no_place),
         SERVER_TEST(a_wait_that_fails_leaves_no_place),
-        SERVER_TEST(who_waits_gets_in_when_the_hold_here_is_lost),
-        SERVER_TEST(what_one_thread_gets_another_of_the_owner_has),
+        SERVER_TEST(a_waiter_gets_the_lock_when_the_local_hold_is_lost),
+        SERVER_TEST(a_lock_granted_to_one_thread_is_held_by_all_threads_of_the_owner),
         SERVER_TEST(a_thread_waits_no_more_when_its_owner_has_it_by_another),
     };
 

@@ -1,8 +1,6 @@
-/* The queue of the fair lock: who stands in it until when, and who leaves it: scripts/fair_*.lua,
+/* The queue of the fair lock: its places, their deadlines, and how they end: scripts/fair_*.lua,
  * docs/wire.md#fair. */
-#include "fair.h"
-
-#include "support/listener.h"
+#include "fair_scripts.h"
 
 /* The deadline of `owner` is `rest_ms` after a moment between `before_ms` and now. */
 static void assert_rest(struct fixture *f, const char *owner, long long before_ms,
@@ -65,7 +63,7 @@ static void a_deadline_outlives_redissons_waiters_before_it(void **state)
 }
 
 /* It died behind one of Redisson's that nobody took off, for that was dropped as dead. */
-static void a_dead_first_is_in_the_way_for_a_minute_whoever_was_before_it(void **state)
+static void a_dead_first_waiter_blocks_the_queue_for_a_minute_at_most(void **state)
 {
     struct fixture *f = *state;
     long long before_ms;
@@ -99,7 +97,7 @@ static void a_dead_first_is_in_the_way_for_a_minute_whoever_was_before_it(void *
     leave(f, A);
 }
 
-static void a_question_keeps_the_place_and_renews_the_deadline(void **state)
+static void a_further_attempt_keeps_the_place_and_renews_the_deadline(void **state)
 {
     static const char *const owners[] = {C, B};
     struct fixture *f = *state;
@@ -123,7 +121,7 @@ static void a_question_keeps_the_place_and_renews_the_deadline(void **state)
 }
 
 /* It has its place, for nobody took it: it need not go to the end for being late. */
-static void who_asks_is_alive_however_late(void **state)
+static void a_waiter_that_asks_late_is_still_alive(void **state)
 {
     struct fixture *f = *state;
 
@@ -172,35 +170,8 @@ static void the_living_are_not_dropped(void **state)
     leave(f, B);
 }
 
-static void the_new_first_is_told_when_a_dead_one_was_in_its_way(void **state)
-{
-    struct fixture *f = *state;
-    struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
-
-    assert_int_equal(fair_lock(f, A, 1), GRANTED);
-    assert_true(fair_lock(f, B, 1) > 0);
-    assert_true(fair_lock(f, C, 1) > 0);
-    fair_let_die(f, B);
-    assert_true(fair_lock(f, D, 1) > 0); /* the lock is not free: not yet */
-    assert_true(listener_hears_nothing(next, 20));
-
-    fair_add_foreign(f, B, REDISSON_MS);
-    leave(f, A);
-    assert_true(listener_hears(next, "0", SOON_MS));
-    assert_int_equal(probe_int(f->probe, "LREM " QUEUE " 0 " B), 1);
-    assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " B), 3);
-    fair_let_die(f, B);
-    assert_true(fair_trylock(f, A) > 0);
-    assert_true(listener_hears(next, "0", SOON_MS));
-    assert_true(fair_trylock(f, A) > 0); /* once is enough */
-    assert_true(listener_hears_nothing(next, 20));
-    leave(f, D);
-    leave(f, C);
-    listener_close(next);
-}
-
 /* Redisson's may be the later for it: they wait for ours as long as they reckoned. */
-static void who_comes_and_goes_leaves_the_deadlines_of_others(void **state)
+static void a_waiter_that_comes_and_goes_keeps_the_deadlines_of_others(void **state)
 {
     struct fixture *f = *state;
     long long b_ms, d_ms;
@@ -224,120 +195,7 @@ static void who_comes_and_goes_leaves_the_deadlines_of_others(void **state)
     leave(f, B);
 }
 
-static void a_release_tells_who_is_first_of_the_living(void **state)
-{
-    struct fixture *f = *state;
-    struct listener *dead = listener_open(f->server->socket, CHANNEL_OF(B));
-    struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
-
-    assert_int_equal(fair_lock(f, A, 1), GRANTED);
-    assert_true(fair_lock(f, B, 1) > 0);
-    assert_true(fair_lock(f, C, 1) > 0);
-    fair_let_die(f, B);
-    assert_int_equal(fair_unlock(f, A, 0), 2);
-    assert_true(listener_hears(next, "0", SOON_MS));
-    assert_true(listener_hears_nothing(dead, 20));
-    assert_int_equal(fair_place(f, B), -1);
-    fair_let_die(f, C);
-    assert_int_equal(fair_trylock(f, A), GRANTED);
-    leave(f, A);
-    listener_close(next);
-    listener_close(dead);
-}
-
-static void a_forced_release_tells_who_is_first_of_the_living(void **state)
-{
-    struct fixture *f = *state;
-    struct listener *dead = listener_open(f->server->socket, CHANNEL_OF(B));
-    struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
-
-    assert_int_equal(fair_lock(f, A, 1), GRANTED);
-    assert_true(fair_lock(f, B, 1) > 0);
-    assert_true(fair_lock(f, C, 1) > 0);
-    fair_let_die(f, B);
-    assert_int_equal(fair_force_unlock(f, A), 1);
-    assert_true(listener_hears(next, "0", SOON_MS));
-    assert_true(listener_hears_nothing(dead, 20));
-    assert_int_equal(fair_lock(f, C, 1), GRANTED);
-    assert_int_equal(fair_place(f, B), -1);
-    leave(f, C);
-    listener_close(next);
-    listener_close(dead);
-}
-
-static void the_next_is_told_when_the_first_leaves_a_free_lock(void **state)
-{
-    struct fixture *f = *state;
-    struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
-    struct listener *first = listener_open(f->server->socket, CHANNEL_OF(B));
-    struct listener *last = listener_open(f->server->socket, CHANNEL_OF(D));
-
-    fair_add_foreign(f, B, REDISSON_MS);
-    fair_add_foreign(f, C, REDISSON_MS);
-    fair_add_foreign(f, D, REDISSON_MS);
-    assert_int_equal(fair_unlock(f, D, 0), 1); /* was in nobody's way */
-    assert_true(listener_hears_nothing(first, 20));
-    assert_true(listener_hears_nothing(next, 20));
-    assert_int_equal(fair_unlock(f, B, 0), 1);
-    assert_true(listener_hears(next, "0", SOON_MS));
-    assert_int_equal(fair_lock(f, C, 1), GRANTED);
-
-    fair_add_foreign(f, B, PATIENCE_MS);
-    fair_add_foreign(f, D, PATIENCE_MS);
-    assert_int_equal(fair_unlock(f, B, 0), 1); /* C has it for longer than D sleeps */
-    assert_true(listener_hears_nothing(last, 20));
-    leave(f, D);
-    leave(f, C);
-    listener_close(first);
-    listener_close(last);
-    listener_close(next);
-}
-
-/* A granted call whose answer was lost: the settling finds a hold, or a place, or nothing. */
-/* C becomes first, with so long until it has to ask again. */
-static void becomes_first(struct fixture *f, long long rest_ms, bool is_woken)
-{
-    struct listener *first = listener_open(f->server->socket, CHANNEL_OF(C));
-    const uint64_t lease_ms = LEASE_MS;
-
-    assert_int_equal(fair_lock_with(f, 3 * lease_ms, A, 1, PATIENCE_MS), GRANTED);
-    fair_add_foreign(f, B, REDISSON_MS);
-    fair_add_foreign(f, C, rest_ms);
-    leave(f, A);
-    assert_int_equal(fair_lock_with(f, lease_ms, B, 1, PATIENCE_MS), GRANTED);
-    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
-
-    assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
-    fair_set_rest(f, D, REDISSON_MS);
-    leave(f, D);
-    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
-
-    assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
-    fair_set_rest(f, D, -1);
-    assert_true(fair_trylock(f, A) > 0);
-    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
-
-    assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
-    fair_set_rest(f, D, -1);
-    assert_int_equal(fair_lock(f, B, 2), GRANTED);
-    assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
-    leave(f, C);
-    leave(f, B);
-    listener_close(first);
-}
-
-/* By a grant, as one before it leaves or is dropped. */
-static void who_becomes_first_is_woken_if_the_lease_ends_before_it_asks(void **state)
-{
-    becomes_first(*state, LEASE_MS + PATIENCE_MS, true);
-}
-
-static void who_becomes_first_is_not_woken_if_it_asks_before_the_lease_ends(void **state)
-{
-    becomes_first(*state, LEASE_MS - PATIENCE_MS, false);
-}
-
-static void one_call_gives_up_hold_and_place(void **state)
+static void one_call_releases_hold_and_place(void **state)
 {
     struct fixture *f = *state;
 
@@ -365,7 +223,7 @@ static void a_level_less_is_no_reason_to_leave_the_queue(void **state)
     leave(f, A);
 }
 
-static void queue_and_deadlines_go_when_nobody_uses_them(void **state)
+static void an_unused_queue_and_its_deadlines_expire(void **state)
 {
     static const char *const keys[] = {QUEUE, DEADLINES};
     struct fixture *f = *state;
@@ -396,21 +254,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_deadline_is_the_patience_of_the_waiter_from_now),
         SERVER_TEST(a_deadline_outlives_redissons_waiters_before_it),
-        SERVER_TEST(a_dead_first_is_in_the_way_for_a_minute_whoever_was_before_it),
-        SERVER_TEST(a_question_keeps_the_place_and_renews_the_deadline),
-        SERVER_TEST(who_asks_is_alive_however_late),
+        SERVER_TEST(a_dead_first_waiter_blocks_the_queue_for_a_minute_at_most),
+        SERVER_TEST(a_further_attempt_keeps_the_place_and_renews_the_deadline),
+        SERVER_TEST(a_waiter_that_asks_late_is_still_alive),
         SERVER_TEST(dead_waiters_are_dropped_when_they_are_first),
         SERVER_TEST(the_living_are_not_dropped),
-        SERVER_TEST(the_new_first_is_told_when_a_dead_one_was_in_its_way),
-        SERVER_TEST(who_comes_and_goes_leaves_the_deadlines_of_others),
-        SERVER_TEST(a_release_tells_who_is_first_of_the_living),
-        SERVER_TEST(a_forced_release_tells_who_is_first_of_the_living),
-        SERVER_TEST(the_next_is_told_when_the_first_leaves_a_free_lock),
-        SERVER_TEST(who_becomes_first_is_woken_if_the_lease_ends_before_it_asks),
-        SERVER_TEST(who_becomes_first_is_not_woken_if_it_asks_before_the_lease_ends),
-        SERVER_TEST(one_call_gives_up_hold_and_place),
+        SERVER_TEST(a_waiter_that_comes_and_goes_keeps_the_deadlines_of_others),
+        SERVER_TEST(one_call_releases_hold_and_place),
         SERVER_TEST(a_level_less_is_no_reason_to_leave_the_queue),
-        SERVER_TEST(queue_and_deadlines_go_when_nobody_uses_them),
+        SERVER_TEST(an_unused_queue_and_its_deadlines_expire),
     };
 
     return SERVER_TESTS_RUN(tests);

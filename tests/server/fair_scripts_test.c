@@ -1,6 +1,5 @@
-/* What the scripts of the fair lock grant and free, and whom they tell: scripts/fair_*.lua,
- * docs/wire.md#fair. */
-#include "fair.h"
+/* The grants, releases and notifications of scripts/fair_*.lua: docs/wire.md#fair. */
+#include "fair_scripts.h"
 
 #include "redis/script.h"
 #include "support/listener.h"
@@ -75,7 +74,7 @@ static void a_try_takes_a_lock_that_nobody_waits_for(void **state)
     assert_int_equal(fair_unlock(f, A, 0), 1);
 }
 
-static void a_repeated_question_does_no_harm(void **state)
+static void a_repeated_attempt_does_no_harm(void **state)
 {
     struct fixture *f = *state;
 
@@ -163,7 +162,7 @@ static void a_lease_is_never_shortened(void **state)
     assert_int_equal(fair_unlock(f, A, 0), 1);
 }
 
-static void a_waiter_is_told_the_rest_of_the_lease(void **state)
+static void a_refused_waiter_learns_the_remaining_lease(void **state)
 {
     struct fixture *f = *state;
     long long rest_ms;
@@ -182,7 +181,7 @@ static void a_waiter_is_told_the_rest_of_the_lease(void **state)
 
 /* Redisson says 0 here, and its waiters spin. */
 /* Soon, for whoever takes it may tell nobody; and the later the more are before. */
-static void a_waiter_behind_the_first_of_a_free_lock_asks_again_soon(void **state)
+static void a_waiter_behind_the_first_of_a_free_lock_retries_soon(void **state)
 {
     static const char *const waiters[] = {B, C, D};
     struct fixture *f = *state;
@@ -200,7 +199,7 @@ static void a_waiter_behind_the_first_of_a_free_lock_asks_again_soon(void **stat
         assert_int_equal(fair_unlock(f, waiters[i], 0), 1);
 }
 
-static void only_the_first_is_told_at_unlock(void **state)
+static void an_unlock_notifies_only_the_first_waiter(void **state)
 {
     struct fixture *f = *state;
     struct listener *first = listener_open(f->server->socket, CHANNEL_OF(B));
@@ -348,15 +347,15 @@ int main(void)
         SERVER_TEST(the_order_stays_through_many_leases_of_waiting),
         SERVER_TEST(nobody_barges_past_a_queue),
         SERVER_TEST(a_try_takes_a_lock_that_nobody_waits_for),
-        SERVER_TEST(a_repeated_question_does_no_harm),
+        SERVER_TEST(a_repeated_attempt_does_no_harm),
         SERVER_TEST(a_repeated_unlock_does_no_harm),
         SERVER_TEST(a_repeated_force_unlock_does_no_harm),
         SERVER_TEST(counts_are_set_and_not_added),
         SERVER_TEST(a_deeper_level_never_makes_a_hold),
         SERVER_TEST(a_lease_is_never_shortened),
-        SERVER_TEST(a_waiter_is_told_the_rest_of_the_lease),
-        SERVER_TEST(a_waiter_behind_the_first_of_a_free_lock_asks_again_soon),
-        SERVER_TEST(only_the_first_is_told_at_unlock),
+        SERVER_TEST(a_refused_waiter_learns_the_remaining_lease),
+        SERVER_TEST(a_waiter_behind_the_first_of_a_free_lock_retries_soon),
+        SERVER_TEST(an_unlock_notifies_only_the_first_waiter),
         SERVER_TEST(the_unlock_of_an_expired_hold_finds_it_gone),
         SERVER_TEST(nothing_is_left_after_the_last_one),
         SERVER_TEST(a_name_with_a_brace_has_no_further_braces_in_its_keys),

@@ -108,23 +108,23 @@ static void the_others_go_on_when_one_dies(struct fixture *f, int dead)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-static void the_first_dies_and_the_others_go_on(void **state)
+static void the_other_waiters_go_on_when_the_first_dies(void **state)
 {
     the_others_go_on_when_one_dies(*state, 0);
 }
 
-static void one_in_the_middle_dies_and_the_others_go_on(void **state)
+static void the_other_waiters_go_on_when_one_in_the_middle_dies(void **state)
 {
     the_others_go_on_when_one_dies(*state, 1);
 }
 
-static void the_last_dies_and_who_comes_then_goes_on(void **state)
+static void a_later_waiter_goes_on_when_the_last_dies(void **state)
 {
     the_others_go_on_when_one_dies(*state, 2);
 }
 
 /* However long the lease of the holder was, and however many stood there. */
-static void all_but_one_die_behind_a_long_lease(void **state)
+static void the_only_survivor_of_a_queue_gets_the_lock_after_a_long_lease(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = options_of(f);
@@ -156,7 +156,7 @@ static int hold_for_ever(struct child *parent, void *arg)
 }
 
 /* Its lease ends, nobody is told, and who is first finds out by itself. */
-static void the_holder_dies_and_the_first_gets_in_when_its_lease_ends(void **state)
+static void the_first_waiter_gets_the_lock_when_the_lease_of_a_dead_holder_ends(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = options_of(f), patient = options_of(f);
@@ -206,7 +206,7 @@ static void gets_in_and_goes(struct child *child)
 }
 
 /* Taken for dead and dropped; it is alive after all, and stands at the end then. */
-static void who_was_silent_for_too_long_is_last(void **state)
+static void a_waiter_that_was_silent_for_too_long_is_last(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options[2] = {options_of(f), options_of(f)};
@@ -235,12 +235,12 @@ static void who_was_silent_for_too_long_is_last(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(the_first_dies_and_the_others_go_on),
-        SERVER_TEST(one_in_the_middle_dies_and_the_others_go_on),
-        SERVER_TEST(the_last_dies_and_who_comes_then_goes_on),
-        SERVER_TEST(all_but_one_die_behind_a_long_lease),
-        SERVER_TEST(the_holder_dies_and_the_first_gets_in_when_its_lease_ends),
-        SERVER_TEST(who_was_silent_for_too_long_is_last),
+        SERVER_TEST(the_other_waiters_go_on_when_the_first_dies),
+        SERVER_TEST(the_other_waiters_go_on_when_one_in_the_middle_dies),
+        SERVER_TEST(a_later_waiter_goes_on_when_the_last_dies),
+        SERVER_TEST(the_only_survivor_of_a_queue_gets_the_lock_after_a_long_lease),
+        SERVER_TEST(the_first_waiter_gets_the_lock_when_the_lease_of_a_dead_holder_ends),
+        SERVER_TEST(a_waiter_that_was_silent_for_too_long_is_last),
     };
 
     return SERVER_TESTS_RUN(tests);

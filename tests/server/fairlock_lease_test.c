@@ -1,6 +1,6 @@
 /*
- * A fair lock whose holders let their leases run out. Nobody publishes that, so the first waiter
- * must know how long the present holder has. No waiter here lives to see a recheck.
+ * A fair lock whose holders let their leases run out. Nothing is published then, so the first
+ * waiter must know the remaining lease of the present holder. No test here lasts until a recheck.
  */
 #include "support/actor.h"
 #include "support/fair_queue.h"
@@ -36,7 +36,7 @@ static void wait_for_sleep(struct fixture *f, long long calls_before)
     assert_true(wait_until(are_made, &(struct calls){f->probe, calls_before + 2}, SOON_MS));
 }
 
-/* ---- nobody releases ------------------------------------------------------------------------ */
+/* ---- nobody releases ----------------------------------------------------------------------- */
 
 struct attempt {
     struct relock_lock *lock;
@@ -81,7 +81,7 @@ static void waiters_follow_each_other_by_their_leases_alone(void **state)
         assert_result(actor_unlock(actors[i], attempts[i].lock), RELOCK_LOST);
 }
 
-/* ---- the first waiter learns of a short lease ----------------------------------------------- */
+/* ---- the first waiter learns of a short lease ---------------------------------------------- */
 
 /* The first two in the queue of a lock that `held` holds, renewed. */
 struct pair {
@@ -111,7 +111,7 @@ static void the_second_gets_in(struct pair *pair)
     assert_result(actor_unlock(pair->actors[1], pair->locks[1]), RELOCK_OK);
 }
 
-static void who_becomes_first_by_a_grant_learns_a_short_lease(void **state)
+static void a_waiter_that_becomes_first_by_a_grant_learns_a_short_lease(void **state)
 {
     struct fixture *f = *state;
     struct pair pair = {.how = {{.wait_ms = RELOCK_FOREVER, .lease_ms = outlast_ms(LEASE_MS)},
@@ -125,7 +125,7 @@ static void who_becomes_first_by_a_grant_learns_a_short_lease(void **state)
 }
 
 /* It knew the lease of the holder before; the one that knew of this one is gone. */
-static void who_becomes_first_when_the_first_leaves_learns_a_short_lease(void **state)
+static void a_waiter_that_becomes_first_when_the_first_leaves_learns_a_short_lease(void **state)
 {
     struct fixture *f = *state;
     struct pair pair = {.how = {{.wait_ms = RELOCK_FOREVER}, {.wait_ms = RELOCK_FOREVER}}};
@@ -140,12 +140,12 @@ static void who_becomes_first_when_the_first_leaves_learns_a_short_lease(void **
     relock_cancel_free(pair.how[0].cancel);
 }
 
-/* ---- a holder that tells nobody, as Redisson's ---------------------------------------------- */
+/* ---- a holder that tells nobody, as Redisson's --------------------------------------------- */
 
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:43"
 
 /* It finds the lock free, and another first, who takes it after that. */
-static void who_saw_the_lock_free_learns_who_took_it(void **state)
+static void a_waiter_that_saw_the_lock_free_learns_the_new_lease(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = handle(f);
@@ -162,10 +162,10 @@ static void who_saw_the_lock_free_learns_who_took_it(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-/* ---- the end of the wait -------------------------------------------------------------------- */
+/* ---- the end of the wait ------------------------------------------------------------------- */
 
 /* It was told of a lease beyond its time, and of nothing that came after. */
-static void who_waits_looks_once_more_when_its_time_is_up(void **state)
+static void a_waiter_retries_once_more_at_its_deadline(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = handle(f);
@@ -182,7 +182,7 @@ static void who_waits_looks_once_more_when_its_time_is_up(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static void who_looks_once_more_in_vain_is_out_in_time(void **state)
+static void a_last_retry_in_vain_leaves_the_queue_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = handle(f);
@@ -199,11 +199,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(waiters_follow_each_other_by_their_leases_alone),
-        SERVER_TEST(who_becomes_first_by_a_grant_learns_a_short_lease),
-        SERVER_TEST(who_becomes_first_when_the_first_leaves_learns_a_short_lease),
-        SERVER_TEST(who_saw_the_lock_free_learns_who_took_it),
-        SERVER_TEST(who_waits_looks_once_more_when_its_time_is_up),
-        SERVER_TEST(who_looks_once_more_in_vain_is_out_in_time),
+        SERVER_TEST(a_waiter_that_becomes_first_by_a_grant_learns_a_short_lease),
+        SERVER_TEST(a_waiter_that_becomes_first_when_the_first_leaves_learns_a_short_lease),
+        SERVER_TEST(a_waiter_that_saw_the_lock_free_learns_the_new_lease),
+        SERVER_TEST(a_waiter_retries_once_more_at_its_deadline),
+        SERVER_TEST(a_last_retry_in_vain_leaves_the_queue_in_time),
     };
 
     return SERVER_TESTS_RUN(tests);

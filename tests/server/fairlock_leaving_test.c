@@ -1,6 +1,6 @@
 /*
- * A waiter of a fair lock that gives up leaves the queue at once, and is in nobody's way: whoever
- * gets in here was woken, for nobody lives to see a recheck.
+ * A waiter of a fair lock that gives up leaves the queue at once and blocks nobody. No test here
+ * lasts until a recheck, so a waiter that gets the lock was woken.
  */
 #include "support/actor.h"
 #include "support/fair_queue.h"
@@ -56,7 +56,7 @@ static void the_others_get_in(struct fixture *f, struct line *line, int left)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-static void who_is_cancelled_is_out_wherever_it_stood(void **state)
+static void a_cancelled_waiter_leaves_any_place_of_the_queue(void **state)
 {
     struct fixture *f = *state;
 
@@ -72,7 +72,7 @@ static void who_is_cancelled_is_out_wherever_it_stood(void **state)
     }
 }
 
-static void a_client_that_is_shut_down_or_freed_is_out(void **state)
+static void a_client_that_is_shut_down_or_freed_leaves_the_queue(void **state)
 {
     struct fixture *f = *state;
 
@@ -114,7 +114,7 @@ static void no_place_outlives_its_client(void **state)
     assert_result(relock_unlock(held), RELOCK_OK);
 }
 
-static void whose_time_is_up_is_out(void **state)
+static void a_waiter_past_its_deadline_leaves_the_queue(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -138,7 +138,7 @@ static void whose_time_is_up_is_out(void **state)
 }
 
 /* Both at the same moment, over and over: it is held by who says so, or by nobody. */
-static void a_grant_that_meets_a_cancel_is_held_or_given_back(void **state)
+static void a_grant_that_meets_a_cancel_is_held_or_released(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -249,11 +249,11 @@ static void a_forced_unlock_wakes_the_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(who_is_cancelled_is_out_wherever_it_stood),
-        SERVER_TEST(a_client_that_is_shut_down_or_freed_is_out),
+        SERVER_TEST(a_cancelled_waiter_leaves_any_place_of_the_queue),
+        SERVER_TEST(a_client_that_is_shut_down_or_freed_leaves_the_queue),
         SERVER_TEST(no_place_outlives_its_client),
-        SERVER_TEST(whose_time_is_up_is_out),
-        SERVER_TEST(a_grant_that_meets_a_cancel_is_held_or_given_back),
+        SERVER_TEST(a_waiter_past_its_deadline_leaves_the_queue),
+        SERVER_TEST(a_grant_that_meets_a_cancel_is_held_or_released),
         SERVER_TEST(a_thread_that_is_cancelled_goes_on_to_wait),
         SERVER_TEST(a_forced_unlock_wakes_the_first),
     };

@@ -15,7 +15,7 @@ static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
 
 /* ---- who is next --------------------------------------------------------------------------- */
 
-static void it_goes_to_who_came_first_whatever_the_client(void **state)
+static void the_lock_goes_in_order_of_arrival_among_clients(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *clients[2] = {fixture_client(f, &by_message_only),
@@ -42,7 +42,7 @@ static void it_goes_to_who_came_first_whatever_the_client(void **state)
 }
 
 /* The own client has no short way. */
-static void who_lets_go_and_asks_again_is_last(void **state)
+static void a_holder_that_releases_and_asks_again_is_last(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -87,7 +87,7 @@ static int wait_in_turn(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void it_goes_to_who_came_first_whatever_the_process(void **state)
+static void the_lock_goes_in_order_of_arrival_among_processes(void **state)
 {
     struct fixture *f = *state;
     struct family family = {{.url = f->server->unix_url,
@@ -122,7 +122,7 @@ static void it_goes_to_who_came_first_whatever_the_process(void **state)
 
 /* ---- nobody barges ------------------------------------------------------------------------- */
 
-static void a_try_takes_nothing_from_who_is_first(void **state)
+static void a_try_does_not_overtake_the_first_waiter(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fair_handle(f, fixture_client(f, &by_message_only));
@@ -139,7 +139,7 @@ static void a_try_takes_nothing_from_who_is_first(void **state)
 }
 
 /* A level more is not a place more, and a level less is nobody's turn. */
-static void the_holder_nests_whoever_waits(void **state)
+static void the_holder_nests_though_others_wait(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -164,7 +164,7 @@ static void the_holder_nests_whoever_waits(void **state)
 }
 
 /* Who asks again, out of turn and often, is refused each time. */
-static void asking_more_often_is_no_help(void **state)
+static void asking_more_often_gains_no_place(void **state)
 {
     struct fixture *f = *state;
     struct relock_options often = {.recheck_ms = 20};
@@ -190,7 +190,7 @@ static void asking_more_often_is_no_help(void **state)
 /* ---- several owners and names -------------------------------------------------------------- */
 
 /* The thread gets it first, by its own number; who acts for it is a level deeper then. */
-static void who_acts_for_an_owner_has_what_its_thread_got(void **state)
+static void a_thread_that_acts_for_an_owner_shares_its_hold(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -216,7 +216,7 @@ static void who_acts_for_an_owner_has_what_its_thread_got(void **state)
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
 }
 
-static void two_that_wait_for_one_owner_get_a_level_each(void **state)
+static void two_threads_that_wait_for_one_owner_get_a_level_each(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fair_handle(f, fixture_client(f, &by_message_only));
@@ -263,14 +263,14 @@ static void each_name_has_a_queue_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(it_goes_to_who_came_first_whatever_the_client),
-        SERVER_TEST(who_lets_go_and_asks_again_is_last),
-        SERVER_TEST(it_goes_to_who_came_first_whatever_the_process),
-        SERVER_TEST(a_try_takes_nothing_from_who_is_first),
-        SERVER_TEST(the_holder_nests_whoever_waits),
-        SERVER_TEST(asking_more_often_is_no_help),
-        SERVER_TEST(who_acts_for_an_owner_has_what_its_thread_got),
-        SERVER_TEST(two_that_wait_for_one_owner_get_a_level_each),
+        SERVER_TEST(the_lock_goes_in_order_of_arrival_among_clients),
+        SERVER_TEST(a_holder_that_releases_and_asks_again_is_last),
+        SERVER_TEST(the_lock_goes_in_order_of_arrival_among_processes),
+        SERVER_TEST(a_try_does_not_overtake_the_first_waiter),
+        SERVER_TEST(the_holder_nests_though_others_wait),
+        SERVER_TEST(asking_more_often_gains_no_place),
+        SERVER_TEST(a_thread_that_acts_for_an_owner_shares_its_hold),
+        SERVER_TEST(two_threads_that_wait_for_one_owner_get_a_level_each),
         SERVER_TEST(each_name_has_a_queue_of_its_own),
     };
 

@@ -1,4 +1,6 @@
-/* Waiting for a fair lock: who lives keeps its place, asks seldom, and leaves nothing behind. */
+/*
+ * Waiting for a fair lock: a living waiter keeps its place, asks seldom, and leaves nothing behind.
+ */
 #include "support/actor.h"
 #include "support/fair_queue.h"
 
@@ -37,7 +39,7 @@ static void all_get_in(struct relock_lock *lock, struct actor *waiting[N_WAITERS
     }
 }
 
-static void who_waits_for_long_keeps_its_place(void **state)
+static void a_long_waiter_keeps_its_place(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = client_with(f, slow_ms(CALM_RECHECK_MS));
@@ -82,7 +84,7 @@ static void assert_asks_seldom(struct fixture *f, long long before, uint64_t beg
     assert_true(calls <= most);
 }
 
-static void waiters_of_a_held_lock_ask_once_a_recheck(void **state)
+static void waiters_of_a_held_lock_retry_once_per_recheck(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fair_handle(f, client_with(f, slow_ms(RECHECK_MS)));
@@ -105,7 +107,7 @@ static void waiters_of_a_held_lock_ask_once_a_recheck(void **state)
 }
 
 /* Redisson's waiters ask without a pause here; ours the less often the more are before them. */
-static void waiters_of_a_free_lock_whose_first_does_not_come_ask_seldom(void **state)
+static void waiters_behind_a_dead_first_of_a_free_lock_retry_seldom(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fair_handle(f, client_with(f, NEVER_MS));
@@ -129,7 +131,7 @@ static void waiters_of_a_free_lock_whose_first_does_not_come_ask_seldom(void **s
 }
 
 /* A head that died just before the release; nobody but its deadline says so. */
-static void a_dead_first_is_waited_for_until_its_deadline(void **state)
+static void a_dead_first_waiter_blocks_until_its_deadline(void **state)
 {
     struct fixture *f = *state;
     uint64_t patience_ms = 700;
@@ -195,7 +197,7 @@ static void the_keys_of_a_queue_do_not_stay(void **state)
 }
 
 /* As after a failover: whoever asks stands there again, and none sleeps longer than its recheck. */
-static void all_get_in_though_the_queue_is_lost(void **state)
+static void all_waiters_get_the_lock_though_the_queue_is_lost(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = client_with(f, slow_ms(RECHECK_MS));
@@ -219,13 +221,13 @@ static void all_get_in_though_the_queue_is_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(who_waits_for_long_keeps_its_place),
-        SERVER_TEST(waiters_of_a_held_lock_ask_once_a_recheck),
-        SERVER_TEST(waiters_of_a_free_lock_whose_first_does_not_come_ask_seldom),
-        SERVER_TEST(a_dead_first_is_waited_for_until_its_deadline),
+        SERVER_TEST(a_long_waiter_keeps_its_place),
+        SERVER_TEST(waiters_of_a_held_lock_retry_once_per_recheck),
+        SERVER_TEST(waiters_behind_a_dead_first_of_a_free_lock_retry_seldom),
+        SERVER_TEST(a_dead_first_waiter_blocks_until_its_deadline),
         SERVER_TEST(each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits),
         SERVER_TEST(the_keys_of_a_queue_do_not_stay),
-        SERVER_TEST(all_get_in_though_the_queue_is_lost),
+        SERVER_TEST(all_waiters_get_the_lock_though_the_queue_is_lost),
     };
 
     return SERVER_TESTS_RUN(tests);

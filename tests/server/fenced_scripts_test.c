@@ -1,5 +1,4 @@
-/* What scripts/fenced_lock.lua does: as lock.lua, and a token with each grant: docs/wire.md#fenced.
- */
+/* scripts/fenced_lock.lua: as lock.lua, with a token for each grant: docs/wire.md#fenced. */
 #include "support/fixture.h"
 #include "support/scripts.h"
 
@@ -67,7 +66,7 @@ static void a_deeper_level_gives_the_same_token(void **state)
     forget_counter(f);
 }
 
-static void who_is_refused_draws_no_token(void **state)
+static void a_refused_attempt_draws_no_token(void **state)
 {
     struct fixture *f = *state;
     long long rest_ms;
@@ -192,7 +191,7 @@ int main(void)
         SERVER_TEST(tokens_strictly_increase),
         SERVER_TEST(a_repeat_gives_the_same_token),
         SERVER_TEST(a_deeper_level_gives_the_same_token),
-        SERVER_TEST(who_is_refused_draws_no_token),
+        SERVER_TEST(a_refused_attempt_draws_no_token),
         SERVER_TEST(a_deeper_level_of_a_hold_that_is_gone_is_refused),
         SERVER_TEST(a_grant_is_an_array_and_a_refusal_a_number),
         SERVER_TEST(a_lease_is_never_shortened),

@@ -63,14 +63,14 @@ static void times_out(struct fixture *f, struct relock_lock *lock, const char *n
 
 /* ---- taking -------------------------------------------------------------------------------- */
 
-static void a_wait_is_over_in_time(void **state)
+static void a_wait_ends_in_time(void **state)
 {
     struct fixture *f = *state;
 
     times_out(f, kind_lock(f, fixture_client(f, &patient), "orders"), "orders");
 }
 
-static void a_wait_for_either_side_is_over_in_time(void **state)
+static void a_wait_for_either_side_ends_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &patient);
@@ -79,7 +79,7 @@ static void a_wait_for_either_side_is_over_in_time(void **state)
     times_out(f, fixture_lock_of(f, client, "orders", relock_wrlock_new), "orders");
 }
 
-static void a_wait_for_a_multi_lock_is_over_in_time(void **state)
+static void a_wait_for_a_multi_lock_ends_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &patient);
@@ -90,7 +90,7 @@ static void a_wait_for_a_multi_lock_is_over_in_time(void **state)
 }
 
 /* What it has got by then is given back without waiting for that. */
-static void a_multi_lock_gives_back_in_time(void **state)
+static void a_multi_lock_releases_its_members_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &patient);
@@ -147,7 +147,7 @@ static void another_thread_of_the_owner_is_refused_in_time(void **state)
 }
 
 /* Nobody has the lock. That it is being asked for by another thread does not say otherwise. */
-static void who_waits_behind_one_that_asks_is_not_told_that_it_is_held(void **state)
+static void a_wait_behind_an_unanswered_attempt_does_not_report_a_holder(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &patient);
@@ -167,7 +167,7 @@ static void who_waits_behind_one_that_asks_is_not_told_that_it_is_held(void **st
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
 }
 
-static void nor_is_who_tries(void **state)
+static void a_try_behind_an_unanswered_attempt_does_not_report_a_holder(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -185,7 +185,7 @@ static void nor_is_who_tries(void **state)
 }
 
 /* Redis has said so, and nothing since. */
-static void who_waits_for_a_holder_that_is_known_is_told_that_it_is_held(void **state)
+static void a_wait_for_a_known_holder_times_out(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &patient);
@@ -202,9 +202,9 @@ static void who_waits_for_a_holder_that_is_known_is_told_that_it_is_held(void **
     assert_true(kind_peer_unlock(f, "orders"));
 }
 
-/* ---- others on the connection --------------------------------------------------------------- */
+/* ---- others on the connection -------------------------------------------------------------- */
 
-static void who_leaves_its_command_behind_breaks_nobody_elses(void **state)
+static void an_abandoned_command_breaks_no_other(void **state)
 {
     struct relock_options one = patient;
     struct fixture *f = *state;
@@ -234,7 +234,7 @@ static void who_leaves_its_command_behind_breaks_nobody_elses(void **state)
 
 /* ---- giving up ----------------------------------------------------------------------------- */
 
-static void a_release_is_over_in_time(void **state)
+static void a_release_returns_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, fixture_client(f, &brief_release), "orders");
@@ -247,7 +247,7 @@ static void a_release_is_over_in_time(void **state)
     resume_server(f, "orders");
 }
 
-static void so_is_that_of_a_level(void **state)
+static void a_release_of_a_level_returns_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, &brief_release), "orders");
@@ -262,7 +262,7 @@ static void so_is_that_of_a_level(void **state)
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
 }
 
-static void so_is_that_of_a_multi_lock(void **state)
+static void a_release_of_a_multi_lock_returns_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &brief_release);
@@ -277,7 +277,7 @@ static void so_is_that_of_a_multi_lock(void **state)
     assert_true(probe_wait_no_key(f->probe, "b", SOON_MS));
 }
 
-static void so_is_one_while_another_command_of_the_owner_hangs(void **state)
+static void a_release_returns_in_time_while_another_command_of_the_owner_hangs(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, &brief_release), "orders");
@@ -300,20 +300,20 @@ static void so_is_one_while_another_command_of_the_owner_hangs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KINDS_TEST(a_wait_is_over_in_time),
-        SERVER_TEST(a_wait_for_either_side_is_over_in_time),
-        SERVER_TEST(a_wait_for_a_multi_lock_is_over_in_time),
-        SERVER_TEST(a_multi_lock_gives_back_in_time),
+        KINDS_TEST(a_wait_ends_in_time),
+        SERVER_TEST(a_wait_for_either_side_ends_in_time),
+        SERVER_TEST(a_wait_for_a_multi_lock_ends_in_time),
+        SERVER_TEST(a_multi_lock_releases_its_members_in_time),
         KINDS_TEST(a_further_level_is_refused_in_time),
         SERVER_TEST(another_thread_of_the_owner_is_refused_in_time),
-        KINDS_TEST(who_waits_behind_one_that_asks_is_not_told_that_it_is_held),
-        KINDS_TEST(nor_is_who_tries),
-        KINDS_TEST(who_waits_for_a_holder_that_is_known_is_told_that_it_is_held),
-        SERVER_TEST(who_leaves_its_command_behind_breaks_nobody_elses),
-        KINDS_TEST(a_release_is_over_in_time),
-        SERVER_TEST(so_is_that_of_a_level),
-        SERVER_TEST(so_is_that_of_a_multi_lock),
-        SERVER_TEST(so_is_one_while_another_command_of_the_owner_hangs),
+        KINDS_TEST(a_wait_behind_an_unanswered_attempt_does_not_report_a_holder),
+        KINDS_TEST(a_try_behind_an_unanswered_attempt_does_not_report_a_holder),
+        KINDS_TEST(a_wait_for_a_known_holder_times_out),
+        SERVER_TEST(an_abandoned_command_breaks_no_other),
+        KINDS_TEST(a_release_returns_in_time),
+        SERVER_TEST(a_release_of_a_level_returns_in_time),
+        SERVER_TEST(a_release_of_a_multi_lock_returns_in_time),
+        SERVER_TEST(a_release_returns_in_time_while_another_command_of_the_owner_hangs),
     };
 
     return SERVER_TESTS_RUN(tests);

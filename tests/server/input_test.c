@@ -1,5 +1,7 @@
-/* What cannot be: names, arguments, keys of another kind. Each has its result, and nothing is half
- * done. */
+/*
+ * Invalid input: names, arguments, keys of another type. Each has its result, and no call is half
+ * done.
+ */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
@@ -125,7 +127,7 @@ static void null_handles_are_invalid(void **state)
     relock_cancel_fire(NULL);
 }
 
-static void what_is_reserved_stays_zero(void **state)
+static void reserved_fields_must_be_zero(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -256,7 +258,7 @@ int main(void)
         SERVER_TEST(a_name_is_any_bytes),
         SERVER_TEST(a_name_is_copied),
         SERVER_TEST(null_handles_are_invalid),
-        SERVER_TEST(what_is_reserved_stays_zero),
+        SERVER_TEST(reserved_fields_must_be_zero),
         SERVER_TEST(a_lease_beyond_ten_years_is_invalid),
         SERVER_TEST(a_lease_of_years_is_a_lease),
         SERVER_TEST(a_lease_too_short_to_be_certain_is_not_held),

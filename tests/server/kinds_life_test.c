@@ -1,5 +1,4 @@
-/* What holds and waits of every kind have in common. Each kind has a test of its own beside this.
- */
+/* Holds and waits, for every kind of lock. Each kind has a test of its own besides. */
 #include "support/actor.h"
 #include "support/kinds.h"
 
@@ -11,11 +10,6 @@
 #define LONG_LEAST_MS 12000 /* what is still there of it on a slow machine */
 #define WAIT_MS 150
 #define SLACK_MS 4000 /* of a machine that stands still now and then */
-
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
-}
 
 static int take(struct relock_lock *lock, uint64_t lease_ms)
 {
@@ -29,7 +23,7 @@ static void take_for_long(struct relock_lock *lock)
     assert_result(relock_lock(lock), RELOCK_OK);
 }
 
-/* ---- leases ---- */
+/* ---- leases -------------------------------------------------------------------------------- */
 
 static void a_hold_is_renewed_until_it_is_released(void **state)
 {
@@ -52,7 +46,7 @@ static void a_hold_is_renewed_until_it_is_released(void **state)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-static void a_fixed_lease_ends_and_is_told(void **state)
+static void the_end_of_a_fixed_lease_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -84,12 +78,12 @@ static void extending_lengthens_and_never_shortens(void **state)
     assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_NOT_OWNER);
 }
 
-/* ---- losses ---- */
+/* ---- losses -------------------------------------------------------------------------------- */
 
-static void a_deleted_key_is_told_and_so_is_a_taken_one(void **state)
+static void a_deleted_key_and_a_taken_key_are_reported(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *lock = kind_lock(f, client, "orders");
 
     take_for_long(lock);
@@ -124,10 +118,10 @@ static void a_level_finds_out_that_the_hold_is_gone(void **state)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
-static void who_waits_behind_a_lost_hold_gets_in(void **state)
+static void a_waiter_behind_a_lost_hold_gets_the_lock(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -141,7 +135,7 @@ static void who_waits_behind_a_lost_hold_gets_in(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static void force_frees_the_lock_and_lets_in_who_waits(void **state)
+static void force_frees_the_lock_for_the_waiter(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL), *another = fixture_client(f, NULL);
@@ -163,7 +157,7 @@ static void force_frees_the_lock_and_lets_in_who_waits(void **state)
     assert_result(actor_unlock(waiting, theirs), RELOCK_OK);
 }
 
-/* ---- endings ---- */
+/* ---- endings ------------------------------------------------------------------------------- */
 
 static void a_thread_that_ends_and_a_client_that_is_freed_release(void **state)
 {
@@ -233,9 +227,9 @@ static void a_wait_ends_by_cancel_and_by_shutdown(void **state)
     relock_cancel_free(how.cancel);
 }
 
-/* ---- owners, questions ---- */
+/* ---- owners, questions --------------------------------------------------------------------- */
 
-static void whoever_names_an_owner_acts_for_it(void **state)
+static void a_call_with_an_explicit_owner_acts_for_it(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
@@ -258,7 +252,7 @@ static void whoever_names_an_owner_acts_for_it(void **state)
     assert_result(relock_release(lock, one.owner), RELOCK_OK);
 }
 
-static void questions_are_answered_as_redis_has_it(void **state)
+static void queries_agree_with_redis(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -290,7 +284,7 @@ static void questions_are_answered_as_redis_has_it(void **state)
     assert_int_equal(ttl_ms, -2);
 }
 
-static void stats_count_what_was_done(void **state)
+static void stats_count_each_operation(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -318,7 +312,7 @@ static void stats_count_what_was_done(void **state)
     assert_int_equal(stats.lost, 0);
 }
 
-static void what_replicas_did_not_acknowledge_is_not_held(void **state)
+static void a_grant_without_enough_replicas_is_not_held(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -345,19 +339,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KINDS_TEST(a_hold_is_renewed_until_it_is_released),
-        KINDS_TEST(a_fixed_lease_ends_and_is_told),
+        KINDS_TEST(the_end_of_a_fixed_lease_is_reported),
         KINDS_TEST(extending_lengthens_and_never_shortens),
-        KINDS_TEST(a_deleted_key_is_told_and_so_is_a_taken_one),
+        KINDS_TEST(a_deleted_key_and_a_taken_key_are_reported),
         KINDS_TEST(a_level_finds_out_that_the_hold_is_gone),
-        KINDS_TEST(who_waits_behind_a_lost_hold_gets_in),
-        KINDS_TEST(force_frees_the_lock_and_lets_in_who_waits),
+        KINDS_TEST(a_waiter_behind_a_lost_hold_gets_the_lock),
+        KINDS_TEST(force_frees_the_lock_for_the_waiter),
         KINDS_TEST(a_thread_that_ends_and_a_client_that_is_freed_release),
         KINDS_TEST(a_wait_ends_at_its_deadline),
         KINDS_TEST(a_wait_ends_by_cancel_and_by_shutdown),
-        KINDS_TEST(whoever_names_an_owner_acts_for_it),
-        KINDS_TEST(questions_are_answered_as_redis_has_it),
-        KINDS_TEST(stats_count_what_was_done),
-        KINDS_TEST(what_replicas_did_not_acknowledge_is_not_held),
+        KINDS_TEST(a_call_with_an_explicit_owner_acts_for_it),
+        KINDS_TEST(queries_agree_with_redis),
+        KINDS_TEST(stats_count_each_operation),
+        KINDS_TEST(a_grant_without_enough_replicas_is_not_held),
     };
 
     return SERVER_TESTS_RUN(tests);

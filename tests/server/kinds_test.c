@@ -12,7 +12,7 @@ static int make(enum kind_no kind, struct relock_client *client, const char *nam
     return kinds[kind].constructor(client, name, lock);
 }
 
-/* ---- one name, one kind ---- */
+/* ---- one name, one kind -------------------------------------------------------------------- */
 
 static void a_handle_of_one_kind_keeps_the_others_off_its_name(void **state)
 {
@@ -117,7 +117,7 @@ static void a_name_that_was_waited_for_is_soon_free_for_every_kind(void **state)
     assert_true(kind_peer_unlock(f, "orders"));
 }
 
-static void every_kind_is_as_strict_about_its_arguments(void **state)
+static void every_kind_checks_its_arguments(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -141,9 +141,9 @@ static void every_kind_is_as_strict_about_its_arguments(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* ---- RELOCK_NON_REENTRANT ---- */
+/* ---- RELOCK_NON_REENTRANT ------------------------------------------------------------------ */
 
-static void a_second_level_is_refused_to_who_asks_for_none(void **state)
+static void a_second_level_is_refused_to_a_non_reentrant_call(void **state)
 {
     struct fixture *f = *state;
     struct relock_how forever = {.flags = RELOCK_NON_REENTRANT, .wait_ms = RELOCK_FOREVER};
@@ -188,7 +188,7 @@ static void the_flag_is_of_one_call_and_not_of_the_hold(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void it_is_the_owner_that_must_not_hold_it(void **state)
+static void a_non_reentrant_call_is_refused_to_the_holding_owner_alone(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
@@ -206,7 +206,7 @@ static void it_is_the_owner_that_must_not_hold_it(void **state)
 }
 
 /* Another thread of the same owner was quicker. */
-static void who_waited_while_its_owner_got_the_lock_is_refused(void **state)
+static void a_non_reentrant_wait_is_refused_when_its_owner_gets_the_lock(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -230,7 +230,7 @@ static void who_waited_while_its_owner_got_the_lock_is_refused(void **state)
     assert_result(relock_release(lock, how.owner), RELOCK_NOT_OWNER);
 }
 
-static void that_a_hold_was_lost_is_said_first(void **state)
+static void a_lost_hold_is_reported_before_a_refused_level(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
@@ -271,12 +271,12 @@ int main(void)
         KINDS_TEST(a_name_is_free_for_every_kind_once_its_handles_are_freed),
         KINDS_TEST(a_hold_without_a_handle_still_has_its_kind),
         KINDS_TEST(a_name_that_was_waited_for_is_soon_free_for_every_kind),
-        KINDS_TEST(every_kind_is_as_strict_about_its_arguments),
-        KINDS_TEST(a_second_level_is_refused_to_who_asks_for_none),
+        KINDS_TEST(every_kind_checks_its_arguments),
+        KINDS_TEST(a_second_level_is_refused_to_a_non_reentrant_call),
         KINDS_TEST(the_flag_is_of_one_call_and_not_of_the_hold),
-        KINDS_TEST(it_is_the_owner_that_must_not_hold_it),
-        KINDS_TEST(who_waited_while_its_owner_got_the_lock_is_refused),
-        KINDS_TEST(that_a_hold_was_lost_is_said_first),
+        KINDS_TEST(a_non_reentrant_call_is_refused_to_the_holding_owner_alone),
+        KINDS_TEST(a_non_reentrant_wait_is_refused_when_its_owner_gets_the_lock),
+        KINDS_TEST(a_lost_hold_is_reported_before_a_refused_level),
         KINDS_TEST(unknown_flags_are_invalid),
     };
 

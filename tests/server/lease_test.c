@@ -19,29 +19,10 @@ static int take_briefly(struct relock_lock *lock)
     return fixture_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(SHORT_MS)});
 }
 
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(RENEWED_MS)});
-}
-
-struct renewals {
-    struct relock_client *client;
-    uint64_t n;
-};
-
-static bool are_there(void *arg)
-{
-    struct renewals *renewals = arg;
-
-    return stats_of(renewals->client).renewed >= renewals->n;
-}
-
 /* Waits for so many more: they come every three tenths of RENEWED_MS. */
 static void let_renew(struct relock_client *client, uint64_t n)
 {
-    struct renewals renewals = {client, stats_of(client).renewed + n};
-
-    assert_true(wait_until(are_there, &renewals, SOON_MS));
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, n));
 }
 
 static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
@@ -71,7 +52,7 @@ static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
 }
 
-static void the_end_of_a_fixed_lease_is_told(void **state)
+static void the_end_of_a_fixed_lease_calls_on_lost(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -149,7 +130,7 @@ static void a_nested_lease_may_lengthen_the_outer_one(void **state)
 static void a_renewed_hold_goes_on_under_a_short_nested_lease(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, RENEWED_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -161,10 +142,10 @@ static void a_renewed_hold_goes_on_under_a_short_nested_lease(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void once_a_level_asked_to_be_renewed_the_hold_is_until_its_last_level(void **state)
+static void a_hold_is_renewed_once_a_level_asked_for_it(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, RENEWED_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(take(lock, slow_ms(RENEWED_MS)), RELOCK_OK);
@@ -204,7 +185,7 @@ static void extend_never_shortens(void **state)
 static void extend_on_a_renewed_hold_survives_its_renewals(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, RENEWED_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -218,7 +199,7 @@ static void extend_on_a_renewed_hold_survives_its_renewals(void **state)
 static void a_renewed_hold_that_was_extended_goes_on_after_that(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, RENEWED_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -228,7 +209,7 @@ static void a_renewed_hold_that_was_extended_goes_on_after_that(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void extend_by_who_does_not_hold_changes_nothing(void **state)
+static void extend_by_a_stranger_changes_nothing(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -258,18 +239,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_fixed_lease_is_not_renewed_and_ends_on_time),
-        SERVER_TEST(the_end_of_a_fixed_lease_is_told),
+        SERVER_TEST(the_end_of_a_fixed_lease_calls_on_lost),
         SERVER_TEST(a_fixed_lease_can_be_released_before_its_end),
         SERVER_TEST(a_grant_is_certain_for_less_than_the_lease),
         SERVER_TEST(a_nested_lease_does_not_shorten_the_outer_one),
         SERVER_TEST(a_nested_lease_may_lengthen_the_outer_one),
         SERVER_TEST(a_renewed_hold_goes_on_under_a_short_nested_lease),
-        SERVER_TEST(once_a_level_asked_to_be_renewed_the_hold_is_until_its_last_level),
+        SERVER_TEST(a_hold_is_renewed_once_a_level_asked_for_it),
         SERVER_TEST(extend_lengthens_a_fixed_lease),
         SERVER_TEST(extend_never_shortens),
         SERVER_TEST(extend_on_a_renewed_hold_survives_its_renewals),
         SERVER_TEST(a_renewed_hold_that_was_extended_goes_on_after_that),
-        SERVER_TEST(extend_by_who_does_not_hold_changes_nothing),
+        SERVER_TEST(extend_by_a_stranger_changes_nothing),
         SERVER_TEST(extend_after_the_end_is_lost),
     };
 

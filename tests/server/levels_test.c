@@ -1,6 +1,6 @@
 /*
- * Every level is answered by one release, whatever happened meanwhile: after a loss the owner hears
- * of it from all that it does with the lock, until it has given up each of its levels.
+ * Every level is answered by one release, also after a loss: each call of the owner reports the
+ * loss until it has released all its levels.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -48,7 +48,7 @@ static void a_helper_that_tries_again_still_gets_lost(void **state)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
-static void all_that_the_owner_does_says_lost(void **state)
+static void every_call_of_the_owner_reports_the_loss(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -121,7 +121,7 @@ static void levels_of_a_lost_hold_do_not_touch_the_next_holder(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void another_owner_may_take_what_this_one_lost(void **state)
+static void another_owner_may_take_a_lost_lock(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -138,7 +138,7 @@ static void another_owner_may_take_what_this_one_lost(void **state)
     assert_result(actor_unlock(other, lock), RELOCK_OK);
 }
 
-static void an_owner_that_is_named_loses_by_the_same_rules(void **state)
+static void an_explicit_owner_loses_by_the_same_rules(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -158,7 +158,7 @@ static void an_owner_that_is_named_loses_by_the_same_rules(void **state)
 }
 
 /* Redis stands still: a level is given up all the same, and freed there once it can be told. */
-static void a_level_is_given_up_even_when_redis_cannot_be_told(void **state)
+static void a_level_is_released_though_redis_is_unreachable(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -183,13 +183,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(nesting_in_a_hold_that_is_gone_is_lost_at_once),
         SERVER_TEST(a_helper_that_tries_again_still_gets_lost),
-        SERVER_TEST(all_that_the_owner_does_says_lost),
+        SERVER_TEST(every_call_of_the_owner_reports_the_loss),
         SERVER_TEST(after_the_last_level_the_lock_can_be_taken_anew),
         SERVER_TEST(lost_adds_no_level),
         SERVER_TEST(levels_of_a_lost_hold_do_not_touch_the_next_holder),
-        SERVER_TEST(another_owner_may_take_what_this_one_lost),
-        SERVER_TEST(an_owner_that_is_named_loses_by_the_same_rules),
-        SERVER_TEST(a_level_is_given_up_even_when_redis_cannot_be_told),
+        SERVER_TEST(another_owner_may_take_a_lost_lock),
+        SERVER_TEST(an_explicit_owner_loses_by_the_same_rules),
+        SERVER_TEST(a_level_is_released_though_redis_is_unreachable),
     };
 
     return SERVER_TESTS_RUN(tests);

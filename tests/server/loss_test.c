@@ -1,4 +1,4 @@
-/* A hold that ends without a release: how soon the program is told, and why it says. */
+/* A hold that ends without a release: how soon the program learns it, and with which reason. */
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/fixture.h"
@@ -13,12 +13,6 @@
 #define CAP_MS 2000
 #define CAPPED_MS 1600 /* a lease that does not last until the cap without being renewed */
 #define NEVER_MS 600000
-
-/* A client whose holds are renewed every third of LEASE_MS, or a bit sooner. */
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
-}
 
 /* Two levels, renewed as often as the client does, and no thread can come too late to renew. */
 static struct relock_grant hold(struct relock_lock *lock)
@@ -49,10 +43,10 @@ static void give_up_lost(struct relock_lock *lock)
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
 }
 
-static void a_deleted_key_is_told_as_gone(void **state)
+static void a_deleted_key_is_reported_as_gone(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_grant grant = hold(lock);
     uint64_t since_ms = now_ms();
@@ -70,10 +64,10 @@ static void a_deleted_key_is_told_as_gone(void **state)
     give_up_lost(lock);
 }
 
-static void a_key_that_another_took_is_told_as_taken(void **state)
+static void a_key_that_another_took_is_reported_as_taken(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, watchful_client(f), "orders");
+    struct relock_lock *lock = fixture_lock(f, watchful_client(f, LEASE_MS), "orders");
     uint64_t since_ms;
     struct loss loss;
 
@@ -90,10 +84,10 @@ static void a_key_that_another_took_is_told_as_taken(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void a_forced_unlock_is_told_to_the_holder(void **state)
+static void a_forced_unlock_is_reported_to_the_holder(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, watchful_client(f), "orders");
+    struct relock_lock *lock = fixture_lock(f, watchful_client(f, LEASE_MS), "orders");
     struct relock_lock *operators = fixture_lock(f, fixture_client(f, NULL), "orders");
 
     uint64_t since_ms;
@@ -105,10 +99,10 @@ static void a_forced_unlock_is_told_to_the_holder(void **state)
     give_up_lost(lock);
 }
 
-static void a_loss_is_told_once_and_ends_all_renewals(void **state)
+static void a_loss_is_reported_once_and_ends_all_renewals(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     uint64_t renewed;
     long long last;
@@ -133,7 +127,7 @@ static void a_loss_is_told_once_and_ends_all_renewals(void **state)
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-static void a_server_that_hangs_beyond_the_lease_is_told_as_expired(void **state)
+static void a_server_that_hangs_beyond_the_lease_is_reported_as_expired(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = {.watchdog_timeout_ms = slow_ms(HELD_MS)};
@@ -159,18 +153,6 @@ static void a_server_that_hangs_beyond_the_lease_is_told_as_expired(void **state
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-struct renewals {
-    struct relock_client *client;
-    uint64_t n;
-};
-
-static bool are_renewed(void *arg)
-{
-    struct renewals *renewals = arg;
-
-    return stats_of(renewals->client).renewed >= renewals->n;
-}
-
 static void a_server_that_hangs_for_less_than_the_lease_loses_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -183,13 +165,13 @@ static void a_server_that_hangs_for_less_than_the_lease_loses_nothing(void **sta
     server_pause(f->server);
     let_pass(lease_ms / 3); /* a renewal is due meanwhile */
     server_resume(f->server);
-    assert_true(wait_until(are_renewed, &(struct renewals){client, 4}, SOON_MS));
+    assert_true(wait_for_renewals(client, 0, 4));
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     assert_int_equal(losses_count(f->losses), 0);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void a_hold_that_reached_its_cap_is_told_as_capped(void **state)
+static void a_hold_that_reached_its_cap_is_reported_as_capped(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -240,7 +222,7 @@ static void a_loss_found_by_nesting_is_called_back_once(void **state)
 }
 
 /* What a local owner lost is news to those who wait behind it: nothing else will wake them. */
-static void who_waits_behind_a_hold_that_is_lost_gets_in(void **state)
+static void a_waiter_behind_a_hold_that_is_lost_gets_the_lock(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -306,16 +288,16 @@ static void a_process_that_was_stopped_knows_on_waking(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_deleted_key_is_told_as_gone),
-        SERVER_TEST(a_key_that_another_took_is_told_as_taken),
-        SERVER_TEST(a_forced_unlock_is_told_to_the_holder),
-        SERVER_TEST(a_loss_is_told_once_and_ends_all_renewals),
-        SERVER_TEST(a_server_that_hangs_beyond_the_lease_is_told_as_expired),
+        SERVER_TEST(a_deleted_key_is_reported_as_gone),
+        SERVER_TEST(a_key_that_another_took_is_reported_as_taken),
+        SERVER_TEST(a_forced_unlock_is_reported_to_the_holder),
+        SERVER_TEST(a_loss_is_reported_once_and_ends_all_renewals),
+        SERVER_TEST(a_server_that_hangs_beyond_the_lease_is_reported_as_expired),
         SERVER_TEST(a_server_that_hangs_for_less_than_the_lease_loses_nothing),
-        SERVER_TEST(a_hold_that_reached_its_cap_is_told_as_capped),
+        SERVER_TEST(a_hold_that_reached_its_cap_is_reported_as_capped),
         SERVER_TEST(a_loss_found_by_the_last_release_is_not_called_back),
         SERVER_TEST(a_loss_found_by_nesting_is_called_back_once),
-        SERVER_TEST(who_waits_behind_a_hold_that_is_lost_gets_in),
+        SERVER_TEST(a_waiter_behind_a_hold_that_is_lost_gets_the_lock),
         SERVER_TEST(a_process_that_was_stopped_knows_on_waking),
     };
 

@@ -1,6 +1,6 @@
 /*
- * A user who lacks a right: the log names the command, our script and the page about rights, in the
- * same words whatever those of the server are; and what locks do without, once.
+ * A user without a right: the log names the command, our script and the page about rights, in the
+ * same words for every server. A right that is not essential is logged once.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -109,7 +109,7 @@ static void a_key_that_a_script_may_not_use_is_named_by_its_command(void **state
 }
 
 /* Each with the words of the server, and once for all connections. */
-static void what_locks_do_without_is_warned_of_once(void **state)
+static void an_optional_right_that_is_missing_is_logged_once(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = client_of(f, "~* &* +@all -client +client|kill");
@@ -130,7 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FENCED_TEST(each_command_that_a_script_may_not_run_is_named),
         FENCED_TEST(a_key_that_a_script_may_not_use_is_named_by_its_command),
-        SERVER_TEST(what_locks_do_without_is_warned_of_once),
+        SERVER_TEST(an_optional_right_that_is_missing_is_logged_once),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,4 +1,4 @@
-/* Multi locks: whatever an acquire that failed returns, it names a member. */
+/* Multi locks: an acquire that fails names a member with every result. */
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/multi.h"
@@ -37,9 +37,9 @@ static void fails(const struct three *t, const struct relock_how *how, int resul
     assert_int_equal(grant.hold_count, 0);
 }
 
-/* ---- a member is in the way ----------------------------------------------------------------- */
+/* ---- a member is in the way ---------------------------------------------------------------- */
 
-static void the_member_that_another_owner_holds(void **state)
+static void a_member_that_another_owner_holds_is_named(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, NULL);
@@ -55,7 +55,7 @@ static void the_member_that_another_owner_holds(void **state)
     assert_true(peer_unlock(f->probe, "b", PEER));
 }
 
-static void the_member_that_redis_refuses(void **state)
+static void a_member_that_redis_refuses_is_named(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, NULL);
@@ -65,7 +65,7 @@ static void the_member_that_redis_refuses(void **state)
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
 }
 
-static void the_member_that_the_user_has_no_right_to(void **state)
+static void a_member_that_the_user_has_no_right_to_is_named(void **state)
 {
     struct fixture *f = *state;
     struct three t;
@@ -77,7 +77,7 @@ static void the_member_that_the_user_has_no_right_to(void **state)
     assert_int_equal(probe_int(f->probe, "ACL DELUSER some"), 1);
 }
 
-static void the_member_that_too_few_replicas_have(void **state)
+static void a_member_that_too_few_replicas_have_is_named(void **state)
 {
     struct three t =
         three_with(*state, &(struct relock_options){.min_replicas = 1, .replica_timeout_ms = 1});
@@ -85,7 +85,7 @@ static void the_member_that_too_few_replicas_have(void **state)
     fails(&t, NULL, RELOCK_E_REPLICAS, "a");
 }
 
-static void the_member_that_cannot_be_asked_for(void **state)
+static void a_member_whose_acquire_cannot_be_sent_is_named(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, &(struct relock_options){.command_timeout_ms = SHORT_MS});
@@ -97,7 +97,7 @@ static void the_member_that_cannot_be_asked_for(void **state)
     (void)relock_unlock(t.a);
 }
 
-static void the_member_that_the_owner_holds(void **state)
+static void a_member_that_the_owner_holds_is_named(void **state)
 {
     struct three t = three_with(*state, NULL);
     struct relock_how how = {.flags = RELOCK_NON_REENTRANT};
@@ -107,7 +107,18 @@ static void the_member_that_the_owner_holds(void **state)
     assert_result(relock_unlock(t.b), RELOCK_OK);
 }
 
-static void the_member_that_the_owner_lost(void **state)
+static void a_member_that_a_level_finds_lost_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_with(f, NULL);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL b"), 1);
+    fails(&t, NULL, RELOCK_LOST, "b");
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+}
+
+static void a_member_that_the_owner_lost_is_named(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, NULL);
@@ -119,7 +130,7 @@ static void the_member_that_the_owner_lost(void **state)
 }
 
 /* The levels of the whole are to be released first; which member went says why. */
-static void the_member_with_which_the_whole_was_lost(void **state)
+static void the_member_with_which_the_multi_lock_was_lost_is_named(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, NULL);
@@ -131,9 +142,9 @@ static void the_member_with_which_the_whole_was_lost(void **state)
     assert_result(relock_unlock(t.both), RELOCK_LOST);
 }
 
-/* ---- no member in particular: the first that the handle was made with ----------------------- */
+/* ---- no member in particular: the first that the handle was made with ---------------------- */
 
-static void the_first_if_the_arguments_are_wrong(void **state)
+static void the_first_member_is_named_if_the_arguments_are_wrong(void **state)
 {
     struct three t = three_with(*state, NULL);
 
@@ -141,7 +152,7 @@ static void the_first_if_the_arguments_are_wrong(void **state)
     fails(&t, &(struct relock_how){.reserved = {1}}, RELOCK_E_INVALID, "b");
 }
 
-static void the_first_if_the_owner_has_the_whole(void **state)
+static void the_first_member_is_named_if_the_owner_holds_the_multi_lock(void **state)
 {
     struct three t = three_with(*state, NULL);
 
@@ -150,7 +161,7 @@ static void the_first_if_the_owner_has_the_whole(void **state)
     assert_result(relock_unlock(t.both), RELOCK_OK);
 }
 
-static void the_first_if_the_client_is_shut_down_or_freed(void **state)
+static void the_first_member_is_named_if_the_client_is_shut_down_or_freed(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, NULL);
@@ -182,7 +193,7 @@ static bool is_over(void *arg)
     return atomic_load(&((struct inside *)arg)->over);
 }
 
-static void the_first_if_it_is_a_callback_that_asks(void **state)
+static void the_first_member_is_named_to_a_callback(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, NULL);
@@ -211,16 +222,16 @@ static int acquire_in_child(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void the_first_in_a_forked_child(void **state)
+static void the_first_member_is_named_in_a_forked_child(void **state)
 {
     struct three t = three_with(*state, NULL);
 
     assert_int_equal(child_wait(child_start(acquire_in_child, &t), SOON_MS), EXIT_SUCCESS);
 }
 
-/* ---- nothing failed ------------------------------------------------------------------------- */
+/* ---- nothing failed ------------------------------------------------------------------------ */
 
-static void none_if_it_is_held_or_no_multi_lock(void **state)
+static void no_member_is_named_if_the_call_succeeds_or_is_for_a_single_lock(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_with(f, NULL);
@@ -238,20 +249,21 @@ static void none_if_it_is_held_or_no_multi_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(the_member_that_another_owner_holds),
-        SERVER_TEST(the_member_that_redis_refuses),
-        SERVER_TEST(the_member_that_the_user_has_no_right_to),
-        SERVER_TEST(the_member_that_too_few_replicas_have),
-        SERVER_TEST(the_member_that_cannot_be_asked_for),
-        SERVER_TEST(the_member_that_the_owner_holds),
-        SERVER_TEST(the_member_that_the_owner_lost),
-        SERVER_TEST(the_member_with_which_the_whole_was_lost),
-        SERVER_TEST(the_first_if_the_arguments_are_wrong),
-        SERVER_TEST(the_first_if_the_owner_has_the_whole),
-        SERVER_TEST(the_first_if_the_client_is_shut_down_or_freed),
-        SERVER_TEST(the_first_if_it_is_a_callback_that_asks),
-        SERVER_TEST(the_first_in_a_forked_child),
-        SERVER_TEST(none_if_it_is_held_or_no_multi_lock),
+        SERVER_TEST(a_member_that_another_owner_holds_is_named),
+        SERVER_TEST(a_member_that_redis_refuses_is_named),
+        SERVER_TEST(a_member_that_the_user_has_no_right_to_is_named),
+        SERVER_TEST(a_member_that_too_few_replicas_have_is_named),
+        SERVER_TEST(a_member_whose_acquire_cannot_be_sent_is_named),
+        SERVER_TEST(a_member_that_the_owner_holds_is_named),
+        SERVER_TEST(a_member_that_a_level_finds_lost_is_named),
+        SERVER_TEST(a_member_that_the_owner_lost_is_named),
+        SERVER_TEST(the_member_with_which_the_multi_lock_was_lost_is_named),
+        SERVER_TEST(the_first_member_is_named_if_the_arguments_are_wrong),
+        SERVER_TEST(the_first_member_is_named_if_the_owner_holds_the_multi_lock),
+        SERVER_TEST(the_first_member_is_named_if_the_client_is_shut_down_or_freed),
+        SERVER_TEST(the_first_member_is_named_to_a_callback),
+        SERVER_TEST(the_first_member_is_named_in_a_forked_child),
+        SERVER_TEST(no_member_is_named_if_the_call_succeeds_or_is_for_a_single_lock),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -9,7 +9,7 @@
 
 typedef int set_cancel_fn(int state, int *before);
 
-/* ---- where a call has left its client -------------------------------------------------------- */
+/* ---- where a call has left its client ------------------------------------------------------ */
 
 /* The last that a call does with its client is to permit pthread_cancel again. There the thread of
  * the test stops, until its client is freed. */
@@ -41,7 +41,7 @@ static void *try_and_stop(void *arg)
     return relock_trylock(both) == RELOCK_E_CONN ? both : NULL;
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------------------------- */
 
 static void a_call_that_fails_has_logged_why_before_its_client_is_freed(void **state)
 {

@@ -69,7 +69,7 @@ static void a_member_may_be_taken_once_more_by_itself(void **state)
     assert_result(relock_unlock(t.a), RELOCK_OK);
 }
 
-static void two_that_share_a_member_nest_in_it(void **state)
+static void two_multi_locks_that_share_a_member_nest_in_it(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -86,7 +86,7 @@ static void two_that_share_a_member_nest_in_it(void **state)
 }
 
 /* Two parts of a program may each make the lock, in whatever order they name the members. */
-static void handles_of_the_same_members_share_what_is_held(void **state)
+static void handles_of_the_same_members_share_the_hold(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -103,7 +103,7 @@ static void handles_of_the_same_members_share_what_is_held(void **state)
     assert_result(relock_unlock(t.both), RELOCK_NOT_OWNER);
 }
 
-static void who_wants_no_levels_is_told_of_a_deadlock(void **state)
+static void a_non_reentrant_call_reports_a_deadlock(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -125,7 +125,7 @@ static void who_wants_no_levels_is_told_of_a_deadlock(void **state)
 
 /* ---- owners -------------------------------------------------------------------------------- */
 
-static void whoever_names_an_owner_acts_for_it(void **state)
+static void a_call_with_an_explicit_owner_acts_for_it(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -219,7 +219,7 @@ static int extend(void *arg)
     return r == RELOCK_NOT_OWNER ? RELOCK_OK : r;
 }
 
-static void threads_that_act_for_one_owner_are_never_told_of_a_loss(void **state)
+static void threads_that_act_for_one_owner_see_no_false_loss(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -253,7 +253,7 @@ static bool has_lost_two(void *arg)
 }
 
 /* The whole is a hold of the first member's client, beside those of the members. */
-static void the_whole_counts_as_a_hold_that_was_not_taken_from_redis(void **state)
+static void a_multi_lock_counts_as_a_hold_that_was_not_taken_from_redis(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -282,13 +282,13 @@ int main(void)
         SERVER_TEST(each_level_is_a_level_of_each_member),
         SERVER_TEST(a_member_that_the_owner_has_already_is_nested_in),
         SERVER_TEST(a_member_may_be_taken_once_more_by_itself),
-        SERVER_TEST(two_that_share_a_member_nest_in_it),
-        SERVER_TEST(handles_of_the_same_members_share_what_is_held),
-        SERVER_TEST(who_wants_no_levels_is_told_of_a_deadlock),
-        SERVER_TEST(whoever_names_an_owner_acts_for_it),
+        SERVER_TEST(two_multi_locks_that_share_a_member_nest_in_it),
+        SERVER_TEST(handles_of_the_same_members_share_the_hold),
+        SERVER_TEST(a_non_reentrant_call_reports_a_deadlock),
+        SERVER_TEST(a_call_with_an_explicit_owner_acts_for_it),
         SERVER_TEST(two_threads_that_wait_for_one_owner_get_a_level_each),
-        SERVER_TEST(threads_that_act_for_one_owner_are_never_told_of_a_loss),
-        SERVER_TEST(the_whole_counts_as_a_hold_that_was_not_taken_from_redis),
+        SERVER_TEST(threads_that_act_for_one_owner_see_no_false_loss),
+        SERVER_TEST(a_multi_lock_counts_as_a_hold_that_was_not_taken_from_redis),
     };
     return SERVER_TESTS_RUN(tests);
 }

@@ -1,4 +1,4 @@
-/* Multi locks: with the first member that is lost the whole is, and that is told once. */
+/* Multi locks: the first lost member loses the multi lock, which is reported once. */
 #include "support/actor.h"
 #include "support/multi.h"
 #include "support/peer.h"
@@ -12,15 +12,10 @@ struct three {
     struct relock_lock *a, *b, *both;
 };
 
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
-}
-
 /* Given in an order that is not that of taking. */
 static struct three three_of(struct fixture *f)
 {
-    struct three t = {.client = watchful_client(f)};
+    struct three t = {.client = watchful_client(f, LEASE_MS)};
 
     t.a = fixture_lock(f, t.client, "a");
     t.b = fixture_lock(f, t.client, "b");
@@ -35,7 +30,7 @@ static int take(struct relock_lock *lock, relock_lost_fn *on_lost, void *arg)
 
 /* ---- what is told -------------------------------------------------------------------------- */
 
-static void the_member_the_owner_and_the_levels_are_told(void **state)
+static void on_lost_names_the_member_the_owner_and_the_levels(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -57,7 +52,7 @@ static void the_member_the_owner_and_the_levels_are_told(void **state)
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-static void members_that_are_lost_together_are_told_as_one(void **state)
+static void members_that_are_lost_together_are_reported_once(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -70,7 +65,7 @@ static void members_that_are_lost_together_are_told_as_one(void **state)
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-static void another_that_took_a_member_is_told_as_such(void **state)
+static void a_member_that_another_took_is_reported_as_taken(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -98,7 +93,7 @@ static int take_in_time(struct relock_lock *lock, const struct relock_how *how)
 }
 
 /* Whoever finds it out first: the caller that asks all the time, or the watchdog. */
-static void a_lease_that_ran_out_is_told_as_such(void **state)
+static void a_lease_that_ran_out_is_reported_as_expired(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -114,13 +109,41 @@ static void a_lease_that_ran_out_is_told_as_such(void **state)
     }
 }
 
+static void a_release_that_discovers_a_lost_member_names_it(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_true(peer_usurp(f->probe, "b", PEER, PEER_LEASE_MS));
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_string_equal(losses_get(f->losses, 0).name, "b");
+    assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_TAKEN);
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_int_equal(losses_count(f->losses), 1);
+    assert_true(peer_unlock(f->probe, "b", PEER));
+}
+
+static void a_last_release_that_discovers_a_lost_member_counts_one_loss(void **state)
+{
+    struct fixture *f = *state;
+    struct three t = three_of(f);
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL b"), 1);
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_int_equal(stats_of(t.client).lost, 1);
+}
+
 /* ---- to whom ------------------------------------------------------------------------------- */
 
-static void the_client_of_the_first_that_was_given_tells(void **state)
+static void the_client_of_the_first_given_member_reports_the_loss(void **state)
 {
     struct fixture *f = *state;
     struct losses *others = losses_new();
-    struct relock_client *first = watchful_client(f);
+    struct relock_client *first = watchful_client(f, LEASE_MS);
     struct relock_client *second = fixture_client(
         f, &(struct relock_options){
                .watchdog_timeout_ms = slow_ms(LEASE_MS), .on_lost = losses_write, .arg = others});
@@ -139,7 +162,7 @@ static void the_client_of_the_first_that_was_given_tells(void **state)
     losses_free(others);
 }
 
-static void the_one_of_the_first_level_is_told_instead(void **state)
+static void the_callback_of_the_first_level_is_called_instead(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -158,7 +181,7 @@ static void the_one_of_the_first_level_is_told_instead(void **state)
     losses_free(inner);
 }
 
-static void two_that_share_the_member_are_told_once_each(void **state)
+static void two_multi_locks_that_share_a_lost_member_are_reported_once_each(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -175,7 +198,7 @@ static void two_that_share_the_member_are_told_once_each(void **state)
 }
 
 /* As if there were no multi lock. */
-static void a_member_that_was_held_before_is_told_of_beside_the_whole(void **state)
+static void a_member_that_was_held_before_is_reported_beside_the_multi_lock(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -194,7 +217,7 @@ static void a_member_that_was_held_before_is_told_of_beside_the_whole(void **sta
 }
 
 /* The callback of the first level counts, and that is the one of the whole. */
-static void a_member_that_is_nested_in_is_told_of_by_the_whole_alone(void **state)
+static void a_member_that_is_nested_in_is_reported_by_the_multi_lock_alone(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -211,7 +234,7 @@ static void a_member_that_is_nested_in_is_told_of_by_the_whole_alone(void **stat
     losses_free(own);
 }
 
-static void a_level_that_outlives_the_whole_is_told_of(void **state)
+static void a_level_that_outlives_the_multi_lock_reports_the_loss(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -227,7 +250,7 @@ static void a_level_that_outlives_the_whole_is_told_of(void **state)
 
 /* ---- until all is given up ----------------------------------------------------------------- */
 
-static void every_call_says_lost_until_all_levels_are_given_up(void **state)
+static void every_call_reports_the_loss_until_all_levels_are_released(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -258,7 +281,7 @@ static void every_call_says_lost_until_all_levels_are_given_up(void **state)
 }
 
 /* As for every lock, a loss that the last release finds out is told by its result alone. */
-static void a_loss_that_the_last_release_finds_out_is_its_result(void **state)
+static void a_loss_found_by_the_last_release_is_its_result(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -273,7 +296,7 @@ static void a_loss_that_the_last_release_finds_out_is_its_result(void **state)
 }
 
 /* The levels of a member belong to whoever gives them up: one too many is missed by the whole. */
-static void a_member_that_is_given_up_beside_the_whole_is_lost(void **state)
+static void a_member_that_is_released_beside_the_multi_lock_is_lost(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -345,7 +368,7 @@ static bool is_done(void *arg)
  * A failure of other libraries: the callback runs under the mutex of the lock, so an unlock in it
  * waits for itself, and the thread that renews with it.
  */
-static void the_callback_may_give_the_lock_up(void **state)
+static void the_callback_may_release_the_lock(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -380,21 +403,23 @@ static void the_callback_may_give_the_lock_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        MULTI_TEST(the_member_the_owner_and_the_levels_are_told),
-        MULTI_TEST(members_that_are_lost_together_are_told_as_one),
-        MULTI_TEST(another_that_took_a_member_is_told_as_such),
-        MULTI_TEST(a_lease_that_ran_out_is_told_as_such),
-        MULTI_TEST(the_client_of_the_first_that_was_given_tells),
-        MULTI_TEST(the_one_of_the_first_level_is_told_instead),
-        MULTI_TEST(two_that_share_the_member_are_told_once_each),
-        MULTI_TEST(a_member_that_was_held_before_is_told_of_beside_the_whole),
-        MULTI_TEST(a_member_that_is_nested_in_is_told_of_by_the_whole_alone),
-        MULTI_TEST(a_level_that_outlives_the_whole_is_told_of),
-        MULTI_TEST(every_call_says_lost_until_all_levels_are_given_up),
-        MULTI_TEST(a_loss_that_the_last_release_finds_out_is_its_result),
-        MULTI_TEST(a_member_that_is_given_up_beside_the_whole_is_lost),
+        MULTI_TEST(on_lost_names_the_member_the_owner_and_the_levels),
+        MULTI_TEST(members_that_are_lost_together_are_reported_once),
+        MULTI_TEST(a_member_that_another_took_is_reported_as_taken),
+        MULTI_TEST(a_lease_that_ran_out_is_reported_as_expired),
+        MULTI_TEST(a_release_that_discovers_a_lost_member_names_it),
+        MULTI_TEST(a_last_release_that_discovers_a_lost_member_counts_one_loss),
+        MULTI_TEST(the_client_of_the_first_given_member_reports_the_loss),
+        MULTI_TEST(the_callback_of_the_first_level_is_called_instead),
+        MULTI_TEST(two_multi_locks_that_share_a_lost_member_are_reported_once_each),
+        MULTI_TEST(a_member_that_was_held_before_is_reported_beside_the_multi_lock),
+        MULTI_TEST(a_member_that_is_nested_in_is_reported_by_the_multi_lock_alone),
+        MULTI_TEST(a_level_that_outlives_the_multi_lock_reports_the_loss),
+        MULTI_TEST(every_call_reports_the_loss_until_all_levels_are_released),
+        MULTI_TEST(a_loss_found_by_the_last_release_is_its_result),
+        MULTI_TEST(a_member_that_is_released_beside_the_multi_lock_is_lost),
         MULTI_TEST(a_member_whose_client_is_freed_is_lost),
-        MULTI_TEST(the_callback_may_give_the_lock_up),
+        MULTI_TEST(the_callback_may_release_the_lock),
     };
     return MULTI_TESTS_RUN(tests);
 }

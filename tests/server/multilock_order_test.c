@@ -1,6 +1,6 @@
 /*
- * Multi locks are taken in one order, whatever the caller's, in all processes. So nobody who waits
- * for one member has another that is waited for in turn.
+ * All processes take the members of multi locks in one order, whichever order the caller gives. So
+ * no waiter for one member holds another that blocks its holder.
  */
 #include "support/actor.h"
 #include "support/child.h"
@@ -201,7 +201,7 @@ static int be_a_crowd(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void who_wants_some_of_the_same_locks_in_any_order_gets_them_in_turn(void **state)
+static void clients_that_want_the_same_members_in_any_order_do_not_deadlock(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd = {.urls = {f->server->unix_url, beside_server(0)->unix_url}};
@@ -221,7 +221,7 @@ static void who_wants_some_of_the_same_locks_in_any_order_gets_them_in_turn(void
 }
 
 /* In this process alone: for ThreadSanitizer, too. */
-static void so_do_the_threads_of_one_process(void **state)
+static void threads_that_want_the_same_members_in_any_order_do_not_deadlock(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd = {.urls = {f->server->unix_url, beside_server(0)->unix_url}};
@@ -246,8 +246,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         MULTI_TEST(members_are_taken_by_name_and_then_by_server),
-        MULTI_TEST(who_wants_some_of_the_same_locks_in_any_order_gets_them_in_turn),
-        MULTI_TEST(so_do_the_threads_of_one_process),
+        MULTI_TEST(clients_that_want_the_same_members_in_any_order_do_not_deadlock),
+        MULTI_TEST(threads_that_want_the_same_members_in_any_order_do_not_deadlock),
     };
     return MULTI_TESTS_RUN(tests);
 }

@@ -30,7 +30,7 @@ static void the_same_lock_twice_is_refused(void **state)
     assert_ptr_equal(lock, a);
 }
 
-static void nothing_is_made_of_nothing(void **state)
+static void a_multi_lock_without_members_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *a = fixture_lock(f, fixture_client(f, NULL), "a");
@@ -44,7 +44,7 @@ static void nothing_is_made_of_nothing(void **state)
     assert_ptr_equal(lock, a);
 }
 
-static void none_is_made_of_a_lock_whose_client_is_freed(void **state)
+static void a_member_whose_client_is_freed_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -59,7 +59,7 @@ static void none_is_made_of_a_lock_whose_client_is_freed(void **state)
     assert_ptr_equal(lock, a);
 }
 
-static void it_has_the_name_of_the_first_that_was_given(void **state)
+static void a_multi_lock_has_the_name_of_its_first_given_member(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -75,7 +75,7 @@ static void it_has_the_name_of_the_first_that_was_given(void **state)
     assert_string_equal(relock_lock_name(inner), "c");
 }
 
-static void one_member_is_enough(void **state)
+static void a_multi_lock_may_have_one_member(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *a = fixture_lock(f, fixture_client(f, NULL), "a");
@@ -88,7 +88,7 @@ static void one_member_is_enough(void **state)
 }
 
 /* The handles that it was made of are not needed any more. */
-static void it_outlives_the_handles_of_its_members(void **state)
+static void a_multi_lock_outlives_the_handles_of_its_members(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -107,7 +107,7 @@ static void it_outlives_the_handles_of_its_members(void **state)
 
 /* ---- taking and giving up ------------------------------------------------------------------ */
 
-static void all_members_are_held_and_given_up_together(void **state)
+static void all_members_are_held_and_released_together(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -134,7 +134,7 @@ static void all_members_are_held_and_given_up_together(void **state)
     assert_result(relock_unlock(stranger), RELOCK_OK);
 }
 
-static void what_was_got_is_given_back_when_a_member_is_busy(void **state)
+static void acquired_members_are_released_when_another_is_busy(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -240,7 +240,7 @@ static void a_multi_lock_among_the_members_stands_for_its_own(void **state)
     assert_result(relock_unlock(outer), RELOCK_OK);
 }
 
-static void it_is_as_certain_as_its_least_certain_member(void **state)
+static void a_multi_lock_is_as_certain_as_its_least_certain_member(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -264,7 +264,7 @@ static void it_is_as_certain_as_its_least_certain_member(void **state)
 
 /* ---- refused ------------------------------------------------------------------------------- */
 
-static void it_is_not_freed_by_force(void **state)
+static void a_multi_lock_is_not_freed_by_force(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -299,18 +299,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         MULTI_TEST(the_same_lock_twice_is_refused),
-        MULTI_TEST(nothing_is_made_of_nothing),
-        MULTI_TEST(none_is_made_of_a_lock_whose_client_is_freed),
-        MULTI_TEST(it_has_the_name_of_the_first_that_was_given),
-        MULTI_TEST(one_member_is_enough),
-        MULTI_TEST(it_outlives_the_handles_of_its_members),
-        MULTI_TEST(all_members_are_held_and_given_up_together),
-        MULTI_TEST(what_was_got_is_given_back_when_a_member_is_busy),
+        MULTI_TEST(a_multi_lock_without_members_is_refused),
+        MULTI_TEST(a_member_whose_client_is_freed_is_refused),
+        MULTI_TEST(a_multi_lock_has_the_name_of_its_first_given_member),
+        MULTI_TEST(a_multi_lock_may_have_one_member),
+        MULTI_TEST(a_multi_lock_outlives_the_handles_of_its_members),
+        MULTI_TEST(all_members_are_held_and_released_together),
+        MULTI_TEST(acquired_members_are_released_when_another_is_busy),
         MULTI_TEST(members_are_of_any_kind_client_and_server),
         MULTI_TEST(readers_hold_a_member_together),
         MULTI_TEST(a_multi_lock_among_the_members_stands_for_its_own),
-        MULTI_TEST(it_is_as_certain_as_its_least_certain_member),
-        MULTI_TEST(it_is_not_freed_by_force),
+        MULTI_TEST(a_multi_lock_is_as_certain_as_its_least_certain_member),
+        MULTI_TEST(a_multi_lock_is_not_freed_by_force),
         MULTI_TEST(arguments_are_checked_as_for_any_lock),
     };
     return MULTI_TESTS_RUN(tests);

@@ -1,4 +1,6 @@
-/* Multi locks: how the wait for several members ends, and what they are worth by then. */
+/*
+ * Multi locks: the end of a wait for several members, and the leases of members acquired before it.
+ */
 #include "support/actor.h"
 #include "support/multi.h"
 #include "support/peer.h"
@@ -116,7 +118,7 @@ static void levels_are_added_while_its_client_drains(void **state)
 }
 
 /* A failure of other libraries: who waits asks every few milliseconds, each for itself. */
-static void who_waits_asks_nobody(void **state)
+static void a_waiting_multi_lock_sends_nothing(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -143,7 +145,7 @@ static void who_waits_asks_nobody(void **state)
 
 /* ---- leases -------------------------------------------------------------------------------- */
 
-static void what_is_had_is_renewed_while_the_rest_is_waited_for(void **state)
+static void acquired_members_are_renewed_while_the_others_are_awaited(void **state)
 {
     struct fixture *f = *state;
     struct three t = three_of(f);
@@ -191,7 +193,7 @@ static void a_member_that_was_renewed_before_is_renewed_after(void **state)
     assert_result(relock_unlock(a), RELOCK_OK);
 }
 
-static void once_a_level_asks_for_it_all_are_renewed(void **state)
+static void all_members_are_renewed_once_a_level_asks_for_it(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -254,6 +256,34 @@ static void a_member_that_the_owner_releases_meanwhile_is_taken_anew(void **stat
     }
 }
 
+/* The other call waits for a member that the owner has released beside the multi lock. */
+static void a_try_beside_a_waiting_call_of_its_owner_ends(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.command_timeout_ms = slow_ms(200)});
+    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
+    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+    struct relock_how tries = {.owner = relock_owner_new()};
+    struct relock_how waits = {.owner = tries.owner, .wait_ms = RELOCK_FOREVER};
+    struct actor *waiting = actor_start(), *trying = actor_start();
+    int r;
+
+    assert_result(relock_acquire(both, &tries, NULL), RELOCK_OK);
+    assert_result(relock_release(b, tries.owner), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
+    actor_begin_acquire(waiting, both, &waits);
+    assert_true(wait_for_waiters(client, 1));
+    actor_begin_acquire(trying, both, &tries);
+    r = actor_result_within(trying, 4000);
+    assert_true(peer_unlock(f->probe, "b", PEER));
+    (void)actor_result(waiting);
+    (void)actor_result(trying);
+    while (relock_release(both, tries.owner) == RELOCK_OK)
+        continue;
+    assert_result(r, RELOCK_E_CONN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,12 +291,13 @@ int main(void)
         SERVER_TEST(a_wait_that_is_cancelled_leaves_nothing),
         SERVER_TEST(a_client_that_is_shut_down_ends_the_wait),
         SERVER_TEST(levels_are_added_while_its_client_drains),
-        SERVER_TEST(who_waits_asks_nobody),
-        SERVER_TEST(what_is_had_is_renewed_while_the_rest_is_waited_for),
+        SERVER_TEST(a_waiting_multi_lock_sends_nothing),
+        SERVER_TEST(acquired_members_are_renewed_while_the_others_are_awaited),
         SERVER_TEST(a_member_that_was_renewed_before_is_renewed_after),
-        SERVER_TEST(once_a_level_asks_for_it_all_are_renewed),
+        SERVER_TEST(all_members_are_renewed_once_a_level_asks_for_it),
         SERVER_TEST(a_member_that_is_lost_while_others_are_waited_for_is_taken_anew),
         SERVER_TEST(a_member_that_the_owner_releases_meanwhile_is_taken_anew),
+        SERVER_TEST(a_try_beside_a_waiting_call_of_its_owner_ends),
     };
     return SERVER_TESTS_RUN(tests);
 }

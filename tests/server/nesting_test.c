@@ -1,4 +1,4 @@
-/* Levels of one owner: how they are counted, here and in Redis, and who stays out meanwhile. */
+/* Levels of one owner: their count, here and in Redis, and the exclusion of others meanwhile. */
 #include "support/actor.h"
 #include "support/fixture.h"
 
@@ -56,7 +56,7 @@ static void another_client_gets_in_only_after_the_last_level(void **state)
     assert_result(actor_unlock(other, theirs), RELOCK_OK);
 }
 
-static void unlock_by_a_stranger_changes_nothing_and_asks_nobody(void **state)
+static void unlock_by_a_stranger_changes_nothing_and_sends_nothing(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -92,7 +92,7 @@ static void a_refused_try_adds_no_level(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void a_try_at_a_lock_of_this_process_asks_nobody(void **state)
+static void a_try_at_a_lock_of_this_process_sends_nothing(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -182,7 +182,7 @@ static void two_owners_of_one_thread_exclude_each_other(void **state)
     assert_result(relock_release(lock, second.owner), RELOCK_OK);
 }
 
-static void whoever_names_an_owner_acts_for_it(void **state)
+static void a_call_with_an_explicit_owner_acts_for_it(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -244,7 +244,7 @@ static int leave_early(struct relock_lock *lock)
     return 2;
 }
 
-static void a_scope_gives_up_one_level_however_it_is_left(void **state)
+static void every_exit_from_a_scope_releases_one_level(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -261,7 +261,7 @@ static void a_scope_gives_up_one_level_however_it_is_left(void **state)
     assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
 }
 
-static void a_scope_takes_nothing_and_passes_over_null(void **state)
+static void a_scope_acquires_nothing_and_ignores_null(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -280,18 +280,18 @@ int main(void)
         SERVER_TEST(levels_count_up_and_back_in_redis),
         SERVER_TEST(another_thread_gets_in_only_after_the_last_level),
         SERVER_TEST(another_client_gets_in_only_after_the_last_level),
-        SERVER_TEST(unlock_by_a_stranger_changes_nothing_and_asks_nobody),
+        SERVER_TEST(unlock_by_a_stranger_changes_nothing_and_sends_nothing),
         SERVER_TEST(a_refused_try_adds_no_level),
-        SERVER_TEST(a_try_at_a_lock_of_this_process_asks_nobody),
+        SERVER_TEST(a_try_at_a_lock_of_this_process_sends_nothing),
         SERVER_TEST(a_level_costs_two_commands),
         SERVER_TEST(a_hold_belongs_to_its_owner_and_not_to_a_handle),
         SERVER_TEST(two_clients_are_two_strangers_in_one_thread_too),
         SERVER_TEST(two_owners_of_one_thread_exclude_each_other),
-        SERVER_TEST(whoever_names_an_owner_acts_for_it),
+        SERVER_TEST(a_call_with_an_explicit_owner_acts_for_it),
         SERVER_TEST(a_grant_names_the_owner_of_the_thread),
         SERVER_TEST(owners_are_never_zero_and_never_the_same),
-        SERVER_TEST(a_scope_gives_up_one_level_however_it_is_left),
-        SERVER_TEST(a_scope_takes_nothing_and_passes_over_null),
+        SERVER_TEST(every_exit_from_a_scope_releases_one_level),
+        SERVER_TEST(a_scope_acquires_nothing_and_ignores_null),
     };
 
     return SERVER_TESTS_RUN(tests);

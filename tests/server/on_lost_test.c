@@ -1,4 +1,4 @@
-/* The callback that tells of a loss: where it runs, what it may do, and when it is over. */
+/* The on_lost callback: its thread, the calls that it may make, and its end. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
@@ -11,20 +11,15 @@
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 #define LONG_MS 600000
 
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
-}
-
 static int take(struct relock_lock *lock, relock_lost_fn *on_lost, void *arg)
 {
     return relock_acquire(lock, &(struct relock_how){.on_lost = on_lost, .arg = arg}, NULL);
 }
 
-static void it_runs_on_one_thread_that_is_none_of_the_callers(void **state)
+static void on_lost_runs_on_one_thread_of_the_library(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *orders = fixture_lock(f, client, "orders");
     struct relock_lock *ledger = fixture_lock(f, client, "ledger");
 
@@ -39,10 +34,10 @@ static void it_runs_on_one_thread_that_is_none_of_the_callers(void **state)
     assert_result(relock_unlock(ledger), RELOCK_LOST);
 }
 
-static void the_one_of_the_hold_stands_in_for_the_one_of_the_client(void **state)
+static void the_callback_of_the_hold_replaces_the_one_of_the_client(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *orders = fixture_lock(f, client, "orders");
     struct relock_lock *ledger = fixture_lock(f, client, "ledger");
     struct losses *own = losses_new();
@@ -62,10 +57,10 @@ static void the_one_of_the_hold_stands_in_for_the_one_of_the_client(void **state
     losses_free(own);
 }
 
-static void the_one_of_the_first_level_counts(void **state)
+static void the_callback_of_the_first_level_counts(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, watchful_client(f), "orders");
+    struct relock_lock *lock = fixture_lock(f, watchful_client(f, LEASE_MS), "orders");
     struct losses *outer = losses_new(), *inner = losses_new();
 
     assert_result(take(lock, losses_write, outer), RELOCK_OK);
@@ -87,7 +82,7 @@ static bool has_lost(void *client)
     return stats_of(client).lost == 1;
 }
 
-static void a_client_without_one_loses_in_silence(void **state)
+static void a_client_without_a_callback_loses_in_silence(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(
@@ -150,10 +145,10 @@ static bool is_done(void *arg)
     return sem_trywait(&((struct seen *)arg)->done) == 0;
 }
 
-static void what_would_block_gives_deadlock_at_once(void **state)
+static void a_blocking_call_in_the_callback_reports_a_deadlock_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct seen seen = {.f = f,
                         .lock = fixture_lock(f, client, "orders"),
                         .free_one = fixture_lock(f, client, "free")};
@@ -194,10 +189,10 @@ static void do_what_is_allowed(const struct relock_lost *what, void *arg)
     sem_post(&seen->done);
 }
 
-static void it_may_ask_from_memory_cancel_release_and_shut_down(void **state)
+static void the_callback_may_query_memory_cancel_release_and_shut_down(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_client *other = fixture_client(f, NULL);
     struct seen seen = {.client = client, .lock = fixture_lock(f, client, "orders")};
     struct relock_lock *held = fixture_lock(f, other, "held");
@@ -241,7 +236,7 @@ static void release_it(const struct relock_lost *what, void *arg)
 static void a_hold_released_inside_can_be_taken_anew(void **state)
 {
     struct fixture *f = *state;
-    struct seen seen = {.lock = fixture_lock(f, watchful_client(f), "orders")};
+    struct seen seen = {.lock = fixture_lock(f, watchful_client(f, LEASE_MS), "orders")};
 
     sem_init(&seen.done, 0, 0);
     assert_result(take(seen.lock, release_it, &seen), RELOCK_OK);
@@ -270,10 +265,10 @@ static void take_long(const struct relock_lost *what, void *arg)
     callback->is_over = 1;
 }
 
-static void it_is_over_before_the_last_release_returns(void **state)
+static void the_callback_ends_before_the_last_release_returns(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, watchful_client(f), "orders");
+    struct relock_lock *lock = fixture_lock(f, watchful_client(f, LEASE_MS), "orders");
     struct slow_callback callback = {.is_over = 0};
 
     sem_init(&callback.begun, 0, 0);
@@ -294,7 +289,7 @@ static void count_calls(const struct relock_lost *what, void *arg)
 }
 
 /* Whoever comes first, the watchdog or the release: no call comes after it has returned. */
-static void none_comes_after_the_last_release(void **state)
+static void no_callback_comes_after_the_last_release(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -324,15 +319,15 @@ static void none_comes_after_the_last_release(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(it_runs_on_one_thread_that_is_none_of_the_callers),
-        SERVER_TEST(the_one_of_the_hold_stands_in_for_the_one_of_the_client),
-        SERVER_TEST(the_one_of_the_first_level_counts),
-        SERVER_TEST(a_client_without_one_loses_in_silence),
-        SERVER_TEST(what_would_block_gives_deadlock_at_once),
-        SERVER_TEST(it_may_ask_from_memory_cancel_release_and_shut_down),
+        SERVER_TEST(on_lost_runs_on_one_thread_of_the_library),
+        SERVER_TEST(the_callback_of_the_hold_replaces_the_one_of_the_client),
+        SERVER_TEST(the_callback_of_the_first_level_counts),
+        SERVER_TEST(a_client_without_a_callback_loses_in_silence),
+        SERVER_TEST(a_blocking_call_in_the_callback_reports_a_deadlock_at_once),
+        SERVER_TEST(the_callback_may_query_memory_cancel_release_and_shut_down),
         SERVER_TEST(a_hold_released_inside_can_be_taken_anew),
-        SERVER_TEST(it_is_over_before_the_last_release_returns),
-        SERVER_TEST(none_comes_after_the_last_release),
+        SERVER_TEST(the_callback_ends_before_the_last_release_returns),
+        SERVER_TEST(no_callback_comes_after_the_last_release),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,4 +1,4 @@
-/* What the scripts of plain locks do by themselves: docs/wire.md#plain. */
+/* The scripts of plain locks by themselves: docs/wire.md#plain. */
 #include "support/fixture.h"
 #include "support/listener.h"
 #include "support/plain_peer.h"
@@ -49,7 +49,7 @@ static bool is(struct fixture *f, const char *token)
     return strcmp(probe_text(f->probe, "GET orders"), token) == 0;
 }
 
-/* ---- taking ---- */
+/* ---- taking -------------------------------------------------------------------------------- */
 
 static void a_first_level_is_a_string_with_a_lease(void **state)
 {
@@ -64,7 +64,7 @@ static void a_first_level_is_a_string_with_a_lease(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-static void who_is_refused_is_told_the_rest_of_the_lease(void **state)
+static void a_refusal_contains_the_remaining_lease(void **state)
 {
     struct fixture *f = *state;
     long long rest_ms;
@@ -126,9 +126,9 @@ static void no_script_shortens_a_lease_and_all_that_take_one_lengthen_it(void **
     assert_int_equal(give(f, A, "0"), 1);
 }
 
-/* ---- giving up, keeping ---- */
+/* ---- giving up, keeping -------------------------------------------------------------------- */
 
-static void each_says_what_became_of_the_hold(void **state)
+static void each_script_reports_the_state_of_the_hold(void **state)
 {
     struct fixture *f = *state;
 
@@ -149,7 +149,7 @@ static void each_says_what_became_of_the_hold(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-static void a_level_that_is_given_up_leaves_the_string(void **state)
+static void a_released_level_leaves_the_string(void **state)
 {
     struct fixture *f = *state;
 
@@ -174,7 +174,7 @@ static void their_scripts_and_ours_understand_each_other(void **state)
     assert_true(plain_peer_unlock(f->probe, "orders", A));
 }
 
-/* ---- announcing ---- */
+/* ---- announcing ---------------------------------------------------------------------------- */
 
 static void a_release_is_published_where_there_is_a_channel(void **state)
 {
@@ -212,7 +212,7 @@ static void without_a_channel_nothing_is_published(void **state)
     listener_close(nameless);
 }
 
-static void who_may_not_publish_frees_all_the_same(void **state)
+static void without_the_right_to_publish_the_lock_is_freed(void **state)
 {
     struct fixture *f = *state;
     struct probe *user = script_user(f->probe, f->server->socket, "-publish");
@@ -230,9 +230,9 @@ static void who_may_not_publish_frees_all_the_same(void **state)
     probe_close(user);
 }
 
-/* ---- asking, and what is none of ours ---- */
+/* ---- asking, and what is none of ours ------------------------------------------------------ */
 
-static void it_says_who_holds_and_that_it_is_once(void **state)
+static void the_query_returns_the_holder_and_one_level(void **state)
 {
     struct fixture *f = *state;
 
@@ -284,17 +284,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_first_level_is_a_string_with_a_lease),
-        SERVER_TEST(who_is_refused_is_told_the_rest_of_the_lease),
+        SERVER_TEST(a_refusal_contains_the_remaining_lease),
         SERVER_TEST(a_repeat_and_a_level_find_their_token),
         SERVER_TEST(a_level_whose_hold_is_gone_is_refused_and_creates_nothing),
         SERVER_TEST(no_script_shortens_a_lease_and_all_that_take_one_lengthen_it),
-        SERVER_TEST(each_says_what_became_of_the_hold),
-        SERVER_TEST(a_level_that_is_given_up_leaves_the_string),
+        SERVER_TEST(each_script_reports_the_state_of_the_hold),
+        SERVER_TEST(a_released_level_leaves_the_string),
         SERVER_TEST(their_scripts_and_ours_understand_each_other),
         SERVER_TEST(a_release_is_published_where_there_is_a_channel),
         SERVER_TEST(without_a_channel_nothing_is_published),
-        SERVER_TEST(who_may_not_publish_frees_all_the_same),
-        SERVER_TEST(it_says_who_holds_and_that_it_is_once),
+        SERVER_TEST(without_the_right_to_publish_the_lock_is_freed),
+        SERVER_TEST(the_query_returns_the_holder_and_one_level),
         SERVER_TEST(a_key_of_another_type_is_refused_by_all),
         SERVER_TEST(a_user_without_a_right_leaves_no_lock_behind),
     };

@@ -1,11 +1,12 @@
 /*
- * Waiting for a plain lock. Whoever else uses it says nothing when it is free: so a wait polls, and
- * what is published where RELOCK_ANNOUNCE_PLAIN is set comes on top.
+ * Waiting for a plain lock. Other programs publish nothing when they release it, so a waiter polls.
+ * With RELOCK_ANNOUNCE_PLAIN our own releases are published as well.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/listener.h"
 #include "support/plain_peer.h"
+#include "support/traffic.h"
 
 #include <stdatomic.h>
 
@@ -31,7 +32,7 @@ static struct relock_lock *plainlock(struct fixture *f, struct relock_client *cl
     return fixture_lock_of(f, client, "orders", relock_plainlock_new);
 }
 
-/* ---- polling ---- */
+/* ---- polling ------------------------------------------------------------------------------- */
 
 /* 35 ms on the average, so that 3 s are about 90 tries; of the longest pauses they are 23, and
  * half as many when a machine stands still for half of the time. */
@@ -53,7 +54,7 @@ static void asks_again_every_1_to_128_ms(struct fixture *f, struct relock_client
     assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
 }
 
-static void who_waits_asks_again_every_1_to_128_ms(void **state)
+static void a_waiter_polls_every_1_to_128_ms(void **state)
 {
     struct fixture *f = *state;
 
@@ -61,7 +62,7 @@ static void who_waits_asks_again_every_1_to_128_ms(void **state)
 }
 
 /* A foreign holder tells nobody. */
-static void who_listens_asks_as_often(void **state)
+static void a_listening_waiter_polls_as_often(void **state)
 {
     struct fixture *f = *state;
 
@@ -91,23 +92,23 @@ static void finds_a_release_within_a_pause(struct fixture *f, struct relock_clie
     assert_true(n_soon >= 3);
 }
 
-static void what_a_stranger_releases_is_found_within_a_pause(void **state)
+static void a_strangers_release_is_found_within_a_pause(void **state)
 {
     struct fixture *f = *state;
 
     finds_a_release_within_a_pause(f, silent(f));
 }
 
-static void who_listens_finds_it_as_soon(void **state)
+static void a_listening_waiter_finds_a_strangers_release_as_soon(void **state)
 {
     struct fixture *f = *state;
 
     finds_a_release_within_a_pause(f, announcing(f));
 }
 
-/* ---- saying nothing ---- */
+/* ---- saying nothing ------------------------------------------------------------------------ */
 
-static void nothing_is_published_or_heard_unless_it_is_wanted(void **state)
+static void an_unannounced_lock_neither_publishes_nor_subscribes(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *one = silent(f), *two = silent(f);
@@ -136,7 +137,7 @@ static void nothing_is_published_or_heard_unless_it_is_wanted(void **state)
     listener_close(listener);
 }
 
-/* ---- announcing ---- */
+/* ---- announcing ---------------------------------------------------------------------------- */
 
 static void each_last_release_is_announced_once(void **state)
 {
@@ -164,7 +165,7 @@ static void each_last_release_is_announced_once(void **state)
 
 /* By then its pauses are 35 ms on the average: most releases are heard of before the next try, and
  * on a slow machine some. What it publishes itself it hears, too, but not in that moment. */
-static void who_listens_is_woken_by_a_release(void **state)
+static void a_listening_waiter_is_woken_by_a_release(void **state)
 {
     enum { N = 10 };
     struct fixture *f = *state;
@@ -190,7 +191,7 @@ static void who_listens_is_woken_by_a_release(void **state)
     assert_true(n_woken > 0);
 }
 
-static void who_announces_and_who_does_not_exclude_each_other(void **state)
+static void an_announced_and_an_unannounced_lock_exclude_each_other(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *loud = plainlock(f, announcing(f)), *quiet = plainlock(f, silent(f));
@@ -210,32 +211,7 @@ static void who_announces_and_who_does_not_exclude_each_other(void **state)
     }
 }
 
-/* ---- turns ---- */
-
-struct turns {
-    struct relock_lock *lock;
-    atomic_bool over;
-};
-
-static int lock_until_over(void *arg)
-{
-    struct turns *turns = arg;
-
-    while (!atomic_load(&turns->over)) {
-        int r = relock_lock(turns->lock);
-
-        if (r == RELOCK_OK)
-            r = relock_unlock(turns->lock);
-        if (r != RELOCK_OK)
-            return r;
-    }
-    return RELOCK_OK;
-}
-
-static bool is_at_it(void *client)
-{
-    return stats_of(client).acquired > 10;
-}
+/* ---- turns --------------------------------------------------------------------------------- */
 
 static bool stranger_takes_it(void *probe)
 {
@@ -245,14 +221,9 @@ static bool stranger_takes_it(void *probe)
 /* Eight threads here never leave the lock alone, and a stranger has only its polling. */
 static void a_stranger_gets_its_turns(struct fixture *f, struct relock_client *client)
 {
-    struct turns turns = {.lock = plainlock(f, client)};
-    struct actor *actors[N_THREADS];
+    struct traffic traffic;
 
-    for (int i = 0; i < N_THREADS; i++) {
-        actors[i] = actor_start();
-        actor_begin(actors[i], lock_until_over, &turns);
-    }
-    assert_true(wait_until(is_at_it, client, SOON_MS));
+    traffic_begin(&traffic, client, plainlock(f, client));
     for (int i = 0; i < 5; i++) {
         uint64_t began_ms;
 
@@ -262,12 +233,10 @@ static void a_stranger_gets_its_turns(struct fixture *f, struct relock_client *c
         print_message("a turn after %d ms\n", (int)(now_ms() - began_ms));
         assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
     }
-    atomic_store(&turns.over, true);
-    for (int i = 0; i < N_THREADS; i++)
-        assert_result(actor_result(actors[i]), RELOCK_OK);
+    traffic_end(&traffic);
 }
 
-static void a_stranger_gets_its_turns_from_threads_that_pass_it_on(void **state)
+static void a_stranger_gets_its_turns_from_threads_that_hand_off(void **state)
 {
     struct fixture *f = *state;
 
@@ -281,8 +250,8 @@ static void a_stranger_gets_its_turns_from_threads_that_listen(void **state)
     a_stranger_gets_its_turns(f, announcing(f));
 }
 
-/* With a fixed lease it is not passed on, and each release goes through Redis. */
-static void one_that_listens_leaves_it_free_for_a_moment(void **state)
+/* With a fixed lease it is not handed off, and each release goes through Redis. */
+static void a_listening_lock_is_free_for_a_moment_after_its_release(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = announcing(f);
@@ -314,17 +283,17 @@ static void one_that_listens_leaves_it_free_for_a_moment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(who_waits_asks_again_every_1_to_128_ms),
-        SERVER_TEST(who_listens_asks_as_often),
-        SERVER_TEST(what_a_stranger_releases_is_found_within_a_pause),
-        SERVER_TEST(who_listens_finds_it_as_soon),
-        SERVER_TEST(nothing_is_published_or_heard_unless_it_is_wanted),
+        SERVER_TEST(a_waiter_polls_every_1_to_128_ms),
+        SERVER_TEST(a_listening_waiter_polls_as_often),
+        SERVER_TEST(a_strangers_release_is_found_within_a_pause),
+        SERVER_TEST(a_listening_waiter_finds_a_strangers_release_as_soon),
+        SERVER_TEST(an_unannounced_lock_neither_publishes_nor_subscribes),
         SERVER_TEST(each_last_release_is_announced_once),
-        SERVER_TEST(who_listens_is_woken_by_a_release),
-        SERVER_TEST(who_announces_and_who_does_not_exclude_each_other),
-        SERVER_TEST(a_stranger_gets_its_turns_from_threads_that_pass_it_on),
+        SERVER_TEST(a_listening_waiter_is_woken_by_a_release),
+        SERVER_TEST(an_announced_and_an_unannounced_lock_exclude_each_other),
+        SERVER_TEST(a_stranger_gets_its_turns_from_threads_that_hand_off),
         SERVER_TEST(a_stranger_gets_its_turns_from_threads_that_listen),
-        SERVER_TEST(one_that_listens_leaves_it_free_for_a_moment),
+        SERVER_TEST(a_listening_lock_is_free_for_a_moment_after_its_release),
     };
 
     return SERVER_TESTS_RUN(tests);

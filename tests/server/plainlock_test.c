@@ -1,6 +1,6 @@
 /*
- * A plain lock is the string that redis-py, redsync and node-redlock write, and nothing more: it
- * keeps them out and they keep it out, and what is theirs is never touched.
+ * A plain lock is exactly the string that redis-py, redsync and node-redlock write: it excludes
+ * their holders, they exclude ours, and theirs are never touched.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -30,7 +30,7 @@ static const char *token_of(struct fixture *f)
     return token;
 }
 
-/* ---- what stands in Redis ---- */
+/* ---- what stands in Redis ------------------------------------------------------------------ */
 
 static void a_hold_is_a_string_of_40_digits_with_a_lease(void **state)
 {
@@ -91,7 +91,7 @@ static void each_hold_has_a_token_of_its_own(void **state)
     }
 }
 
-static void a_hold_is_passed_on_with_its_token(void **state)
+static void a_hold_is_handed_off_with_its_token(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -113,7 +113,7 @@ static void a_hold_is_passed_on_with_its_token(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* ---- others ---- */
+/* ---- others -------------------------------------------------------------------------------- */
 
 static void others_and_ours_exclude_each_other(void **state)
 {
@@ -165,7 +165,7 @@ static int extend_it(struct relock_lock *lock)
 }
 
 /* Whatever we still believe, and whatever we do then. */
-static void what_a_stranger_has_taken_is_never_touched(void **state)
+static void a_strangers_hold_is_never_touched(void **state)
 {
     static const struct step steps[] = {
         {"unlock", relock_unlock}, {"lock", relock_lock}, {"extend", extend_it}};
@@ -246,9 +246,9 @@ static void a_key_of_another_type_is_refused_and_left_alone(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* ---- questions, and force ---- */
+/* ---- questions, and force ------------------------------------------------------------------ */
 
-static void a_holder_is_its_token(void **state)
+static void the_reported_holder_is_the_token(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
@@ -277,7 +277,7 @@ static int ask_count(void *lock)
 }
 
 /* Redis has no levels: those of the caller are known here, while Redis has its hold. */
-static void levels_are_told_to_the_owner_and_one_to_others(void **state)
+static void the_owner_sees_its_levels_and_others_see_one(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -307,7 +307,7 @@ static void levels_are_told_to_the_owner_and_one_to_others(void **state)
     assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
 }
 
-static void force_frees_whoever_has_it(void **state)
+static void force_frees_the_lock_of_any_holder(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
@@ -334,16 +334,16 @@ int main(void)
         SERVER_TEST(a_hold_is_a_string_of_40_digits_with_a_lease),
         SERVER_TEST(levels_leave_the_string_as_it_is),
         SERVER_TEST(each_hold_has_a_token_of_its_own),
-        SERVER_TEST(a_hold_is_passed_on_with_its_token),
+        SERVER_TEST(a_hold_is_handed_off_with_its_token),
         SERVER_TEST(others_and_ours_exclude_each_other),
         SERVER_TEST(a_stranger_without_a_lease_keeps_ours_out),
-        SERVER_TEST(what_a_stranger_has_taken_is_never_touched),
+        SERVER_TEST(a_strangers_hold_is_never_touched),
         SERVER_TEST(the_watchdog_leaves_a_strangers_lease_alone),
         SERVER_TEST(a_level_whose_hold_is_gone_creates_nothing),
         SERVER_TEST(a_key_of_another_type_is_refused_and_left_alone),
-        SERVER_TEST(a_holder_is_its_token),
-        SERVER_TEST(levels_are_told_to_the_owner_and_one_to_others),
-        SERVER_TEST(force_frees_whoever_has_it),
+        SERVER_TEST(the_reported_holder_is_the_token),
+        SERVER_TEST(the_owner_sees_its_levels_and_others_see_one),
+        SERVER_TEST(force_frees_the_lock_of_any_holder),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -133,7 +133,7 @@ static void levels_stay_right_while_connections_keep_breaking(void **state)
 }
 
 /* By the next renewal: at the end of the lease it would be told as expired. */
-static void a_server_that_lost_its_data_is_told_as_gone(void **state)
+static void a_server_that_lost_its_data_is_reported_as_gone(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -167,7 +167,7 @@ static void a_wait_outlives_a_server_that_comes_back(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static void a_wait_ends_when_redis_stays_away(void **state)
+static void a_wait_ends_when_redis_stays_unreachable(void **state)
 {
     struct fixture *f = *state;
     uint64_t limit_ms = slow_ms(SHORT_MS), killed_ms;
@@ -195,7 +195,7 @@ static void a_wait_ends_when_redis_stays_away(void **state)
 }
 
 /* Redis hangs and runs the command when it goes on: nobody may be left holding. */
-static void an_acquire_that_was_given_up_is_not_held_in_the_end(void **state)
+static void an_abandoned_acquire_is_not_held_in_the_end(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -216,7 +216,7 @@ static void an_acquire_that_was_given_up_is_not_held_in_the_end(void **state)
 }
 
 /* A deeper level that Redis did not answer for is none; the hold itself goes on. */
-static void a_level_that_was_given_up_is_mended_by_the_next_command(void **state)
+static void a_failed_level_is_corrected_by_the_next_command(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -240,7 +240,7 @@ static void a_level_that_was_given_up_is_mended_by_the_next_command(void **state
 }
 
 /* A release that Redis was not told of is told later, and who waits there hears it. */
-static void a_release_that_was_given_up_is_made_up_for(void **state)
+static void a_failed_release_is_completed_later(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -268,12 +268,12 @@ int main(void)
         SERVER_TEST(a_waiter_still_wakes_on_the_message),
         SERVER_TEST(a_release_while_the_waiter_is_cut_off_is_not_missed),
         SERVER_TEST(levels_stay_right_while_connections_keep_breaking),
-        SERVER_TEST(a_server_that_lost_its_data_is_told_as_gone),
+        SERVER_TEST(a_server_that_lost_its_data_is_reported_as_gone),
         SERVER_TEST(a_wait_outlives_a_server_that_comes_back),
-        SERVER_TEST(a_wait_ends_when_redis_stays_away),
-        SERVER_TEST(an_acquire_that_was_given_up_is_not_held_in_the_end),
-        SERVER_TEST(a_level_that_was_given_up_is_mended_by_the_next_command),
-        SERVER_TEST(a_release_that_was_given_up_is_made_up_for),
+        SERVER_TEST(a_wait_ends_when_redis_stays_unreachable),
+        SERVER_TEST(an_abandoned_acquire_is_not_held_in_the_end),
+        SERVER_TEST(a_failed_level_is_corrected_by_the_next_command),
+        SERVER_TEST(a_failed_release_is_completed_later),
     };
 
     return SERVER_TESTS_RUN(tests);

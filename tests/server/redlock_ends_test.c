@@ -1,10 +1,10 @@
-/* Red locks: clients that are freed around one, and what they leave behind. */
+/* Red locks: clients that are freed meanwhile, and their remains. */
 #include "support/actor.h"
 #include "support/red.h"
 
 #define N_WAITS 3
 
-static void a_freed_client_is_a_vote_less_for_who_holds_the_lock(void **state)
+static void a_freed_client_costs_the_holder_one_vote(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -24,7 +24,7 @@ static void a_freed_client_is_a_vote_less_for_who_holds_the_lock(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void a_majority_of_freed_clients_is_a_loss_that_is_told(void **state)
+static void a_majority_of_freed_clients_is_a_reported_loss(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -40,8 +40,7 @@ static void a_majority_of_freed_clients_is_a_loss_that_is_told(void **state)
     assert_int_equal(losses_count(s->f->losses), 1);
 }
 
-static void
-what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed(void **state)
+static void queued_releases_reach_slow_servers_before_their_clients_are_freed(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new_by_proxy(s, NULL);
@@ -57,7 +56,7 @@ what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed(v
     assert_int_equal(red_n_keys(s), 0);
 }
 
-static void who_waits_is_not_woken_by_what_it_gives_back_itself(void **state)
+static void a_waiter_is_not_woken_by_votes_that_it_releases_itself(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new_by_proxy(s, NULL);
@@ -83,11 +82,10 @@ static void who_waits_is_not_woken_by_what_it_gives_back_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVERS_TEST(a_freed_client_is_a_vote_less_for_who_holds_the_lock),
-        SERVERS_TEST(a_majority_of_freed_clients_is_a_loss_that_is_told),
-        SERVERS_TEST(
-            what_slow_servers_are_still_to_be_told_goes_out_before_their_clients_are_freed),
-        SERVERS_TEST(who_waits_is_not_woken_by_what_it_gives_back_itself),
+        SERVERS_TEST(a_freed_client_costs_the_holder_one_vote),
+        SERVERS_TEST(a_majority_of_freed_clients_is_a_reported_loss),
+        SERVERS_TEST(queued_releases_reach_slow_servers_before_their_clients_are_freed),
+        SERVERS_TEST(a_waiter_is_not_woken_by_votes_that_it_releases_itself),
     };
     return SERVERS_TESTS_RUN(tests);
 }

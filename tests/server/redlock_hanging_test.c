@@ -35,7 +35,7 @@ static void took(uint64_t ms)
     assert_true(took_ms <= ms + slow_ms(LATE_MS));
 }
 
-static void a_wait_is_over_in_time(void **state)
+static void a_wait_ends_in_time(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, &patient);
@@ -48,7 +48,7 @@ static void a_wait_is_over_in_time(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void a_release_is_over_in_time(void **state)
+static void a_release_returns_in_time(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, &patient);
@@ -81,8 +81,8 @@ static void a_further_level_is_refused_in_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVERS_TEST(a_wait_is_over_in_time),
-        SERVERS_TEST(a_release_is_over_in_time),
+        SERVERS_TEST(a_wait_ends_in_time),
+        SERVERS_TEST(a_release_returns_in_time),
         SERVERS_TEST(a_further_level_is_refused_in_time),
     };
 

@@ -16,9 +16,9 @@ static struct red red_of(struct servers *s)
     return red;
 }
 
-/* ---- clients of members ---- */
+/* ---- clients of members -------------------------------------------------------------------- */
 
-static void a_members_client_that_is_freed_is_a_vote_less(void **state)
+static void freeing_a_members_client_costs_one_vote(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -45,7 +45,7 @@ static void a_members_client_that_is_freed_is_a_vote_less(void **state)
     fixture_free_client(s->f, red.clients[2]);
 }
 
-static void too_few_clients_are_too_few_servers(void **state)
+static void a_quorum_needs_enough_clients(void **state)
 {
     struct servers *s = *state;
     struct relock_options options = {.command_timeout_ms = slow_ms(1300)};
@@ -58,7 +58,7 @@ static void too_few_clients_are_too_few_servers(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void a_members_client_that_is_shut_down_keeps_its_vote_and_gives_no_other(void **state)
+static void a_members_client_that_is_shut_down_keeps_its_vote_and_grants_no_other(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -78,7 +78,7 @@ static void a_members_client_that_is_shut_down_keeps_its_vote_and_gives_no_other
     red_unlock(&red);
 }
 
-static void who_waits_goes_on_when_a_members_client_is_freed(void **state)
+static void a_wait_goes_on_when_a_members_client_is_freed(void **state)
 {
     struct servers *s = *state;
     struct red a = red_of(s), b = red_of(s);
@@ -95,7 +95,7 @@ static void who_waits_goes_on_when_a_members_client_is_freed(void **state)
     red_unlock_by(actor, &b);
 }
 
-/* ---- the client of the whole ---- */
+/* ---- the client of the whole --------------------------------------------------------------- */
 
 static void the_first_members_client_releases_it_everywhere_when_it_is_freed(void **state)
 {
@@ -131,7 +131,7 @@ static void an_owner_may_still_act_when_it_is_shut_down(void **state)
     assert_result(relock_trylock(red.lock), RELOCK_E_CLOSED);
 }
 
-static void who_waits_is_sent_away_when_the_first_members_client_is_freed(void **state)
+static void a_wait_ends_when_the_first_members_client_is_freed(void **state)
 {
     struct servers *s = *state;
     struct red a = red_of(s), b = red_of(s);
@@ -145,7 +145,7 @@ static void who_waits_is_sent_away_when_the_first_members_client_is_freed(void *
     red_unlock(&a);
 }
 
-static void it_may_be_freed_while_it_is_held_and_be_released_by_another_handle(void **state)
+static void a_held_red_lock_may_be_freed_and_released_by_another_handle(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -153,7 +153,8 @@ static void it_may_be_freed_while_it_is_held_and_be_released_by_another_handle(v
 
     assert_result(relock_lock(red.lock), RELOCK_OK);
     fixture_free_lock(s->f, red.lock);
-    assert_true(log_wait(s->f->log, "its last handle was freed while it is held here", SOON_MS));
+    assert_true(
+        log_wait(s->f->log, "its last handle was freed while this process holds it", SOON_MS));
     again = red_lock_of(s->f, red.members, red.n);
     assert_true(relock_is_mine(again));
     red.lock = again;
@@ -161,9 +162,9 @@ static void it_may_be_freed_while_it_is_held_and_be_released_by_another_handle(v
     assert_true(red_wait_keys(s, 0));
 }
 
-/* ---- threads and processes ---- */
+/* ---- threads and processes ----------------------------------------------------------------- */
 
-static void what_a_thread_holds_is_released_when_it_ends(void **state)
+static void a_red_lock_is_released_when_its_thread_ends(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -200,7 +201,7 @@ static int use_everything(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void a_forked_child_leaves_it_alone(void **state)
+static void a_forked_child_leaves_the_lock_alone(void **state)
 {
     struct servers *s = *state;
     struct red red = red_of(s);
@@ -217,16 +218,16 @@ static void a_forked_child_leaves_it_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVERS_TEST(a_members_client_that_is_freed_is_a_vote_less),
-        SERVERS_TEST(too_few_clients_are_too_few_servers),
-        SERVERS_TEST(a_members_client_that_is_shut_down_keeps_its_vote_and_gives_no_other),
-        SERVERS_TEST(who_waits_goes_on_when_a_members_client_is_freed),
+        SERVERS_TEST(freeing_a_members_client_costs_one_vote),
+        SERVERS_TEST(a_quorum_needs_enough_clients),
+        SERVERS_TEST(a_members_client_that_is_shut_down_keeps_its_vote_and_grants_no_other),
+        SERVERS_TEST(a_wait_goes_on_when_a_members_client_is_freed),
         SERVERS_TEST(the_first_members_client_releases_it_everywhere_when_it_is_freed),
         SERVERS_TEST(an_owner_may_still_act_when_it_is_shut_down),
-        SERVERS_TEST(who_waits_is_sent_away_when_the_first_members_client_is_freed),
-        SERVERS_TEST(it_may_be_freed_while_it_is_held_and_be_released_by_another_handle),
-        SERVERS_TEST(what_a_thread_holds_is_released_when_it_ends),
-        SERVERS_TEST(a_forked_child_leaves_it_alone),
+        SERVERS_TEST(a_wait_ends_when_the_first_members_client_is_freed),
+        SERVERS_TEST(a_held_red_lock_may_be_freed_and_released_by_another_handle),
+        SERVERS_TEST(a_red_lock_is_released_when_its_thread_ends),
+        SERVERS_TEST(a_forked_child_leaves_the_lock_alone),
     };
     return SERVERS_TESTS_RUN(tests);
 }

@@ -1,11 +1,11 @@
-/* Red locks: what they can be made of. */
+/* Red locks: the locks that can be members. */
 #include "support/actor.h"
 #include "support/red.h"
 
 #define N_CLIENTS 11
 #define FIXED_MS 20000
 
-/* ---- what cannot be ---- */
+/* ---- what cannot be ------------------------------------------------------------------------ */
 
 static void the_number_of_members_is_odd_and_from_3_to_9(void **state)
 {
@@ -45,7 +45,7 @@ static void each_member_has_a_client_of_its_own(void **state)
     assert_result(relock_redlock_new(members, 3, &lock), RELOCK_E_INVALID);
 }
 
-static void no_member_is_a_lock_of_several(void **state)
+static void a_multi_or_red_lock_is_refused_as_a_member(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -59,7 +59,7 @@ static void no_member_is_a_lock_of_several(void **state)
     multi = relock_lock_free(multi);
 }
 
-static void a_lock_of_several_is_not_freed_by_force(void **state)
+static void a_red_lock_is_not_freed_by_force(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -67,9 +67,9 @@ static void a_lock_of_several_is_not_freed_by_force(void **state)
     assert_result(relock_force_unlock(red.lock), RELOCK_E_UNSUPPORTED);
 }
 
-/* ---- what can ---- */
+/* ---- what can ------------------------------------------------------------------------------ */
 
-static void members_may_be_freed_when_it_is_made(void **state)
+static void member_handles_may_be_freed_once_the_red_lock_is_made(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -101,7 +101,7 @@ static void members_may_have_different_names_and_any_order(void **state)
     assert_result(relock_unlock(b), RELOCK_OK);
 }
 
-static void one_of_plain_locks_is_the_redlock_of_the_others(void **state)
+static void a_red_lock_of_plain_locks_interoperates_with_redlock(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new_of(s, NULL, relock_plainlock_new);
@@ -146,32 +146,32 @@ static void exclude_each_other(struct servers *s, fixture_constructor_fn *one,
     actor_end(actor);
 }
 
-static void they_may_be_plain(void **state)
+static void members_may_be_plain(void **state)
 {
     exclude_each_other(*state, relock_plainlock_new, relock_plainlock_new);
 }
 
-static void they_may_be_writers(void **state)
+static void members_may_be_writers(void **state)
 {
     exclude_each_other(*state, relock_wrlock_new, relock_wrlock_new);
 }
 
-static void they_may_be_readers_against_writers(void **state)
+static void members_may_be_readers_against_writers(void **state)
 {
     exclude_each_other(*state, relock_rdlock_new, relock_wrlock_new);
 }
 
-static void they_may_be_spin_locks(void **state)
+static void members_may_be_spin_locks(void **state)
 {
     exclude_each_other(*state, relock_spinlock_new, relock_spinlock_new);
 }
 
-static void they_may_be_fair(void **state)
+static void members_may_be_fair(void **state)
 {
     exclude_each_other(*state, relock_fairlock_new, relock_fairlock_new);
 }
 
-static void they_may_be_fenced(void **state)
+static void members_may_be_fenced(void **state)
 {
     struct servers *s = *state;
 
@@ -180,7 +180,7 @@ static void they_may_be_fenced(void **state)
         probe_int(s->probe[i], "FLUSHALL"); /* the counters, which stay by their nature */
 }
 
-static void readers_share_it(void **state)
+static void readers_share_a_red_lock(void **state)
 {
     struct servers *s = *state;
     struct red a = red_new_of(s, NULL, relock_rdlock_new);
@@ -200,18 +200,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(the_number_of_members_is_odd_and_from_3_to_9),
         SERVERS_TEST(each_member_has_a_client_of_its_own),
-        SERVERS_TEST(no_member_is_a_lock_of_several),
-        SERVERS_TEST(a_lock_of_several_is_not_freed_by_force),
-        SERVERS_TEST(members_may_be_freed_when_it_is_made),
+        SERVERS_TEST(a_multi_or_red_lock_is_refused_as_a_member),
+        SERVERS_TEST(a_red_lock_is_not_freed_by_force),
+        SERVERS_TEST(member_handles_may_be_freed_once_the_red_lock_is_made),
         SERVERS_TEST(members_may_have_different_names_and_any_order),
-        SERVERS_TEST(one_of_plain_locks_is_the_redlock_of_the_others),
-        SERVERS_TEST(they_may_be_plain),
-        SERVERS_TEST(they_may_be_writers),
-        SERVERS_TEST(they_may_be_readers_against_writers),
-        SERVERS_TEST(they_may_be_spin_locks),
-        SERVERS_TEST(they_may_be_fair),
-        SERVERS_TEST(they_may_be_fenced),
-        SERVERS_TEST(readers_share_it),
+        SERVERS_TEST(a_red_lock_of_plain_locks_interoperates_with_redlock),
+        SERVERS_TEST(members_may_be_plain),
+        SERVERS_TEST(members_may_be_writers),
+        SERVERS_TEST(members_may_be_readers_against_writers),
+        SERVERS_TEST(members_may_be_spin_locks),
+        SERVERS_TEST(members_may_be_fair),
+        SERVERS_TEST(members_may_be_fenced),
+        SERVERS_TEST(readers_share_a_red_lock),
     };
     return SERVERS_TESTS_RUN(tests);
 }

@@ -30,7 +30,7 @@ static void a_right_that_most_do_not_give_is_named(void **state)
     red_settle(s, &red, s->n);
 }
 
-static void who_refuses_for_now_is_asked_again_and_then_named(void **state)
+static void a_server_that_refuses_for_now_is_retried_and_then_named(void **state)
 {
     struct servers *s = *state;
     struct red red =
@@ -45,7 +45,7 @@ static void who_refuses_for_now_is_asked_again_and_then_named(void **state)
     red_unlock(&red);
 }
 
-static void a_minority_that_refuses_is_only_some_votes_less(void **state)
+static void a_refusing_minority_costs_only_votes(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -62,8 +62,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_right_that_most_do_not_give_is_named),
-        SERVERS_TEST(who_refuses_for_now_is_asked_again_and_then_named),
-        SERVERS_TEST(a_minority_that_refuses_is_only_some_votes_less),
+        SERVERS_TEST(a_server_that_refuses_for_now_is_retried_and_then_named),
+        SERVERS_TEST(a_refusing_minority_costs_only_votes),
     };
     return SERVERS_TESTS_RUN(tests);
 }

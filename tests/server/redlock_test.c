@@ -11,7 +11,7 @@
 /* The lease less its drift of 1 % and 2 ms. */
 #define CERTAIN(lease_ms) ((lease_ms) - ((lease_ms) / 100) - 2)
 
-/* ---- taking ---- */
+/* ---- taking -------------------------------------------------------------------------------- */
 
 static void a_hold_is_a_key_on_each_server_until_it_is_released(void **state)
 {
@@ -31,7 +31,7 @@ static void a_hold_is_a_key_on_each_server_until_it_is_released(void **state)
     assert_result(relock_unlock(red.lock), RELOCK_NOT_OWNER);
 }
 
-static void two_exclude_each_other(void **state)
+static void two_red_locks_exclude_each_other(void **state)
 {
     struct servers *s = *state;
     struct red a = red_new(s, NULL), b = red_new(s, NULL);
@@ -52,7 +52,7 @@ static void two_exclude_each_other(void **state)
     }
 }
 
-static void a_member_that_is_held_by_its_client_is_only_a_vote_less(void **state)
+static void a_member_held_by_its_client_costs_only_one_vote(void **state)
 {
     struct servers *s = *state;
     struct red a = red_new(s, NULL), b = red_new(s, NULL);
@@ -86,9 +86,9 @@ static void a_vote_is_no_hold_of_the_members_client(void **state)
     assert_result(relock_unlock(red.lock), RELOCK_OK);
 }
 
-/* ---- levels and owners ---- */
+/* ---- levels and owners --------------------------------------------------------------------- */
 
-static void levels_are_counted_here_alone(void **state)
+static void levels_are_counted_in_the_process_alone(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -115,7 +115,7 @@ static void levels_are_counted_here_alone(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-static void an_owner_is_a_number_that_any_thread_may_name(void **state)
+static void any_thread_may_act_for_an_explicit_owner(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -140,7 +140,7 @@ static void an_owner_is_a_number_that_any_thread_may_name(void **state)
     assert_result(actor_unlock(actor, red.lock), RELOCK_OK);
 }
 
-static void an_owner_that_may_not_nest_is_told(void **state)
+static void a_non_reentrant_call_of_the_holder_reports_a_deadlock(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -153,9 +153,9 @@ static void an_owner_that_may_not_nest_is_told(void **state)
     assert_result(relock_unlock(red.lock), RELOCK_NOT_OWNER);
 }
 
-/* ---- time ---- */
+/* ---- time ---------------------------------------------------------------------------------- */
 
-static void it_is_certain_for_its_lease_less_drift_from_before_it_was_asked(void **state)
+static void a_red_lock_is_certain_for_its_lease_less_drift_since_before_the_send(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -247,13 +247,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_hold_is_a_key_on_each_server_until_it_is_released),
-        SERVERS_TEST(two_exclude_each_other),
-        SERVERS_TEST(a_member_that_is_held_by_its_client_is_only_a_vote_less),
+        SERVERS_TEST(two_red_locks_exclude_each_other),
+        SERVERS_TEST(a_member_held_by_its_client_costs_only_one_vote),
         SERVERS_TEST(a_vote_is_no_hold_of_the_members_client),
-        SERVERS_TEST(levels_are_counted_here_alone),
-        SERVERS_TEST(an_owner_is_a_number_that_any_thread_may_name),
-        SERVERS_TEST(an_owner_that_may_not_nest_is_told),
-        SERVERS_TEST(it_is_certain_for_its_lease_less_drift_from_before_it_was_asked),
+        SERVERS_TEST(levels_are_counted_in_the_process_alone),
+        SERVERS_TEST(any_thread_may_act_for_an_explicit_owner),
+        SERVERS_TEST(a_non_reentrant_call_of_the_holder_reports_a_deadlock),
+        SERVERS_TEST(a_red_lock_is_certain_for_its_lease_less_drift_since_before_the_send),
         SERVERS_TEST(a_lease_is_extended_on_all_and_never_shortened),
         SERVERS_TEST(a_level_may_lengthen_the_lease),
         SERVERS_TEST(without_a_lease_the_shortest_of_its_members_counts),

@@ -1,4 +1,4 @@
-/* Red locks: who waits, what wakes it, and what ends its wait. */
+/* Red locks: waiters, the events that wake them, and the ends of waits. */
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/red.h"
@@ -19,9 +19,9 @@ static struct red patient_red(struct servers *s)
     return red;
 }
 
-/* ---- woken ---- */
+/* ---- woken --------------------------------------------------------------------------------- */
 
-static void who_waits_is_woken_by_the_release_and_asks_little(void **state)
+static void a_waiter_is_woken_by_the_release_and_sends_little(void **state)
 {
     struct servers *s = *state;
     struct red a = patient_red(s), b = patient_red(s);
@@ -77,7 +77,7 @@ static void a_message_from_any_server_wakes(void **state)
     }
 }
 
-static void who_waits_asks_again_when_the_leases_in_the_way_end(void **state)
+static void a_waiter_retries_when_the_blocking_leases_end(void **state)
 {
     struct servers *s = *state;
     struct red red = patient_red(s);
@@ -97,7 +97,7 @@ static void who_waits_asks_again_when_the_leases_in_the_way_end(void **state)
         assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
 }
 
-static void who_waits_here_is_first_come_first_served(void **state)
+static void local_waiters_are_served_first_come_first_served(void **state)
 {
     enum { N = 4 };
     struct servers *s = *state;
@@ -119,7 +119,7 @@ static void who_waits_here_is_first_come_first_served(void **state)
     }
 }
 
-/* ---- ended ---- */
+/* ---- ended --------------------------------------------------------------------------------- */
 
 static void a_wait_ends_at_its_deadline_and_by_its_cancel(void **state)
 {
@@ -145,7 +145,7 @@ static void a_wait_ends_at_its_deadline_and_by_its_cancel(void **state)
     cancel = relock_cancel_free(cancel);
 }
 
-static void a_cancel_ends_a_wait_for_servers_that_are_away(void **state)
+static void a_cancel_ends_a_wait_for_unreachable_servers(void **state)
 {
     struct servers *s = *state;
     struct relock_options options = {.command_timeout_ms = FOREVER_MS};
@@ -169,7 +169,7 @@ static void a_cancel_ends_a_wait_for_servers_that_are_away(void **state)
     cancel = relock_cancel_free(cancel);
 }
 
-static void the_shutdown_of_the_first_members_client_ends_it(void **state)
+static void the_shutdown_of_the_first_members_client_ends_a_wait(void **state)
 {
     struct servers *s = *state;
     struct red a = patient_red(s), b = patient_red(s);
@@ -184,7 +184,7 @@ static void the_shutdown_of_the_first_members_client_ends_it(void **state)
     assert_result(relock_unlock(a.lock), RELOCK_OK);
 }
 
-static void who_waits_misses_a_majority_for_the_command_timeout(void **state)
+static void a_wait_without_a_reachable_majority_fails_after_the_command_timeout(void **state)
 {
     struct servers *s = *state;
     struct red a = patient_red(s);
@@ -204,7 +204,7 @@ static void who_waits_misses_a_majority_for_the_command_timeout(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-/* ---- another process ---- */
+/* ---- another process ----------------------------------------------------------------------- */
 
 struct turns {
     struct servers *s;
@@ -281,14 +281,14 @@ static void two_processes_take_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVERS_TEST(who_waits_is_woken_by_the_release_and_asks_little),
+        SERVERS_TEST(a_waiter_is_woken_by_the_release_and_sends_little),
         SERVERS_TEST(a_message_from_any_server_wakes),
-        SERVERS_TEST(who_waits_asks_again_when_the_leases_in_the_way_end),
-        SERVERS_TEST(who_waits_here_is_first_come_first_served),
+        SERVERS_TEST(a_waiter_retries_when_the_blocking_leases_end),
+        SERVERS_TEST(local_waiters_are_served_first_come_first_served),
         SERVERS_TEST(a_wait_ends_at_its_deadline_and_by_its_cancel),
-        SERVERS_TEST(a_cancel_ends_a_wait_for_servers_that_are_away),
-        SERVERS_TEST(the_shutdown_of_the_first_members_client_ends_it),
-        SERVERS_TEST(who_waits_misses_a_majority_for_the_command_timeout),
+        SERVERS_TEST(a_cancel_ends_a_wait_for_unreachable_servers),
+        SERVERS_TEST(the_shutdown_of_the_first_members_client_ends_a_wait),
+        SERVERS_TEST(a_wait_without_a_reachable_majority_fails_after_the_command_timeout),
         SERVERS_TEST(two_processes_take_turns),
     };
     return SERVERS_TESTS_RUN(tests);

@@ -1,4 +1,4 @@
-/* A client that asks for replicas holds only what they have acknowledged. */
+/* A client with min_replicas holds only locks that so many replicas acknowledged. */
 #include "support/fixture.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void a_hold_says_how_many_replicas_acknowledged(void **state)
 }
 
 /* It is granted by a token, not by nothing. */
-static void so_does_a_fenced_one(void **state)
+static void a_fenced_hold_says_how_many_replicas_acknowledged(void **state)
 {
     struct fixture *f = *state;
     struct server *replica = start_replica(f);
@@ -92,7 +92,7 @@ static void a_replica_that_hangs_does_not_count(void **state)
     server_stop(replica);
 }
 
-static void who_asks_for_none_does_not_wait_for_any(void **state)
+static void a_client_without_min_replicas_waits_for_none(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -114,9 +114,9 @@ static int start_master(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(who_asks_for_none_does_not_wait_for_any),
+        SERVER_TEST(a_client_without_min_replicas_waits_for_none),
         SERVER_TEST(a_hold_says_how_many_replicas_acknowledged),
-        FENCED_TEST(so_does_a_fenced_one),
+        FENCED_TEST(a_fenced_hold_says_how_many_replicas_acknowledged),
         SERVER_TEST(without_a_replica_nothing_is_held),
         SERVER_TEST(a_replica_that_hangs_does_not_count),
     };

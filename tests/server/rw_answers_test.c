@@ -1,6 +1,8 @@
-/* What the scripts of the read/write lock say of it, its removal by force, and what becomes
- * of it where a right or memory is missing: docs/wire.md#read-write. */
-#include "rw.h"
+/*
+ * The scripts of the read/write lock: queries, force, and missing rights or memory:
+ * docs/wire.md#read-write.
+ */
+#include "rw_scripts.h"
 #include "support/listener.h"
 #include "support/scripts.h"
 
@@ -118,7 +120,7 @@ static void dead_readers_do_not_count(void **state)
 }
 
 /* Where a Redisson reader has renewed, the key may end before the levels of others. */
-static void the_rest_is_never_beyond_that_of_the_key(void **state)
+static void the_reported_lease_never_exceeds_that_of_the_key(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -138,7 +140,7 @@ static void the_rest_is_never_beyond_that_of_the_key(void **state)
     assert_int_equal(rw_force_unlock(p, W3_ID, "write"), 1);
 }
 
-static void questions_change_nothing(void **state)
+static void queries_change_nothing(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -223,7 +225,7 @@ static void end_user(struct fixture *f, struct probe *user)
     assert_int_equal(probe_int(f->probe, "ACL DELUSER limited"), 1);
 }
 
-static void who_may_not_give_a_lease_leaves_no_lock_behind(void **state)
+static void a_user_who_may_not_set_a_lease_leaves_no_lock_behind(void **state)
 {
     struct fixture *f = *state;
     struct probe *user = script_user(f->probe, f->server->socket, "-pexpire");
@@ -240,7 +242,7 @@ static void who_may_not_give_a_lease_leaves_no_lock_behind(void **state)
     end_user(f, user);
 }
 
-static void who_may_not_give_a_lease_takes_nothing_from_others(void **state)
+static void a_user_who_may_not_set_a_lease_takes_nothing_from_others(void **state)
 {
     struct fixture *f = *state;
     struct probe *user = script_user(f->probe, f->server->socket, "-pexpire");
@@ -262,7 +264,7 @@ static void who_may_not_give_a_lease_takes_nothing_from_others(void **state)
     end_user(f, user);
 }
 
-static void who_may_not_publish_frees_all_the_same(void **state)
+static void without_the_right_to_publish_the_lock_is_freed(void **state)
 {
     struct fixture *f = *state;
     struct probe *user = script_user(f->probe, f->server->socket, "-publish");
@@ -287,7 +289,7 @@ static void who_may_not_publish_frees_all_the_same(void **state)
 
 /* ---- no memory ----------------------------------------------------------------------------- */
 
-static void a_server_without_memory_lets_holds_be_renewed_extended_and_given_up(void **state)
+static void a_server_without_memory_still_renews_extends_and_releases(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -333,15 +335,15 @@ int main(void)
         SERVER_TEST(readers_hold_their_side_and_are_named_on_the_other),
         SERVER_TEST(a_writer_holds_its_side_under_an_id_like_any),
         SERVER_TEST(dead_readers_do_not_count),
-        SERVER_TEST(the_rest_is_never_beyond_that_of_the_key),
-        SERVER_TEST(questions_change_nothing),
+        SERVER_TEST(the_reported_lease_never_exceeds_that_of_the_key),
+        SERVER_TEST(queries_change_nothing),
         SERVER_TEST(readers_are_removed_by_force_with_their_levels_once),
         SERVER_TEST(a_reader_under_a_write_hold_is_removed_by_force_alone),
         SERVER_TEST(a_writer_is_removed_by_force_with_its_reads_once),
-        SERVER_TEST(who_may_not_give_a_lease_leaves_no_lock_behind),
-        SERVER_TEST(who_may_not_give_a_lease_takes_nothing_from_others),
-        SERVER_TEST(who_may_not_publish_frees_all_the_same),
-        SERVER_TEST(a_server_without_memory_lets_holds_be_renewed_extended_and_given_up),
+        SERVER_TEST(a_user_who_may_not_set_a_lease_leaves_no_lock_behind),
+        SERVER_TEST(a_user_who_may_not_set_a_lease_takes_nothing_from_others),
+        SERVER_TEST(without_the_right_to_publish_the_lock_is_freed),
+        SERVER_TEST(a_server_without_memory_still_renews_extends_and_releases),
         SERVER_TEST(a_writer_is_renewed_and_extended_like_any_lock),
     };
 

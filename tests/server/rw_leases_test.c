@@ -1,6 +1,6 @@
 /* Leases of the read/write lock: none that runs is cut, and a reader without one is dead:
  * docs/wire.md#read-write. */
-#include "rw.h"
+#include "rw_scripts.h"
 #include "support/listener.h"
 
 static struct probe *probe_of(void **state)
@@ -122,7 +122,7 @@ static void renewal_and_extension_never_cut_a_lease(void **state)
     assert_int_equal(rw_read_unlock(p, R1, 0), 1);
 }
 
-static void what_is_left_of_the_lease_is_that_of_the_readers_who_stay(void **state)
+static void the_remaining_lease_is_that_of_the_readers_who_stay(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -151,7 +151,7 @@ static void a_writer_that_goes_on_as_a_reader_has_the_lease_of_a_reader(void **s
 
 /* ---- only one's own reads ------------------------------------------------------------------ */
 
-static void only_the_own_reads_are_renewed(void **state)
+static void a_renewal_renews_only_its_own_reads(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -189,7 +189,7 @@ static void dead_readers_keep_no_writer_out(void **state)
     assert_int_equal(rw_write_unlock(p, W3, 0), 1);
 }
 
-static void a_writer_is_told_the_lease_of_the_living_not_that_of_the_lock(void **state)
+static void a_refused_writer_learns_the_lease_of_the_living_not_that_of_the_lock(void **state)
 {
     struct probe *p = probe_of(state);
     long long rest;
@@ -240,7 +240,7 @@ static void a_hold_lives_as_long_as_one_of_its_levels(void **state)
     assert_int_equal(rw_read_unlock(p, R1, 0), 1);
 }
 
-static void a_hold_whose_levels_have_all_gone_is_gone(void **state)
+static void a_hold_without_levels_is_gone(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -280,14 +280,14 @@ int main(void)
         SERVER_TEST(read_unlocks_never_cut_a_write_lease),
         SERVER_TEST(a_deeper_write_never_cuts_the_lease),
         SERVER_TEST(renewal_and_extension_never_cut_a_lease),
-        SERVER_TEST(what_is_left_of_the_lease_is_that_of_the_readers_who_stay),
+        SERVER_TEST(the_remaining_lease_is_that_of_the_readers_who_stay),
         SERVER_TEST(a_writer_that_goes_on_as_a_reader_has_the_lease_of_a_reader),
-        SERVER_TEST(only_the_own_reads_are_renewed),
+        SERVER_TEST(a_renewal_renews_only_its_own_reads),
         SERVER_TEST(dead_readers_keep_no_writer_out),
-        SERVER_TEST(a_writer_is_told_the_lease_of_the_living_not_that_of_the_lock),
+        SERVER_TEST(a_refused_writer_learns_the_lease_of_the_living_not_that_of_the_lock),
         SERVER_TEST(the_last_living_reader_frees_the_lock_of_the_dead),
         SERVER_TEST(a_hold_lives_as_long_as_one_of_its_levels),
-        SERVER_TEST(a_hold_whose_levels_have_all_gone_is_gone),
+        SERVER_TEST(a_hold_without_levels_is_gone),
         SERVER_TEST(a_writer_whose_reads_are_dead_leaves_a_free_lock),
     };
 

@@ -1,4 +1,4 @@
-/* Levels and leases of both sides of a read/write lock, and who renews them. */
+/* Levels and leases of both sides of a read/write lock, and their renewal. */
 #include "support/actor.h"
 #include "support/sides.h"
 
@@ -64,7 +64,7 @@ static void each_side_counts_its_own_levels(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-static void levels_of_a_side_may_be_given_up_in_any_order_with_the_others(void **state)
+static void levels_of_both_sides_may_be_released_in_any_order(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -158,7 +158,7 @@ static void a_short_read_cuts_no_lease_of_another_reader(void **state)
     assert_result(relock_unlock(ours.read), RELOCK_OK);
 }
 
-static void a_read_that_is_given_up_cuts_no_write_lease(void **state)
+static void a_released_read_cuts_no_write_lease(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -187,7 +187,7 @@ static void a_downgrade_leaves_the_lease_of_the_read(void **state)
     assert_result(relock_unlock(ours.read), RELOCK_OK);
 }
 
-static void a_fixed_lease_of_either_side_ends_and_is_told(void **state)
+static void the_end_of_a_fixed_lease_of_either_side_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -204,11 +204,6 @@ static void a_fixed_lease_of_either_side_ends_and_is_told(void **state)
 }
 
 /* ---- the watchdog -------------------------------------------------------------------------- */
-
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
-}
 
 /* For more than a lease, of which each level that there is has at most one. */
 static void outlives_its_lease(struct fixture *f, struct relock_lock *side, unsigned n_levels)
@@ -232,7 +227,7 @@ static void outlives_its_lease(struct fixture *f, struct relock_lock *side, unsi
 static void both_sides_are_renewed_until_they_are_released(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct sides ours = sides_of(f, client);
     uint64_t renewed;
 
@@ -255,7 +250,7 @@ static void both_sides_are_renewed_until_they_are_released(void **state)
 static void only_our_own_reads_are_renewed(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct relock_holder stranger;
@@ -282,14 +277,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(each_side_counts_its_own_levels),
-        SERVER_TEST(levels_of_a_side_may_be_given_up_in_any_order_with_the_others),
+        SERVER_TEST(levels_of_both_sides_may_be_released_in_any_order),
         SERVER_TEST(a_side_of_non_reentrant_use_is_not_taken_twice),
         SERVER_TEST(nested_leases_of_either_side_are_the_longest),
         SERVER_TEST(an_extension_of_either_side_lengthens_and_never_shortens),
         SERVER_TEST(a_short_read_cuts_no_lease_of_another_reader),
-        SERVER_TEST(a_read_that_is_given_up_cuts_no_write_lease),
+        SERVER_TEST(a_released_read_cuts_no_write_lease),
         SERVER_TEST(a_downgrade_leaves_the_lease_of_the_read),
-        SERVER_TEST(a_fixed_lease_of_either_side_ends_and_is_told),
+        SERVER_TEST(the_end_of_a_fixed_lease_of_either_side_is_reported),
         SERVER_TEST(both_sides_are_renewed_until_they_are_released),
         SERVER_TEST(only_our_own_reads_are_renewed),
     };

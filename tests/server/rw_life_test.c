@@ -12,15 +12,9 @@
 #define LONG_MS 60000
 #define WAIT_MS 150
 
-static struct relock_client *patient_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(LONG_MS),
-                                                      .watchdog_timeout_ms = slow_ms(LONG_MS)});
-}
-
 /* ---- owners -------------------------------------------------------------------------------- */
 
-static void whoever_names_an_owner_acts_for_it_on_both_sides(void **state)
+static void a_call_with_an_explicit_owner_acts_for_it_on_both_sides(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -69,10 +63,10 @@ static void many_owners_of_one_thread_read_together(void **state)
 
 /* ---- endings ------------------------------------------------------------------------------- */
 
-static void a_thread_that_ends_gives_both_sides_up(void **state)
+static void a_thread_that_ends_releases_both_sides(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct actor *careless = actor_start(), *waiting = actor_start();
 
@@ -89,12 +83,12 @@ static void a_thread_that_ends_gives_both_sides_up(void **state)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-static void a_client_that_is_freed_gives_both_sides_up(void **state)
+static void a_client_that_is_freed_releases_both_sides(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
-    struct sides theirs = sides_of(f, patient_client(f));
+    struct sides theirs = sides_of(f, patient_client(f, LONG_MS));
     struct actor *waiting = actor_start();
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
@@ -111,7 +105,7 @@ static void a_client_that_is_freed_gives_both_sides_up(void **state)
 }
 
 /* Holds belong to owners: whichever handle goes first, the other side has all it needs. */
-static void handles_of_the_sides_may_go_in_any_order(void **state)
+static void handles_of_the_sides_may_be_freed_in_any_order(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -173,7 +167,7 @@ static void a_reader_that_died_keeps_a_writer_out_for_its_lease_at_most(void **s
     assert_result(relock_unlock(ours.write), RELOCK_OK);
 }
 
-static void a_reader_that_died_is_in_nobodys_way_while_others_read_on(void **state)
+static void a_reader_that_died_blocks_nobody_while_others_read_on(void **state)
 {
     struct fixture *f = *state;
     struct child *child;
@@ -202,7 +196,7 @@ static void a_reader_that_died_is_in_nobodys_way_while_others_read_on(void **sta
 static void a_wait_for_either_side_ends_at_its_deadline(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct relock_lock *sides[] = {ours.read, ours.write};
@@ -227,7 +221,7 @@ static void a_wait_for_either_side_ends_at_its_deadline(void **state)
 static void a_wait_for_either_side_is_cancelled_by_itself(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
@@ -256,7 +250,7 @@ static void a_wait_for_either_side_is_cancelled_by_itself(void **state)
     relock_cancel_free(how.cancel);
 }
 
-static void who_holds_a_side_when_the_client_is_shut_down_goes_on(void **state)
+static void a_holder_of_a_side_goes_on_after_shutdown(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -279,16 +273,16 @@ static void who_holds_a_side_when_the_client_is_shut_down_goes_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(whoever_names_an_owner_acts_for_it_on_both_sides),
+        SERVER_TEST(a_call_with_an_explicit_owner_acts_for_it_on_both_sides),
         SERVER_TEST(many_owners_of_one_thread_read_together),
-        SERVER_TEST(a_thread_that_ends_gives_both_sides_up),
-        SERVER_TEST(a_client_that_is_freed_gives_both_sides_up),
-        SERVER_TEST(handles_of_the_sides_may_go_in_any_order),
+        SERVER_TEST(a_thread_that_ends_releases_both_sides),
+        SERVER_TEST(a_client_that_is_freed_releases_both_sides),
+        SERVER_TEST(handles_of_the_sides_may_be_freed_in_any_order),
         SERVER_TEST(a_reader_that_died_keeps_a_writer_out_for_its_lease_at_most),
-        SERVER_TEST(a_reader_that_died_is_in_nobodys_way_while_others_read_on),
+        SERVER_TEST(a_reader_that_died_blocks_nobody_while_others_read_on),
         SERVER_TEST(a_wait_for_either_side_ends_at_its_deadline),
         SERVER_TEST(a_wait_for_either_side_is_cancelled_by_itself),
-        SERVER_TEST(who_holds_a_side_when_the_client_is_shut_down_goes_on),
+        SERVER_TEST(a_holder_of_a_side_goes_on_after_shutdown),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,4 +1,4 @@
-/* What becomes of the holds on both sides of a read/write lock when they are lost. */
+/* Losses of holds on both sides of a read/write lock. */
 #include "support/actor.h"
 #include "support/sides.h"
 
@@ -6,25 +6,13 @@
 #define LONG_MS 60000
 #define STRANGER "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
-static struct relock_client *watchful_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
-}
-
-/* Nothing ends by time: whoever gets in was woken. */
-static struct relock_client *patient_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(LONG_MS),
-                                                      .watchdog_timeout_ms = slow_ms(LONG_MS)});
-}
-
 /* ---- what is told -------------------------------------------------------------------------- */
 
-static void a_field_that_is_deleted_is_told_on_its_side(void **state)
+static void a_deleted_field_is_reported_on_its_side(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, watchful_client(f));
-    struct sides theirs = sides_of(f, watchful_client(f));
+    struct sides ours = sides_of(f, watchful_client(f, LEASE_MS));
+    struct sides theirs = sides_of(f, watchful_client(f, LEASE_MS));
     struct relock_holder reader, writer;
 
     assert_result(relock_lock(ours.read), RELOCK_OK);
@@ -46,10 +34,10 @@ static void a_field_that_is_deleted_is_told_on_its_side(void **state)
     assert_int_equal(stats_of(f->clients[0]).lost, 2);
 }
 
-static void a_key_that_is_deleted_is_told_once_on_each_side(void **state)
+static void a_deleted_key_is_reported_once_on_each_side(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f);
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct sides ours = sides_of(f, client);
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
@@ -72,11 +60,11 @@ static void a_key_that_is_deleted_is_told_once_on_each_side(void **state)
     assert_int_equal(stats_of(client).holds, 0);
 }
 
-static void a_mode_that_another_has_taken_is_told(void **state)
+static void a_mode_that_another_has_taken_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *sides[2];
-    struct sides ours = sides_of(f, watchful_client(f));
+    struct sides ours = sides_of(f, watchful_client(f, LEASE_MS));
 
     sides[0] = ours.read;
     sides[1] = ours.write;
@@ -94,10 +82,10 @@ static void a_mode_that_another_has_taken_is_told(void **state)
 }
 
 /* The last level finds out by itself, and says so by its result alone. */
-static void an_unlock_of_either_side_tells_that_it_was_lost(void **state)
+static void an_unlock_of_either_side_reports_its_loss(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, patient_client(f));
+    struct sides ours = sides_of(f, patient_client(f, LONG_MS));
     struct relock_lock *sides[] = {ours.read, ours.write};
 
     for (size_t i = 0; i < 2; i++) {
@@ -116,7 +104,7 @@ static void an_unlock_of_either_side_tells_that_it_was_lost(void **state)
 static void a_reader_whose_levels_are_gone_cannot_go_deeper(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, patient_client(f));
+    struct sides ours = sides_of(f, patient_client(f, LONG_MS));
     struct relock_holder reader;
 
     assert_result(relock_lock(ours.read), RELOCK_OK);
@@ -130,10 +118,10 @@ static void a_reader_whose_levels_are_gone_cannot_go_deeper(void **state)
 
 /* ---- what it means to the other side ------------------------------------------------------- */
 
-static void a_hold_that_was_lost_is_no_leave_for_the_other_side(void **state)
+static void a_lost_hold_does_not_admit_its_owner_to_the_other_side(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, patient_client(f));
+    struct sides ours = sides_of(f, patient_client(f, LONG_MS));
     struct relock_lock *sides[] = {ours.read, ours.write};
 
     for (int i = 0; i < 2; i++) {
@@ -151,10 +139,10 @@ static void a_hold_that_was_lost_is_no_leave_for_the_other_side(void **state)
 }
 
 /* Another owner of this process has nothing to do with that. */
-static void a_loss_of_one_owner_keeps_no_other_from_either_side(void **state)
+static void a_loss_of_one_owner_blocks_no_other_on_either_side(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, watchful_client(f));
+    struct sides ours = sides_of(f, watchful_client(f, LEASE_MS));
     struct actor *other = actor_start();
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
@@ -197,18 +185,18 @@ static void gets_in_when_it_is_lost(struct fixture *f, struct relock_lock *lost,
     actor_end(waiting);
 }
 
-static void who_waits_to_read_gets_in_when_the_writer_here_is_lost(void **state)
+static void a_waiting_reader_gets_in_when_the_local_writer_is_lost(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, patient_client(f));
+    struct sides ours = sides_of(f, patient_client(f, LONG_MS));
 
     gets_in_when_it_is_lost(f, ours.write, ours.read);
 }
 
-static void who_waits_to_write_gets_in_when_the_reader_here_is_lost(void **state)
+static void a_waiting_writer_gets_in_when_the_local_reader_is_lost(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, patient_client(f));
+    struct sides ours = sides_of(f, patient_client(f, LONG_MS));
 
     gets_in_when_it_is_lost(f, ours.read, ours.write);
 }
@@ -216,15 +204,15 @@ static void who_waits_to_write_gets_in_when_the_reader_here_is_lost(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_field_that_is_deleted_is_told_on_its_side),
-        SERVER_TEST(a_key_that_is_deleted_is_told_once_on_each_side),
-        SERVER_TEST(a_mode_that_another_has_taken_is_told),
-        SERVER_TEST(an_unlock_of_either_side_tells_that_it_was_lost),
+        SERVER_TEST(a_deleted_field_is_reported_on_its_side),
+        SERVER_TEST(a_deleted_key_is_reported_once_on_each_side),
+        SERVER_TEST(a_mode_that_another_has_taken_is_reported),
+        SERVER_TEST(an_unlock_of_either_side_reports_its_loss),
         SERVER_TEST(a_reader_whose_levels_are_gone_cannot_go_deeper),
-        SERVER_TEST(a_hold_that_was_lost_is_no_leave_for_the_other_side),
-        SERVER_TEST(a_loss_of_one_owner_keeps_no_other_from_either_side),
-        SERVER_TEST(who_waits_to_read_gets_in_when_the_writer_here_is_lost),
-        SERVER_TEST(who_waits_to_write_gets_in_when_the_reader_here_is_lost),
+        SERVER_TEST(a_lost_hold_does_not_admit_its_owner_to_the_other_side),
+        SERVER_TEST(a_loss_of_one_owner_blocks_no_other_on_either_side),
+        SERVER_TEST(a_waiting_reader_gets_in_when_the_local_writer_is_lost),
+        SERVER_TEST(a_waiting_writer_gets_in_when_the_local_reader_is_lost),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,6 +1,8 @@
-/* What the scripts of the read/write lock do: who is let in, what stands in the server, who is
- * told. The keys are Redisson's, and each test leaves none behind: docs/wire.md#read-write. */
-#include "rw.h"
+/*
+ * The scripts of the read/write lock: grants, keys and messages. The keys are Redisson's, and each
+ * test leaves none behind: docs/wire.md#read-write.
+ */
+#include "rw_scripts.h"
 #include "support/listener.h"
 #include "support/scripts.h"
 

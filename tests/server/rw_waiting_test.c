@@ -1,6 +1,6 @@
 /*
- * Waiting for a side of a read/write lock. Nothing ends by time here, unless a test says so:
- * whoever gets in was woken.
+ * Waiting for a side of a read/write lock. Unless a test says otherwise nothing here ends by time,
+ * so a waiter that gets the lock was woken.
  */
 #include "support/actor.h"
 #include "support/listener.h"
@@ -9,12 +9,6 @@
 #define LONG_MS 60000
 #define WHILE_MS 900 /* a channel that nobody needs is kept for longer */
 #define N_READERS 8
-
-static struct relock_client *patient_client(struct fixture *f)
-{
-    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(LONG_MS),
-                                                      .watchdog_timeout_ms = slow_ms(LONG_MS)});
-}
 
 /* Redis knows the scripts of this client: each question is one call. */
 static void learn(struct relock_lock *side)
@@ -32,13 +26,6 @@ static void begins_to_wait(struct fixture *f, struct actor *actor, struct relock
     assert_true(sides_wait_asked(f->probe, before, 2));
 }
 
-static int lock_and_unlock(void *side)
-{
-    int r = relock_lock(side);
-
-    return r == RELOCK_OK ? relock_unlock(side) : r;
-}
-
 static void gets_in(struct actor *actor, struct relock_lock *side)
 {
     assert_result(actor_result(actor), RELOCK_OK);
@@ -50,7 +37,7 @@ static void gets_in(struct actor *actor, struct relock_lock *side)
 static void all_local_readers_go_when_the_writer_leaves(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct actor *actors[N_READERS];
@@ -74,7 +61,7 @@ static void all_local_readers_go_when_the_writer_leaves(void **state)
 static void a_writer_here_goes_when_the_last_reader_here_leaves(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct actor *writer = actor_start(), *reader = actor_start();
 
@@ -95,7 +82,7 @@ static void a_writer_here_goes_when_the_last_reader_here_leaves(void **state)
 static void a_writer_goes_when_the_last_reader_elsewhere_leaves(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct actor *writer = actor_start(), *reader = actor_start();
@@ -116,7 +103,7 @@ static void a_writer_goes_when_the_last_reader_elsewhere_leaves(void **state)
 static void a_writer_waits_for_readers_here_and_elsewhere(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct relock_lock *leaves_first[] = {ours.read, theirs.read};
@@ -142,15 +129,15 @@ static void a_writer_waits_for_readers_here_and_elsewhere(void **state)
 static void a_writer_that_leaves_wakes_readers_and_writers(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct actor *writer = actor_start(), *reader = actor_start();
 
     learn(ours.write);
     assert_result(relock_lock(theirs.write), RELOCK_OK);
-    actor_begin(writer, lock_and_unlock, ours.write);
-    actor_begin(reader, lock_and_unlock, ours.read);
+    actor_begin(writer, actor_take_turn, ours.write);
+    actor_begin(reader, actor_take_turn, ours.read);
     assert_true(wait_for_waiters(client, 2));
     assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
@@ -163,8 +150,8 @@ static void a_writer_that_leaves_wakes_readers_and_writers(void **state)
 static void a_downgrade_lets_readers_in_elsewhere(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, patient_client(f));
-    struct relock_client *client = patient_client(f);
+    struct sides ours = sides_of(f, patient_client(f, LONG_MS));
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides theirs = sides_of(f, client);
     struct actor *reader = actor_start(), *writer = actor_start();
 
@@ -186,7 +173,7 @@ static void a_downgrade_lets_readers_in_elsewhere(void **state)
 static void a_writer_goes_when_the_leases_of_the_readers_end(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct relock_how how = {.lease_ms = slow_ms(1200)};
     struct actor *writer = actor_start(), *reader = actor_start();
@@ -231,7 +218,7 @@ static void the_last_reader_says_0_and_a_writer_1(void **state)
 static void both_sides_have_one_subscription_that_goes_after_a_while(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f);
+    struct relock_client *client = patient_client(f, LONG_MS);
     struct sides ours = sides_of(f, client);
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct actor *writer = actor_start(), *reader = actor_start();
@@ -240,11 +227,11 @@ static void both_sides_have_one_subscription_that_goes_after_a_while(void **stat
 
     for (int i = 0; i < 2; i++) { /* the second time within the while */
         assert_result(relock_lock(theirs.write), RELOCK_OK);
-        actor_begin(reader, lock_and_unlock, ours.read);
+        actor_begin(reader, actor_take_turn, ours.read);
         assert_true(wait_for_waiters(client, 1));
         unused_ms = i == 0 ? 0 : now_ms() - left_ms;
         assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
-        actor_begin(writer, lock_and_unlock, ours.write);
+        actor_begin(writer, actor_take_turn, ours.write);
         assert_true(wait_for_waiters(client, 2));
         assert_int_equal(probe_n_channels(f->probe), 1);
         left_ms = now_ms();
@@ -260,7 +247,7 @@ static void both_sides_have_one_subscription_that_goes_after_a_while(void **stat
 static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, patient_client(f));
+    struct sides ours = sides_of(f, patient_client(f, LONG_MS));
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct actor *reader = actor_start(), *writer = actor_start();
 

@@ -8,7 +8,7 @@
 #define N_READERS 12
 #define ROUNDS 40
 
-static void readers_hold_it_together(void **state)
+static void readers_hold_the_lock_together(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -145,7 +145,7 @@ static void a_writer_reads_though_another_waits_to_read(void **state)
 
 /* ---- from reading to writing --------------------------------------------------------------- */
 
-static void whoever_reads_and_asks_to_write_would_wait_for_itself(void **state)
+static void a_reader_that_asks_to_write_gets_deadlock(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -174,7 +174,7 @@ static void whoever_reads_and_asks_to_write_would_wait_for_itself(void **state)
 }
 
 /* Behind a writer that waits for this very reader, both would wait for ever. */
-static void a_reader_that_asks_to_write_is_told_so_behind_a_waiting_writer(void **state)
+static void a_reader_that_asks_to_write_behind_a_waiting_writer_gets_deadlock(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -217,7 +217,7 @@ static int try_to_read_together(void *arg)
     return RELOCK_OK;
 }
 
-static void no_reader_that_tries_is_in_the_way_of_another(void **state)
+static void a_reader_that_tries_does_not_block_another(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd = {.n_refused = 0};
@@ -275,16 +275,16 @@ static void a_reentrant_lock_of_another_client_keeps_both_sides_out(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(readers_hold_it_together),
+        SERVER_TEST(readers_hold_the_lock_together),
         SERVER_TEST(a_writer_is_alone),
         SERVER_TEST(a_writer_keeps_its_own_thread_out_of_another_client),
         SERVER_TEST(a_writer_may_read_and_go_on_reading),
         SERVER_TEST(a_writer_that_reads_may_write_deeper_until_it_only_reads),
         SERVER_TEST(a_writer_that_stops_reading_is_still_alone),
         SERVER_TEST(a_writer_reads_though_another_waits_to_read),
-        SERVER_TEST(whoever_reads_and_asks_to_write_would_wait_for_itself),
-        SERVER_TEST(a_reader_that_asks_to_write_is_told_so_behind_a_waiting_writer),
-        SERVER_TEST(no_reader_that_tries_is_in_the_way_of_another),
+        SERVER_TEST(a_reader_that_asks_to_write_gets_deadlock),
+        SERVER_TEST(a_reader_that_asks_to_write_behind_a_waiting_writer_gets_deadlock),
+        SERVER_TEST(a_reader_that_tries_does_not_block_another),
         SERVER_TEST(a_name_with_sides_is_of_no_other_kind),
         SERVER_TEST(a_reentrant_lock_of_another_client_keeps_both_sides_out),
     };

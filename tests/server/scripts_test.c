@@ -1,4 +1,4 @@
-/* The Lua files are what Redis runs, by their SHA-1, and it may forget them at any time. */
+/* Redis runs exactly the Lua files, by their SHA-1, and may forget them at any time. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
@@ -115,11 +115,6 @@ static void hash_of(struct fixture *f, const char *name, char hash[41])
              probe_text(f->probe, "EVAL %s 0 %b", "return redis.sha1hex(ARGV[1])", text, n));
 }
 
-static bool has_renewed(void *client)
-{
-    return stats_of(client).renewed > 0;
-}
-
 static void redis_knows_each_script_by_the_hash_of_its_file(void **state)
 {
     static const char *const names[] = {"lock",  "extend", "inspect",
@@ -133,7 +128,7 @@ static void redis_knows_each_script_by_the_hash_of_its_file(void **state)
 
     forget_scripts(f);
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(wait_until(has_renewed, client, SOON_MS));
+    assert_true(wait_for_renewals(client, 0, 1));
     assert_result(relock_extend(lock, 0, LEASE_MS), RELOCK_OK);
     assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -1,11 +1,11 @@
-/* A client that is shut down drains: nothing new begins, and what is held goes on. */
+/* A client that is shut down drains: no new hold begins, and present holds go on. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
 
 #define LEASE_MS 2000 /* outlives a second in which a machine stands still */
 
-static void nesting_extending_and_releasing_go_on(void **state)
+static void nesting_extending_and_releasing_go_on_after_shutdown(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -24,7 +24,7 @@ static void nesting_extending_and_releasing_go_on(void **state)
     assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
 }
 
-static void a_first_level_is_refused_free_or_not(void **state)
+static void a_first_level_is_refused_after_shutdown_though_the_lock_is_free(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -51,7 +51,7 @@ static void a_first_level_is_refused_free_or_not(void **state)
     assert_true(peer_unlock(f->probe, "taken", PEER));
 }
 
-static void all_who_wait_return(void **state)
+static void all_waiters_return(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -72,7 +72,7 @@ static void all_who_wait_return(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void the_watchdog_goes_on(void **state)
+static void renewals_go_on_after_shutdown(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -90,7 +90,7 @@ static void the_watchdog_goes_on(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void questions_are_still_answered(void **state)
+static void queries_are_still_answered(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -147,11 +147,11 @@ static void another_client_gets_the_lock_when_the_holder_is_done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(nesting_extending_and_releasing_go_on),
-        SERVER_TEST(a_first_level_is_refused_free_or_not),
-        SERVER_TEST(all_who_wait_return),
-        SERVER_TEST(the_watchdog_goes_on),
-        SERVER_TEST(questions_are_still_answered),
+        SERVER_TEST(nesting_extending_and_releasing_go_on_after_shutdown),
+        SERVER_TEST(a_first_level_is_refused_after_shutdown_though_the_lock_is_free),
+        SERVER_TEST(all_waiters_return),
+        SERVER_TEST(renewals_go_on_after_shutdown),
+        SERVER_TEST(queries_are_still_answered),
         SERVER_TEST(shutting_down_again_does_nothing),
         SERVER_TEST(another_client_gets_the_lock_when_the_holder_is_done),
     };

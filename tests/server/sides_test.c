@@ -1,4 +1,4 @@
-/* What an owner on one side of a read/write lock meets on the other. */
+/* An owner on one side of a read/write lock, and its own hold or wait on the other. */
 #include "support/actor.h"
 #include "support/fixture.h"
 
@@ -68,7 +68,7 @@ static void two_threads_that_read_for_one_owner_have_one_hold(void **state)
     drop();
 }
 
-static void who_waits_to_write_for_an_owner_that_comes_to_read_is_told_at_once(void **state)
+static void a_waiting_writer_gets_deadlock_when_its_owner_comes_to_read(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = make(f, &(struct relock_options){.recheck_ms = slow_ms(60000)});
@@ -93,7 +93,7 @@ static bool nobody_listens(void *arg)
     return probe_int(f->probe, "PUBLISH redisson_rwlock:{orders} 0") == 0;
 }
 
-static void the_channel_of_a_lost_read_hold_is_given_up(void **state)
+static void the_channel_of_a_lost_read_hold_is_unsubscribed(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = {.watchdog_timeout_ms = slow_ms(LEASE_MS)};
@@ -115,8 +115,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(the_read_side_is_freed_by_force_under_a_write_hold),
         SERVER_TEST(two_threads_that_read_for_one_owner_have_one_hold),
-        SERVER_TEST(who_waits_to_write_for_an_owner_that_comes_to_read_is_told_at_once),
-        SERVER_TEST(the_channel_of_a_lost_read_hold_is_given_up),
+        SERVER_TEST(a_waiting_writer_gets_deadlock_when_its_owner_comes_to_read),
+        SERVER_TEST(the_channel_of_a_lost_read_hold_is_unsubscribed),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,4 +1,4 @@
-/* Waits end when Redis has been silent for `command_timeout_ms`, whoever holds the lock. */
+/* Waits end when Redis has been silent for `command_timeout_ms`, also behind a local holder. */
 #include "support/actor.h"
 #include "support/kinds.h"
 #include "support/multi.h"
@@ -132,7 +132,7 @@ static void a_thousand_waits_end_together(void **state)
 }
 
 /* It has missed Redis for a part of that only. */
-static void a_wait_that_began_in_the_silence_lasts_as_long(void **state)
+static void a_wait_that_begins_during_the_silence_lasts_as_long(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = new_client(f);
@@ -179,7 +179,7 @@ int main(void)
         KINDS_TEST(a_wait_for_another_thread_ends),
         SERVER_TEST(a_wait_for_a_member_ends),
         SERVER_TEST(a_thousand_waits_end_together),
-        SERVER_TEST(a_wait_that_began_in_the_silence_lasts_as_long),
+        SERVER_TEST(a_wait_that_begins_during_the_silence_lasts_as_long),
         SERVER_TEST(a_wait_outlasts_a_shorter_silence),
     };
 

@@ -38,7 +38,7 @@ static void an_unlock_without_a_channel_publishes_nothing(void **state)
 }
 
 /* It is for users that may not publish, among others: nothing is left unsaid then. */
-static void who_may_not_publish_needs_no_right_to_it(void **state)
+static void an_unlock_without_a_channel_needs_no_right_to_publish(void **state)
 {
     struct fixture *f = *state;
     struct probe *user = script_user(f->probe, f->server->socket, "-publish");
@@ -64,7 +64,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(an_unlock_without_a_channel_publishes_nothing),
-        SERVER_TEST(who_may_not_publish_needs_no_right_to_it),
+        SERVER_TEST(an_unlock_without_a_channel_needs_no_right_to_publish),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -1,11 +1,11 @@
 /*
- * A spin lock: in Redis as a reentrant one, but nothing is ever published, and who waits asks
- * again.
+ * A spin lock: in Redis like a reentrant one, but its releases are not published, and waiters poll.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/listener.h"
 #include "support/peer.h"
+#include "support/traffic.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -24,10 +24,10 @@ static struct relock_lock *spinlock(struct fixture *f, struct relock_client *cli
     return fixture_lock_of(f, client, "orders", relock_spinlock_new);
 }
 
-/* ---- nothing is published ---- */
+/* ---- nothing is published ------------------------------------------------------------------ */
 
 /* All that a reentrant lock publishes for, or is subscribed for. Who waits in the same client is
- * first, for the hold is passed on to it. */
+ * first, for the hold is handed off to it. */
 static void live_a_full_life(struct fixture *f)
 {
     struct relock_client *one = fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS});
@@ -71,9 +71,9 @@ static void nobody_publishes_and_nobody_subscribes(void **state)
     listener_close(listener);
 }
 
-/* ---- exclusion ---- */
+/* ---- exclusion ----------------------------------------------------------------------------- */
 
-static void it_excludes_reentrant_locks_of_the_name(void **state)
+static void it_excludes_reentrant_locks_of_its_name(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -94,7 +94,7 @@ static void it_excludes_reentrant_locks_of_the_name(void **state)
     assert_result(relock_unlock(spin), RELOCK_OK);
 }
 
-/* ---- waiting ---- */
+/* ---- waiting ------------------------------------------------------------------------------- */
 
 /* 35 ms on the average, so that 3 s are about 90 tries; of the longest pauses they are 23, and
  * half as many when a machine stands still for half of the time. */
@@ -105,7 +105,7 @@ static void assert_is_polled(long long n_tries)
     assert_true(n_tries >= WAIT_MS / (2 * LONGEST_PAUSE_MS * (long long)slow_ms(1)));
 }
 
-static void who_waits_asks_again_every_1_to_128_ms(void **state)
+static void a_waiter_polls_every_1_to_128_ms(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -122,7 +122,7 @@ static void who_waits_asks_again_every_1_to_128_ms(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void many_that_wait_in_one_process_ask_as_often_as_one(void **state)
+static void many_waiters_in_one_process_poll_as_often_as_one(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = spinlock(f, fixture_client(f, NULL));
@@ -142,7 +142,7 @@ static void many_that_wait_in_one_process_ask_as_often_as_one(void **state)
 }
 
 /* And not when a lease ends, or it would look again anyhow. */
-static void who_waits_finds_a_release_within_a_pause(void **state)
+static void a_waiter_finds_a_release_within_a_pause(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -197,9 +197,9 @@ static void a_pause_ends_with_the_wait(void **state)
     relock_cancel_free(how.cancel);
 }
 
-/* ---- turns ---- */
+/* ---- turns --------------------------------------------------------------------------------- */
 
-static void a_hold_is_passed_on_inside_the_process(void **state)
+static void a_hold_is_handed_off_inside_the_process(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client =
@@ -235,7 +235,7 @@ static int lock_at_ms(void *lock)
 }
 
 /* Nobody here knows who else wants it. */
-static void a_lock_that_was_not_passed_on_is_free_for_a_moment(void **state)
+static void a_lock_that_was_not_handed_off_is_free_for_a_moment(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &(struct relock_options){.handoff_ms = 1});
@@ -257,66 +257,34 @@ static void a_lock_that_was_not_passed_on_is_free_for_a_moment(void **state)
     assert_int_equal(stats_of(client).passed_on, 0);
 }
 
-struct turns {
-    struct relock_lock *lock;
-    atomic_bool over;
-};
-
-static int lock_until_over(void *arg)
-{
-    struct turns *turns = arg;
-
-    while (!atomic_load(&turns->over)) {
-        int r = relock_lock(turns->lock);
-
-        if (r == RELOCK_OK)
-            r = relock_unlock(turns->lock);
-        if (r != RELOCK_OK)
-            return r;
-    }
-    return RELOCK_OK;
-}
-
-static bool has_passed_on(void *client)
-{
-    return stats_of(client).passed_on > 0;
-}
-
 /* Eight threads here never leave the lock alone, and nothing tells the other when it is free. */
 static void another_process_gets_its_turns(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *busy = fixture_client(f, NULL);
-    struct turns turns = {.lock = spinlock(f, busy)};
+    struct traffic traffic;
     struct relock_lock *theirs = spinlock(f, fixture_client(f, NULL));
-    struct actor *actors[N_THREADS];
 
-    for (int i = 0; i < N_THREADS; i++) {
-        actors[i] = actor_start();
-        actor_begin(actors[i], lock_until_over, &turns);
-    }
-    assert_true(wait_until(has_passed_on, busy, SOON_MS));
+    traffic_begin(&traffic, busy, spinlock(f, busy));
     for (int i = 0; i < 10; i++) {
         let_pass(50); /* those over there are at it again */
         assert_result(relock_timedlock(theirs, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
         assert_result(relock_unlock(theirs), RELOCK_OK);
     }
-    atomic_store(&turns.over, true);
-    for (int i = 0; i < N_THREADS; i++)
-        assert_result(actor_result(actors[i]), RELOCK_OK);
+    traffic_end(&traffic);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(nobody_publishes_and_nobody_subscribes),
-        SERVER_TEST(it_excludes_reentrant_locks_of_the_name),
-        SERVER_TEST(who_waits_asks_again_every_1_to_128_ms),
-        SERVER_TEST(many_that_wait_in_one_process_ask_as_often_as_one),
-        SERVER_TEST(who_waits_finds_a_release_within_a_pause),
+        SERVER_TEST(it_excludes_reentrant_locks_of_its_name),
+        SERVER_TEST(a_waiter_polls_every_1_to_128_ms),
+        SERVER_TEST(many_waiters_in_one_process_poll_as_often_as_one),
+        SERVER_TEST(a_waiter_finds_a_release_within_a_pause),
         SERVER_TEST(a_pause_ends_with_the_wait),
-        SERVER_TEST(a_hold_is_passed_on_inside_the_process),
-        SERVER_TEST(a_lock_that_was_not_passed_on_is_free_for_a_moment),
+        SERVER_TEST(a_hold_is_handed_off_inside_the_process),
+        SERVER_TEST(a_lock_that_was_not_handed_off_is_free_for_a_moment),
         SERVER_TEST(another_process_gets_its_turns),
     };
 

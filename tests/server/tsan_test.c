@@ -1,6 +1,6 @@
 /*
- * A user builds a program with ThreadSanitizer and the library without it: what is reported is the
- * program's. The program is tsan_user.c, and its path the argument.
+ * A program built with ThreadSanitizer, and the library without it: only races of the program are
+ * reported. The program is tsan_user.c, and its path the argument.
  */
 #include "support/child.h"
 #include "support/fixture.h"

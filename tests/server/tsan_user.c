@@ -2,7 +2,7 @@
  * A user's program that is built with ThreadSanitizer, while the library is not: locks of all kinds
  * guard plain counters.
  *
- *     tsan_user URL             what it does is right: nothing may be reported
+ *     tsan_user URL             it has no race: nothing may be reported
  *     tsan_user URL race        beside that, no lock guards a counter: this must be reported
  *
  * Ends with 0 if all went as it should. tsan_test.c runs it.

@@ -1,4 +1,4 @@
-/* What readers do while another process is to go first; the test says until when. */
+/* Readers while another process may go first; the test sets the end of that time. */
 #include "lock/lock.h"
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -26,7 +26,7 @@ static void drop(void)
 static void let_others_read_first(void)
 {
     relock_mutex_lock(&read_side->client->mutex);
-    read_side->site->yields_until_ms = now_ms() + slow_ms(TURN_MS);
+    read_side->resource->yields_until_ms = now_ms() + slow_ms(TURN_MS);
     relock_mutex_unlock(&read_side->client->mutex);
 }
 
@@ -49,7 +49,7 @@ static void a_writer_reads_after_the_turn_though_others_wait_before_it(void **st
     drop();
 }
 
-static void who_starts_anew_asks_though_others_wait_before_it(void **state)
+static void a_waiter_that_starts_anew_asks_though_others_wait_before_it(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = make(f);
@@ -80,7 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_writer_reads_after_the_turn_though_others_wait_before_it),
-        SERVER_TEST(who_starts_anew_asks_though_others_wait_before_it),
+        SERVER_TEST(a_waiter_that_starts_anew_asks_though_others_wait_before_it),
     };
 
     return SERVER_TESTS_RUN(tests);

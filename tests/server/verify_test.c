@@ -1,6 +1,6 @@
 /*
- * A hold that was broken while the process had it, by force or by hand, and is handed off before
- * the library knows: its next owner is told soon, and hand-offs stay cheap.
+ * A hold that broke, by force or by hand, and is handed off before the library knows: its next
+ * owner learns it soon, and hand-offs stay cheap.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -10,7 +10,7 @@
 #define LONG_MS 3600000 /* hand-off budget, and a lease that nobody lives to see renewed */
 #define VERIFY_MS 5     /* from a hand-off to the command that verifies the hold */
 
-static void the_next_owner_is_told_that_its_hold_was_broken(void **state)
+static void the_next_owner_learns_that_its_hold_was_broken(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(
@@ -40,7 +40,7 @@ static void the_next_owner_is_told_that_its_hold_was_broken(void **state)
     losses_free(losses);
 }
 
-static void who_waits_behind_a_broken_hold_gets_the_lock(void **state)
+static void a_waiter_behind_a_broken_hold_gets_the_lock(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(
@@ -65,7 +65,7 @@ static void who_waits_behind_a_broken_hold_gets_the_lock(void **state)
     assert_result(actor_unlock(last, lock), RELOCK_OK);
 }
 
-/* ---- the cost ---- */
+/* ---- the cost ------------------------------------------------------------------------------ */
 
 struct crowd {
     struct relock_lock *lock;
@@ -110,10 +110,10 @@ static void hand_offs_share_a_verification(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        KINDS_TEST_OF(the_next_owner_is_told_that_its_hold_was_broken, reentrant),
-        KINDS_TEST_OF(the_next_owner_is_told_that_its_hold_was_broken, spin),
-        KINDS_TEST_OF(the_next_owner_is_told_that_its_hold_was_broken, plain),
-        SERVER_TEST(who_waits_behind_a_broken_hold_gets_the_lock),
+        KINDS_TEST_OF(the_next_owner_learns_that_its_hold_was_broken, reentrant),
+        KINDS_TEST_OF(the_next_owner_learns_that_its_hold_was_broken, spin),
+        KINDS_TEST_OF(the_next_owner_learns_that_its_hold_was_broken, plain),
+        SERVER_TEST(a_waiter_behind_a_broken_hold_gets_the_lock),
         SERVER_TEST(hand_offs_share_a_verification),
     };
 

@@ -1,6 +1,6 @@
 /*
- * Who waits sleeps until the release is announced. Where a test is about the announcement, the
- * client rechecks so rarely that nothing else can have woken it.
+ * Waiters sleep until the release is published. Where a test is about the message, the client
+ * rechecks so rarely that nothing else can have woken it.
  */
 #include "support/actor.h"
 #include "support/child.h"
@@ -16,7 +16,7 @@
 
 static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
 
-static void a_waiter_wakes_on_the_announcement(void **state)
+static void a_waiter_wakes_on_the_published_release(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -60,13 +60,6 @@ static void a_process_is_served_in_the_order_of_arrival(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-static int lock_and_unlock(void *lock)
-{
-    int r = relock_lock(lock);
-
-    return r == RELOCK_OK ? relock_unlock(lock) : r;
-}
-
 static void many_waiters_are_one_subscription(void **state)
 {
     struct fixture *f = *state;
@@ -77,7 +70,7 @@ static void many_waiters_are_one_subscription(void **state)
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
     for (int i = 0; i < 16; i++) {
         waiting[i] = actor_start();
-        actor_begin(waiting[i], lock_and_unlock, lock);
+        actor_begin(waiting[i], actor_take_turn, lock);
     }
     assert_true(wait_for_waiters(client, 16));
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
@@ -104,7 +97,7 @@ static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **stat
 }
 
 /* The holder died: its lease ends, nobody announces it. */
-static void a_lease_that_ends_wakes_who_waits(void **state)
+static void the_end_of_the_lease_wakes_a_waiter(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -117,7 +110,7 @@ static void a_lease_that_ends_wakes_who_waits(void **state)
 }
 
 /* The key was deleted by hand, long before its lease ended. */
-static void a_waiter_asks_again_every_recheck_ms(void **state)
+static void a_waiter_retries_every_recheck_ms(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &(struct relock_options){.recheck_ms = 300});
@@ -134,7 +127,7 @@ static void a_waiter_asks_again_every_recheck_ms(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static void a_holder_without_a_lease_is_waited_for_too(void **state)
+static void a_waiter_waits_for_a_holder_without_a_lease_too(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, &by_message_only);
@@ -151,7 +144,7 @@ static void a_holder_without_a_lease_is_waited_for_too(void **state)
 }
 
 /* Without a release behind it: whoever waits asks, whatever the message says. */
-static void any_message_is_news(void **state)
+static void any_message_is_a_signal(void **state)
 {
     static const char *const messages[] = {"0", "1", "", "2147483648", "{\"unlock\":true}"};
     struct fixture *f = *state;
@@ -197,7 +190,7 @@ static void many_names_are_waited_for_over_one_connection(void **state)
         assert_true(peer_lock(f->probe, name, PEER, NEVER_MS));
         assert_result(relock_lock_new(client, name, &locks[i]), RELOCK_OK);
         waiting[i] = actor_start();
-        actor_begin(waiting[i], lock_and_unlock, locks[i]);
+        actor_begin(waiting[i], actor_take_turn, locks[i]);
     }
     assert_true(wait_until(has_channels, f->probe, 3 * SOON_MS));
     assert_true(probe_n_clients(f->probe, "") <= 4 + 2 + 1); /* lanes; ours; the probe's */
@@ -285,7 +278,7 @@ static int pass_to_and_fro(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void a_lock_passes_between_two_processes_by_messages_alone(void **state)
+static void a_lock_moves_between_two_processes_by_messages_alone(void **state)
 {
     struct fixture *f = *state;
     struct child *children[2];
@@ -313,17 +306,17 @@ static void a_lock_passes_between_two_processes_by_messages_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_waiter_wakes_on_the_announcement),
+        SERVER_TEST(a_waiter_wakes_on_the_published_release),
         SERVER_TEST(a_process_is_served_in_the_order_of_arrival),
         SERVER_TEST(many_waiters_are_one_subscription),
         SERVER_TEST(the_subscription_goes_when_nobody_has_waited_for_a_while),
-        SERVER_TEST(a_lease_that_ends_wakes_who_waits),
-        SERVER_TEST(a_waiter_asks_again_every_recheck_ms),
-        SERVER_TEST(a_holder_without_a_lease_is_waited_for_too),
-        SERVER_TEST(any_message_is_news),
+        SERVER_TEST(the_end_of_the_lease_wakes_a_waiter),
+        SERVER_TEST(a_waiter_retries_every_recheck_ms),
+        SERVER_TEST(a_waiter_waits_for_a_holder_without_a_lease_too),
+        SERVER_TEST(any_message_is_a_signal),
         SERVER_TEST(many_names_are_waited_for_over_one_connection),
         SERVER_TEST(a_waiter_that_is_woken_in_vain_waits_on),
-        SERVER_TEST(a_lock_passes_between_two_processes_by_messages_alone),
+        SERVER_TEST(a_lock_moves_between_two_processes_by_messages_alone),
     };
 
     return SERVER_TESTS_RUN(tests);

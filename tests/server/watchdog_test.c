@@ -1,5 +1,4 @@
-/* What is held without a lease of its own is renewed until it is released, and not a moment longer.
- */
+/* Holds without a lease of their own are renewed until they are released, and no longer. */
 #include "support/child.h"
 #include "support/fixture.h"
 

@@ -1,8 +1,8 @@
 /*
- * What is used again and again does not grow: ten rounds of the same, and after each as much is
+ * Repeated use does not grow: ten rounds of the same, and after each as much is
  * open, in memory and in Redis as there was after the first.
  *
- *     growth_test        10,000 clients made and freed, 1,000,000 levels taken and given up
+ *     growth_test        10,000 clients made and freed, 1,000,000 levels taken and released
  *     growth_test short  a fiftieth of that, as where programs run slowly
  */
 #include "support/actor.h"

@@ -197,7 +197,7 @@ static bool raise_storm(struct storm *storm, unsigned seed)
         }
         n_held += crews[i].sailor.n_held;
     }
-    printf("seed %u: held %llu times, passed on %llu times, %llu rechecks\n", seed,
+    printf("seed %u: held %llu times, handed off %llu times, %llu rechecks\n", seed,
            (unsigned long long)n_held, (unsigned long long)stats_of(storm->client).passed_on,
            (unsigned long long)stats_of(storm->client).rechecks);
     return well;
@@ -237,7 +237,7 @@ static int storm_in_process(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void nobody_meets_anybody_and_nothing_is_left(void **state)
+static void owners_exclude_each_other_and_leave_nothing(void **state)
 {
     struct fixture *f = *state;
     struct child *children[N_PROCESSES];
@@ -272,7 +272,7 @@ static void nobody_meets_anybody_and_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(nobody_meets_anybody_and_nothing_is_left),
+        SERVER_TEST(owners_exclude_each_other_and_leave_nothing),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -188,6 +188,13 @@ static int step_check(void *arg)
     return relock_check(actor->lock, 0, &actor->grant);
 }
 
+int actor_take_turn(void *arg)
+{
+    int r = relock_lock(arg);
+
+    return r == RELOCK_OK ? relock_unlock(arg) : r;
+}
+
 void actor_begin_lock(struct actor *actor, struct relock_lock *lock)
 {
     actor->lock = lock;

@@ -1,7 +1,7 @@
 /*
- * Actor - a thread that does what it is told, one step at a time
+ * Actor - a thread that does one step at a time on request
  *
- * Tests about several threads read as one script: the main thread tells actors what to do, goes on
+ * Tests about several threads read as one script: the main thread gives orders to actors, goes on
  * while a step waits, and asserts on results. `actor_begin_x` starts a step and returns;
  * actor_result() waits for it; `actor_x` does both.
  *
@@ -35,11 +35,14 @@ bool actor_is_busy(struct actor *actor);
 /* How long the last step took. */
 uint64_t actor_took_ms(struct actor *actor);
 
-/* Ends the thread and frees. Waits for the step that is under way. */
+/* Ends the thread and frees. Waits for the present step. */
 void actor_end(struct actor *actor);
 
 /* Ends all that were not ended. A step that never ends hangs the test until its time is over. */
 void actor_end_all(void);
+
+/* A step: takes the lock `arg`, and releases it. */
+int actor_take_turn(void *arg);
 
 void actor_begin_lock(struct actor *actor, struct relock_lock *lock);
 void actor_begin_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_ms);
@@ -55,7 +58,7 @@ int actor_acquire(struct actor *actor, struct relock_lock *lock, const struct re
 int actor_unlock(struct actor *actor, struct relock_lock *lock);
 int actor_check(struct actor *actor, struct relock_lock *lock);
 
-/* What the last acquire reported, or the last check. */
+/* The grant of the last acquire or check. */
 struct relock_grant actor_grant(struct actor *actor);
 
 #endif

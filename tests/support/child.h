@@ -6,7 +6,7 @@
  * cmocka's assertions, which jump into the parent's frames: child_must() instead.
  *
  * Children die with the program, and child_end_all() ends those that a failed test left behind.
- * Start them before threads where that is possible: what a forked child of many threads may do is
+ * Start them before threads where that is possible: a forked child of many threads may do very
  * little.
  *
  * Threads: the main one.

@@ -1,5 +1,5 @@
 /*
- * Fair queue - who stands in Redis' queue for the fair lock "orders"
+ * Fair queue - the waiters in Redis' queue for the fair lock "orders"
  *
  * Each waiter has a place of its own: an entry of the list, and a deadline in the sorted set.
  *

@@ -65,6 +65,17 @@ struct relock_client *fixture_client(struct fixture *f, const struct relock_opti
     return f->clients[i];
 }
 
+struct relock_client *watchful_client(struct fixture *f, uint64_t lease_ms)
+{
+    return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(lease_ms)});
+}
+
+struct relock_client *patient_client(struct fixture *f, uint64_t long_ms)
+{
+    return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(long_ms),
+                                                      .watchdog_timeout_ms = slow_ms(long_ms)});
+}
+
 struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *client,
                                     const char *name, fixture_constructor_fn *constructor)
 {
@@ -140,7 +151,7 @@ struct relock_stats stats_of(struct relock_client *client)
 
 struct expected {
     struct relock_client *client;
-    uint64_t n;
+    uint64_t waiters, renewed, reconnects;
 };
 
 static bool has_waiters(void *arg)
@@ -149,12 +160,40 @@ static bool has_waiters(void *arg)
     struct relock_stats stats;
 
     return relock_client_stats(expected->client, &stats, sizeof(stats)) == RELOCK_OK &&
-           stats.waiters == expected->n;
+           stats.waiters == expected->waiters;
 }
 
 bool wait_for_waiters(struct relock_client *client, uint64_t n)
 {
-    return wait_until(has_waiters, &(struct expected){client, n}, SOON_MS);
+    return wait_until(has_waiters, &(struct expected){client, .waiters = n}, SOON_MS);
+}
+
+static bool has_reached(void *arg)
+{
+    struct expected *expected = arg;
+    struct relock_stats stats = stats_of(expected->client);
+
+    return stats.renewed >= expected->renewed && stats.reconnects >= expected->reconnects;
+}
+
+bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .renewed = since + n}, 3 * SOON_MS);
+}
+
+bool wait_for_reconnects(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .reconnects = n}, SOON_MS);
+}
+
+static bool has_no_keys(void *arg)
+{
+    return probe_n_keys(arg) == 0;
+}
+
+bool wait_for_no_keys(struct probe *probe)
+{
+    return wait_until(has_no_keys, probe, SOON_MS);
 }
 
 void check_result(int got, int wanted, const char *call, const char *file, int line)
@@ -250,11 +289,6 @@ bool fixture_is_alone(struct fixture *f, struct probe *probe)
     return probe_n_clients(probe, "") == n + 1 && (f->neighbours || probe_n_channels(probe) == 0);
 }
 
-static bool has_no_keys(void *arg)
-{
-    return probe_n_keys(arg) == 0;
-}
-
 /* Redis does not say whose a subscription is. Those of ours end with our connections. */
 static bool has_no_channels(void *arg)
 {
@@ -287,7 +321,7 @@ int fixture_end(void **state)
     if (f->server->pid == 0)
         server_restart(f->server);
     server_resume(f->server);
-    no_keys = wait_until(has_no_keys, f->probe, SOON_MS);
+    no_keys = wait_for_no_keys(f->probe);
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS && no_holds; i++)
         no_holds = !f->clients[i] || holds_nothing(f->clients[i]);
 

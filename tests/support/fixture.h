@@ -1,5 +1,5 @@
 /*
- * Fixture - what every test against a server has
+ * Fixture - the private server of a test program, and the clients and locks of each test
  *
  * A test program has one private server. Each test gets it empty, makes its clients and locks here,
  * and must leave nothing: after it, no key and no subscription is left in Redis, no connection, no
@@ -68,6 +68,11 @@ struct fixture {
  * on_lost or on_log must set arg and both that it wants. */
 struct relock_client *fixture_client(struct fixture *f, const struct relock_options *options);
 
+/* A client that renews leases of `lease_ms`, and one for which neither a lease nor a recheck ends
+ * before `long_ms`; both times are longer where programs run slowly. */
+struct relock_client *watchful_client(struct fixture *f, uint64_t lease_ms);
+struct relock_client *patient_client(struct fixture *f, uint64_t long_ms);
+
 /* The options that fixture_client() would use, for a child process or a client made by hand. */
 struct relock_options fixture_options(struct fixture *f, const struct relock_options *options);
 
@@ -100,6 +105,14 @@ struct relock_stats stats_of(struct relock_client *client);
 
 /* Waits until that many calls of the client wait. */
 bool wait_for_waiters(struct relock_client *client, uint64_t n);
+
+/* Waits until at least `n` renewals were granted after the first `since`, or until `n` connections
+ * were made again. */
+bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n);
+bool wait_for_reconnects(struct relock_client *client, uint64_t n);
+
+/* Waits until Redis has no key. */
+bool wait_for_no_keys(struct probe *probe);
 
 /* Like assert_int_equal() for results, which it names. */
 #define assert_result(got, wanted) check_result((got), (wanted), #got, __FILE__, __LINE__)

@@ -1,7 +1,7 @@
 /*
  * Frame - the pieces in which a Redis connection talks
  *
- * Only as much of RESP as whoever stands between client and server must know: where a frame ends,
+ * Only as much of RESP as a proxy between client and server must know: where a frame ends,
  * what words a command has, what kind a reply is.
  *
  * Threads: any.

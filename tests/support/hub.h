@@ -1,8 +1,8 @@
 /*
- * Hub - the connections of a proxy, and the thread that moves what is on them
+ * Hub - the connections of a proxy, and the thread that moves their bytes
  *
- * The thread sleeps until a socket is ready or somebody has it look. While it moves bytes it holds
- * the mutex, so whoever holds that sees the connections stand still.
+ * The thread sleeps until a socket is ready or another thread wakes it. While it moves bytes it
+ * holds the mutex, so a thread with the mutex sees the connections stand still.
  *
  * Threads: as said at each.
  */

@@ -25,7 +25,7 @@ struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, c
     return fixture_lock_of(f, client, name, now->constructor);
 }
 
-/* ---- in Redis ---- */
+/* ---- in Redis ------------------------------------------------------------------------------ */
 
 const char *kind_holder(struct fixture *f, const char *name)
 {
@@ -39,7 +39,7 @@ bool kind_has_levels(struct fixture *f, const char *name, long long levels)
     return probe_only_value(f->probe, name) == levels;
 }
 
-/* ---- somebody else ---- */
+/* ---- somebody else ------------------------------------------------------------------------- */
 
 bool kind_peer_lock(struct fixture *f, const char *name)
 {
@@ -59,7 +59,7 @@ bool kind_peer_usurp(struct fixture *f, const char *name)
                           : peer_usurp(f->probe, name, PEER, PEER_LEASE_MS);
 }
 
-/* ---- the cases ---- */
+/* ---- the cases ----------------------------------------------------------------------------- */
 
 static int begin(enum kind_no kind, void **state)
 {

@@ -1,5 +1,5 @@
 /*
- * Leaks - what this process has open
+ * Leaks - the open descriptors and the threads of this process
  *
  * Threads: any, but others must not open or start anything meanwhile.
  */

@@ -1,5 +1,5 @@
 /*
- * Log - what a client under test logged
+ * Log - the lines that a client under test logged
  *
  * Threads: any.
  */

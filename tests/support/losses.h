@@ -1,5 +1,5 @@
 /*
- * Losses - what an on_lost callback was told
+ * Losses - the reports of an on_lost callback
  *
  * Threads: any.
  */

@@ -103,3 +103,27 @@ int multi_end(void **state)
         forget_counters(servers->probe[i]);
     return servers_end(state);
 }
+
+const char *const spread_names[3] = {"a", "b", "c"};
+
+struct spread spread_of(struct fixture *f, const struct relock_options *options)
+{
+    struct spread s;
+
+    for (size_t i = 0; i < 3; i++) {
+        s.clients[i] = i == 0 ? fixture_client(f, options) : beside_client(f, i - 1, options);
+        s.locks[i] = fixture_lock(f, s.clients[i], spread_names[i]);
+    }
+    s.all = fixture_multi(f, s.locks[0], s.locks[1], s.locks[2], NULL);
+    return s;
+}
+
+struct server *spread_server(struct fixture *f, size_t nth)
+{
+    return nth == 0 ? f->server : beside_server(nth - 1);
+}
+
+struct probe *spread_probe(struct fixture *f, size_t nth)
+{
+    return nth == 0 ? f->probe : beside_probe(nth - 1);
+}

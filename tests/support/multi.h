@@ -25,7 +25,21 @@ struct probe *beside_probe(size_t nth);
 struct relock_client *beside_client(struct fixture *f, size_t nth,
                                     const struct relock_options *options);
 
-/* Waits until one call of a client waits, and the first member, which `first` holds, is had. */
+/* A multi lock with one member on each of three servers. */
+struct spread {
+    struct relock_client *clients[3];
+    struct relock_lock *locks[3];
+    struct relock_lock *all;
+};
+
+extern const char *const spread_names[3];
+
+struct spread spread_of(struct fixture *f, const struct relock_options *options);
+struct server *spread_server(struct fixture *f, size_t nth);
+struct probe *spread_probe(struct fixture *f, size_t nth);
+
+/* Waits until one call of a client waits, and the first member, which `first` holds, is acquired.
+ */
 bool wait_behind_a(struct relock_client *first, struct relock_client *client);
 
 int multi_group_start(void **state);

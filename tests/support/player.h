@@ -1,5 +1,5 @@
 /*
- * Player - a process with another library of locks in it that does what it is told
+ * Player - a process with another library of locks, which follows the orders of a test
  *
  * Its threads are named by the test, are made when they are first named, and each is an owner of
  * its own. A thread does its orders one after the other and answers each when it is done, so one

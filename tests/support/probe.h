@@ -1,9 +1,9 @@
 /*
  * Probe - a plain connection beside the library
  *
- * Looks at what the library wrote, and plays the part of others, with hiredis alone. Connects again
- * by itself when its connection is gone. What Redis refuses is said on stderr and comes back as
- * PROBE_REFUSED or as text with a leading '-', so that the assertion on the result fails.
+ * Looks at the keys of the library, and plays the part of others, with hiredis alone. Connects
+ * again by itself when its connection is gone. A refusal of Redis is written to stderr and comes
+ * back as PROBE_REFUSED or as text with a leading '-', so that the assertion on the result fails.
  *
  * Threads: one at a time.
  */

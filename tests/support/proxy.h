@@ -3,7 +3,7 @@
  *
  * Listens on an address of its own and connects each client to the server's unix socket. It sees
  * commands and replies one by one, so a test says which command is to meet which trouble, and
- * waits until it has. A connection has no holes: what is lost takes all that follows with it.
+ * waits until it has. A connection has no holes: lost bytes take all that follow with them.
  *
  * Commands are named by their first words, "SUBSCRIBE" or "CLIENT KILL"; "*" is any one word and ""
  * any command. An EVALSHA of a script that proxy_name_script() made known begins with that name in
@@ -53,7 +53,7 @@ void proxy_reset(struct proxy *proxy);
 
 void proxy_name_script(struct proxy *proxy, const char *name, const char *sha1);
 
-/* ---- single commands ---------------------------------------------------------------------- */
+/* ---- single commands ----------------------------------------------------------------------- */
 
 /* The next such command; every one until it is let go. The rule lives until the reset. */
 struct proxy_rule *proxy_next(struct proxy *proxy, enum proxy_deed deed, const char *words);
@@ -68,7 +68,7 @@ void proxy_let_go(struct proxy_rule *rule);
 /* Waits for what comes of those that have met the rule, and says it of the last. */
 enum proxy_fate proxy_fate(struct proxy_rule *rule);
 
-/* ---- all of it ---------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------- */
 
 /* Ends the connections on which such a command was sent; all with "". */
 void proxy_cut(struct proxy *proxy, const char *words);
@@ -87,7 +87,7 @@ void proxy_delay(struct proxy *proxy, uint64_t delay_ms);
 /* Clients get one byte at a time; over a unix socket, the next when they have read that. */
 void proxy_by_byte(struct proxy *proxy, bool by_byte);
 
-/* ---- what was seen ------------------------------------------------------------------------ */
+/* ---- what was seen ------------------------------------------------------------------------- */
 
 /* How many such commands came; waits until there are `n`. */
 size_t proxy_count(struct proxy *proxy, const char *words);

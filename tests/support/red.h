@@ -1,5 +1,5 @@
 /*
- * Red - one red lock on all servers of a test, and what stands there of it
+ * Red - one red lock on all servers of a test, and its keys there
  *
  * Each red lock has clients of its own, one to each server, so two of them are two strangers, as in
  * two processes.

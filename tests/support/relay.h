@@ -1,8 +1,8 @@
 /*
  * Relay - one connection through a proxy
  *
- * Two sockets, and between them what was read from one and not yet written to the other. Whoever
- * owns the relay is asked about each command, answers with a deed and a tag, and is told by the tag
+ * Two sockets, and the bytes read from one and not yet written to the other. The owner of
+ * the relay decides on each command with a deed and a tag, and learns by the tag
  * what came of it.
  *
  * Threads: one at a time. Nothing blocks.

@@ -1,5 +1,5 @@
 /*
- * Script player - does what the steps of a script say
+ * Script player - plays the steps of a script
  *
  * The half of the script server that talks: its listener, its connections, and one function that
  * plays one step.

@@ -57,7 +57,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- steps ---------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------- */
 
 static void add(struct script_server *server, enum script_kind kind, const char *text,
                 unsigned connection)
@@ -156,7 +156,7 @@ bool script_played(struct script_server *server)
     return played;
 }
 
-/* ---- start and end -------------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------------- */
 
 struct script_server *script_server_start(void)
 {

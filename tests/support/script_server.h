@@ -1,9 +1,9 @@
 /*
  * Script server - plays a server, step by step
  *
- * For what a real one cannot be made to do at the right moment: to say nothing, to close in the
- * middle of a reply, to answer byte by byte. It listens on a unix socket in a folder of its own. A
- * test says beforehand what will come and what is to be answered; a thread plays these steps in
+ * For events that a real server cannot produce at the right moment: silence, closing in the
+ * middle of a reply, answers byte by byte. It listens on a unix socket in a folder of its own. A
+ * test lists the expected commands and the answers beforehand; a thread plays these steps in
  * their order, and the test goes on meanwhile:
  *
  *     script_accept(server);

@@ -1,5 +1,5 @@
 /*
- * Sides - both sides of one read/write lock, and what stands in Redis of it
+ * Sides - both sides of one read/write lock, and its state in Redis
  *
  * Threads: the main one.
  */

@@ -1,7 +1,7 @@
 /*
  * Transit - bytes that are on their way, and when they will be there
  *
- * In order: what is sent later arrives no sooner.
+ * In order: later bytes arrive no sooner.
  *
  * Threads: one at a time.
  */

@@ -4,8 +4,9 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
+#include "kind/reentrant.h"
 #include "lock/holds.h"
-#include "lock/sites.h"
+#include "lock/resources.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,20 +56,20 @@ static int begin(void **state)
     relock_mutex_init(&client.mutex);
     relock_cond_init(&client.changed);
     client.generation = relock_fork_generation();
-    client.guarded.in_turn = true; /* there is no I/O thread to be woken */
+    client.guarded.turn_at_ms = 0; /* there is no I/O thread to be woken */
     client.options.watchdog_timeout_ms = LEASE_MS;
     client.options.recheck_ms = LEASE_MS;
     client.options.handoff_ms = LEASE_MS;
 
     lock.client = &client;
-    assert_int_equal(relock_sites_get(&client, &relock_kind_reentrant, "orders", strlen("orders"),
-                                      &lock.site, &(const char *){NULL}),
+    assert_int_equal(relock_resources_get(&client, &relock_kind_reentrant, "orders",
+                                          strlen("orders"), &lock.resource, &(const char *){NULL}),
                      RELOCK_OK);
-    hold = relock_holds_new(&client, lock.site, 1);
+    hold = relock_holds_new(&client, lock.resource, 1);
     assert_non_null(hold);
     hold->lease_ms = LEASE_MS;
     relock_gate_init(&first.gate);
-    relock_site_join(lock.site, &first);
+    relock_resource_enqueue(lock.resource, &first);
     relock_holds_begin(&client, relock_holds_ref(hold), &first, relock_clock_now_ms());
     return 0;
 }
@@ -77,13 +78,13 @@ static int end(void **state)
 {
     (void)state;
     relock_holds_leave(&client, hold);
-    relock_site_vacate(lock.site, false, 0);
+    relock_resource_released(lock.resource, false, 0);
     relock_holds_end(&client, hold);
     relock_holds_unref(&client, hold);
-    relock_sites_unref(&client, lock.site);
+    relock_resources_unref(&client, lock.resource);
     relock_cond_deinit(&client.changed);
     relock_mutex_deinit(&client.mutex);
-    return client.guarded.sites || client.guarded.holds ? -1 : 0;
+    return client.guarded.resources || client.guarded.holds ? -1 : 0;
 }
 
 /* Another thread waits behind the hold, at its gate. The mutex is held then. A wait that was over
@@ -112,8 +113,8 @@ static void has_been_granted(struct wait *wait)
     assert_int_equal(wait->result, RELOCK_OK);
     assert_int_equal(wait->grant.hold_count, 1);
     assert_int_equal(hold->owner, WAITING_OWNER);
-    assert_ptr_equal(lock.site->holder, hold);
-    assert_null(lock.site->queue);
+    assert_ptr_equal(lock.resource->holder, hold);
+    assert_null(lock.resource->queue);
 }
 
 static void a_grant_beats_a_cancel_of_the_same_moment(void **state)
@@ -125,7 +126,7 @@ static void a_grant_beats_a_cancel_of_the_same_moment(void **state)
     assert_int_equal(relock_cancel_new(&wait.how.cancel), RELOCK_OK);
     begin_to_wait(&wait);
     relock_cancel_fire(wait.how.cancel);
-    assert_true(relock_holds_pass_on(&client, hold, relock_clock_now_ms()));
+    assert_true(relock_holds_hand_off(&client, hold, relock_clock_now_ms()));
     has_been_granted(&wait);
     relock_cancel_free(wait.how.cancel);
 }
@@ -139,7 +140,7 @@ static void a_grant_beats_a_deadline_of_the_same_moment(void **state)
     begin_to_wait(&wait);
     for (uint64_t over_ms = relock_clock_now_ms() + WAIT_MS; relock_clock_now_ms() <= over_ms;)
         ;
-    assert_true(relock_holds_pass_on(&client, hold, relock_clock_now_ms()));
+    assert_true(relock_holds_hand_off(&client, hold, relock_clock_now_ms()));
     has_been_granted(&wait);
 }
 
@@ -150,13 +151,13 @@ static void a_grant_beats_a_shutdown_of_the_same_moment(void **state)
     (void)state;
 
     begin_to_wait(&wait);
-    assert_true(relock_holds_pass_on(&client, hold, relock_clock_now_ms()));
-    client.guarded.shut_down = true;
-    relock_site_rouse(lock.site);
+    assert_true(relock_holds_hand_off(&client, hold, relock_clock_now_ms()));
+    client.guarded.state = RELOCK_CLIENT_SHUT_DOWN;
+    relock_resource_wake_all(lock.resource);
     has_been_granted(&wait);
 }
 
-/* ---- letting others go first ---------------------------------------------------------------- */
+/* ---- letting others go first --------------------------------------------------------------- */
 
 static uint64_t cpu_ms(pthread_t thread)
 {
@@ -169,7 +170,7 @@ static uint64_t cpu_ms(pthread_t thread)
 }
 
 /* It polls each millisecond or so, and its time to do so has come; but it may not ask yet. */
-static void who_polls_sleeps_while_others_go_first(void **state)
+static void a_polling_waiter_sleeps_while_others_go_first(void **state)
 {
     struct relock_kind polled = relock_kind_reentrant;
     struct wait wait = {.how.wait_ms = RELOCK_FOREVER};
@@ -179,11 +180,11 @@ static void who_polls_sleeps_while_others_go_first(void **state)
     polled.is_polled = true;
     assert_int_equal(relock_cancel_new(&wait.how.cancel), RELOCK_OK);
     begin_to_wait(&wait);
-    lock.site->kind = &polled;
-    lock.site->holder = NULL;
-    lock.site->asked_ms = relock_clock_now_ms() - LEASE_MS;
-    lock.site->yields_until_ms = relock_clock_now_ms() + LEASE_MS;
-    relock_site_rouse(lock.site);
+    lock.resource->kind = &polled;
+    lock.resource->holder = NULL;
+    lock.resource->asked_ms = relock_clock_now_ms() - LEASE_MS;
+    lock.resource->yields_until_ms = relock_clock_now_ms() + LEASE_MS;
+    relock_resource_wake_all(lock.resource);
     relock_mutex_unlock(&client.mutex);
 
     used_ms = cpu_ms(wait.thread);
@@ -193,8 +194,8 @@ static void who_polls_sleeps_while_others_go_first(void **state)
     assert_int_equal(pthread_join(wait.thread, NULL), 0);
     assert_int_equal(wait.result, RELOCK_CANCELLED);
     assert_in_range(used_ms, 0, WAIT_MS / 2);
-    lock.site->holder = hold;
-    lock.site->kind = &relock_kind_reentrant;
+    lock.resource->holder = hold;
+    lock.resource->kind = &relock_kind_reentrant;
     relock_cancel_free(wait.how.cancel);
 }
 
@@ -206,7 +207,7 @@ int main(void)
         ACQUIRE_TEST(a_grant_beats_a_cancel_of_the_same_moment),
         ACQUIRE_TEST(a_grant_beats_a_deadline_of_the_same_moment),
         ACQUIRE_TEST(a_grant_beats_a_shutdown_of_the_same_moment),
-        ACQUIRE_TEST(who_polls_sleeps_while_others_go_first),
+        ACQUIRE_TEST(a_polling_waiter_sleeps_while_others_go_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

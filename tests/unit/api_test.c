@@ -1,4 +1,4 @@
-/* The public header and the shipped library, and nothing else: what a user has. No server. */
+/* The public header and the shipped library, as a user has them. No server. */
 #include <relock.h>
 
 #include <setjmp.h>
@@ -62,21 +62,21 @@ static const struct {
     const char *text;
 } results[] = {
     {RELOCK_OK, 0, "success"},
-    {RELOCK_BUSY, -1, "held by another owner"},
-    {RELOCK_TIMEOUT, -2, "held by another owner for all of the wait"},
+    {RELOCK_BUSY, -1, "another owner holds the lock"},
+    {RELOCK_TIMEOUT, -2, "timed out: another owner holds the lock"},
     {RELOCK_CANCELLED, -3, "the wait was cancelled"},
-    {RELOCK_LOST, -4, "this owner held the lock and no longer does"},
+    {RELOCK_LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken"},
     {RELOCK_NOT_OWNER, -5, "this owner does not hold the lock"},
     {RELOCK_E_NOMEM, -11, "out of memory"},
     {RELOCK_E_INVALID, -12, "invalid argument"},
-    {RELOCK_E_CONN, -13, "Redis could not be reached"},
-    {RELOCK_E_SERVER, -14, "Redis refused"},
-    {RELOCK_E_AUTH, -15, "Redis refused the user, the password or the right"},
-    {RELOCK_E_REPLICAS, -16, "too few replicas acknowledged"},
-    {RELOCK_E_CLOSED, -17, "the client is shut down"},
-    {RELOCK_E_FORKED, -18, "the client was made before fork()"},
-    {RELOCK_E_DEADLOCK, -19, "the caller would wait for itself"},
-    {RELOCK_E_UNSUPPORTED, -20, "this kind, server or build cannot do that"},
+    {RELOCK_E_CONN, -13, "Redis is unreachable or did not answer in time"},
+    {RELOCK_E_SERVER, -14, "Redis returned an error or is a replica"},
+    {RELOCK_E_AUTH, -15, "authentication failed or an ACL right is missing"},
+    {RELOCK_E_REPLICAS, -16, "too few replicas acknowledged the lock"},
+    {RELOCK_E_CLOSED, -17, "the client was shut down or freed"},
+    {RELOCK_E_FORKED, -18, "the client was made before fork() and this is the child"},
+    {RELOCK_E_DEADLOCK, -19, "this call would deadlock"},
+    {RELOCK_E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -166,7 +166,7 @@ static void a_refused_acquire_leaves_a_zero_grant(void **state)
     assert_memory_equal(&grant, &zero, sizeof(grant));
 }
 
-static void what_frees_takes_null_and_returns_null(void **state)
+static void functions_that_free_take_null_and_return_null(void **state)
 {
     (void)state;
 
@@ -175,7 +175,7 @@ static void what_frees_takes_null_and_returns_null(void **state)
     assert_null(relock_cancel_free(NULL));
 }
 
-static void a_scope_passes_over_a_null_lock(void **state)
+static void a_scope_ignores_a_null_lock(void **state)
 {
     (void)state;
 
@@ -214,8 +214,8 @@ int main(void)
         cmocka_unit_test(an_unknown_result_has_a_text_too),
         cmocka_unit_test(null_handles_are_refused),
         cmocka_unit_test(a_refused_acquire_leaves_a_zero_grant),
-        cmocka_unit_test(what_frees_takes_null_and_returns_null),
-        cmocka_unit_test(a_scope_passes_over_a_null_lock),
+        cmocka_unit_test(functions_that_free_take_null_and_return_null),
+        cmocka_unit_test(a_scope_ignores_a_null_lock),
         cmocka_unit_test(owners_differ_and_are_never_zero),
         cmocka_unit_test(a_cancel_needs_no_client),
     };

@@ -1,7 +1,7 @@
 #include "asking.h"
 
 #include "base/hash.h"
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 #include "redis/orphan.h"
 #include "redis/reply.h"
 
@@ -37,8 +37,8 @@ void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadlin
     for (unsigned i = 0; i < n; i++)
         snprintf(at->commands + strlen(at->commands), sizeof(at->commands) - strlen(at->commands),
                  "*2\r\n$4\r\nECHO\r\n$1\r\n%c\r\n", letter);
-    at->question.commands = (struct relock_text){at->commands, strlen(at->commands)};
-    at->question.n_replies = n;
+    at->exchange.commands = (struct relock_text){at->commands, strlen(at->commands)};
+    at->exchange.n_replies = n;
     at->deadline_ms = deadline_ms;
 }
 
@@ -46,12 +46,12 @@ int asking_ask(void *arg)
 {
     struct asking *at = arg;
 
-    return relock_lane_ask(lane, &at->question, at->deadline_ms);
+    return relock_lane_ask(lane, &at->exchange, at->deadline_ms);
 }
 
 bool asking_n_queued(void *arg)
 {
-    struct relock_question *at;
+    struct relock_exchange *at;
     int n = 0;
 
     relock_mutex_lock(&lane->mutex);
@@ -80,18 +80,18 @@ void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms)
 void asking_has_answer(int i)
 {
     assert_int_equal(actor_result(asking[i].actor), RELOCK_OK);
-    assert_true(relock_reply_is(asking[i].question.reply, asking[i].text));
-    relock_reply_free(asking[i].question.reply);
-    relock_reply_free(asking[i].question.before);
+    assert_true(relock_reply_is(asking[i].exchange.reply, asking[i].text));
+    relock_reply_free(asking[i].exchange.reply);
+    relock_reply_free(asking[i].exchange.before);
 }
 
 void asking_has_failed(int i, bool sent, const char *why)
 {
     assert_int_equal(actor_result(asking[i].actor), RELOCK_E_CONN);
-    assert_int_equal(asking[i].question.sent, sent);
-    assert_non_null(strstr(asking[i].question.why, why));
+    assert_int_equal(asking[i].exchange.sent, sent);
+    assert_non_null(strstr(asking[i].exchange.why, why));
     if (!sent)
         return;
-    asking[i].question.origin = relock_origin_unref(asking[i].question.origin);
-    relock_orphan_drop(asking[i].question.orphan);
+    asking[i].exchange.conn_id = relock_conn_id_unref(asking[i].exchange.conn_id);
+    relock_orphan_drop(asking[i].exchange.orphan);
 }

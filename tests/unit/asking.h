@@ -8,6 +8,7 @@
 #ifndef RELOCK_TEST_ASKING_H
 #define RELOCK_TEST_ASKING_H
 
+#include "redis/exchange.h"
 #include "support/actor.h"
 #include "talk.h"
 
@@ -18,7 +19,7 @@
 
 struct asking {
     struct actor *actor;
-    struct relock_question question;
+    struct relock_exchange exchange;
     char commands[64];
     char text[2];
     uint64_t deadline_ms;
@@ -38,10 +39,10 @@ int asking_ask(void *at);
 /* The thread asks, the first one driving, the others standing in the queue in this order. */
 void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms);
 
-/* Whether `*n` questions stand in the queue. */
+/* Whether `*n` exchanges stand in the queue. */
 bool asking_n_queued(void *n);
 
-/* How it ended. A failure that was sent drops its origin and its orphan. */
+/* How it ended. A failure that was sent drops its conn_id and its orphan. */
 void asking_has_answer(int i);
 void asking_has_failed(int i, bool sent, const char *why);
 

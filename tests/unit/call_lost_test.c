@@ -1,7 +1,7 @@
-/* Running a script before a deadline: what becomes of it when its connection breaks. */
+/* Running a script before a deadline: its connection breaks. */
 #include "redis/call.h"
 
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 #include "redis/reply.h"
 #include "talk.h"
 
@@ -9,17 +9,17 @@
 #include <string.h>
 
 static struct relock_call call;
-static struct relock_origin *debt; /* of the number that the calls are for */
+static struct relock_conn_id *fence; /* of the number that the calls are for */
 
 static int begin(void **state)
 {
-    debt = NULL;
+    fence = NULL;
     call = (struct relock_call){
         .script = &relock_script_unlock,
         .key = {"orders", 6},
         .args = {{"id:7", 4}, {"0", 1}},
         .n_args = 2,
-        .debt = &debt,
+        .fence = &fence,
     };
     return talk_begin(state);
 }
@@ -27,7 +27,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     relock_call_end(&call);
-    debt = relock_origin_unref(debt);
+    fence = relock_conn_id_unref(fence);
     return talk_end(state);
 }
 
@@ -58,14 +58,14 @@ static void is_owed_for_connection_7(void)
                                 "$4\r\nADDR\r\n$9\r\n/script:7\r\n";
     struct relock_buffer buffer = {0};
 
-    assert_non_null(debt);
-    relock_origin_kill(debt, NULL, &buffer);
+    assert_non_null(fence);
+    relock_conn_id_kill(fence, NULL, &buffer);
     assert_int_equal(buffer.len, strlen(bytes));
     assert_memory_equal(buffer.data, bytes, buffer.len);
     relock_buffer_deinit(&buffer);
 }
 
-/* ---- sent, and repeated --------------------------------------------------------------------- */
+/* ---- sent, and repeated -------------------------------------------------------------------- */
 
 static void a_call_without_an_answer_is_repeated_after_its_connection_was_killed(void **state)
 {
@@ -86,13 +86,13 @@ static void a_call_without_an_answer_is_repeated_after_its_connection_was_killed
         assert_int_equal(run(), RELOCK_OK);
         the_answer_came();
         assert_true(call.unanswered);
-        assert_null(debt);
+        assert_null(fence);
         relock_call_end(&call);
         talk_as(&(struct relock_options){0});
     }
 }
 
-static void nobody_to_kill_is_as_good_and_so_is_no_right_to(void **state)
+static void a_repeat_goes_on_if_nothing_is_killed_or_killing_is_denied(void **state)
 {
     static const char *const answers[] = {
         ":0\r\n",
@@ -112,14 +112,14 @@ static void nobody_to_kill_is_as_good_and_so_is_no_right_to(void **state)
         script_answer(script, ":1\r\n");
         assert_int_equal(run(), RELOCK_OK);
         the_answer_came();
-        assert_null(debt);
+        assert_null(fence);
         relock_call_end(&call);
         talk_as(&(struct relock_options){0});
     }
 }
 
 /* After a restart connection 7 is a stranger's; what we had there ended with the run before. */
-static void nobody_is_killed_in_another_run_of_the_server(void **state)
+static void no_connection_is_killed_in_another_run_of_the_server(void **state)
 {
     (void)state;
 
@@ -134,14 +134,14 @@ static void nobody_is_killed_in_another_run_of_the_server(void **state)
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
     assert_true(call.unanswered);
-    assert_null(debt);
+    assert_null(fence);
 }
 
-static void a_server_that_kills_nobody_for_now_is_asked_again(void **state)
+static void a_kill_refused_for_now_is_retried(void **state)
 {
     (void)state;
 
-    debt = relock_origin_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
+    fence = relock_conn_id_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
     script_welcome(script, 8);
     script_expect_kill("-LOADING Redis is loading the dataset in memory\r\n");
     script_expect_kill(":1\r\n");
@@ -149,14 +149,14 @@ static void a_server_that_kills_nobody_for_now_is_asked_again(void **state)
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
-    assert_null(debt);
+    assert_null(fence);
 }
 
-static void what_is_asked_under_no_number_is_repeated_without_killing(void **state)
+static void a_command_without_a_number_is_repeated_without_killing(void **state)
 {
     (void)state;
 
-    call.debt = NULL;
+    call.fence = NULL;
     script_welcome(script, 7);
     talk_expect(&call);
     script_close(script);
@@ -168,7 +168,7 @@ static void what_is_asked_under_no_number_is_repeated_without_killing(void **sta
     assert_true(call.unanswered);
 }
 
-static void who_is_unknown_to_the_server_cannot_be_killed(void **state)
+static void a_connection_unknown_to_the_server_cannot_be_killed(void **state)
 {
     (void)state;
 
@@ -185,7 +185,7 @@ static void who_is_unknown_to_the_server_cannot_be_killed(void **state)
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
     assert_true(call.unanswered);
-    assert_null(debt);
+    assert_null(fence);
 }
 
 static void each_connection_that_breaks_is_killed_before_the_next_attempt(void **state)
@@ -206,7 +206,7 @@ static void each_connection_that_breaks_is_killed_before_the_next_attempt(void *
     script_answer(script, ":1\r\n");
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
-    assert_null(debt);
+    assert_null(fence);
 }
 
 static void a_refusal_after_an_attempt_without_an_answer_leaves_that_open(void **state)
@@ -225,7 +225,7 @@ static void a_refusal_after_an_attempt_without_an_answer_leaves_that_open(void *
     assert_true(script_played(script));
 }
 
-/* ---- sent, outcome unknown ------------------------------------------------------------------ */
+/* ---- sent, outcome unknown ----------------------------------------------------------------- */
 
 static void no_answer_until_the_deadline_is_an_outcome_unknown(void **state)
 {
@@ -246,7 +246,7 @@ static void no_answer_until_the_deadline_is_an_outcome_unknown(void **state)
     assert_true(script_played(script));
 }
 
-static void what_one_call_owes_the_next_one_pays_first(void **state)
+static void the_next_call_kills_the_fence_of_the_last_first(void **state)
 {
     (void)state;
 
@@ -264,14 +264,14 @@ static void what_one_call_owes_the_next_one_pays_first(void **state)
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
     assert_false(call.unanswered);
-    assert_null(debt);
+    assert_null(fence);
 }
 
-static void a_debt_is_owed_until_the_server_has_answered_the_killing(void **state)
+static void a_fence_is_owed_until_the_server_has_answered_the_killing(void **state)
 {
     (void)state;
 
-    debt = relock_origin_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
+    fence = relock_conn_id_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
     script_welcome(script, 8);
     script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
     script_close(script);
@@ -282,15 +282,15 @@ static void a_debt_is_owed_until_the_server_has_answered_the_killing(void **stat
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
     assert_false(call.unanswered); /* the script itself was sent once */
-    assert_null(debt);
+    assert_null(fence);
 }
 
-static void a_debt_that_cannot_be_paid_keeps_the_call_from_being_sent(void **state)
+static void a_fence_that_cannot_be_paid_keeps_the_call_from_being_sent(void **state)
 {
     (void)state;
 
     talk_connect(&call, 8);
-    debt = relock_origin_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
+    fence = relock_conn_id_new(SCRIPT_FIRST_RUN, 7, "/script:7", strlen("/script:7"));
     script_expect(script, "CLIENT KILL ID 7 ADDR /script:7");
     script_expect_end(script);
     assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
@@ -299,16 +299,16 @@ static void a_debt_that_cannot_be_paid_keeps_the_call_from_being_sent(void **sta
     assert_true(script_played(script));
 }
 
-/* ---- never sent ----------------------------------------------------------------------------- */
+/* ---- never sent ---------------------------------------------------------------------------- */
 
-static void where_nobody_listens_nothing_is_sent(void **state)
+static void without_a_listener_nothing_is_sent(void **state)
 {
     (void)state;
 
     talk_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
     assert_int_equal(relock_call_run(&call, lanes, in_ms(20)), RELOCK_E_CONN);
     assert_false(call.unanswered);
-    assert_null(debt);
+    assert_null(fence);
     assert_non_null(strstr(call.why, "unix:///nonexistent/socket"));
 }
 
@@ -348,7 +348,7 @@ static void a_connection_that_ended_while_idle_is_made_again(void **state)
     assert_int_equal(run(), RELOCK_OK);
     the_answer_came();
     assert_false(call.unanswered);
-    assert_null(debt);
+    assert_null(fence);
     assert_int_equal(relock_lanes_reconnects(lanes), 1);
 }
 
@@ -358,18 +358,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALL_TEST(a_call_without_an_answer_is_repeated_after_its_connection_was_killed),
-        CALL_TEST(nobody_to_kill_is_as_good_and_so_is_no_right_to),
-        CALL_TEST(nobody_is_killed_in_another_run_of_the_server),
-        CALL_TEST(a_server_that_kills_nobody_for_now_is_asked_again),
-        CALL_TEST(what_is_asked_under_no_number_is_repeated_without_killing),
-        CALL_TEST(who_is_unknown_to_the_server_cannot_be_killed),
+        CALL_TEST(a_repeat_goes_on_if_nothing_is_killed_or_killing_is_denied),
+        CALL_TEST(no_connection_is_killed_in_another_run_of_the_server),
+        CALL_TEST(a_kill_refused_for_now_is_retried),
+        CALL_TEST(a_command_without_a_number_is_repeated_without_killing),
+        CALL_TEST(a_connection_unknown_to_the_server_cannot_be_killed),
         CALL_TEST(each_connection_that_breaks_is_killed_before_the_next_attempt),
         CALL_TEST(a_refusal_after_an_attempt_without_an_answer_leaves_that_open),
         CALL_TEST(no_answer_until_the_deadline_is_an_outcome_unknown),
-        CALL_TEST(what_one_call_owes_the_next_one_pays_first),
-        CALL_TEST(a_debt_is_owed_until_the_server_has_answered_the_killing),
-        CALL_TEST(a_debt_that_cannot_be_paid_keeps_the_call_from_being_sent),
-        CALL_TEST(where_nobody_listens_nothing_is_sent),
+        CALL_TEST(the_next_call_kills_the_fence_of_the_last_first),
+        CALL_TEST(a_fence_is_owed_until_the_server_has_answered_the_killing),
+        CALL_TEST(a_fence_that_cannot_be_paid_keeps_the_call_from_being_sent),
+        CALL_TEST(without_a_listener_nothing_is_sent),
         CALL_TEST(while_all_connections_are_busy_nothing_is_sent),
         CALL_TEST(a_connection_that_ended_while_idle_is_made_again),
     };

@@ -1,4 +1,4 @@
-/* Running a script before a deadline: until replicas have what it wrote. */
+/* Running a script before a deadline: waiting for replicas. */
 #include "talk.h"
 
 #include "base/clock.h"
@@ -35,7 +35,7 @@ static int run(void)
     return relock_call_run(&call, lanes, soon());
 }
 
-static void replicas_are_asked_for_once_it_is_granted(void **state)
+static void replicas_are_awaited_only_after_a_grant(void **state)
 {
     static const struct {
         const char *reply;
@@ -60,7 +60,7 @@ static void replicas_are_asked_for_once_it_is_granted(void **state)
 }
 
 /* WAIT after a command that changed nothing: all replicas have what came before it. */
-static void replicas_are_not_asked_for_what_was_refused(void **state)
+static void replicas_are_not_awaited_after_a_refusal(void **state)
 {
     static const char *const refusals[] = {"-NOSCRIPT No matching script.\r\n",
                                            "-LOADING Redis is loading\r\n"};
@@ -175,8 +175,8 @@ static void replicas_have_the_time_of_the_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        REPLICAS_TEST(replicas_are_asked_for_once_it_is_granted),
-        REPLICAS_TEST(replicas_are_not_asked_for_what_was_refused),
+        REPLICAS_TEST(replicas_are_awaited_only_after_a_grant),
+        REPLICAS_TEST(replicas_are_not_awaited_after_a_refusal),
         REPLICAS_TEST(replicas_count_for_the_attempt_that_was_granted_alone),
         REPLICAS_TEST(a_connection_that_breaks_after_the_grant_leaves_it_unanswered),
         REPLICAS_TEST(replicas_count_only_on_the_connection_of_the_grant),

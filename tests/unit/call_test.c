@@ -1,4 +1,4 @@
-/* Running a script before a deadline: what the server may answer. */
+/* Running a script before a deadline: the replies of the server. */
 #include "redis/call.h"
 
 #include "base/clock.h"
@@ -45,7 +45,7 @@ static bool answered(int64_t wanted)
     return call.reply && relock_reply_integer(call.reply, &integer) && integer == wanted;
 }
 
-/* ---- what goes out -------------------------------------------------------------------------- */
+/* ---- what goes out ------------------------------------------------------------------------- */
 
 static void a_call_is_an_evalsha_with_one_key(void **state)
 {
@@ -85,7 +85,7 @@ static void loading_a_script_sends_all_of_it(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-static void all_scripts_are_loaded_in_one_piece_whatever_the_server_says(void **state)
+static void all_scripts_are_loaded_in_one_write_though_some_are_refused(void **state)
 {
     char why[RELOCK_WHY_MAX];
 
@@ -120,9 +120,9 @@ static void a_server_that_goes_while_scripts_are_loaded_is_a_failure(void **stat
     assert_true(script_played(script));
 }
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
-static void an_answer_goes_to_who_asked(void **state)
+static void a_reply_goes_to_its_caller(void **state)
 {
     (void)state;
 
@@ -170,7 +170,7 @@ static void a_script_that_the_server_lacks_is_sent(void **state)
     assert_true(script_played(script));
 }
 
-static void what_keeps_a_script_from_being_sent_is_told(void **state)
+static void the_reason_that_stops_a_script_is_reported(void **state)
 {
     (void)state;
 
@@ -214,7 +214,7 @@ static void a_script_that_never_stays_is_not_sent_for_ever(void **state)
     assert_true(script_played(script));
 }
 
-static void a_server_that_is_loading_is_asked_again(void **state)
+static void a_command_is_retried_while_the_server_is_loading(void **state)
 {
     static const char *const passing[] = {
         "-LOADING Redis is loading the dataset in memory\r\n",
@@ -264,7 +264,7 @@ static void let_in_by_a_replica(void)
     script_expect_end(script);
 }
 
-static void a_replica_is_told_by_its_login_and_tried_again(void **state)
+static void a_replica_is_recognized_at_login_and_retried(void **state)
 {
     (void)state;
 
@@ -299,7 +299,7 @@ static void a_server_that_is_loading_all_the_time_has_refused(void **state)
     assert_true(script_played(script));
 }
 
-/* ---- refusals ------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------ */
 
 static void a_refusal_is_final_and_says_why(void **state)
 {
@@ -383,17 +383,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CALL_TEST(a_call_is_an_evalsha_with_one_key),
         CALL_TEST(loading_a_script_sends_all_of_it),
-        CALL_TEST(all_scripts_are_loaded_in_one_piece_whatever_the_server_says),
+        CALL_TEST(all_scripts_are_loaded_in_one_write_though_some_are_refused),
         CALL_TEST(a_server_that_goes_while_scripts_are_loaded_is_a_failure),
-        CALL_TEST(an_answer_goes_to_who_asked),
+        CALL_TEST(a_reply_goes_to_its_caller),
         CALL_TEST(one_connection_serves_many_calls),
         CALL_TEST(a_script_that_the_server_lacks_is_sent),
-        CALL_TEST(what_keeps_a_script_from_being_sent_is_told),
+        CALL_TEST(the_reason_that_stops_a_script_is_reported),
         CALL_TEST(a_script_that_another_has_sent_meanwhile_is_as_good),
         CALL_TEST(a_script_that_never_stays_is_not_sent_for_ever),
-        CALL_TEST(a_server_that_is_loading_is_asked_again),
+        CALL_TEST(a_command_is_retried_while_the_server_is_loading),
         CALL_TEST(a_replica_is_left_for_a_new_connection),
-        CALL_TEST(a_replica_is_told_by_its_login_and_tried_again),
+        CALL_TEST(a_replica_is_recognized_at_login_and_retried),
         CALL_TEST(a_server_that_is_loading_all_the_time_has_refused),
         CALL_TEST(a_refusal_is_final_and_says_why),
         CALL_TEST(a_login_that_is_refused_is_final_too),

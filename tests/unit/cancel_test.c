@@ -56,7 +56,7 @@ static void a_cancel_is_fired_once_and_for_all(void **state)
     assert_true(relock_cancel_is_fired(cancel));
 }
 
-static void firing_opens_the_gates_of_all_who_watch(void **state)
+static void firing_opens_the_gates_of_all_watchers(void **state)
 {
     (void)state;
 
@@ -71,7 +71,7 @@ static void firing_opens_the_gates_of_all_who_watch(void **state)
         relock_cancel_unwatch(&waits[i]);
 }
 
-static void who_watches_no_more_is_left_alone(void **state)
+static void a_former_watcher_is_left_alone(void **state)
 {
     (void)state;
 
@@ -88,7 +88,7 @@ static void who_watches_no_more_is_left_alone(void **state)
     }
 }
 
-static void one_that_was_fired_before_can_be_watched(void **state)
+static void a_fired_cancel_can_be_watched(void **state)
 {
     (void)state;
 
@@ -131,7 +131,7 @@ static void cancels_do_not_touch_each_other(void **state)
     relock_cancel_free(other);
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------------- */
 
 static void *wait_for_cancel(void *arg)
 {
@@ -145,7 +145,7 @@ static void *wait_for_cancel(void *arg)
     return NULL;
 }
 
-static void whoever_comes_first_the_wait_ends(void **state)
+static void a_wait_ends_whether_it_or_the_cancel_comes_first(void **state)
 {
     (void)state;
 
@@ -162,7 +162,7 @@ static void whoever_comes_first_the_wait_ends(void **state)
     }
 }
 
-/* ---- fork ----------------------------------------------------------------------------------- */
+/* ---- fork ---------------------------------------------------------------------------------- */
 
 static int fire_the_copy(struct child *parent, void *arg)
 {
@@ -225,12 +225,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CANCEL_TEST(a_cancel_is_fired_once_and_for_all),
-        CANCEL_TEST(firing_opens_the_gates_of_all_who_watch),
-        CANCEL_TEST(who_watches_no_more_is_left_alone),
-        CANCEL_TEST(one_that_was_fired_before_can_be_watched),
+        CANCEL_TEST(firing_opens_the_gates_of_all_watchers),
+        CANCEL_TEST(a_former_watcher_is_left_alone),
+        CANCEL_TEST(a_fired_cancel_can_be_watched),
         CANCEL_TEST(no_cancel_is_never_fired),
         CANCEL_TEST(cancels_do_not_touch_each_other),
-        CANCEL_TEST(whoever_comes_first_the_wait_ends),
+        CANCEL_TEST(a_wait_ends_whether_it_or_the_cancel_comes_first),
         CANCEL_TEST(a_child_has_a_copy_without_the_waits_of_its_parent),
         CANCEL_TEST(a_child_can_wait_before_it_fires),
     };

@@ -1,4 +1,4 @@
-/* Points in time and what is left until them. */
+/* Points in time, and the time that remains until them. */
 #include "base/clock.h"
 
 #include <limits.h>
@@ -60,7 +60,7 @@ static void nothing_is_left_once_the_deadline_has_come(void **state)
     assert_true(relock_clock_left(0, LAST) == LAST);
 }
 
-static void for_ever_is_left_of_what_never_comes(void **state)
+static void forever_remains_until_a_deadline_that_never_comes(void **state)
 {
     (void)state;
 
@@ -90,7 +90,7 @@ static void poll_waits_as_long_as_it_can_say(void **state)
     assert_true(relock_clock_poll_ms(100, RELOCK_NEVER) < 0);
 }
 
-static void a_span_is_seconds_and_the_rest(void **state)
+static void a_span_is_seconds_and_nanoseconds(void **state)
 {
     struct timespec span = relock_clock_span(61001);
 
@@ -109,10 +109,10 @@ int main(void)
         cmocka_unit_test(a_deadline_is_so_much_later),
         cmocka_unit_test(a_deadline_beyond_all_time_never_comes),
         cmocka_unit_test(nothing_is_left_once_the_deadline_has_come),
-        cmocka_unit_test(for_ever_is_left_of_what_never_comes),
+        cmocka_unit_test(forever_remains_until_a_deadline_that_never_comes),
         cmocka_unit_test(poll_waits_for_all_that_is_left),
         cmocka_unit_test(poll_waits_as_long_as_it_can_say),
-        cmocka_unit_test(a_span_is_seconds_and_the_rest),
+        cmocka_unit_test(a_span_is_seconds_and_nanoseconds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static void numbers_are_decimal_texts(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-static void a_buffer_grows_with_what_it_is_given(void **state)
+static void a_buffer_grows_with_its_content(void **state)
 {
     struct relock_buffer buffer = {0};
     char *large = malloc(LARGE);
@@ -205,7 +205,7 @@ int main(void)
         cmocka_unit_test(an_empty_argument_is_one),
         cmocka_unit_test(any_byte_may_stand_in_an_argument),
         cmocka_unit_test(numbers_are_decimal_texts),
-        cmocka_unit_test(a_buffer_grows_with_what_it_is_given),
+        cmocka_unit_test(a_buffer_grows_with_its_content),
         cmocka_unit_test(a_buffer_has_room_for_all_that_is_in_it),
         cmocka_unit_test(a_small_buffer_keeps_its_memory_when_cleared),
         cmocka_unit_test(a_large_buffer_gives_its_memory_back_when_cleared),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Code that a page takes from an example stands there, line by line.
+"""Checks that code excerpts in the pages are the same as in their sources, line by line.
 
-An excerpt follows the line `<!-- examples/name.c -->` in a Markdown page:
+An excerpt follows the line `<!-- examples/name.c -->` in a Markdown page; any file may be named.
 
     excerpts_test.py TOP_OF_THE_REPOSITORY
 """
@@ -16,11 +16,12 @@ def main():
     top = pathlib.Path(sys.argv[1])
     n_excerpts = 0
     wrong = []
-    for page in [top / "README.md", *sorted((top / "docs").glob("*.md"))]:
+    pages = [top / "README.md", top / "tests" / "README.md", *sorted((top / "docs").glob("*.md"))]
+    for page in pages:
         for source, code in EXCERPT.findall(page.read_text()):
             n_excerpts += 1
             if code not in (top / source).read_text():
-                wrong.append(f"{page.name}: not in {source}:\n{code}")
+                wrong.append(f"{page.relative_to(top)}: not in {source}:\n{code}")
     print("\n".join(wrong) or f"{n_excerpts} excerpts")
     return 1 if wrong or n_excerpts == 0 else 0
 

@@ -1,4 +1,4 @@
-/* What a server refuses, in words that say what to do about it. */
+/* Refusals of a server, in words that say what to do about them. */
 #include "redis/explain.h"
 
 #include "redis/reply.h"
@@ -68,7 +68,7 @@ static void a_command_that_a_script_may_not_run_is_named_with_the_script(void **
         "NOPERM: this user may not run 'hexists', which the script unlock.lua needs" SEE);
 }
 
-static void so_is_the_command_whose_key_or_channel_is_denied(void **state)
+static void a_command_whose_key_or_channel_is_denied_is_named(void **state)
 {
     (void)state;
 
@@ -87,7 +87,7 @@ static void so_is_the_command_whose_key_or_channel_is_denied(void **state)
         "needs" SEE);
 }
 
-static void what_a_script_caught_is_named_without_a_line(void **state)
+static void an_error_caught_by_a_script_is_named_without_a_line(void **state)
 {
     static const struct relock_script *const scripts[] = {
         &relock_script_lock,      &relock_script_fair_lock,  &relock_script_fenced_lock,
@@ -142,7 +142,7 @@ static void a_line_that_has_no_command_or_is_not_there_names_none(void **state)
     }
 }
 
-static void a_right_to_what_is_no_script_is_as_the_server_says_it(void **state)
+static void a_right_denied_outside_scripts_is_quoted_from_the_server(void **state)
 {
     (void)state;
 
@@ -151,7 +151,7 @@ static void a_right_to_what_is_no_script_is_as_the_server_says_it(void **state)
     assert_string_equal(explained(NULL, "NOPERM no channel"), "NOPERM no channel" SEE);
 }
 
-static void a_server_of_another_kind_is_called_what_it_is(void **state)
+static void a_server_of_another_kind_is_named_by_its_kind(void **state)
 {
     (void)state;
 
@@ -185,9 +185,9 @@ static void everything_else_stays_as_it_is(void **state)
         assert_string_equal(explained(&relock_script_lock, errors[i]), errors[i]);
 }
 
-/* ---- what locks do without ------------------------------------------------------------------ */
+/* ---- what locks do without ----------------------------------------------------------------- */
 
-static void each_that_is_missing_is_warned_of_once(void **state)
+static void each_missing_right_is_logged_once(void **state)
 {
     struct log *log = log_new();
     const struct relock_log to_log = {.level = RELOCK_LOG_DEBUG, .sink = log_write, .arg = log};
@@ -204,14 +204,14 @@ static void each_that_is_missing_is_warned_of_once(void **state)
     }
     assert_int_equal(log_count(log, ""), 3);
     assert_int_equal(log_count_grave(log, RELOCK_LOG_WARNING), 3);
-    assert_int_equal(log_count(log, "h:6379: CLIENT KILL: NOPERM no; without it a command"), 1);
-    assert_int_equal(log_count(log, "h:6379: CLIENT INFO: NOPERM no; without it a command"), 1);
+    assert_int_equal(log_count(log, "h:6379: CLIENT KILL: NOPERM no; without it an unanswered"), 1);
+    assert_int_equal(log_count(log, "h:6379: CLIENT INFO: NOPERM no; without it an unanswered"), 1);
     assert_int_equal(log_count(log, "h:6379: CLIENT SETNAME: NOPERM no; without it conn"), 1);
     assert_int_equal(log_count(log, SEE), 3);
     log_free(log);
 }
 
-static void what_may_pass_is_not_missing(void **state)
+static void a_granted_right_is_not_missing(void **state)
 {
     (void)state;
 
@@ -228,15 +228,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_that_a_script_may_not_run_is_named_with_the_script),
-        cmocka_unit_test(so_is_the_command_whose_key_or_channel_is_denied),
-        cmocka_unit_test(what_a_script_caught_is_named_without_a_line),
+        cmocka_unit_test(a_command_whose_key_or_channel_is_denied_is_named),
+        cmocka_unit_test(an_error_caught_by_a_script_is_named_without_a_line),
         cmocka_unit_test(no_line_of_a_script_has_two_commands),
         cmocka_unit_test(a_line_that_has_no_command_or_is_not_there_names_none),
-        cmocka_unit_test(a_right_to_what_is_no_script_is_as_the_server_says_it),
-        cmocka_unit_test(a_server_of_another_kind_is_called_what_it_is),
+        cmocka_unit_test(a_right_denied_outside_scripts_is_quoted_from_the_server),
+        cmocka_unit_test(a_server_of_another_kind_is_named_by_its_kind),
         cmocka_unit_test(everything_else_stays_as_it_is),
-        cmocka_unit_test(each_that_is_missing_is_warned_of_once),
-        cmocka_unit_test(what_may_pass_is_not_missing),
+        cmocka_unit_test(each_missing_right_is_logged_once),
+        cmocka_unit_test(a_granted_right_is_not_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ static void the_generation_grows_in_each_child_and_only_there(void **state)
     }
 }
 
-/* ---- while another thread has the process mutex --------------------------------------------- */
+/* ---- while another thread has the process mutex -------------------------------------------- */
 
 /* What the process mutex guards, in this test. */
 static int first, second;
@@ -99,7 +99,7 @@ static int find_both_changed(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void fork_waits_until_what_the_process_mutex_guards_is_whole(void **state)
+static void fork_waits_for_the_process_mutex(void **state)
 {
     struct child *child;
     pthread_t thread;
@@ -133,7 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FORK_TEST(the_generation_of_a_process_does_not_change),
         FORK_TEST(the_generation_grows_in_each_child_and_only_there),
-        FORK_TEST(fork_waits_until_what_the_process_mutex_guards_is_whole),
+        FORK_TEST(fork_waits_for_the_process_mutex),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static const enum relock_hold_state not_held[] = {RELOCK_HOLD_ASKED, RELOCK_HOLD
                                                   RELOCK_HOLD_ENDED};
 static const enum relock_hold_state held[] = {RELOCK_HOLD_HELD, RELOCK_HOLD_SUSPECT};
 
-/* ---- leases --------------------------------------------------------------------------------- */
+/* ---- leases -------------------------------------------------------------------------------- */
 
 static void a_lease_is_certain_less_one_percent_and_two_ms(void **state)
 {
@@ -100,22 +100,9 @@ static void a_renewal_is_tried_again_within_10_to_500_ms(void **state)
         assert_int_equal(relock_hold_retry_ms(cases[i].lease_ms), cases[i].retry_ms);
 }
 
-static void a_hold_that_was_handed_off_is_renewed_within_5_ms(void **state)
-{
-    struct relock_hold hold = {.renew_at_ms = 9 * SECOND};
+/* ---- states -------------------------------------------------------------------------------- */
 
-    (void)state;
-
-    relock_hold_verify_soon(&hold, 1000);
-    assert_true(hold.unverified);
-    assert_int_equal(hold.renew_at_ms, 1005);
-    relock_hold_verify_soon(&hold, 1003);
-    assert_int_equal(hold.renew_at_ms, 1005); /* that one stands for both */
-}
-
-/* ---- states --------------------------------------------------------------------------------- */
-
-static void a_hold_is_held_until_it_is_lost_or_given_up(void **state)
+static void a_hold_is_held_until_it_is_lost_or_released(void **state)
 {
     (void)state;
 
@@ -146,7 +133,7 @@ static void a_hold_is_certain_while_held_and_in_time(void **state)
 
 static void a_hold_is_renewed_until_its_cap_if_a_level_asked_for_it(void **state)
 {
-    struct relock_hold hold = {.renewed = true, .cap_ms = 500};
+    struct relock_hold hold = {.keeping = RELOCK_HOLD_RENEWED, .cap_ms = 500};
 
     (void)state;
 
@@ -154,17 +141,19 @@ static void a_hold_is_renewed_until_its_cap_if_a_level_asked_for_it(void **state
     assert_false(relock_hold_is_renewed(&hold, 500));
     hold.cap_ms = RELOCK_NEVER;
     assert_true(relock_hold_is_renewed(&hold, RELOCK_NEVER - 1));
-    hold.renewed = false;
+    hold.keeping = RELOCK_HOLD_KEPT;
+    assert_true(relock_hold_is_renewed(&hold, 0));
+    hold.keeping = RELOCK_HOLD_FIXED;
     assert_false(relock_hold_is_renewed(&hold, 0));
 }
 
-/* ---- when the watchdog looks ---------------------------------------------------------------- */
+/* ---- when the watchdog looks --------------------------------------------------------------- */
 
 static struct relock_hold renewed_hold(void)
 {
     return (struct relock_hold){
         .state = RELOCK_HOLD_HELD,
-        .renewed = true,
+        .keeping = RELOCK_HOLD_RENEWED,
         .renew_at_ms = 100,
         .valid_until_ms = 300,
         .cap_ms = RELOCK_NEVER,
@@ -192,10 +181,10 @@ static void a_hold_is_due_at_its_end_when_no_renewal_comes_before(void **state)
 
     (void)state;
 
-    hold.in_flight = true;
+    hold.command = RELOCK_HOLD_SENT;
     assert_int_equal(relock_hold_due_ms(&hold, 0), 300);
     hold = renewed_hold();
-    hold.renewed = false;
+    hold.keeping = RELOCK_HOLD_FIXED;
     assert_int_equal(relock_hold_due_ms(&hold, 0), 300);
     hold = renewed_hold();
     hold.renew_at_ms = 301;
@@ -213,6 +202,37 @@ static void a_hold_at_its_cap_is_due_at_its_end(void **state)
     assert_int_equal(relock_hold_due_ms(&hold, 50), 300);
 }
 
+static void a_settling_hold_is_due_once_no_command_can_be_answered(void **state)
+{
+    struct relock_hold hold = {.state = RELOCK_HOLD_SETTLING, .renew_at_ms = 100};
+
+    (void)state;
+
+    assert_int_equal(relock_hold_due_ms(&hold, 0), 100);
+    hold.command = RELOCK_HOLD_SENT;
+    assert_true(relock_hold_due_ms(&hold, 0) == RELOCK_NEVER);
+    hold.command = RELOCK_HOLD_NOTHING_SENT;
+    hold.busy = true;
+    assert_true(relock_hold_due_ms(&hold, 0) == RELOCK_NEVER);
+    hold.busy = false;
+    hold.n_unanswered = 1;
+    assert_true(relock_hold_due_ms(&hold, 0) == RELOCK_NEVER);
+}
+
+static void only_held_and_settling_holds_are_due(void **state)
+{
+    static const enum relock_hold_state never[] = {RELOCK_HOLD_ASKED, RELOCK_HOLD_LOST,
+                                                   RELOCK_HOLD_LEAVING, RELOCK_HOLD_ENDED};
+    struct relock_hold hold = renewed_hold();
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(never); i++) {
+        hold.state = never[i];
+        assert_true(relock_hold_due_ms(&hold, 0) == RELOCK_NEVER);
+    }
+}
+
 static void a_hold_that_ran_out_expired_unless_its_cap_came_first(void **state)
 {
     struct relock_hold hold = renewed_hold();
@@ -224,11 +244,11 @@ static void a_hold_that_ran_out_expired_unless_its_cap_came_first(void **state)
     assert_int_equal(relock_hold_expiry_reason(&hold), RELOCK_LOST_EXPIRED);
     hold.cap_ms = hold.valid_until_ms;
     assert_int_equal(relock_hold_expiry_reason(&hold), RELOCK_LOST_CAPPED);
-    hold.renewed = false;
+    hold.keeping = RELOCK_HOLD_FIXED;
     assert_int_equal(relock_hold_expiry_reason(&hold), RELOCK_LOST_EXPIRED);
 }
 
-/* ---- reports -------------------------------------------------------------------------------- */
+/* ---- reports ------------------------------------------------------------------------------- */
 
 static struct relock_grant report(enum relock_hold_state hold_state, uint64_t now_ms)
 {
@@ -244,7 +264,7 @@ static struct relock_grant report(enum relock_hold_state hold_state, uint64_t no
     return grant;
 }
 
-static void a_report_says_all_that_a_caller_is_told(void **state)
+static void a_report_fills_every_field_of_the_grant(void **state)
 {
     static const struct relock_grant unused;
     struct relock_grant grant = report(RELOCK_HOLD_HELD, 120);
@@ -280,15 +300,16 @@ int main(void)
         cmocka_unit_test(a_huge_lease_does_not_wrap),
         cmocka_unit_test(a_lease_is_renewed_a_little_before_a_third_of_it_is_over),
         cmocka_unit_test(a_renewal_is_tried_again_within_10_to_500_ms),
-        cmocka_unit_test(a_hold_that_was_handed_off_is_renewed_within_5_ms),
-        cmocka_unit_test(a_hold_is_held_until_it_is_lost_or_given_up),
+        cmocka_unit_test(a_hold_is_held_until_it_is_lost_or_released),
         cmocka_unit_test(a_hold_is_certain_while_held_and_in_time),
         cmocka_unit_test(a_hold_is_renewed_until_its_cap_if_a_level_asked_for_it),
         cmocka_unit_test(a_renewed_hold_is_due_when_it_is_to_be_renewed),
         cmocka_unit_test(a_hold_is_due_at_its_end_when_no_renewal_comes_before),
         cmocka_unit_test(a_hold_at_its_cap_is_due_at_its_end),
+        cmocka_unit_test(a_settling_hold_is_due_once_no_command_can_be_answered),
+        cmocka_unit_test(only_held_and_settling_holds_are_due),
         cmocka_unit_test(a_hold_that_ran_out_expired_unless_its_cap_came_first),
-        cmocka_unit_test(a_report_says_all_that_a_caller_is_told),
+        cmocka_unit_test(a_report_fills_every_field_of_the_grant),
         cmocka_unit_test(a_report_says_zero_of_a_hold_that_is_not_certain),
     };
 

@@ -1,5 +1,5 @@
-/* What the answers about its members say of a lock of several. */
-#include "lock/inspection.h"
+/* The state of a lock of several members, computed from the replies about each. */
+#include "group/opinion.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static void a_quorum_of_free_servers_is_a_free_lock(void **state)
 {
     struct relock_opinion opinions[N] = {said(held("x:1", 9, 0)), said(is_free), said(is_free),
                                          said(held("x:2", 8, 0)), said(is_free)};
-    struct relock_inspection whole = relock_inspection_of_red(opinions, N, 1);
+    struct relock_inspection whole = relock_opinion_of_red(opinions, N, 1);
 
     (void)state;
     assert_false(whole.is_locked);
@@ -53,7 +53,7 @@ static void a_lock_is_free_when_a_quorum_of_servers_is(void **state)
     struct relock_opinion opinions[N] = {said(held("x:1", 90, 0)), said(is_free),
                                          said(held("y:1", 50, 0)), said(held("z:1", -1, 0)),
                                          said(held("y:2", 70, 0))};
-    struct relock_inspection whole = relock_inspection_of_red(opinions, N, 1);
+    struct relock_inspection whole = relock_opinion_of_red(opinions, N, 1);
 
     (void)state;
     assert_true(whole.is_locked);
@@ -61,21 +61,21 @@ static void a_lock_is_free_when_a_quorum_of_servers_is(void **state)
     assert_string_equal(whole.holder.id, "x:1"); /* all are named once */
     opinions[1] = said(held("y:3", -1, 0));
     opinions[2] = said(held("y:1", -1, 0));
-    assert_int_equal(relock_inspection_of_red(opinions, N, 1).holder.ttl_ms, -1);
+    assert_int_equal(relock_opinion_of_red(opinions, N, 1).holder.ttl_ms, -1);
 }
 
 /* Who has not answered may hold it with those that have. */
 static void a_server_that_did_not_answer_is_not_free(void **state)
 {
     struct relock_opinion opinions[N] = {said(held("x:1", 90, 0)), said(is_free), said(is_free)};
-    struct relock_inspection whole = relock_inspection_of_red(opinions, N, 1);
+    struct relock_inspection whole = relock_opinion_of_red(opinions, N, 1);
 
     (void)state;
     assert_true(whole.is_locked);
     assert_string_equal(whole.holder.id, "x:1");
     assert_int_equal(whole.holder.ttl_ms, 90);
     opinions[3] = said(is_free);
-    assert_false(relock_inspection_of_red(opinions, N, 1).is_locked);
+    assert_false(relock_opinion_of_red(opinions, N, 1).is_locked);
 }
 
 static void the_levels_are_the_callers_while_a_quorum_has_its_votes(void **state)
@@ -85,14 +85,14 @@ static void the_levels_are_the_callers_while_a_quorum_has_its_votes(void **state
                                          said(held("b:1", 80, 1)),
                                          said(is_free),
                                          {0}};
-    struct relock_inspection whole = relock_inspection_of_red(opinions, N, 7);
+    struct relock_inspection whole = relock_opinion_of_red(opinions, N, 7);
 
     (void)state;
     assert_int_equal(whole.own_count, 0);
     assert_string_equal(whole.holder.id, "a:1");
     assert_int_equal(whole.holder.hold_count, 1);
     opinions[4].is_ours = true; /* certain, though the server does not answer */
-    whole = relock_inspection_of_red(opinions, N, 7);
+    whole = relock_opinion_of_red(opinions, N, 7);
     assert_int_equal(whole.own_count, 7);
     assert_string_equal(whole.holder.id, "a:1");
     assert_int_equal(whole.holder.hold_count, 7);
@@ -105,7 +105,7 @@ static void the_holder_is_the_one_that_most_servers_name(void **state)
                                          said(held("x:2", 90, 0))};
 
     (void)state;
-    assert_string_equal(relock_inspection_of_red(opinions, N, 0).holder.id, "y:1");
+    assert_string_equal(relock_opinion_of_red(opinions, N, 0).holder.id, "y:1");
 }
 
 /* ---- multi locks --------------------------------------------------------------------------- */
@@ -117,8 +117,8 @@ static struct relock_inspection of_all(const struct relock_inspection *members, 
     struct relock_inspection whole = {0};
 
     for (size_t i = 0; i < n; i++)
-        relock_inspection_add(&whole, &members[i], names[i], i == 0);
-    relock_inspection_end(&whole, count);
+        relock_opinion_add(&whole, &members[i], names[i], i == 0);
+    relock_opinion_end(&whole, count);
     return whole;
 }
 
@@ -134,7 +134,7 @@ static void a_multi_lock_is_free_when_all_members_are(void **state)
     assert_int_equal(whole.holder.ttl_ms, -2);
 }
 
-static void the_first_member_that_is_held_and_the_longest_lease_are_told(void **state)
+static void a_multi_lock_reports_its_first_held_member_and_longest_lease(void **state)
 {
     const struct relock_inspection members[] = {is_free, held("x:1", 10, 0), held("y:1", 20, 0)};
     const struct relock_inspection endless[] = {held("z:1", -1, 0), held("y:1", 20, 0), is_free};
@@ -150,7 +150,7 @@ static void the_first_member_that_is_held_and_the_longest_lease_are_told(void **
     assert_int_equal(whole.holder.ttl_ms, -1);
 }
 
-static void the_levels_of_the_whole_are_the_fewest(void **state)
+static void the_levels_of_a_multi_lock_are_the_fewest(void **state)
 {
     const struct relock_inspection all[] = {held("x:1", 9, 3), held("x:2", 9, 2)};
     const struct relock_inspection some[] = {held("x:1", 9, 3), is_free};
@@ -170,8 +170,8 @@ int main(void)
         cmocka_unit_test(the_levels_are_the_callers_while_a_quorum_has_its_votes),
         cmocka_unit_test(the_holder_is_the_one_that_most_servers_name),
         cmocka_unit_test(a_multi_lock_is_free_when_all_members_are),
-        cmocka_unit_test(the_first_member_that_is_held_and_the_longest_lease_are_told),
-        cmocka_unit_test(the_levels_of_the_whole_are_the_fewest),
+        cmocka_unit_test(a_multi_lock_reports_its_first_held_member_and_longest_lease),
+        cmocka_unit_test(the_levels_of_a_multi_lock_are_the_fewest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What a lock and its holds are called in Redis. */
+/* The keys, fields and channels of a lock in Redis. */
 #include "lock/keys.h"
 
 #include <setjmp.h>
@@ -85,7 +85,7 @@ static void a_channel_has_the_name_in_braces_unless_it_has_some_itself(void **st
     }
 }
 
-static void two_names_share_a_channel_if_they_are_twins(void **state)
+static void twin_names_share_a_channel(void **state)
 {
     static const struct {
         const char *name, *twin;
@@ -120,7 +120,7 @@ static void two_names_share_a_channel_if_they_are_twins(void **state)
     }
 }
 
-static void the_channel_of_the_longest_name_is_whole(void **state)
+static void the_channel_of_the_longest_name_is_complete(void **state)
 {
     char name[RELOCK_NAME_MAX + 1];
     char *channel = malloc(RELOCK_CHANNEL_MAX);
@@ -137,7 +137,7 @@ static void the_channel_of_the_longest_name_is_whole(void **state)
     free(channel);
 }
 
-/* ---- numbers -------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------- */
 
 static void a_number_shows_its_owner_and_its_serial(void **state)
 {
@@ -207,8 +207,8 @@ int main(void)
         cmocka_unit_test(a_name_that_does_not_end_is_read_only_so_far),
         cmocka_unit_test(a_field_is_the_client_and_the_number_of_the_hold),
         cmocka_unit_test(a_channel_has_the_name_in_braces_unless_it_has_some_itself),
-        cmocka_unit_test(two_names_share_a_channel_if_they_are_twins),
-        cmocka_unit_test(the_channel_of_the_longest_name_is_whole),
+        cmocka_unit_test(twin_names_share_a_channel),
+        cmocka_unit_test(the_channel_of_the_longest_name_is_complete),
         cmocka_unit_test(a_number_shows_its_owner_and_its_serial),
         cmocka_unit_test(serials_begin_anew_before_they_reach_the_owner),
         cmocka_unit_test(each_number_is_one_that_redisson_can_read),

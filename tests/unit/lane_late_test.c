@@ -2,7 +2,7 @@
 #include "asking.h"
 
 #include "base/clock.h"
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 #include "redis/orphan.h"
 
 #include <stdatomic.h>
@@ -11,16 +11,16 @@
 struct heard {
     atomic_int n;
     atomic_bool answered;
-    atomic_bool is_its_own; /* the origin is that of the question */
-    const struct relock_origin *origin;
+    atomic_bool is_its_own; /* the conn_id is that of the exchange */
+    const struct relock_conn_id *conn_id;
 };
 
-static void on_end(void *arg, const struct relock_origin *origin, bool answered)
+static void on_end(void *arg, const struct relock_conn_id *conn_id, bool answered)
 {
     struct heard *heard = arg;
 
     heard->answered = answered;
-    heard->is_its_own = origin == heard->origin;
+    heard->is_its_own = conn_id == heard->conn_id;
     heard->n++;
 }
 
@@ -32,7 +32,7 @@ static bool is_heard(void *arg)
 /* Of two that were sent `early` leaves at its deadline; the first of them drives. */
 static void one_leaves(int early, struct heard *heard)
 {
-    struct relock_question *question = &asking[early].question;
+    struct relock_exchange *exchange = &asking[early].exchange;
     uint64_t deadline_ms;
 
     script_welcome(script, 7);
@@ -48,11 +48,11 @@ static void one_leaves(int early, struct heard *heard)
 
     assert_int_equal(actor_result(asking[early].actor), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
-    assert_non_null(question->orphan);
-    heard->origin = question->origin; /* only compared: the orphan has a reference, too */
-    assert_true(relock_orphan_adopt(question->orphan, on_end, heard, &(bool){false}));
-    question->orphan = NULL;
-    question->origin = relock_origin_unref(question->origin);
+    assert_non_null(exchange->orphan);
+    heard->conn_id = exchange->conn_id; /* only compared: the orphan has a reference, too */
+    assert_true(relock_orphan_adopt(exchange->orphan, on_end, heard, &(bool){false}));
+    exchange->orphan = NULL;
+    exchange->conn_id = relock_conn_id_unref(exchange->conn_id);
     assert_true(actor_is_busy(asking[3 - early].actor));
     assert_int_equal(heard->n, 0);
 }
@@ -78,7 +78,7 @@ static void a_driver_that_leaves_at_its_deadline_is_missed_by_nobody(void **stat
 }
 
 /* Nobody is left to read what is still to come. */
-static void an_orphan_ends_with_the_last_question(void **state)
+static void an_orphan_ends_with_its_last_exchange(void **state)
 {
     struct heard heard = {0};
 
@@ -94,9 +94,9 @@ static void an_orphan_ends_with_the_last_question(void **state)
     assert_true(script_played(script));
 }
 
-static void one_that_is_adopted_late_is_known_to_be_over(void **state)
+static void an_orphan_adopted_late_is_known_to_be_over(void **state)
 {
-    struct relock_question *question = &asking[0].question;
+    struct relock_exchange *exchange = &asking[0].exchange;
     bool answered = true;
 
     (void)state;
@@ -104,10 +104,10 @@ static void one_that_is_adopted_late_is_known_to_be_over(void **state)
     asking_begin(0, 'a', 1, in_ms(slow_ms(SENT_WITHIN_MS)));
     script_expect_end(script);
     assert_int_equal(actor_result(asking[0].actor), RELOCK_E_CONN);
-    assert_true(question->sent);
-    assert_false(relock_orphan_adopt(question->orphan, on_end, NULL, &answered));
+    assert_true(exchange->sent);
+    assert_false(relock_orphan_adopt(exchange->orphan, on_end, NULL, &answered));
     assert_false(answered);
-    question->origin = relock_origin_unref(question->origin);
+    exchange->conn_id = relock_conn_id_unref(exchange->conn_id);
     assert_true(script_played(script));
 }
 
@@ -122,9 +122,9 @@ static void a_deadline_that_is_near_leaves_time_for_an_answer(void **state)
     asking_has_answer(0);
     for (int i = 0; i < 20; i++) {
         asking_prepare(&asking[0], 'b', 1, in_ms(5));
-        deadline_ms = in_ms(RELOCK_LANE_ANSWER_MS);
+        deadline_ms = in_ms(RELOCK_ANSWER_MIN_MS);
         actor_begin(asking[0].actor, asking_ask, &asking[0]);
-        if (actor_result(asking[0].actor) == RELOCK_E_CONN && asking[0].question.sent)
+        if (actor_result(asking[0].actor) == RELOCK_E_CONN && asking[0].exchange.sent)
             break; /* and not one of a machine so slow that it was never sent */
     }
     assert_true(relock_clock_now_ms() >= deadline_ms);
@@ -134,7 +134,7 @@ static void a_deadline_that_is_near_leaves_time_for_an_answer(void **state)
     assert_true(script_played(script));
 }
 
-static void no_answer_for_the_command_timeout_fails_what_is_under_way(void **state)
+static void no_answer_for_the_command_timeout_fails_exchanges_in_flight(void **state)
 {
     uint64_t limit_ms;
 
@@ -151,7 +151,7 @@ static void no_answer_for_the_command_timeout_fails_what_is_under_way(void **sta
     assert_true(script_played(script));
 }
 
-static void who_is_still_queued_at_its_deadline_was_never_sent_and_harms_nobody(void **state)
+static void an_exchange_still_queued_at_its_deadline_was_never_sent(void **state)
 {
     uint64_t deadline_ms;
 
@@ -167,7 +167,7 @@ static void who_is_still_queued_at_its_deadline_was_never_sent_and_harms_nobody(
     assert_true(script_played(script));
 }
 
-static void who_comes_past_its_deadline_and_finds_no_driver_harms_nobody(void **state)
+static void an_exchange_past_its_deadline_without_a_driver_harms_no_other(void **state)
 {
     (void)state;
     script_welcome(script, 7);
@@ -176,7 +176,7 @@ static void who_comes_past_its_deadline_and_finds_no_driver_harms_nobody(void **
     asking_has_answer(0);
     asking_prepare(&asking[0], 'b', 1, relock_clock_now_ms());
     assert_int_equal(asking_ask(&asking[0]), RELOCK_E_CONN);
-    assert_false(asking[0].question.sent);
+    assert_false(asking[0].exchange.sent);
     asking_begin(0, 'c', 1, soon()); /* on the same connection */
     script_answer(script, "$1\r\nc\r\n");
     asking_has_answer(0);
@@ -188,12 +188,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ASKING_TEST(a_driver_that_leaves_at_its_deadline_is_missed_by_nobody),
-        ASKING_TEST(an_orphan_ends_with_the_last_question),
-        ASKING_TEST(one_that_is_adopted_late_is_known_to_be_over),
+        ASKING_TEST(an_orphan_ends_with_its_last_exchange),
+        ASKING_TEST(an_orphan_adopted_late_is_known_to_be_over),
         ASKING_TEST(a_deadline_that_is_near_leaves_time_for_an_answer),
-        ASKING_TEST(no_answer_for_the_command_timeout_fails_what_is_under_way),
-        ASKING_TEST(who_is_still_queued_at_its_deadline_was_never_sent_and_harms_nobody),
-        ASKING_TEST(who_comes_past_its_deadline_and_finds_no_driver_harms_nobody),
+        ASKING_TEST(no_answer_for_the_command_timeout_fails_exchanges_in_flight),
+        ASKING_TEST(an_exchange_still_queued_at_its_deadline_was_never_sent),
+        ASKING_TEST(an_exchange_past_its_deadline_without_a_driver_harms_no_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

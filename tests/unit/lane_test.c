@@ -2,7 +2,7 @@
 #include "asking.h"
 
 #include "base/clock.h"
-#include "redis/origin.h"
+#include "redis/conn_id.h"
 #include "redis/reply.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* ---- sharing ------------------------------------------------------------------------------- */
 
-static void what_was_queued_goes_out_in_one_piece_and_each_gets_its_own(void **state)
+static void queued_commands_go_out_in_one_write_and_each_gets_its_reply(void **state)
 {
     (void)state;
 
@@ -56,21 +56,21 @@ static void of_several_replies_the_last_two_are_kept(void **state)
     asking_begin(0, 'a', 3, soon());
     script_answer(script, ":1\r\n:2\r\n$1\r\na\r\n");
     assert_int_equal(actor_result(asking[0].actor), RELOCK_OK);
-    assert_true(relock_reply_is(asking[0].question.reply, "a"));
+    assert_true(relock_reply_is(asking[0].exchange.reply, "a"));
     {
         int64_t integer;
 
-        assert_true(relock_reply_integer(asking[0].question.before, &integer));
+        assert_true(relock_reply_integer(asking[0].exchange.before, &integer));
         assert_int_equal(integer, 2);
     }
-    relock_reply_free(asking[0].question.reply);
-    relock_reply_free(asking[0].question.before);
+    relock_reply_free(asking[0].exchange.reply);
+    relock_reply_free(asking[0].exchange.before);
     assert_true(script_played(script));
 }
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
-static void a_connection_that_breaks_ends_all_and_says_who_was_sent(void **state)
+static void a_broken_connection_ends_all_exchanges_and_says_which_were_sent(void **state)
 {
     (void)state;
 
@@ -81,10 +81,10 @@ static void a_connection_that_breaks_ends_all_and_says_who_was_sent(void **state
     asking_has_failed(0, true, server.label);
     asking_has_failed(1, false, server.label);
     assert_true(script_played(script));
-    assert_int_equal(lane->driver.link.wire.fd, -1);
+    assert_int_equal(lane->inflight.conn.wire.fd, -1);
 }
 
-static void some_of_its_replies_are_none(void **state)
+static void some_replies_are_not_all(void **state)
 {
     (void)state;
 
@@ -93,12 +93,12 @@ static void some_of_its_replies_are_none(void **state)
     script_answer(script, "$1\r\na\r\n$1\r\na\r\n$1\r\n");
     script_close(script);
     asking_has_failed(0, true, server.label);
-    assert_null(asking[0].question.reply);
-    assert_null(asking[0].question.before);
+    assert_null(asking[0].exchange.reply);
+    assert_null(asking[0].exchange.before);
     assert_true(script_played(script));
 }
 
-static void who_was_sent_with_others_may_have_run_too(void **state)
+static void a_command_sent_with_others_may_have_run_too(void **state)
 {
     (void)state;
 
@@ -114,15 +114,15 @@ static void who_was_sent_with_others_may_have_run_too(void **state)
     assert_int_equal(actor_result(asking[1].actor), RELOCK_E_CONN);
     assert_int_equal(actor_result(asking[2].actor), RELOCK_E_CONN);
     for (int i = 1; i < N_ASKING; i++) {
-        assert_true(asking[i].question.sent);
-        assert_non_null(asking[i].question.origin);
-        relock_origin_unref(asking[i].question.origin);
+        assert_true(asking[i].exchange.sent);
+        assert_non_null(asking[i].exchange.conn_id);
+        relock_conn_id_unref(asking[i].exchange.conn_id);
     }
     assert_true(script_played(script));
 }
 
 /* Of what comes in one piece, the first is a reply and the next is none. */
-static void what_was_answered_before_the_connection_failed_stays_answered(void **state)
+static void an_exchange_answered_before_the_failure_stays_answered(void **state)
 {
     (void)state;
 
@@ -150,7 +150,7 @@ static bool is_next_driver(void *arg)
     bool drives;
 
     relock_mutex_lock(&lane->mutex);
-    drives = asking[*(int *)arg].question.drives;
+    drives = asking[*(int *)arg].exchange.drives;
     relock_mutex_unlock(&lane->mutex);
     return drives;
 }
@@ -167,7 +167,7 @@ static void hold_up(struct relock_gate *gate)
 }
 
 /* It cannot send any more, and what it has not sent is not lost by that. */
-static void a_driver_held_up_until_its_deadline_reads_what_has_come(void **state)
+static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
 {
     static int held_up = 2, one = 1;
     uint64_t deadline_ms;
@@ -185,7 +185,7 @@ static void a_driver_held_up_until_its_deadline_reads_what_has_come(void **state
     asking_has_answer(0);
     assert_true(script_played(script));
 
-    hold_up(&asking[2].question.gate);
+    hold_up(&asking[2].exchange.gate);
     script_answer(script, "$1\r\nb\r\n");
     assert_true(wait_until(is_next_driver, &held_up, SOON_MS));
     script_answer(script, "$1\r\nc\r\n");
@@ -203,16 +203,16 @@ static void a_driver_held_up_until_its_deadline_reads_what_has_come(void **state
     assert_true(script_played(script));
 }
 
-static void where_nobody_listens_all_that_wait_fail_unsent(void **state)
+static void without_a_listener_all_exchanges_fail_unsent(void **state)
 {
     (void)state;
 
     talk_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
     asking_prepare(&asking[0], 'a', 1, soon());
     assert_int_equal(asking_ask(&asking[0]), RELOCK_E_CONN);
-    assert_false(asking[0].question.sent);
-    assert_null(asking[0].question.origin);
-    assert_non_null(strstr(asking[0].question.why, "unix:///nonexistent/socket: "));
+    assert_false(asking[0].exchange.sent);
+    assert_null(asking[0].exchange.conn_id);
+    assert_non_null(strstr(asking[0].exchange.why, "unix:///nonexistent/socket: "));
 }
 
 static void a_retired_connection_is_emptied_and_then_left(void **state)
@@ -237,15 +237,15 @@ static void a_retired_connection_is_emptied_and_then_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ASKING_TEST(what_was_queued_goes_out_in_one_piece_and_each_gets_its_own),
+        ASKING_TEST(queued_commands_go_out_in_one_write_and_each_gets_its_reply),
         ASKING_TEST(the_driving_goes_on_while_others_have_no_answer),
         ASKING_TEST(of_several_replies_the_last_two_are_kept),
-        ASKING_TEST(a_connection_that_breaks_ends_all_and_says_who_was_sent),
-        ASKING_TEST(some_of_its_replies_are_none),
-        ASKING_TEST(who_was_sent_with_others_may_have_run_too),
-        ASKING_TEST(what_was_answered_before_the_connection_failed_stays_answered),
-        ASKING_TEST(a_driver_held_up_until_its_deadline_reads_what_has_come),
-        ASKING_TEST(where_nobody_listens_all_that_wait_fail_unsent),
+        ASKING_TEST(a_broken_connection_ends_all_exchanges_and_says_which_were_sent),
+        ASKING_TEST(some_replies_are_not_all),
+        ASKING_TEST(a_command_sent_with_others_may_have_run_too),
+        ASKING_TEST(an_exchange_answered_before_the_failure_stays_answered),
+        ASKING_TEST(a_driver_delayed_to_its_deadline_reads_pending_replies),
+        ASKING_TEST(without_a_listener_all_exchanges_fail_unsent),
         ASKING_TEST(a_retired_connection_is_emptied_and_then_left),
     };
 

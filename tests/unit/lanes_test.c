@@ -18,7 +18,7 @@ static struct relock_lane *join(bool alone)
     return lane;
 }
 
-static void the_lane_left_last_is_joined_first(void **state)
+static void the_lane_left_last_is_reused_first(void **state)
 {
     struct relock_lane *first = join(false), *second = join(false);
 
@@ -31,7 +31,7 @@ static void the_lane_left_last_is_joined_first(void **state)
     relock_lanes_leave(lanes, second);
 }
 
-static void when_all_are_busy_that_with_the_fewest_users_is_joined(void **state)
+static void the_lane_with_the_fewest_users_is_joined_when_all_are_busy(void **state)
 {
     struct relock_lane *joined[5];
 
@@ -58,7 +58,7 @@ static int try_alone(void)
     return r;
 }
 
-static void a_lane_that_somebody_uses_is_nobodys_alone(void **state)
+static void a_lane_in_use_cannot_be_used_alone(void **state)
 {
     struct relock_lane *first = join(false), *second = join(false);
 
@@ -87,7 +87,7 @@ static void a_lane_that_is_used_alone_is_not_joined(void **state)
         relock_lanes_leave(lanes, shared[i]);
 }
 
-static void where_all_are_used_alone_one_is_waited_for_until_the_deadline(void **state)
+static void a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone(void **state)
 {
     struct relock_lane *others[] = {join(true), join(true)}, *lane;
     uint64_t deadline_ms = in_ms(30);
@@ -128,7 +128,7 @@ static bool somebody_waits(void *arg)
 }
 
 /* Who wants one alone would wait for ever if others could join meanwhile. */
-static void who_comes_later_waits_behind_who_wants_one_alone(void **state)
+static void later_callers_wait_behind_one_that_wants_a_lane_alone(void **state)
 {
     struct relock_lane *others[] = {join(false), join(false)};
     struct actor *actors[] = {actor_start(), actor_start(), actor_start()};
@@ -163,7 +163,7 @@ static int ask_alone_in_vain(void *arg)
     return relock_lanes_join(lanes, true, *(uint64_t *)arg, &lane);
 }
 
-static void who_gives_up_lets_those_behind_it_join(void **state)
+static void a_caller_that_gives_up_admits_those_behind_it(void **state)
 {
     struct relock_lane *others[] = {join(false), join(false)};
     struct actor *before = actor_start(), *behind = actor_start();
@@ -238,13 +238,13 @@ static void no_lane_is_ever_used_alone_by_two_or_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TALK_TEST(the_lane_left_last_is_joined_first),
-        TALK_TEST(when_all_are_busy_that_with_the_fewest_users_is_joined),
-        TALK_TEST(a_lane_that_somebody_uses_is_nobodys_alone),
+        TALK_TEST(the_lane_left_last_is_reused_first),
+        TALK_TEST(the_lane_with_the_fewest_users_is_joined_when_all_are_busy),
+        TALK_TEST(a_lane_in_use_cannot_be_used_alone),
         TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
-        TALK_TEST(where_all_are_used_alone_one_is_waited_for_until_the_deadline),
-        TALK_TEST(who_comes_later_waits_behind_who_wants_one_alone),
-        TALK_TEST(who_gives_up_lets_those_behind_it_join),
+        TALK_TEST(a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone),
+        TALK_TEST(later_callers_wait_behind_one_that_wants_a_lane_alone),
+        TALK_TEST(a_caller_that_gives_up_admits_those_behind_it),
         TALK_TEST(no_lane_is_ever_used_alone_by_two_or_lost),
     };
 

@@ -1,19 +1,28 @@
 #!/usr/bin/env python3
-"""What the sources may include.
+"""What the sources may include and mention.
 
 usage: layers_test.py TOP
 
-Each layer of lib/ includes itself and the layers below it. hiredis and libev are known below
-lib/redis/ alone, uthash and utlist to one header alone, and the public header needs nobody.
+Each folder of lib/ includes itself and the folders before it; lib/*.c stand above all of them. No two
+modules include each other, directly or in a ring. hiredis, libev and OpenSSL are known in lib/redis
+alone, uthash and utlist to one header alone, and lib/lock does not mention what is built on it. A
+header declares the functions of the .c of its name and no others; all others are static or public. The
+public header needs no other header.
 """
 import pathlib
 import re
 import sys
 
-LAYERS = ["base", "redis", "lock"]
-REDIS_ONLY = r"hiredis/.*|ev\.h"
+LAYERS = ["base", "redis", "lock", "kind", "group", ""]
+REDIS_ONLY = r"hiredis/.*|ev\.h|openssl/.*"
 ONE_HEADER = r"ut(hash|list|array|string)\.h"
 GENERATED = ["scripts.h"]
+NOT_IN_LOCK = r"(?i)(?<![a-z])(vote|votes|tally|tallies|member|members|group|groups)(?![a-z])"
+
+
+def layer_of(name):
+    folder, slash, _ = name.rpartition("/")
+    return folder if slash else ""
 
 
 def includes(path):
@@ -21,43 +30,124 @@ def includes(path):
     return re.findall(r'^\s*#\s*include\s+(["<])([^">]+)[">]', path.read_text(), re.M)
 
 
-def ours(level, used):
-    if used in GENERATED:
-        return None
-    layer, slash, _ = used.partition("/")
-    if not slash or layer not in LAYERS:
-        return "says no layer"
-    if LAYERS.index(layer) > level:
-        return "is above this layer"
-    return None
+def is_upward(name, used):
+    if layer_of(used) not in LAYERS:
+        return True
+    return LAYERS.index(layer_of(used)) > LAYERS.index(layer_of(name))
 
 
-def theirs(layer, used):
-    if re.fullmatch(REDIS_ONLY, used) and layer != "redis":
-        return "belongs below lib/redis/"
-    return None
+def rings(graph):
+    """The strongly connected components of more than one module (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            ring = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            if len(ring) > 1:
+                found.append(sorted(ring))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def read(top):
+    """Each source below lib/ by its name there."""
+    paths = sorted((top / "lib").rglob("*.[ch]"))
+    return {str(path.relative_to(top / "lib")): path for path in paths}
+
+
+def check_includes(sources):
+    wrong, table_headers, graph = [], set(), {}
+    for name, path in sources.items():
+        module = name.rpartition(".")[0]
+        graph.setdefault(module, set())
+        for quote, used in includes(path):
+            if quote == '"' and used not in GENERATED:
+                if used not in sources:
+                    wrong.append(f"{name}: {used} is not below lib/")
+                elif is_upward(name, used):
+                    wrong.append(f"{name}: {used} is above this layer")
+                graph[module].add(used.rpartition(".")[0])
+            if quote == "<" and re.fullmatch(REDIS_ONLY, used) and layer_of(name) != "redis":
+                wrong.append(f"{name}: {used} belongs to lib/redis")
+            if re.fullmatch(ONE_HEADER, used):
+                table_headers.add(name)
+        graph[module].discard(module)
+    wrong += [f"a ring of includes: {', '.join(ring)}" for ring in rings(graph)]
+    if len(table_headers) > 1 or any(not name.endswith(".h") for name in table_headers):
+        wrong.append(f"uthash and utlist belong to one header: {', '.join(sorted(table_headers))}")
+    return wrong
+
+
+def text_of(path):
+    """Its words, without those of the public header."""
+    return re.sub(r"failed_member", "", path.read_text()).replace("_", " ")
+
+
+def check_mentions(sources):
+    wrong = []
+    for name, path in sources.items():
+        words = sorted({m[0] for m in re.finditer(NOT_IN_LOCK, text_of(path))})
+        if layer_of(name) == "lock" and words:
+            wrong.append(f"{name}: mentions {', '.join(words)}")
+    return wrong
+
+
+def statements(path):
+    """Each statement outside of functions as (its text, whether a body follows)."""
+    text = re.sub(r"/\*.*?\*/|'[{}]'|extern \"C\" \{", "", path.read_text(), flags=re.S)
+    text = re.sub(r"^\s*#(?:.*\\\n)*.*$", "", text, flags=re.M)
+    depth, begin = 0, 0
+    for at in re.finditer(r"[{};]", text):
+        if depth == 0 and at[0] != "}":
+            yield text[begin:at.start()], at[0] == "{"
+        depth += {"{": 1, "}": -1, ";": 0}[at[0]]
+        if depth == 0:
+            begin = at.end()
+
+
+def functions(path, defined):
+    """Those that it defines, or declares, and that are not static."""
+    found = (re.search(r"\b(relock_\w+)\s*\(", text) for text, has_body in statements(path)
+             if has_body == defined and not re.search(r"\b(static|typedef)\b|=", text))
+    return {match[1] for match in found if match}
+
+
+def check_headers(top, sources):
+    wrong = []
+    public = functions(top / "include" / "relock.h", False)
+    for module in sorted({name.rpartition(".")[0] for name in sources}):
+        header, source = sources.get(f"{module}.h"), sources.get(f"{module}.c")
+        declared = functions(header, False) if header else set()
+        defined = functions(source, True) if source else set()
+        wrong += [f"{module}.h: {name} is not in {module}.c" for name in sorted(declared - defined)]
+        wrong += [f"{module}.c: {name} is not in {module}.h, nor static, nor public"
+                  for name in sorted(defined - declared - public)]
+    return wrong
+
+
+def check_public(top):
+    return [f"include/relock.h: {used} is more than the language has"
+            for quote, used in includes(top / "include" / "relock.h")
+            if quote == '"' or used not in ("stdbool.h", "stddef.h", "stdint.h")]
 
 
 def main(top):
-    wrong, table_headers, n_files = [], set(), 0
-    for level, layer in enumerate(LAYERS):
-        for path in sorted((top / "lib" / layer).rglob("*.[ch]")):
-            n_files += 1
-            for quote, used in includes(path):
-                why = ours(level, used) if quote == '"' else theirs(layer, used)
-                if why:
-                    wrong.append(f"{path.relative_to(top)}: {used} {why}")
-                if re.fullmatch(ONE_HEADER, used):
-                    table_headers.add(str(path.relative_to(top)))
-
-    if len(table_headers) > 1 or any(not name.endswith(".h") for name in table_headers):
-        wrong.append(f"uthash and utlist belong to one header: {', '.join(sorted(table_headers))}")
-    for quote, used in includes(top / "include" / "relock.h"):
-        if quote == '"' or used not in ("stdbool.h", "stddef.h", "stdint.h"):
-            wrong.append(f"include/relock.h: {used} is more than the language has")
-    if n_files == 0:
+    sources = read(top)
+    wrong = check_includes(sources) + check_mentions(sources)
+    wrong += check_headers(top, sources) + check_public(top)
+    if not sources:
         wrong.append(f"no sources below {top}/lib")
-
     print("\n".join(wrong))
     return bool(wrong)
 

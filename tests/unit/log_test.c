@@ -1,4 +1,4 @@
-/* What reaches the log, and in what shape. */
+/* Lines of the log: which reach the sink, and in which form. */
 #include "base/log.h"
 
 #include "base/callback.h"
@@ -55,7 +55,7 @@ static void a_line_reaches_the_sink_with_its_level_and_argument(void **state)
 static const int levels[] = {RELOCK_LOG_ERROR, RELOCK_LOG_WARNING, RELOCK_LOG_INFO,
                              RELOCK_LOG_DEBUG};
 
-static void what_is_less_grave_than_the_level_is_dropped(void **state)
+static void lines_below_the_level_are_dropped(void **state)
 {
     (void)state;
 
@@ -70,7 +70,7 @@ static void what_is_less_grave_than_the_level_is_dropped(void **state)
     }
 }
 
-static void a_sink_is_a_callback_and_no_place_to_be_cancelled(void **state)
+static void a_thread_is_not_cancelled_inside_the_sink(void **state)
 {
     struct told told = {0};
     struct relock_log log = {.level = RELOCK_LOG_DEBUG, .sink = sink, .arg = &told};
@@ -123,7 +123,7 @@ static void a_long_line_is_cut(void **state)
     assert_int_equal(strspn(told.text + 7, "x"), strlen(told.text) - 7);
 }
 
-/* ---- without a sink ------------------------------------------------------------------------- */
+/* ---- without a sink ------------------------------------------------------------------------ */
 
 /* Runs `write` with stderr in a file, and reads that. */
 static void with_stderr_in_a_file(void (*write)(const struct relock_log *log),
@@ -178,7 +178,7 @@ static void without_a_sink_the_level_counts_too(void **state)
     assert_string_equal(out, "relock: error: grave\n");
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 /* In the middle of a larger buffer, to see that nothing beyond its own is written. */
 static const char *name_of(const char *name)
@@ -275,9 +275,9 @@ static void no_name_is_longer_than_its_room(void **state)
     }
 }
 
-/* ---- the sink of the tests ------------------------------------------------------------------ */
+/* ---- the sink of the tests ----------------------------------------------------------------- */
 
-static void the_log_of_the_tests_keeps_what_it_is_told(void **state)
+static void the_log_of_the_tests_keeps_every_line(void **state)
 {
     struct log *kept = log_new();
     struct relock_log log = {.level = RELOCK_LOG_INFO, .sink = log_write, .arg = kept};
@@ -295,8 +295,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_reaches_the_sink_with_its_level_and_argument),
-        cmocka_unit_test(what_is_less_grave_than_the_level_is_dropped),
-        cmocka_unit_test(a_sink_is_a_callback_and_no_place_to_be_cancelled),
+        cmocka_unit_test(lines_below_the_level_are_dropped),
+        cmocka_unit_test(a_thread_is_not_cancelled_inside_the_sink),
         cmocka_unit_test(a_server_text_with_line_breaks_stays_one_line),
         cmocka_unit_test(a_long_line_is_cut),
         cmocka_unit_test(without_a_sink_only_warnings_and_errors_go_to_stderr),
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test(a_name_is_written_in_printable_ascii),
         cmocka_unit_test(a_long_name_is_cut_between_its_letters),
         cmocka_unit_test(no_name_is_longer_than_its_room),
-        cmocka_unit_test(the_log_of_the_tests_keeps_what_it_is_told),
+        cmocka_unit_test(the_log_of_the_tests_keeps_every_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

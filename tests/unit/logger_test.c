@@ -1,4 +1,4 @@
-/* The queue of a log: what is written when the sink blocks, and what when it does not. */
+/* The queue of a log, while the sink blocks and while it does not. */
 #include "base/logger.h"
 
 #include "base/callback.h"
@@ -116,7 +116,7 @@ static void lines_are_written_in_their_order_by_another_thread(void **state)
     relock_logger_free(logger);
 }
 
-static void the_end_waits_for_what_is_queued(void **state)
+static void the_end_waits_for_queued_lines(void **state)
 {
     struct relock_logger *logger = new_logger();
 
@@ -140,7 +140,7 @@ static void a_blocked_sink_blocks_nobody_and_loses_nothing_that_fits(void **stat
     assert_int_equal(log_count(sink.log, "dropped"), 0);
 }
 
-static void what_does_not_fit_is_counted_and_the_count_is_logged(void **state)
+static void lines_that_do_not_fit_are_counted_and_the_count_is_logged(void **state)
 {
     struct relock_logger *logger = new_logger();
 
@@ -157,7 +157,7 @@ static void what_does_not_fit_is_counted_and_the_count_is_logged(void **state)
     assert_int_equal(log_count(sink.log, "dropped"), 1);
 }
 
-static void what_repeats_is_told_at_the_end_if_not_before(void **state)
+static void repeats_are_logged_at_the_end_if_not_before(void **state)
 {
     struct relock_logger *logger = new_logger();
     struct relock_cause cause = {"a test", 0};
@@ -170,7 +170,7 @@ static void what_repeats_is_told_at_the_end_if_not_before(void **state)
     assert_int_equal(log_count(sink.log, "again ... and 994 more in the last 1 s"), 1);
 }
 
-static void what_repeats_is_told_after_a_while_though_nothing_more_happens(void **state)
+static void repeats_are_logged_after_a_period_without_further_lines(void **state)
 {
     struct relock_logger *logger = new_logger();
     struct relock_cause cause = {"a test", 0};
@@ -214,7 +214,7 @@ static void a_sink_that_blocks_does_not_hold_up_the_end_and_gets_no_further_line
 
 /* ---- with a client ------------------------------------------------------------------------- */
 
-static void a_client_counts_what_was_dropped(void **state)
+static void a_client_counts_dropped_lines(void **state)
 {
     struct relock_options options = {.url = "unix:///nonexistent/relock.sock",
                                      .flags = RELOCK_LAZY,
@@ -236,7 +236,7 @@ static void a_client_counts_what_was_dropped(void **state)
     assert_true(log_count(sink.log, "log lines were dropped here") >= 1);
 }
 
-static void why_a_client_was_not_made_is_logged_when_the_call_returns(void **state)
+static void the_reason_of_a_failed_client_is_logged_when_the_call_returns(void **state)
 {
     struct relock_options options = {.connections = 1025, .on_log = log_write, .arg = sink.log};
     struct relock_client *client;
@@ -256,15 +256,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOGGER_TEST(lines_are_written_in_their_order_by_another_thread),
-        LOGGER_TEST(the_end_waits_for_what_is_queued),
+        LOGGER_TEST(the_end_waits_for_queued_lines),
         LOGGER_TEST(a_blocked_sink_blocks_nobody_and_loses_nothing_that_fits),
-        LOGGER_TEST(what_does_not_fit_is_counted_and_the_count_is_logged),
-        LOGGER_TEST(what_repeats_is_told_at_the_end_if_not_before),
-        LOGGER_TEST(what_repeats_is_told_after_a_while_though_nothing_more_happens),
+        LOGGER_TEST(lines_that_do_not_fit_are_counted_and_the_count_is_logged),
+        LOGGER_TEST(repeats_are_logged_at_the_end_if_not_before),
+        LOGGER_TEST(repeats_are_logged_after_a_period_without_further_lines),
         LOGGER_TEST(debug_lines_may_repeat),
         LOGGER_TEST(a_sink_that_blocks_does_not_hold_up_the_end_and_gets_no_further_line),
-        LOGGER_TEST(a_client_counts_what_was_dropped),
-        LOGGER_TEST(why_a_client_was_not_made_is_logged_when_the_call_returns),
+        LOGGER_TEST(a_client_counts_dropped_lines),
+        LOGGER_TEST(the_reason_of_a_failed_client_is_logged_when_the_call_returns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Defaults, and what cannot be. */
+/* Options: defaults, and invalid values. */
 #include "lock/options.h"
 
 #include "support/log.h"
@@ -75,7 +75,7 @@ static void on_lost(const struct relock_lost *what, void *arg)
     (void)arg;
 }
 
-static void what_is_given_stays_as_it_is(void **state)
+static void given_options_stay_as_they_are(void **state)
 {
     struct relock_options given = {
         .url = "unix:///s",
@@ -141,7 +141,7 @@ static const struct {
     {{.tls_server_name = "h"}, "TLS", RELOCK_E_UNSUPPORTED},
 };
 
-static void what_cannot_be_is_refused_and_the_log_says_which(void **state)
+static void an_invalid_option_is_refused_and_named_in_the_log(void **state)
 {
     (void)state;
 
@@ -157,7 +157,7 @@ static void what_cannot_be_is_refused_and_the_log_says_which(void **state)
     }
 }
 
-static void all_that_is_plain_may_stand_in_a_name(void **state)
+static void a_connection_name_may_contain_any_plain_character(void **state)
 {
     struct relock_options options;
 
@@ -223,7 +223,7 @@ static void the_log_is_as_detailed_as_the_program_wants_it(void **state)
     assert_null(own.sink);
 }
 
-static void what_is_reserved_must_be_zero_to_the_last(void **state)
+static void every_reserved_field_must_be_zero(void **state)
 {
     uint64_t reserved[4] = {0};
 
@@ -245,13 +245,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OPTIONS_TEST(zero_and_null_mean_the_defaults),
-        OPTIONS_TEST(what_is_given_stays_as_it_is),
-        OPTIONS_TEST(what_cannot_be_is_refused_and_the_log_says_which),
-        OPTIONS_TEST(all_that_is_plain_may_stand_in_a_name),
+        OPTIONS_TEST(given_options_stay_as_they_are),
+        OPTIONS_TEST(an_invalid_option_is_refused_and_named_in_the_log),
+        OPTIONS_TEST(a_connection_name_may_contain_any_plain_character),
         OPTIONS_TEST(without_a_name_host_and_process_are_named),
         OPTIONS_TEST(a_refusal_is_logged_where_the_program_wants_its_log),
         OPTIONS_TEST(the_log_is_as_detailed_as_the_program_wants_it),
-        OPTIONS_TEST(what_is_reserved_must_be_zero_to_the_last),
+        OPTIONS_TEST(every_reserved_field_must_be_zero),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,17 +86,18 @@ static void an_owner_that_is_made_is_no_thread_and_no_other(void **state)
 
 static void zero_stands_for_the_calling_thread(void **state)
 {
-    bool named = true;
+    bool explicit_owner = true;
 
     (void)state;
 
-    assert_int_equal(relock_owner_resolve(0, &named), relock_owner_self());
-    assert_false(named);
-    assert_int_equal(relock_owner_resolve(RELOCK_OWNER_NAMED, &named), RELOCK_OWNER_NAMED);
-    assert_true(named);
-    named = false;
-    assert_int_equal(relock_owner_resolve(relock_owner_self(), &named), relock_owner_self());
-    assert_true(named);
+    assert_int_equal(relock_owner_resolve(0, &explicit_owner), relock_owner_self());
+    assert_false(explicit_owner);
+    assert_int_equal(relock_owner_resolve(RELOCK_OWNER_NAMED, &explicit_owner), RELOCK_OWNER_NAMED);
+    assert_true(explicit_owner);
+    explicit_owner = false;
+    assert_int_equal(relock_owner_resolve(relock_owner_self(), &explicit_owner),
+                     relock_owner_self());
+    assert_true(explicit_owner);
 }
 
 int main(void)

@@ -1,9 +1,10 @@
 #include "queue.h"
 
 #include "base/clock.h"
+#include "kind/reentrant.h"
 #include "lock/client.h"
 
-struct relock_site site;
+struct relock_resource resource;
 struct relock_waiter waiters[N_WAITERS];
 struct relock_hold hold;
 
@@ -13,8 +14,13 @@ int queue_begin(void **state)
 {
     (void)state;
     relock_mutex_init(&client.mutex);
-    site = (struct relock_site){
-        .client = &client, .kind = &relock_kind_reentrant, .lease_end_ms = RELOCK_NEVER};
+    resource = (struct relock_resource){
+        .client = &client,
+        .mutex = &client.mutex,
+        .kind = &relock_kind_reentrant,
+        .primary = &resource,
+        .lease_end_ms = RELOCK_NEVER,
+    };
     hold = (struct relock_hold){0};
     for (unsigned i = 0; i < N_WAITERS; i++) {
         waiters[i] = (struct relock_waiter){.owner = i + 1, .joined_ms = 100 * i};
@@ -33,24 +39,24 @@ int queue_end(void **state)
 void join_all(void)
 {
     for (int i = 0; i < N_WAITERS; i++)
-        relock_site_join(&site, &waiters[i]);
+        relock_resource_enqueue(&resource, &waiters[i]);
     (void)is_woken(0);
 }
 
 bool may_ask(int i)
 {
-    return relock_site_may_ask(&site, &waiters[i]);
+    return relock_resource_may_ask(&resource, &waiters[i]);
 }
 
 void ask(int i)
 {
     assert_true(may_ask(i));
-    site.news = false;
+    resource.retry = RELOCK_RETRY_NONE;
 }
 
 void take(void)
 {
-    site.holder = &hold;
+    resource.holder = &hold;
 }
 
 bool is_woken(int i)

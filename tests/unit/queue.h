@@ -1,12 +1,12 @@
 /*
- * Queue - a site with waiters, for tests of what goes on in it
+ * Queue - a resource with waiters, for tests of the queue
  *
- * Nothing of a client is needed: a site is state, and a gate shows who was woken.
+ * It needs no client: a resource is state, and a gate shows which waiter was woken.
  */
 #ifndef RELOCK_TEST_QUEUE_H
 #define RELOCK_TEST_QUEUE_H
 
-#include "lock/site.h"
+#include "lock/resource.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #define N_WAITERS 4
 
 /* New for each test; nobody has joined. */
-extern struct relock_site site;
+extern struct relock_resource resource;
 extern struct relock_waiter waiters[N_WAITERS]; /* of owners 1 to 4, come at 0, 100, 200, 300 ms */
 extern struct relock_hold hold;
 
@@ -38,6 +38,6 @@ void take(void);
 bool is_woken(int i);
 void nobody_is_woken(void);
 
-#define SITE_TEST(function) cmocka_unit_test_setup_teardown(function, queue_begin, queue_end)
+#define QUEUE_TEST(function) cmocka_unit_test_setup_teardown(function, queue_begin, queue_end)
 
 #endif

@@ -1,4 +1,4 @@
-/* What of a cause that is logged again and again is written, and what is counted. */
+/* Lines of one cause that repeat: which are written, and which are counted. */
 #include "base/repeats.h"
 
 #include "base/clock.h"
@@ -75,7 +75,7 @@ static void the_first_lines_of_a_cause_are_admitted(void **state)
     assert_false(take_at_end(START_MS));
 }
 
-static void the_others_are_counted_and_told_with_the_latest_of_them(void **state)
+static void suppressed_lines_are_counted_and_logged_with_the_latest(void **state)
 {
     (void)state;
     assert_int_equal(log_lines(refused, 1000, START_MS), AT_ONCE);
@@ -88,7 +88,7 @@ static void the_others_are_counted_and_told_with_the_latest_of_them(void **state
     assert_false(take(START_MS + 3 * PERIOD_MS));
 }
 
-static void one_line_that_was_held_back_is_told_as_it_is(void **state)
+static void a_single_suppressed_line_is_logged_as_it_is(void **state)
 {
     (void)state;
     log_lines(refused, AT_ONCE + 1, START_MS);
@@ -142,7 +142,7 @@ static void no_cause_counts_for_another(void **state)
     assert_string_equal(line, "line 50 ... and 44 more in the last 10 s");
 }
 
-static void at_the_end_all_is_told_at_once(void **state)
+static void at_the_end_all_counts_are_logged(void **state)
 {
     (void)state;
     log_lines(refused, 100, START_MS);
@@ -158,16 +158,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_lines_of_a_cause_are_admitted, begin, end),
-        cmocka_unit_test_setup_teardown(the_others_are_counted_and_told_with_the_latest_of_them,
+        cmocka_unit_test_setup_teardown(suppressed_lines_are_counted_and_logged_with_the_latest,
                                         begin, end),
-        cmocka_unit_test_setup_teardown(one_line_that_was_held_back_is_told_as_it_is, begin, end),
+        cmocka_unit_test_setup_teardown(a_single_suppressed_line_is_logged_as_it_is, begin, end),
         cmocka_unit_test_setup_teardown(a_cause_that_goes_on_has_one_line_for_each_period, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_cause_that_was_quiet_for_a_period_begins_anew, begin,
                                         end),
         cmocka_unit_test_setup_teardown(few_lines_over_a_long_time_are_all_admitted, begin, end),
         cmocka_unit_test_setup_teardown(no_cause_counts_for_another, begin, end),
-        cmocka_unit_test_setup_teardown(at_the_end_all_is_told_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(at_the_end_all_counts_are_logged, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

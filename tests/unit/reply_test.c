@@ -1,4 +1,4 @@
-/* What Redis said, of whatever kind. */
+/* Replies of Redis, of every type. */
 #include "redis/reply.h"
 
 #include <relock.h>
@@ -37,7 +37,7 @@ static const struct {
     {"*1\r\n:1\r\n", ARRAY}, {"-ERR no\r\n", ERROR},
 };
 
-static void each_question_is_answered_for_its_own_kind_alone(void **state)
+static void each_accessor_accepts_only_its_own_kind(void **state)
 {
     (void)state;
 
@@ -80,7 +80,7 @@ static void no_reply_is_of_no_kind(void **state)
     assert_null(relock_reply_free(NULL));
 }
 
-static void integers_come_whole(void **state)
+static void integers_are_complete(void **state)
 {
     static const struct {
         const char *bytes;
@@ -104,7 +104,7 @@ static void integers_come_whole(void **state)
     }
 }
 
-static void a_text_is_compared_as_a_whole(void **state)
+static void a_text_is_compared_completely(void **state)
 {
     struct redisReply *status = reply_of("+OK\r\n");
     struct redisReply *string = reply_of("$2\r\nOK\r\n");
@@ -151,7 +151,7 @@ static void an_error_is_its_text(void **state)
     relock_reply_free(reply);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------ */
 
 #define SCRIPT_ERROR "ERR Error running script (call to f_9a1e): @user_script:3: @user_script: 3: "
 
@@ -201,7 +201,7 @@ static const struct {
     {SCRIPT_ERROR "-BUSYKEY Target key name already exists.", RELOCK_REFUSED},
 };
 
-static void an_error_is_told_by_its_code(void **state)
+static void an_error_is_recognized_by_its_code(void **state)
 {
     (void)state;
 
@@ -210,7 +210,7 @@ static void an_error_is_told_by_its_code(void **state)
             fail_msg("%s: %d", refusals[i].error, (int)relock_refusal_of(refusals[i].error));
 }
 
-static void a_refusal_of_the_user_is_another_result_than_the_rest(void **state)
+static void a_denied_right_is_a_result_of_its_own(void **state)
 {
     (void)state;
 
@@ -224,14 +224,14 @@ static void a_refusal_of_the_user_is_another_result_than_the_rest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_question_is_answered_for_its_own_kind_alone),
+        cmocka_unit_test(each_accessor_accepts_only_its_own_kind),
         cmocka_unit_test(no_reply_is_of_no_kind),
-        cmocka_unit_test(integers_come_whole),
-        cmocka_unit_test(a_text_is_compared_as_a_whole),
+        cmocka_unit_test(integers_are_complete),
+        cmocka_unit_test(a_text_is_compared_completely),
         cmocka_unit_test(an_array_ends_where_it_ends),
         cmocka_unit_test(an_error_is_its_text),
-        cmocka_unit_test(an_error_is_told_by_its_code),
-        cmocka_unit_test(a_refusal_of_the_user_is_another_result_than_the_rest),
+        cmocka_unit_test(an_error_is_recognized_by_its_code),
+        cmocka_unit_test(a_denied_right_is_a_result_of_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
-/* The scripts as calls about one lock: what each is given, in which order. */
+/* The scripts as calls about one lock: their arguments and the order of these. */
 #include "lock/request.h"
+
+#include "kind/reentrant.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,18 +18,18 @@
 #define FIELD ID ":7000000012"
 
 static struct relock_client client = {.id = ID};
-static struct relock_site *site;
+static struct relock_resource *resource;
 static struct relock_request request;
 
 static int begin(void **state)
 {
     (void)state;
-    site = calloc(1, sizeof(*site) + sizeof(NAME));
-    assert_non_null(site);
-    site->client = &client;
-    site->kind = &relock_kind_reentrant;
-    site->name_len = strlen(NAME);
-    strcpy(site->name, NAME);
+    resource = calloc(1, sizeof(*resource) + sizeof(NAME));
+    assert_non_null(resource);
+    resource->client = &client;
+    resource->kind = &relock_kind_reentrant;
+    resource->name_len = strlen(NAME);
+    strcpy(resource->name, NAME);
     memset(&request, 0xff, sizeof(request));
     return 0;
 }
@@ -35,7 +37,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    free(site);
+    free(resource);
     return 0;
 }
 
@@ -53,7 +55,7 @@ static void asks(const struct relock_script *script, size_t n_args, const char *
     }
 
     /* What the caller may add is not there yet. */
-    assert_null(call->debt);
+    assert_null(call->fence);
     assert_null(call->reply);
     assert_int_equal(call->min_replicas, 0);
     assert_int_equal(call->acked_replicas, 0);
@@ -62,63 +64,63 @@ static void asks(const struct relock_script *script, size_t n_args, const char *
 
 #define assert_asks(script, n, ...) asks(&relock_script_##script, n, (const char *[]){__VA_ARGS__})
 
-static void locking_gives_the_lease_the_field_and_the_count(void **state)
+static void a_lock_request_has_the_lease_the_field_and_the_count(void **state)
 {
     (void)state;
 
-    relock_request_lock(&request, site, NUMBER, 1, 30000);
+    relock_request_lock(&request, resource, NUMBER, 1, 30000);
     assert_asks(lock, 3, "30000", FIELD, "1");
-    relock_request_lock(&request, site, UINT64_MAX, 4294967295, UINT64_MAX);
+    relock_request_lock(&request, resource, UINT64_MAX, 4294967295, UINT64_MAX);
     assert_asks(lock, 3, "18446744073709551615", ID ":18446744073709551615", "4294967295");
 }
 
-static void unlocking_gives_the_field_the_count_and_the_announcement(void **state)
+static void an_unlock_request_has_the_field_the_count_and_the_announcement(void **state)
 {
     (void)state;
 
-    relock_request_unlock(&request, site, NUMBER, 0);
+    relock_request_unlock(&request, resource, NUMBER, 0);
     assert_asks(unlock, 4, FIELD, "0", CHANNEL, "0");
-    relock_request_unlock(&request, site, NUMBER, 2);
+    relock_request_unlock(&request, resource, NUMBER, 2);
     assert_asks(unlock, 4, FIELD, "2", CHANNEL, "0");
 }
 
-static void renewing_gives_the_lease_and_the_field(void **state)
+static void a_renew_request_has_the_lease_and_the_field(void **state)
 {
     (void)state;
 
-    relock_request_renew(&request, site, NUMBER, 30000);
+    relock_request_renew(&request, resource, NUMBER, 30000);
     assert_asks(renew, 2, "30000", FIELD);
 }
 
-static void extending_gives_the_lease_the_field_and_the_count(void **state)
+static void an_extend_request_has_the_lease_the_field_and_the_count(void **state)
 {
     (void)state;
 
-    relock_request_extend(&request, site, NUMBER, 2, 30000);
+    relock_request_extend(&request, resource, NUMBER, 2, 30000);
     assert_asks(extend, 3, "30000", FIELD, "2");
 }
 
-static void inspecting_gives_the_field_of_the_caller_if_it_has_one(void **state)
+static void an_inspect_request_has_the_field_of_the_caller_if_any(void **state)
 {
     (void)state;
 
-    relock_request_inspect(&request, site, NUMBER);
+    relock_request_inspect(&request, resource, NUMBER);
     assert_asks(inspect, 1, FIELD);
-    relock_request_inspect(&request, site, 0);
+    relock_request_inspect(&request, resource, 0);
     assert_asks(inspect, 1, "");
 }
 
-static void forcing_gives_the_field_of_the_holder_as_it_is(void **state)
+static void a_force_request_has_the_field_of_the_holder_unchanged(void **state)
 {
     (void)state;
 
-    relock_request_force_unlock(&request, site, "other:1234", strlen("other:1"));
+    relock_request_force_unlock(&request, resource, "other:1234", strlen("other:1"));
     assert_asks(force_unlock, 3, "other:1", CHANNEL, "0");
 }
 
 static void a_request_has_room_for_the_longest_name(void **state)
 {
-    struct relock_site *longest = calloc(1, sizeof(*longest) + RELOCK_NAME_MAX + 1);
+    struct relock_resource *longest = calloc(1, sizeof(*longest) + RELOCK_NAME_MAX + 1);
     const struct relock_text *channel = &request.call.args[2];
 
     (void)state;
@@ -140,12 +142,12 @@ static void a_request_has_room_for_the_longest_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        REQUEST_TEST(locking_gives_the_lease_the_field_and_the_count),
-        REQUEST_TEST(unlocking_gives_the_field_the_count_and_the_announcement),
-        REQUEST_TEST(renewing_gives_the_lease_and_the_field),
-        REQUEST_TEST(extending_gives_the_lease_the_field_and_the_count),
-        REQUEST_TEST(inspecting_gives_the_field_of_the_caller_if_it_has_one),
-        REQUEST_TEST(forcing_gives_the_field_of_the_holder_as_it_is),
+        REQUEST_TEST(a_lock_request_has_the_lease_the_field_and_the_count),
+        REQUEST_TEST(an_unlock_request_has_the_field_the_count_and_the_announcement),
+        REQUEST_TEST(a_renew_request_has_the_lease_and_the_field),
+        REQUEST_TEST(an_extend_request_has_the_lease_the_field_and_the_count),
+        REQUEST_TEST(an_inspect_request_has_the_field_of_the_caller_if_any),
+        REQUEST_TEST(a_force_request_has_the_field_of_the_holder_unchanged),
         REQUEST_TEST(a_request_has_room_for_the_longest_name),
     };
 

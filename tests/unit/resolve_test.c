@@ -62,7 +62,7 @@ static void an_address_in_digits_is_there_at_once(void **state)
     assert_null(relock_resolve_free(resolve));
 }
 
-static void so_is_one_of_ipv6(void **state)
+static void an_ipv6_address_in_digits_is_there_at_once(void **state)
 {
     struct relock_resolve *resolve;
     struct addrinfo *addresses = NULL;
@@ -128,7 +128,7 @@ static void a_name_that_does_not_exist_is_a_failure_with_a_reason(void **state)
     relock_resolve_free(resolve);
 }
 
-static void until_there_is_an_answer_there_is_none_to_take(void **state)
+static void no_address_is_taken_before_the_answer(void **state)
 {
     struct relock_resolve *resolve;
     struct addrinfo *addresses = NULL;
@@ -148,7 +148,7 @@ static void until_there_is_an_answer_there_is_none_to_take(void **state)
 }
 
 /* Nothing of it is left, descriptor or thread: the end of each test looks. */
-static void who_goes_away_does_not_wait_for_the_answer(void **state)
+static void an_abandoned_lookup_does_not_wait_for_the_answer(void **state)
 {
     (void)state;
 
@@ -169,12 +169,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RESOLVE_TEST(an_address_in_digits_is_there_at_once),
-        RESOLVE_TEST(so_is_one_of_ipv6),
+        RESOLVE_TEST(an_ipv6_address_in_digits_is_there_at_once),
         RESOLVE_TEST(addresses_that_nobody_takes_are_freed),
         RESOLVE_TEST(localhost_is_found),
         RESOLVE_TEST(a_name_that_does_not_exist_is_a_failure_with_a_reason),
-        RESOLVE_TEST(until_there_is_an_answer_there_is_none_to_take),
-        RESOLVE_TEST(who_goes_away_does_not_wait_for_the_answer),
+        RESOLVE_TEST(no_address_is_taken_before_the_answer),
+        RESOLVE_TEST(an_abandoned_lookup_does_not_wait_for_the_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The scripts that the library carries. What is in them, scripts_test.py compares. */
+/* The scripts in the library. scripts_test.py compares their text. */
 #include "redis/script.h"
 
 #include <setjmp.h>

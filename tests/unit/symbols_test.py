@@ -4,7 +4,8 @@
 usage: symbols_test.py NM MAP HEADER API_TEST [LIBRARY...]
 
 The map exports what the header declares, and the api test names each. A shared library exports
-exactly these; in a static one, which cannot hide the others, every global name is relock_*.
+exactly these; the archives define them together, and as they cannot hide others, every global name
+there is relock_*.
 """
 import pathlib
 import re
@@ -38,13 +39,13 @@ def main(nm, map_path, header_path, api_path, *libraries):
     wrong = differences(declared, set(re.findall(r"^\s+(relock_\w+);", map_text, re.M)), "map")
     wrong += differences(declared, set(re.findall(r"\bNAMED\((relock_\w+)\)", api)), "api test")
 
-    for library in libraries:
-        name, found = pathlib.Path(library).name, defined(nm, library)
-        if library.endswith(".a"):
-            found = {symbol for symbol in found if not symbol.startswith("relock_")} | (
-                found & declared
-            )
-        wrong += differences(declared, found, name)
+    archives = [library for library in libraries if library.endswith(".a")]
+    for library in set(libraries) - set(archives):
+        wrong += differences(declared, defined(nm, library), pathlib.Path(library).name)
+    if archives:
+        found = set().union(*(defined(nm, archive) for archive in archives))
+        hidden = {symbol for symbol in found - declared if symbol.startswith("relock_")}
+        wrong += differences(declared, found - hidden, "archives")
 
     print("\n".join(wrong))
     return bool(wrong)

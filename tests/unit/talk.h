@@ -1,7 +1,7 @@
 /*
  * Talk - lanes to a script server
  *
- * What every test of lanes and calls has; after each, all that was in the script must have come,
+ * The fixture of tests of lanes and calls. After each, all commands of the script must have come,
  * and no descriptor and no thread may be left.
  */
 #ifndef RELOCK_TEST_TALK_H

@@ -46,7 +46,7 @@ static void no_signal_of_the_program_comes_to_a_started_thread(void **state)
     }
 }
 
-/* ---- conditions ----------------------------------------------------------------------------- */
+/* ---- conditions ---------------------------------------------------------------------------- */
 
 #define N_WAITERS 8
 
@@ -110,7 +110,7 @@ static void *wait_till_over(void *arg)
     return NULL;
 }
 
-static void a_broadcast_wakes_all_whatever_their_deadlines(void **state)
+static void a_broadcast_wakes_sleepers_with_any_deadline(void **state)
 {
     uint64_t soon_ms = relock_clock_after(relock_clock_now_ms(), slow_ms(SOON_MS));
     uint64_t deadlines[] = {RELOCK_NEVER, RELOCK_NEVER - 1, soon_ms};
@@ -131,7 +131,7 @@ static void a_broadcast_wakes_all_whatever_their_deadlines(void **state)
     assert_int_equal(n_in_time, N_WAITERS);
 }
 
-/* ---- cancellation --------------------------------------------------------------------------- */
+/* ---- cancellation -------------------------------------------------------------------------- */
 
 static int cancel_state(void)
 {
@@ -179,7 +179,7 @@ int main(void)
         cmocka_unit_test(no_signal_of_the_program_comes_to_a_started_thread),
         CONDITION_TEST(a_condition_is_waited_for_until_the_deadline_and_not_less),
         CONDITION_TEST(a_deadline_that_has_passed_is_not_waited_for),
-        CONDITION_TEST(a_broadcast_wakes_all_whatever_their_deadlines),
+        CONDITION_TEST(a_broadcast_wakes_sleepers_with_any_deadline),
         cmocka_unit_test(cancelling_waits_for_the_outermost_call),
         cmocka_unit_test(a_program_that_allows_no_cancelling_is_left_so),
     };

@@ -130,7 +130,7 @@ static void a_timer_set_anew_is_due_once_at_its_new_time(void **state)
     assert_null(heap.root);
 }
 
-static void unsetting_what_is_not_set_does_nothing(void **state)
+static void unsetting_an_unset_timer_does_nothing(void **state)
 {
     struct relock_timer timers[2];
     struct relock_timers heap = {0};
@@ -148,7 +148,7 @@ static void unsetting_what_is_not_set_does_nothing(void **state)
     assert_ptr_equal(timers[1].fire, fire);
 }
 
-/* ---- against the model ---------------------------------------------------------------------- */
+/* ---- against the model --------------------------------------------------------------------- */
 
 struct model {
     struct relock_timers heap;
@@ -239,7 +239,7 @@ static void random_step(struct model *model)
 }
 
 /* RELOCK_TEST_SEED repeats a run. */
-static void whatever_is_done_the_next_timer_is_the_earliest(void **state)
+static void the_next_timer_is_always_the_earliest(void **state)
 {
     const char *given = getenv("RELOCK_TEST_SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
@@ -266,8 +266,8 @@ int main(void)
         cmocka_unit_test(timers_come_out_in_the_order_of_their_times),
         cmocka_unit_test(timers_of_one_time_all_come_out),
         cmocka_unit_test(a_timer_set_anew_is_due_once_at_its_new_time),
-        cmocka_unit_test(unsetting_what_is_not_set_does_nothing),
-        cmocka_unit_test(whatever_is_done_the_next_timer_is_the_earliest),
+        cmocka_unit_test(unsetting_an_unset_timer_does_nothing),
+        cmocka_unit_test(the_next_timer_is_always_the_earliest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

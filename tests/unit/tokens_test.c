@@ -1,4 +1,4 @@
-/* What stands in Redis for the holds of plain locks. */
+/* The values in Redis for holds of plain locks. */
 #include "lock/tokens.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What a url says, and which are none. */
+/* The parts of a url, and invalid urls. */
 #include "redis/server.h"
 
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static void assert_text(const char *got, const char *wanted)
         assert_null(got);
 }
 
-static void what_a_url_says_is_read(void **state)
+static void every_part_of_a_url_is_read(void **state)
 {
     (void)state;
 
@@ -180,7 +180,7 @@ static void is_refused(const char *text, int wanted)
     assert_null(url.password);
 }
 
-static void what_is_no_url_is_refused_with_a_reason(void **state)
+static void an_invalid_url_is_refused_with_a_reason(void **state)
 {
     (void)state;
 
@@ -269,8 +269,8 @@ static void a_reason_holds_no_part_of_the_url(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_url_says_is_read),
-        cmocka_unit_test(what_is_no_url_is_refused_with_a_reason),
+        cmocka_unit_test(every_part_of_a_url_is_read),
+        cmocka_unit_test(an_invalid_url_is_refused_with_a_reason),
         cmocka_unit_test(the_schemes_to_come_are_unsupported),
         cmocka_unit_test(a_path_is_as_long_as_a_socket_may_have_it),
         cmocka_unit_test(a_reason_holds_no_part_of_the_url),

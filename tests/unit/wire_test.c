@@ -11,7 +11,7 @@
 
 #define LARGE (4 << 20)
 
-/* ---- coming in ------------------------------------------------------------------------------ */
+/* ---- coming in ----------------------------------------------------------------------------- */
 
 static void a_reply_may_come_byte_by_byte(void **state)
 {
@@ -120,7 +120,7 @@ static void a_connection_closed_in_the_middle_of_a_reply_is_a_failure(void **sta
     assert_non_null(strstr(wire.why, "closed"));
 }
 
-static void what_is_no_resp_is_a_failure(void **state)
+static void invalid_resp_is_a_failure(void **state)
 {
     static const char *const others[] = {"HTTP/1.1 400 Bad Request\r\n", "\x15\x03\x01", "*x\r\n"};
 
@@ -138,9 +138,9 @@ static void what_is_no_resp_is_a_failure(void **state)
     }
 }
 
-/* ---- going out ------------------------------------------------------------------------------ */
+/* ---- going out ----------------------------------------------------------------------------- */
 
-static void what_was_appended_goes_out_once(void **state)
+static void appended_commands_go_out_once(void **state)
 {
     char bytes[64];
 
@@ -155,7 +155,7 @@ static void what_was_appended_goes_out_once(void **state)
     assert_int_equal(hear(bytes, sizeof(bytes)), 0);
 }
 
-static void what_does_not_fit_goes_out_later(void **state)
+static void bytes_that_do_not_fit_go_out_later(void **state)
 {
     char *sent = malloc(LARGE), *heard = malloc(LARGE);
     const size_t head = strlen("$4194304\r\n");
@@ -185,7 +185,7 @@ static void what_does_not_fit_goes_out_later(void **state)
 }
 
 /* By default SIGPIPE would end this program. */
-static void sending_to_who_is_gone_raises_no_signal(void **state)
+static void sending_to_a_closed_peer_raises_no_sigpipe(void **state)
 {
     (void)state;
 
@@ -209,7 +209,7 @@ static void a_command_that_is_not_all_there_does_not_go_out(void **state)
     assert_non_null(strstr(wire.why, "memory"));
 }
 
-/* ---- closing -------------------------------------------------------------------------------- */
+/* ---- closing ------------------------------------------------------------------------------- */
 
 static void after_closing_nothing_of_the_old_connection_is_left(void **state)
 {
@@ -233,7 +233,7 @@ static void after_closing_nothing_of_the_old_connection_is_left(void **state)
     takes("lo");
 }
 
-static void half_of_what_was_to_go_out_is_forgotten_with_the_connection(void **state)
+static void a_partly_sent_command_is_forgotten_with_the_connection(void **state)
 {
     char *large = calloc(1, LARGE);
     char bytes[64];
@@ -273,13 +273,13 @@ int main(void)
         WIRE_TEST(a_wire_is_quiet_while_nothing_is_left_to_take),
         WIRE_TEST(nothing_to_read_is_no_failure),
         WIRE_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
-        WIRE_TEST(what_is_no_resp_is_a_failure),
-        WIRE_TEST(what_was_appended_goes_out_once),
-        WIRE_TEST(what_does_not_fit_goes_out_later),
-        WIRE_TEST(sending_to_who_is_gone_raises_no_signal),
+        WIRE_TEST(invalid_resp_is_a_failure),
+        WIRE_TEST(appended_commands_go_out_once),
+        WIRE_TEST(bytes_that_do_not_fit_go_out_later),
+        WIRE_TEST(sending_to_a_closed_peer_raises_no_sigpipe),
         WIRE_TEST(a_command_that_is_not_all_there_does_not_go_out),
         WIRE_TEST(after_closing_nothing_of_the_old_connection_is_left),
-        WIRE_TEST(half_of_what_was_to_go_out_is_forgotten_with_the_connection),
+        WIRE_TEST(a_partly_sent_command_is_forgotten_with_the_connection),
         WIRE_TEST(closing_twice_does_no_harm),
     };
 

@@ -1,5 +1,5 @@
 /*
- * Attempt - all that came of one try to take a lock, put together from the records
+ * Attempt - the whole story of one attempt to take a lock, put together from the records
  *
  * What may be said of a hold:
  *

@@ -136,7 +136,7 @@ void check(const struct history_records *records, const struct check_limits *lim
 
     *result = (struct check_report){0};
     attempts_make(&checker.attempts, records);
-    faults_make(&checker.faults, records, limits->recovery_ms * CHECKER_NS_PER_MS);
+    excuses_make(&checker.excuses, records, limits->recovery_ms * CHECKER_NS_PER_MS);
     check_exclusion(&checker);
     check_tokens(&checker);
     check_order(&checker);
@@ -144,7 +144,7 @@ void check(const struct history_records *records, const struct check_limits *lim
     check_ends(&checker);
     check_sleepers(&checker);
     check_results(&checker);
-    faults_free(&checker.faults);
+    excuses_free(&checker.excuses);
     attempts_free(&checker.attempts);
 }
 

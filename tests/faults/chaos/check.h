@@ -1,8 +1,8 @@
 /*
  * Check - whether the histories of all processes can be those of a lock
  *
- * It knows nothing of how they came about: neither the way of taking the lock nor what was broken
- * meanwhile, but for when it was.
+ * It knows nothing of how they came about: neither the way of taking the lock nor the faults,
+ * except for their times.
  *
  * Threads: any.
  */

@@ -1,6 +1,6 @@
 /*
- * The checker on exclusion, losses and releases: each violation, and what looks like one and is
- * none.
+ * The checker on exclusion, losses and releases: each violation, and each case that only looks like
+ * one.
  */
 #include "story.h"
 
@@ -130,7 +130,7 @@ static void locks_do_not_exclude_each_other(void **state)
 
 /* ---- releases and losses ------------------------------------------------------------------- */
 
-static void ok_for_what_another_took_is_found(void **state)
+static void ok_for_a_lock_that_another_took_is_found(void **state)
 {
     (void)state;
     story_take(0, 1, 0, 10);
@@ -140,7 +140,7 @@ static void ok_for_what_another_took_is_found(void **state)
     story_shows(CHECK_OK_THOUGH_TAKEN, 1);
 }
 
-static void ok_for_what_a_waiter_was_certain_of_is_found(void **state)
+static void ok_for_a_lock_that_a_waiter_was_certain_of_is_found(void **state)
 {
     (void)state;
     story_take(0, 1, 5, 10);
@@ -151,7 +151,7 @@ static void ok_for_what_a_waiter_was_certain_of_is_found(void **state)
     story_shows(CHECK_OK_THOUGH_TAKEN, 1);
 }
 
-static void lost_for_what_another_took_is_clean(void **state)
+static void lost_for_a_lock_that_another_took_is_clean(void **state)
 {
     (void)state;
     story_take(0, 1, 0, 10);
@@ -162,7 +162,7 @@ static void lost_for_what_another_took_is_clean(void **state)
     story_is_clean();
 }
 
-static void a_grant_before_that_was_heard_of_late_is_clean(void **state)
+static void an_earlier_grant_that_was_answered_late_is_clean(void **state)
 {
     (void)state;
     story_take(1, 1, 0, 30); /* granted, stopped, and lost before the other was granted it */
@@ -208,7 +208,7 @@ static void a_call_that_does_not_return_is_found(void **state)
     story_shows(CHECK_NEVER_RELEASED, 1);
 }
 
-static void what_stays_at_the_end_is_found(void **state)
+static void a_key_that_stays_at_the_end_is_found(void **state)
 {
     (void)state;
     one_hold();
@@ -261,15 +261,15 @@ int main(void)
         STORY_TEST(a_promise_ends_with_the_release),
         STORY_TEST(a_promise_that_has_run_out_binds_nobody),
         STORY_TEST(locks_do_not_exclude_each_other),
-        STORY_TEST(ok_for_what_another_took_is_found),
-        STORY_TEST(ok_for_what_a_waiter_was_certain_of_is_found),
-        STORY_TEST(lost_for_what_another_took_is_clean),
-        STORY_TEST(a_grant_before_that_was_heard_of_late_is_clean),
+        STORY_TEST(ok_for_a_lock_that_another_took_is_found),
+        STORY_TEST(ok_for_a_lock_that_a_waiter_was_certain_of_is_found),
+        STORY_TEST(lost_for_a_lock_that_another_took_is_clean),
+        STORY_TEST(an_earlier_grant_that_was_answered_late_is_clean),
         STORY_TEST(a_loss_before_its_time_is_found),
         STORY_TEST(a_loss_at_its_time_is_clean),
         STORY_TEST(a_hold_that_is_not_released_is_found),
         STORY_TEST(a_call_that_does_not_return_is_found),
-        STORY_TEST(what_stays_at_the_end_is_found),
+        STORY_TEST(a_key_that_stays_at_the_end_is_found),
         STORY_TEST(the_dead_need_not_release),
         STORY_TEST(results_that_cannot_be_are_found),
         STORY_TEST(calls_may_fail),

@@ -1,5 +1,5 @@
 /*
- * Checker - what the parts of the checker share
+ * Checker - the common ground of the parts of the checker
  *
  * Each part looks for the violations that its function is named after, and reports them.
  *
@@ -10,7 +10,7 @@
 
 #include "attempt.h"
 #include "check.h"
-#include "faults.h"
+#include "excuses.h"
 
 #define CHECKER_NS_PER_MS 1000000
 
@@ -18,7 +18,7 @@ struct checker {
     const struct history_records *records;
     const struct check_limits *limits;
     struct attempts attempts;
-    struct faults faults;
+    struct excuses excuses;
     FILE *out;
     struct check_report *report;
 };

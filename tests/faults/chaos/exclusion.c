@@ -1,5 +1,6 @@
 /*
- * Who may hold a lock together: nobody; of a read/write lock readers, and a writer its own reads.
+ * Exclusion: at most one holder at a time; on a read/write lock readers together, and a writer with
+ * its own reads.
  */
 #include "checker.h"
 

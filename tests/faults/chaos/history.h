@@ -1,13 +1,13 @@
 /*
- * History - what each process did and when, in a way that outlives its death
+ * History - the deeds of each process and their times, in a form that survives its death
  *
- * A process appends a line for each step to a file of its own, with one write(2): what was written
- * is there, whatever becomes of the process. All times are of the clock that the library counts on,
+ * A process appends a line for each step to a file of its own, with one write(2): a line that was
+ * written stays, also when the process dies. All times are of the clock that the library counts on,
  * which is one for all processes of a machine.
  *
  * A worker is a place that is filled anew when the process in it was killed: `slot` is the place,
  * `life` the how many-th process in it. `hold` numbers the attempts of a process to take a lock,
- * and all that comes of one bears its number. Of a read/write lock, what was asked for is one side.
+ * and all records of one bear its number. For a read/write lock an attempt is for one side.
  *
  * Threads: any may write.
  */

@@ -2,8 +2,8 @@
  * Job - the threads of a worker, and how each comes for a lock
  *
  * For which lock it comes, in which way and for how long is drawn from its seed. It believes
- * nothing but relock_valid_ms(), stops when that is 0, and writes down each step; unless it is told
- * to ignore leases: then it believes to hold the lock until it gives it up.
+ * only relock_valid_ms(), stops when that is 0, and writes down each step; unless it has orders
+ * to ignore leases: then it believes to hold the lock until it releases it.
  *
  * Threads: each toiler is one, but for toiler_cancel().
  */

@@ -3,7 +3,7 @@
  *
  * Of each kind there are two. One is wanted by many; for a while at a time nearly all want the same
  * one, so that each kind has its crowds. The other is quiet: seldom wanted, held for long, with a
- * lease that ends late, so that whoever has missed its release is not woken by others, nor by the
+ * lease that ends late, so that a waiter that missed its release is not woken by others, nor by the
  * end of the lease. Which name has which kind, and which one is wanted when, is drawn from the seed
  * of the run.
  *

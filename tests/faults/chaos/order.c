@@ -1,10 +1,10 @@
 /*
- * The order of a fair lock: who came clearly later must not have it clearly earlier.
+ * The order of a fair lock: a waiter that came clearly later must not get it clearly earlier.
  *
  * A waiter is in the queue, at the latest, a round trip after it came; and after all that was
  * broken at its place or at the server has been mended and is no longer felt, for that may have
- * cost it its place, be it by keeping it from asking or by making it look dead. Who came later than
- * that stands behind it, whatever became of others: a fault or a death elsewhere may keep both
+ * cost it its place, be it by keeping it from asking or by making it look dead. One that came later
+ * than that stands behind it, whatever became of others: a fault or a death elsewhere may keep both
  * waiting, but changes no order.
  *
  * It stood there when the other was granted the lock, if it was given it later itself and was
@@ -35,7 +35,7 @@ static void check_pair(struct checker *checker, const struct attempt *waiter,
 
     if (later->ask->from_ns <= from_ns || later->ask->from_ns >= until_ns)
         return;
-    from_ns = faults_whole_since_ns(&checker->faults, waiter->ask->slot, from_ns,
+    from_ns = excuses_over_since_ns(&checker->excuses, waiter->ask->slot, from_ns,
                                     later->take->to_ns < until_ns ? later->take->to_ns : until_ns);
     if (later->ask->from_ns <= from_ns + round_trip_ns)
         return;

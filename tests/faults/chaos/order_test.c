@@ -1,5 +1,6 @@
 /*
- * The checker on the order of a fair lock: who is overtaken, and what excuses it.
+ * The checker on the order of a fair lock: waiters that are overtaken, and the faults that excuse
+ * it.
  */
 #include "story.h"
 
@@ -31,7 +32,7 @@ static void waiter_that_gives_up(uint64_t at_ms)
     story_add(HISTORY_TAKE, 0, 1, 0, at_ms)->result = RELOCK_CANCELLED;
 }
 
-static void who_comes_first_goes_first(void **state)
+static void arrivals_served_in_order_are_clean(void **state)
 {
     (void)state;
     waiter(5000);
@@ -39,7 +40,7 @@ static void who_comes_first_goes_first(void **state)
     story_is_clean();
 }
 
-static void who_comes_clearly_later_and_goes_first_is_found(void **state)
+static void a_clearly_later_arrival_that_goes_first_is_found(void **state)
 {
     (void)state;
     waiter(5000);
@@ -47,7 +48,7 @@ static void who_comes_clearly_later_and_goes_first_is_found(void **state)
     story_shows(CHECK_OVERTAKEN, 1);
 }
 
-static void who_comes_a_round_trip_later_may_be_first(void **state)
+static void an_arrival_a_round_trip_later_may_be_first(void **state)
 {
     (void)state;
     waiter(5000);
@@ -84,7 +85,7 @@ static void one_try_has_no_place(void **state)
     story_is_clean();
 }
 
-static void what_is_broken_may_cost_a_place(void **state)
+static void a_fault_may_cost_a_place(void **state)
 {
     (void)state;
     waiter(5000);
@@ -97,7 +98,7 @@ static void what_is_broken_may_cost_a_place(void **state)
     story_shows(CHECK_OVERTAKEN, 1);
 }
 
-static void what_breaks_when_it_was_overtaken_costs_no_place(void **state)
+static void a_fault_after_the_overtaking_costs_no_place(void **state)
 {
     (void)state;
     waiter(5000);
@@ -106,7 +107,7 @@ static void what_breaks_when_it_was_overtaken_costs_no_place(void **state)
     story_shows(CHECK_OVERTAKEN, 1);
 }
 
-static void what_broke_long_ago_costs_no_place(void **state)
+static void a_fault_of_long_ago_costs_no_place(void **state)
 {
     (void)state;
     waiter(9000);
@@ -117,7 +118,7 @@ static void what_broke_long_ago_costs_no_place(void **state)
     story_is_clean();
 }
 
-static void who_gives_up_at_that_time_is_not_overtaken(void **state)
+static void a_waiter_that_gives_up_then_is_not_overtaken(void **state)
 {
     (void)state;
     waiter_that_gives_up(3000 + STORY_ROUND_TRIP_MS);
@@ -127,7 +128,7 @@ static void who_gives_up_at_that_time_is_not_overtaken(void **state)
     story_shows(CHECK_OVERTAKEN, 1);
 }
 
-static void who_dies_at_that_time_is_not_overtaken(void **state)
+static void a_waiter_that_dies_then_is_not_overtaken(void **state)
 {
     (void)state;
     story_sort = HISTORY_FAIR;
@@ -150,17 +151,17 @@ static void a_hold_that_was_never_certain_may_have_been_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        STORY_TEST(who_comes_first_goes_first),
-        STORY_TEST(who_comes_clearly_later_and_goes_first_is_found),
-        STORY_TEST(who_comes_a_round_trip_later_may_be_first),
+        STORY_TEST(arrivals_served_in_order_are_clean),
+        STORY_TEST(a_clearly_later_arrival_that_goes_first_is_found),
+        STORY_TEST(an_arrival_a_round_trip_later_may_be_first),
         STORY_TEST(other_kinds_have_no_order),
         STORY_TEST(locks_have_queues_of_their_own),
         STORY_TEST(one_try_has_no_place),
-        STORY_TEST(what_is_broken_may_cost_a_place),
-        STORY_TEST(what_breaks_when_it_was_overtaken_costs_no_place),
-        STORY_TEST(what_broke_long_ago_costs_no_place),
-        STORY_TEST(who_gives_up_at_that_time_is_not_overtaken),
-        STORY_TEST(who_dies_at_that_time_is_not_overtaken),
+        STORY_TEST(a_fault_may_cost_a_place),
+        STORY_TEST(a_fault_after_the_overtaking_costs_no_place),
+        STORY_TEST(a_fault_of_long_ago_costs_no_place),
+        STORY_TEST(a_waiter_that_gives_up_then_is_not_overtaken),
+        STORY_TEST(a_waiter_that_dies_then_is_not_overtaken),
         STORY_TEST(a_hold_that_was_never_certain_may_have_been_first),
     };
 

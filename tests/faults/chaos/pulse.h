@@ -1,8 +1,8 @@
 /*
  * Pulse - notices that the machine did not run this process for a while, and writes that down
  *
- * It is a fault like others: whoever depends on the process may be late, and nobody broke anything.
- * What a single thread has to suffer is not seen.
+ * It is a fault like others: threads of the process may be late, and nobody broke anything.
+ * It does not notice the delay of a single thread.
  *
  * Threads: the one that starts it.
  */

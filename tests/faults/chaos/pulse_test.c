@@ -1,4 +1,4 @@
-/* What is written of a process that did not run. */
+/* The record of a process that did not run for a while. */
 #include "pulse.h"
 #include "schedule.h"
 #include "support/child.h"

@@ -1,10 +1,10 @@
 /*
- * Schedule - what is to break, when and for how long
+ * Schedule - the faults of a run, their times and lengths
  *
  * Drawn from a seed: the same seed gives the same faults at the same times. Storms and calms take
  * turns. In a storm one fault follows the other, some at once, but never two at one place: a worker
- * with its network is a place, and so is the server. In a calm nothing excuses who sleeps though he
- * should not.
+ * with its network is a place, and so is the server. In a calm nothing excuses a waiter that sleeps
+ * but should not.
  *
  * Of several servers each has a network of its own instead, and only a minority is broken at once.
  *

@@ -1,6 +1,4 @@
-/*
- * The schedule, the names of the locks, and what becomes of a history on its way through a file.
- */
+/* The schedule, the names of the locks, and a history that is written to a file and read back. */
 #include "history.h"
 #include "names.h"
 #include "schedule.h"
@@ -199,7 +197,7 @@ static const struct history_record record = {
     .token = UINT64_MAX,
 };
 
-static void what_was_written_is_read_but_for_a_line_that_was_cut_short(void **state)
+static void every_complete_line_of_a_history_is_read(void **state)
 {
     char dir[] = "/tmp/relock-history-XXXXXX", path[64];
     struct history_records records = {0};
@@ -248,7 +246,7 @@ int main(void)
         cmocka_unit_test(every_fault_comes),
         cmocka_unit_test(each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed),
         cmocka_unit_test(every_lock_is_wanted),
-        cmocka_unit_test(what_was_written_is_read_but_for_a_line_that_was_cut_short),
+        cmocka_unit_test(every_complete_line_of_a_history_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

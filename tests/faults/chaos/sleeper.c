@@ -47,11 +47,11 @@ static bool has_no_excuse(const struct checker *checker, const struct history_re
 {
     uint64_t most_ns = longest_ns(checker, free);
 
-    for (size_t i = 0; i < checker->faults.n && sleep->from_ns < sleep->to_ns; i++) {
-        const struct history_record *fault = checker->faults.at[i];
-        uint64_t felt_ns = fault->to_ns + checker->faults.recovery_ns;
+    for (size_t i = 0; i < checker->excuses.n && sleep->from_ns < sleep->to_ns; i++) {
+        const struct history_record *fault = checker->excuses.at[i];
+        uint64_t felt_ns = fault->to_ns + checker->excuses.recovery_ns;
 
-        if (!fault_touches(fault, sleeper->ask->slot) && !is_for_the_patient(free))
+        if (!excuse_touches(fault, sleeper->ask->slot) && !is_for_the_patient(free))
             continue;
         if (fault->from_ns > sleep->from_ns + most_ns)
             break;

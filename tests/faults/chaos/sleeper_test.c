@@ -22,7 +22,7 @@ static void a_waiter_that_sleeps_too_long_is_found(void **state)
     story_shows(CHECK_SLEPT, 1);
 }
 
-static void a_waiter_may_sleep_until_it_asks_again(void **state)
+static void a_waiter_may_sleep_until_its_retry(void **state)
 {
     (void)state;
     one_sleeper(TOO_LONG_MS - 1);
@@ -37,7 +37,7 @@ static void one_try_does_not_sleep(void **state)
     story_is_clean();
 }
 
-static void who_comes_late_has_slept_less(void **state)
+static void a_late_arrival_has_slept_less(void **state)
 {
     (void)state;
     one_sleeper(TOO_LONG_MS);
@@ -63,7 +63,7 @@ static void a_waiter_sleeps_before_and_after_another_got_it(void **state)
     story_shows(CHECK_SLEPT, 2);
 }
 
-static void what_is_broken_excuses(void **state)
+static void a_fault_excuses_a_sleeper(void **state)
 {
     (void)state;
     one_sleeper(TOO_LONG_MS);
@@ -73,7 +73,7 @@ static void what_is_broken_excuses(void **state)
     story_is_clean();
 }
 
-static void what_is_broken_elsewhere_excuses_nobody(void **state)
+static void a_fault_elsewhere_excuses_nobody(void **state)
 {
     (void)state;
     one_sleeper(TOO_LONG_MS);
@@ -81,7 +81,7 @@ static void what_is_broken_elsewhere_excuses_nobody(void **state)
     story_shows(CHECK_SLEPT, 1);
 }
 
-static void who_sleeps_long_after_all_is_mended_is_found(void **state)
+static void a_sleeper_long_after_the_repair_is_found(void **state)
 {
     (void)state;
     one_sleeper(5000);
@@ -111,13 +111,13 @@ static void asks_again_soon(enum history_sort sort)
     story_shows(CHECK_SLEPT, 1);
 }
 
-static void who_spins_asks_again_soon(void **state)
+static void a_spinning_waiter_must_retry_soon(void **state)
 {
     (void)state;
     asks_again_soon(HISTORY_SPIN);
 }
 
-static void who_waits_for_a_plain_lock_asks_again_as_soon(void **state)
+static void a_waiter_for_a_plain_lock_must_retry_as_soon(void **state)
 {
     (void)state;
     asks_again_soon(HISTORY_PLAIN);
@@ -171,7 +171,7 @@ static void in_a_fair_queue_one_is_patient_with_the_first(void **state)
     story_shows(CHECK_SLEPT, 1);
 }
 
-static void whoever_is_broken_in_a_fair_queue_is_waited_for(void **state)
+static void in_a_fair_queue_a_broken_waiter_is_waited_for(void **state)
 {
     (void)state;
     story_sort = HISTORY_FAIR;
@@ -187,21 +187,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY_TEST(a_waiter_that_sleeps_too_long_is_found),
-        STORY_TEST(a_waiter_may_sleep_until_it_asks_again),
+        STORY_TEST(a_waiter_may_sleep_until_its_retry),
         STORY_TEST(one_try_does_not_sleep),
-        STORY_TEST(who_comes_late_has_slept_less),
+        STORY_TEST(a_late_arrival_has_slept_less),
         STORY_TEST(a_lock_that_another_got_was_not_free_all_the_time),
         STORY_TEST(a_waiter_sleeps_before_and_after_another_got_it),
-        STORY_TEST(what_is_broken_excuses),
-        STORY_TEST(what_is_broken_elsewhere_excuses_nobody),
-        STORY_TEST(who_sleeps_long_after_all_is_mended_is_found),
+        STORY_TEST(a_fault_excuses_a_sleeper),
+        STORY_TEST(a_fault_elsewhere_excuses_nobody),
+        STORY_TEST(a_sleeper_long_after_the_repair_is_found),
         STORY_TEST(the_dead_do_not_sleep),
-        STORY_TEST(who_spins_asks_again_soon),
-        STORY_TEST(who_waits_for_a_plain_lock_asks_again_as_soon),
+        STORY_TEST(a_spinning_waiter_must_retry_soon),
+        STORY_TEST(a_waiter_for_a_plain_lock_must_retry_as_soon),
         STORY_TEST(a_reader_that_sleeps_though_nobody_writes_is_found),
         STORY_TEST(a_writer_waits_for_readers),
         STORY_TEST(in_a_fair_queue_one_is_patient_with_the_first),
-        STORY_TEST(whoever_is_broken_in_a_fair_queue_is_waited_for),
+        STORY_TEST(in_a_fair_queue_a_broken_waiter_is_waited_for),
         STORY_TEST(a_writer_that_sleeps_though_nobody_is_there_is_found),
     };
 

@@ -1,8 +1,8 @@
 /*
  * Stage - the servers, the networks and the processes, and the breaking of them
  *
- * With one server each worker has a network of its own, a proxy; with several, each server. What is
- * broken is mended when its time is over, and written to a history, as is the death of a process.
+ * With one server each worker has a network of its own, a proxy; with several, each server. A fault
+ * ends when its time is over, and is written to a history, as is the death of a process.
  *
  * Threads: the main one.
  */

@@ -1,7 +1,7 @@
 /*
- * Stay - what a thread does with a lock from its being granted until it is given up
+ * Stay - the deeds of a thread with a lock, from the grant to the last release
  *
- * It works, nests, extends. A writer at times reads too, and goes on reading when it has given up
+ * It works, nests, extends. A writer at times reads too, and goes on reading after it stopped
  * writing; a reader at times asks to write, which must be refused.
  *
  * Threads: each toiler is one.

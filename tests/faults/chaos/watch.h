@@ -2,8 +2,8 @@
  * Watch - looks from outside whether locks are free, and writes it down
  *
  * It asks each server over a connection of its own. A lock that was free each time it looked, and
- * it looked often enough, becomes one record; of a read/write lock one for those who want to write,
- * and one for those who want to read; of a fair lock one while nobody's place is kept, and one
+ * it looked often enough, becomes one record; of a read/write lock one for waiting writers
+ * and one for waiting readers; of a fair lock one while no place is kept, and one
  * whether it is or not. A red lock is free when it is on a majority of all servers, not counting
  * those that are broken, or were a while ago.
  *

@@ -1,7 +1,7 @@
 /*
- * Work - what a worker does inside its process
+ * Work - the inside of a worker's process
  *
- * Its threads come for locks, again and again, until the hour that they were told.
+ * Its threads come for locks, again and again, until the given time.
  *
  * Threads: the main one.
  */

@@ -1,9 +1,9 @@
 /*
- * Worker - a process whose threads take locks, nest, work and release, and write down what they did
+ * Worker - a process whose threads take locks, nest, work and release, and record each step
  *
- * It is this program, started again: not forked, for whoever breaks things has threads. It works
- * until an hour that it is told, says so when the last of its threads has given up what it held,
- * and then keeps its client until it is told to end: what is still held then has no owner.
+ * It is this program, started again: not forked, because this process has threads. It works
+ * until a given time, says so when the last of its threads has released its holds,
+ * and then keeps its client until the order to end: a lock that is still held then has no owner.
  *
  * Threads: that which started it, which must live as long: the worker dies with its thread.
  */

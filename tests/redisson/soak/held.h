@@ -1,5 +1,5 @@
 /*
- * Held - who held which lock and when, and whether that can be
+ * Held - the holds of all processes, and whether such a history is possible
  *
  * Every process of the soak, in C or Java, writes a line for each hold, when it is over:
  *

@@ -1,4 +1,4 @@
-/* The checker of the soak finds what cannot be, and nothing else. */
+/* The checker of the soak finds each impossible history, and no other. */
 #include "held.h"
 
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static size_t found_among(const struct held *story)
 
 #define FOUND(...) found_among((const struct held[]){__VA_ARGS__, {.who = ""}})
 
-static void one_after_the_other_is_clean(void **state)
+static void successive_holds_are_clean(void **state)
 {
     (void)state;
     assert_int_equal(FOUND({"a", "reentrant", "x", 10, 20, 0}, {"b", "reentrant", "x", 20, 30, 0},
@@ -34,7 +34,7 @@ static void one_after_the_other_is_clean(void **state)
                      0);
 }
 
-static void two_at_once_are_found(void **state)
+static void two_holds_at_once_are_found(void **state)
 {
     (void)state;
     assert_int_equal(FOUND({"a", "reentrant", "x", 10, 20, 0}, {"b", "reentrant", "x", 19, 30, 0}),
@@ -50,7 +50,7 @@ static void a_long_hold_is_compared_with_all_that_began_in_it(void **state)
                      2);
 }
 
-static void two_locks_have_nothing_to_do_with_each_other(void **state)
+static void two_locks_are_independent(void **state)
 {
     (void)state;
     assert_int_equal(FOUND({"a", "reentrant", "x", 10, 20, 0}, {"b", "reentrant", "y", 10, 20, 0}),
@@ -93,10 +93,10 @@ static void a_token_that_does_not_grow_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_after_the_other_is_clean),
-        cmocka_unit_test(two_at_once_are_found),
+        cmocka_unit_test(successive_holds_are_clean),
+        cmocka_unit_test(two_holds_at_once_are_found),
         cmocka_unit_test(a_long_hold_is_compared_with_all_that_began_in_it),
-        cmocka_unit_test(two_locks_have_nothing_to_do_with_each_other),
+        cmocka_unit_test(two_locks_are_independent),
         cmocka_unit_test(readers_may_be_together),
         cmocka_unit_test(a_writer_beside_a_reader_is_found),
         cmocka_unit_test(a_writer_may_read),

@@ -1,10 +1,10 @@
 /*
  * Three processes of the library and two of Redisson take locks of all kinds on one server, and
- * what they held is checked afterwards: held.h.
+ * their holds are checked afterwards: held.h.
  *
  *     relock-redisson-soak [SECONDS]
  *
- * Ends with 77 when there is no server or no Redisson, with 1 when something cannot be.
+ * Ends with 77 when there is no server or no Redisson, with 1 when the history is impossible.
  */
 #include "held.h"
 #include "redisson.h"

@@ -1,0 +1,174 @@
+#include "lock/client.h"
+
+#include "base/callback.h"
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/logger.h"
+#include "base/status.h"
+#include "clients.h"
+#include "close.h"
+#include "io.h"
+#include "lock/losses.h"
+#include "lock/options.h"
+#include "lock/silence.h"
+#include "redis/call.h"
+#include "redis/lanes.h"
+#include "thread_exit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+static int connect_once(struct relock_client *client)
+{
+    uint64_t deadline_ms =
+        relock_clock_after(relock_clock_now_ms(), client->options.connect_timeout_ms);
+    char why[RELOCK_WHY_MAX];
+    int r = relock_call_load_all(client->lanes, deadline_ms, why);
+    bool may_pass = r == RELOCK_E_CONN || r == RELOCK_REPLICA;
+
+    if (r == RELOCK_OK)
+        return RELOCK_OK;
+    /* A lazy client goes on without a server that may come back, but not with a wrong password. */
+    if (may_pass && (client->options.flags & RELOCK_LAZY)) {
+        relock_log_write(&client->log, RELOCK_LOG_INFO,
+                         "%s; the client is made anyway (RELOCK_LAZY) and keeps trying", why);
+        return RELOCK_OK;
+    }
+    relock_log_write(&client->log, RELOCK_LOG_ERROR, "no client was made: %s", why);
+    return r == RELOCK_REPLICA ? RELOCK_E_SERVER : r;
+}
+
+static int init_server(struct relock_client *client, const struct relock_options *options)
+{
+    struct relock_options named = *options;
+    char name[RELOCK_CLIENT_NAME_MAX];
+    char host[HOST_NAME_MAX + 1] = "";
+    int r;
+
+    if (!named.client_name) {
+        (void)gethostname(host, sizeof(host) - 1);
+        named.client_name = relock_options_name(host, getpid(), name);
+    }
+    r = relock_server_init(&client->server, &named, client->id, &client->log);
+    client->server.name_is_ours = !options->client_name;
+    return r;
+}
+
+static int start(struct relock_client *client, const struct relock_options *options)
+{
+    int r;
+
+    relock_ident_uuid(client->id);
+    relock_tokens_init(&client->tokens);
+    r = init_server(client, options);
+    if (r < 0)
+        return r;
+    r = relock_lanes_new(&client->server, options->connections, &client->lanes);
+    if (r < 0)
+        return r;
+    r = connect_once(client);
+    if (r < 0)
+        return r;
+    r = relock_losses_start(client);
+    if (r == RELOCK_OK)
+        r = relock_io_start(client);
+    if (r < 0)
+        relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                         "no client was made: out of memory, threads or file descriptors");
+    return r;
+}
+
+static void keep_options(struct relock_client *client, const struct relock_options *options)
+{
+    client->options = *options;
+    client->options.url = NULL;
+    client->options.user = NULL;
+    client->options.password = NULL;
+    client->options.client_name = NULL;
+}
+
+static int make(const struct relock_options *options, const struct relock_log *log,
+                struct relock_client **client)
+{
+    struct relock_client *new;
+    int r;
+
+    /* Without a generation, a forked child could not tell itself from its parent. */
+    if (relock_fork_generation() == 0)
+        return RELOCK_E_NOMEM;
+    new = relock_client_alloc();
+    if (!new)
+        return RELOCK_E_NOMEM;
+    relock_silence_init(new);
+    new->log = *log;
+    keep_options(new, options);
+    r = start(new, options);
+    if (r < 0) {
+        relock_client_dispose(new);
+        relock_mutex_lock(&new->mutex);
+        relock_client_unref(new);
+        return r;
+    }
+    relock_clients_add(new);
+    relock_thread_exit_watch();
+    relock_log_write(&new->log, RELOCK_LOG_INFO,
+                     "%s: client %s was made; CLIENT LIST shows its connections as %s; its holds "
+                     "in Redis begin with the id",
+                     new->server.label, new->id, new->server.name);
+    *client = new;
+    return RELOCK_OK;
+}
+
+int relock_client_new(const struct relock_options *options, struct relock_client **client)
+{
+    struct relock_options read;
+    struct relock_log log;
+    int saved_errno = errno;
+    int cancel_state;
+    int r;
+
+    if (!client)
+        return RELOCK_E_INVALID;
+    if (relock_callback_is_inside())
+        return RELOCK_E_DEADLOCK;
+    relock_options_log(options, &log);
+    cancel_state = relock_thread_hold_cancel();
+    r = relock_logger_new(log.sink, log.arg, &log.logger);
+    if (r == RELOCK_OK)
+        r = relock_options_read(&read, options, &log);
+    if (r == RELOCK_OK)
+        r = make(&read, &log, client);
+    if (r < 0)
+        (void)relock_logger_free(log.logger);
+    relock_thread_allow_cancel(cancel_state);
+    errno = saved_errno;
+    return r;
+}
+
+/* ---- queries ------------------------------------------------------------------------------- */
+
+const char *relock_client_id(const struct relock_client *client)
+{
+    return client ? client->id : "";
+}
+
+int relock_client_stats(struct relock_client *client, struct relock_stats *stats, size_t size)
+{
+    struct relock_guard guard;
+    struct relock_stats now;
+
+    if (!client || !stats)
+        return RELOCK_E_INVALID;
+    if (!relock_client_enter(client, false, &guard))
+        return guard.result;
+    now = client->guarded.stats;
+    now.log_dropped = relock_logger_dropped(client->log.logger);
+    now.reconnects = relock_lanes_reconnects(client->lanes) + relock_io_reconnects(client);
+    relock_client_leave(client, &guard);
+
+    memset(stats, 0, size);
+    memcpy(stats, &now, size < sizeof(now) ? size : sizeof(now));
+    return RELOCK_OK;
+}

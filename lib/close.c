@@ -1,0 +1,166 @@
+#include "close.h"
+
+#include "base/callback.h"
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/logger.h"
+#include "clients.h"
+#include "io.h"
+#include "lock/client.h"
+#include "lock/holds.h"
+#include "lock/let_go.h"
+#include "lock/losses.h"
+#include "lock/resources.h"
+#include "lock/subscription.h"
+#include "redis/lanes.h"
+
+#include <errno.h>
+
+/* Ends all waits. */
+static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    struct relock_resource *resource;
+
+    if (client->guarded.state != RELOCK_CLIENT_OPEN)
+        return;
+    client->guarded.state = RELOCK_CLIENT_SHUT_DOWN;
+    if (hook)
+        hook->ops->shut_down(client);
+    for (resource = client->guarded.resources; resource; resource = resource->hh.next)
+        relock_resource_wake_all(resource);
+}
+
+void relock_client_shutdown(struct relock_client *client)
+{
+    struct relock_guard guard;
+
+    if (!client || !relock_client_enter(client, false, &guard))
+        return;
+    shut_down(client);
+    relock_client_leave(client, &guard);
+}
+
+static struct relock_hold *find_any_held(struct relock_client *client)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    if (hold->count > 0)
+        return hold;
+    return NULL;
+}
+
+/* Whether Redis has released all that no owner holds any more. */
+static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_client_hook *hook = atomic_load(&client->hook);
+
+    return client->guarded.n_settling == 0 && (!hook || hook->ops->is_drained(client));
+}
+
+static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t deadline_ms = relock_clock_after(now_ms, client->options.command_timeout_ms);
+    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    struct relock_hold *hold;
+    bool in_time = true;
+
+    if (hook)
+        hook->ops->let_go(client);
+    while ((hold = find_any_held(client)))
+        relock_let_go(client, hold, now_ms);
+    while (!is_drained(client) && in_time)
+        in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);
+}
+
+/* Drops the work that the I/O thread left unfinished. */
+static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_client_hook *hook = atomic_load(&client->hook);
+    struct relock_resource *resource;
+    struct relock_resource *next;
+
+    if (hook)
+        hook->ops->close(client);
+    while (client->guarded.losses)
+        relock_holds_forget_loss(client, client->guarded.losses);
+    while (client->guarded.to_tell)
+        relock_holds_forget_loss(client, client->guarded.to_tell);
+    while (client->guarded.holds) {
+        relock_client_unset_timer(client, &client->guarded.holds->timer);
+        client->guarded.holds->refs = 1;
+        relock_holds_unref(client, client->guarded.holds);
+    }
+    HASH_ITER(hh, client->guarded.resources, resource, next)
+    relock_resources_drop(client, resource);
+}
+
+void relock_client_dispose(struct relock_client *client)
+{
+    relock_io_stop(client);
+    relock_losses_stop(client);
+    client->lanes = relock_lanes_free(client->lanes);
+    relock_server_deinit(&client->server);
+}
+
+static void abandon(struct relock_client *client)
+{
+    /* Threads of the parent may have been changing all other fields at the moment of the fork. */
+    relock_io_abandon(client);
+    relock_lanes_abandon(client->lanes);
+}
+
+/* Waits until no other thread uses the client, and no new one can. */
+static void close_calls(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    shut_down(client);
+    client->guarded.state = RELOCK_CLIENT_FREED;
+    while (client->guarded.n_calls > 0 || relock_clients_is_pinned(client))
+        (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
+}
+
+static void close_client(struct relock_client *client)
+{
+    relock_clients_remove(client);
+    relock_mutex_lock(&client->mutex);
+    close_calls(client);
+    release_all(client);
+    relock_mutex_unlock(&client->mutex);
+
+    relock_client_dispose(client);
+
+    relock_mutex_lock(&client->mutex);
+    drop_pending(client);
+    relock_mutex_unlock(&client->mutex);
+    (void)relock_logger_free(client->log.logger);
+    relock_client_reap(client);
+    relock_mutex_lock(&client->mutex);
+    relock_client_unref(client);
+}
+
+struct relock_client *relock_client_free(struct relock_client *client)
+{
+    int saved_errno = errno;
+    int cancel_state;
+
+    if (!client)
+        return NULL;
+    if (client->generation != relock_fork_generation()) {
+        abandon(client);
+        return NULL;
+    }
+    if (relock_callback_is_inside()) {
+        relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                         "relock_client_free was called from a callback: the client is not freed; "
+                         "call it elsewhere");
+        return NULL;
+    }
+    cancel_state = relock_thread_hold_cancel();
+    close_client(client);
+    relock_thread_allow_cancel(cancel_state);
+    errno = saved_errno;
+    return NULL;
+}

@@ -1,0 +1,280 @@
+#include "group/life.h"
+
+#include "base/fork.h"
+#include "group/composites.h"
+#include "group/listeners.h"
+#include "lock/resources.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- members in order ---------------------------------------------------------------------- */
+
+/* A member and its sort key, copied because its client may be freed at any time. */
+struct candidate {
+    struct relock_lock *lock;              /* a handle of the group's own */
+    const struct relock_resource *primary; /* the two sides of a read/write lock have the same */
+    char *address;
+    unsigned db;
+};
+
+static int order(const void *left, const void *right)
+{
+    const struct candidate *a = left;
+    const struct candidate *b = right;
+    int r = strcmp(a->lock->resource->name, b->lock->resource->name);
+
+    if (r == 0)
+        r = strcmp(a->address, b->address);
+    if (r == 0)
+        r = (a->db > b->db) - (a->db < b->db);
+    if (r == 0)
+        r = (a->lock->client->nth > b->lock->client->nth) -
+            (a->lock->client->nth < b->lock->client->nth);
+    if (r == 0)
+        r = (a->lock->resource > b->lock->resource) - (a->lock->resource < b->lock->resource);
+    return r;
+}
+
+static int adopt(struct candidate *candidate, struct relock_lock *lock)
+{
+    struct relock_client *client = lock->client;
+    struct relock_guard guard;
+
+    if (!relock_client_enter(client, false, &guard))
+        return guard.result;
+    candidate->address = strdup(client->server.label);
+    candidate->db = client->server.url.db;
+    candidate->primary = lock->resource->primary;
+    if (candidate->address)
+        candidate->lock = relock_lock_for(client, lock->resource, lock->resource->name);
+    if (candidate->lock)
+        lock->resource->refs++;
+    relock_client_leave(client, &guard);
+    return candidate->lock ? RELOCK_OK : RELOCK_E_NOMEM;
+}
+
+static void disown(struct candidate *candidates, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (candidates[i].lock)
+            relock_lock_drop(candidates[i].lock);
+        free(candidates[i].address);
+    }
+    free(candidates);
+}
+
+/* A multi lock stands for its members: taken as one member it could break the order of all. */
+static bool is_transparent(const struct relock_lock *lock)
+{
+    return relock_group_of(lock->resource) && lock->resource->kind->is_collection;
+}
+
+static size_t count_members(struct relock_lock *const *locks, size_t n)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += is_transparent(locks[i]) ? relock_group_of(locks[i]->resource)->n : 1;
+    return sum;
+}
+
+static int adopt_all(struct candidate *candidates, struct relock_lock *const *locks, size_t n)
+{
+    size_t n_adopted = 0;
+    int r = RELOCK_OK;
+
+    for (size_t i = 0; i < n && r == RELOCK_OK; i++) {
+        const struct relock_group *group = relock_group_of(locks[i]->resource);
+
+        if (!is_transparent(locks[i])) {
+            r = adopt(&candidates[n_adopted++], locks[i]);
+            continue;
+        }
+        for (size_t j = 0; j < group->n && r == RELOCK_OK; j++)
+            r = adopt(&candidates[n_adopted++], group->members[j]);
+    }
+    return r;
+}
+
+static int sort_members(struct candidate *candidates, size_t n)
+{
+    qsort(candidates, n, sizeof(*candidates), order);
+    for (size_t i = 1; i < n; i++)
+        if (candidates[i - 1].primary == candidates[i].primary)
+            return RELOCK_E_INVALID;
+    return RELOCK_OK;
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static uint64_t shortest_lease(const struct relock_group *group)
+{
+    uint64_t shortest_ms = UINT64_MAX;
+
+    for (size_t i = 0; i < group->n; i++) {
+        uint64_t ms = group->members[i]->client->options.watchdog_timeout_ms;
+
+        if (ms < shortest_ms)
+            shortest_ms = ms;
+    }
+    return shortest_ms;
+}
+
+/* Takes the members over. NULL when out of memory. */
+static struct relock_group *new_group(const struct relock_kind *kind, struct candidate *candidates,
+                                      size_t n)
+{
+    struct relock_group *group = calloc(1, sizeof(*group) + (n * sizeof(struct relock_lock *)));
+    const void **key = calloc(n + 1, sizeof(*key));
+
+    if (!group || !key) {
+        free(group);
+        free(key);
+        return NULL;
+    }
+    atomic_init(&group->refs, 1);
+    group->kind = kind;
+    group->n = n;
+    group->key = key;
+    group->key_size = (n + 1) * sizeof(*key);
+    key[0] = kind;
+    for (size_t i = 0; i < n; i++) {
+        group->members[i] = candidates[i].lock;
+        key[i + 1] = candidates[i].lock->resource;
+        candidates[i].lock = NULL;
+    }
+    group->lease_ms = shortest_lease(group);
+    return group;
+}
+
+static int gather(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
+                  struct relock_group **group)
+{
+    struct relock_group *new = NULL;
+    size_t n_members = count_members(locks, n);
+    struct candidate *candidates;
+    int r;
+
+    assert(n_members > 0);
+    candidates = calloc(n_members, sizeof(*candidates));
+    if (!candidates)
+        return RELOCK_E_NOMEM;
+    r = adopt_all(candidates, locks, n);
+    if (r == RELOCK_OK)
+        r = sort_members(candidates, n_members);
+    if (r == RELOCK_OK)
+        new = new_group(kind, candidates, n_members);
+    disown(candidates, n_members);
+    if (r == RELOCK_OK && !new)
+        return RELOCK_E_NOMEM;
+    *group = new;
+    return r;
+}
+
+/*
+ * The name of the caller's first, as the group has it: that lives as long as the handle. A multi
+ * lock has the name of one of its members, which are now among these.
+ */
+static const char *name_in(const struct relock_group *group, const struct relock_lock *first)
+{
+    for (size_t i = 0; i < group->n; i++) {
+        const struct relock_resource *resource = group->members[i]->resource;
+
+        if (resource == first->resource || resource->name == first->name)
+            return resource->name;
+    }
+    return group->members[0]->resource->name;
+}
+
+/* The client of the caller's first lock. */
+static int set_coordinator(struct relock_group *group, struct relock_client *client)
+{
+    struct relock_guard guard;
+
+    if (!relock_client_enter(client, false, &guard))
+        return guard.result;
+    group->coordinator = client;
+    client->guarded.refs++;
+    relock_client_leave(client, &guard);
+    return RELOCK_OK;
+}
+
+static int make_handle(struct relock_group *group, const struct relock_lock *first,
+                       struct relock_lock **lock)
+{
+    struct relock_client *coordinator = group->coordinator;
+    struct relock_lock *made = NULL;
+    struct relock_resource *resource;
+    struct relock_guard guard;
+    int r;
+
+    if (!relock_client_enter(coordinator, false, &guard))
+        return guard.result;
+    r = relock_composites_get(coordinator, group, name_in(group, first), &resource);
+    if (r == RELOCK_OK) {
+        made = relock_lock_for(coordinator, resource, name_in(relock_group_of(resource), first));
+        if (!made) {
+            relock_resources_unref(coordinator, resource);
+            r = RELOCK_E_NOMEM;
+        }
+    }
+    relock_client_leave(coordinator, &guard);
+    if (r == RELOCK_OK)
+        *lock = made;
+    return r;
+}
+
+int relock_group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
+                      struct relock_lock **lock)
+{
+    struct relock_group *group;
+    int saved_errno = errno;
+    int r;
+
+    r = gather(kind, locks, n, &group);
+    if (r == RELOCK_OK) {
+        r = set_coordinator(group, locks[0]->client); /* before a listener needs it */
+        if (r == RELOCK_OK && !kind->is_collection)
+            r = relock_group_add_listeners(group);
+        if (r == RELOCK_OK)
+            r = make_handle(group, locks[0], lock);
+        relock_group_unref(group);
+        relock_group_reap();
+    }
+    /* Compilers believe of calloc that it leaves errno alone, and so of this that it is idle. */
+    *(volatile int *)&errno = saved_errno;
+    return r;
+}
+
+/* ---- reaping ------------------------------------------------------------------------------- */
+
+static void destroy(struct relock_group *group)
+{
+    relock_group_remove_listeners(group);
+    for (size_t i = 0; i < group->n; i++)
+        relock_lock_drop(group->members[i]);
+    if (group->coordinator && group->coordinator->generation == relock_fork_generation()) {
+        relock_mutex_lock(&group->coordinator->mutex);
+        relock_client_unref(group->coordinator);
+    }
+    free(group->key);
+    free(group);
+}
+
+void relock_group_reap(void)
+{
+    struct relock_group *group;
+
+    /* The last member of one group may be the end of another. */
+    while ((group = relock_group_take_unreferenced())) {
+        while (group) {
+            struct relock_group *next = group->next_to_reap;
+
+            destroy(group);
+            group = next;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+/*
+ * Listeners - wake the waiters of a red lock when a release is published on one of its servers
+ *
+ * A red lock has one listener on the resource of each member. Whether a message is worth a retry
+ * depends on the server's last answer, see listeners.c.
+ *
+ * Threads: under no mutex, unless a function says otherwise.
+ */
+#ifndef RELOCK_LISTENERS_H
+#define RELOCK_LISTENERS_H
+
+#include "group/group.h"
+#include "lock/listener.h"
+
+enum relock_member_state {
+    RELOCK_MEMBER_REFUSED,     /* its last answer was no grant, or it was never asked */
+    RELOCK_MEMBER_GRANTED,     /* its last answer was a grant */
+    RELOCK_MEMBER_ASKED,       /* the answer is outstanding */
+    RELOCK_MEMBER_ASKED_RETRY, /* the same, and a message has come meanwhile */
+};
+
+/* On the resource of one member of a red lock. Guarded by the mutex of the member's client. */
+struct relock_member_listener {
+    struct relock_listener base;
+    struct relock_group *group; /* constant; no reference */
+    enum relock_member_state state;
+    uint64_t asked; /* the number of the vote that was last asked for */
+};
+
+/* Adds a listener to each member, when the group is made. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_group_add_listeners(struct relock_group *group);
+
+/* Removes them, when the group ends: its members are still there. */
+void relock_group_remove_listeners(struct relock_group *group);
+
+/* A call begins to wait for releases on all members, or ends. */
+void relock_group_begin_wait(struct relock_group *group);
+void relock_group_end_wait(struct relock_group *group);
+
+/* The member is asked for the vote with this number. Mutex of its client held. */
+void relock_group_asked(struct relock_group *group, size_t member, uint64_t number);
+
+/*
+ * The member has answered, or will not. Mutex of its client held. Returns whether a retry is
+ * worthwhile for a message that came meanwhile: then relock_group_retry() is to follow.
+ */
+bool relock_group_answered(struct relock_group *group, size_t member, uint64_t number,
+                           bool is_granted);
+
+/* Lets the head of the waiters retry. */
+void relock_group_retry(struct relock_group *group, bool is_message);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Local - the state of multi and red locks that belongs to one client
+ *
+ * It is attached when the first such lock with a member on the client is made, and lives as long as
+ * the struct of the client.
+ *
+ * Threads: with the mutex of the client held.
+ */
+#ifndef RELOCK_LOCAL_H
+#define RELOCK_LOCAL_H
+
+#include "lock/cancel.h"
+#include "lock/client.h"
+#include "lock/outbox.h"
+
+/* A call that acquires a multi lock, while it lasts. */
+struct relock_local_call {
+    struct relock_cancel *stop; /* ends its wait */
+    struct relock_local_call *next, *prev;
+};
+
+struct relock_local {
+    struct relock_client_hook hook;
+    struct relock_group *groups;     /* that have a resource on the client, by members */
+    struct relock_local_call *calls; /* on multi locks whose first member is on the client */
+    struct relock_outbox votes;      /* commands about votes */
+    struct relock_outbox inquiries;
+};
+
+/* Makes it, unless the client has it already. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_local_attach(struct relock_client *client, const struct relock_client_hook_ops *ops)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Of a client that has a member of a group. */
+struct relock_local *relock_local_of(const struct relock_client *client);
+
+/* With the client, when no group refers to that any more. */
+void relock_local_free(struct relock_client_hook *hook);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * Membership - follows the owner's hold of a member, with which the composite is lost
+ *
+ * Threads: any, under no mutex.
+ */
+#ifndef RELOCK_MEMBERSHIP_H
+#define RELOCK_MEMBERSHIP_H
+
+#include "group/group.h"
+#include "lock/observer.h"
+
+/* On the hold of a member. */
+struct relock_membership {
+    struct relock_observer observer;
+    struct relock_group *group; /* a reference */
+    uint64_t composite;         /* the number of the hold of the composite */
+    size_t member;
+};
+
+/*
+ * The hold of a member ended without a release: the composite is lost. Returns false if it has
+ * ended already.
+ */
+bool relock_group_lose(struct relock_group *group, uint64_t composite, size_t member, int reason);
+
+/* The same if the owner has no hold of a member, or a lost one. */
+bool relock_group_miss(struct relock_group *group, uint64_t composite, size_t member,
+                       uint64_t owner);
+
+/* The owner's hold of the member becomes part of the composite and takes the membership over.
+ * Returns false if the owner holds the member no more. */
+bool relock_group_join(struct relock_membership *membership, uint64_t owner);
+
+/* The owner's holds of all members cease to be part of the composite. */
+void relock_group_part(struct relock_group *group, uint64_t composite, uint64_t owner);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Redask - one attempt of a red lock: all servers are asked at the same time
+ *
+ * The first quorum decides. Servers that are unreachable are asked again while there is time.
+ *
+ * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
+ */
+#ifndef RELOCK_REDASK_H
+#define RELOCK_REDASK_H
+
+#include "lock/acquire.h"
+
+/* The operation `ask`. */
+void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,
+                   struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
+
+#endif

@@ -1,0 +1,284 @@
+/*
+ * The coordinator of a red lock is the client of the lock and of its hold. Clang's analysis cannot
+ * know that two names of one mutex are the same, so it is off where both are needed.
+ */
+#include "group/redlock.h"
+
+#include "base/clock.h"
+#include "group/local.h"
+#include "group/redask.h"
+#include "group/survey.h"
+#include "group/voter.h"
+#include "group/votes.h"
+#include "lock/holds.h"
+#include "lock/let_go.h"
+
+/* A release may take longer than an acquire: no lease runs out meanwhile. */
+#define RELEASE_MS 1000
+
+static size_t n_of(const struct relock_tally *tally)
+{
+    return tally->group->n;
+}
+
+static struct relock_client *client_of(const struct relock_tally *tally, size_t member)
+{
+    return tally->group->members[member]->client;
+}
+
+/* ---- keeping ------------------------------------------------------------------------------- */
+
+/* The votes. They stay as long as the hold is busy. */
+static void look_at_votes(struct relock_tally *tally, struct relock_vote *votes[RELOCK_TALLY_MAX])
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
+        votes[i] = tally->guarded.votes[i].vote;
+}
+
+static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
+static void take_round(const struct relock_tally *tally, struct relock_answer *answer)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    if (tally->guarded.n_yes >= relock_tally_quorum(tally))
+        answer->verdict = RELOCK_VERDICT_DONE;
+    else
+        relock_tally_fail(tally, tally->guarded.n_yes + tally->guarded.n_no, answer);
+}
+
+/*
+ * No other thread takes the votes of a busy hold.
+ *
+ * Unchecked: clang does not know that the coordinator of the tally is this client.
+ */
+RELOCK_UNCHECKED static void extend(struct relock_client *client, struct relock_hold *hold,
+                                    uint64_t lease_ms, uint64_t deadline_ms,
+                                    struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_tally *tally = relock_tally_of(hold);
+    struct relock_vote *votes[RELOCK_TALLY_MAX];
+    uint64_t sent_ms = answer->sent_ms;
+    uint64_t patience_ms = relock_clock_after(sent_ms, relock_voter_patience_ms(lease_ms));
+    unsigned round = relock_tally_begin(tally, (unsigned)n_of(tally));
+
+    look_at_votes(tally, votes);
+    relock_mutex_unlock(&client->mutex);
+    for (size_t i = 0; i < n_of(tally); i++) {
+        if (votes[i])
+            relock_voter_extend(tally, i, votes[i], round, sent_ms, lease_ms);
+        else
+            relock_tally_count(tally, round, RELOCK_ANSWER_NONE, 0, 0);
+    }
+    relock_tally_wait(tally, earlier(deadline_ms, patience_ms));
+    relock_mutex_lock(&client->mutex);
+    take_round(tally, answer);
+    answer->valid_until_ms = relock_tally_valid_until(tally);
+}
+
+/* The servers count one level, so they are asked only for a longer lease. */
+static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
+                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t lease_ms = acquire->how->lease_ms;
+
+    if (lease_ms > relock_clock_left(answer->sent_ms, hold->valid_until_ms))
+        extend(acquire->client, hold, lease_ms, relock_acquire_limit_ms(acquire, answer->sent_ms),
+               answer);
+}
+
+/*
+ * The hold is busy.
+ *
+ * Unchecked: clang does not know that the coordinator of the tally is this client.
+ */
+RELOCK_UNCHECKED static void keep(struct relock_client *client, struct relock_hold *hold,
+                                  bool renewed) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_tally *tally = relock_tally_of(hold);
+    struct relock_vote *votes[RELOCK_TALLY_MAX];
+
+    look_at_votes(tally, votes);
+    relock_mutex_unlock(&client->mutex);
+    for (size_t i = 0; i < n_of(tally); i++)
+        if (votes[i])
+            relock_voter_keep(client_of(tally, i), votes[i], renewed);
+    relock_mutex_lock(&client->mutex);
+}
+
+/* The servers without our vote. Returns whether there are any. */
+static bool find_missing(const struct relock_tally *tally, bool missing[RELOCK_TALLY_MAX])
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n_of(tally); i++) {
+        missing[i] = !tally->guarded.votes[i].yes;
+        any = any || missing[i];
+    }
+    return any;
+}
+
+static void renew_after(struct relock_client *client, struct relock_hold *hold, uint64_t pause_ms,
+                        uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    hold->renew_at_ms = relock_clock_after(now_ms, pause_ms);
+    relock_holds_arm(client, hold, now_ms);
+}
+
+/*
+ * Servers that lost their data at the same time are noticed one by one. So none is asked again
+ * before a quorum has granted this renewal, by commands sent after the last known loss. Otherwise a
+ * regained vote could hide a loss not yet noticed, and another owner could have held the lock in
+ * between.
+ *
+ * Unchecked: clang does not know that the coordinator of the tally is this client.
+ */
+RELOCK_UNCHECKED static void renew(struct relock_client *client, struct relock_hold *hold,
+                                   uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_tally *tally = relock_tally_of(hold);
+    struct relock_vote_terms terms = {
+        .sent_ms = now_ms,
+        .lease_ms = hold->renewal_ms,
+        .cap_ms = hold->cap_ms,
+        .renewed = true,
+    };
+    bool wanted[RELOCK_TALLY_MAX] = {false};
+    bool is_heard;
+
+    if (!find_missing(tally, wanted)) {
+        renew_after(client, hold, relock_hold_renewal_ms(hold->renewal_ms), now_ms);
+        return;
+    }
+    if (tally->guarded.since_ms == 0)
+        tally->guarded.since_ms = hold->renew_at_ms - relock_hold_retry_ms(hold->renewal_ms);
+    is_heard = relock_tally_is_heard(tally, tally->guarded.since_ms);
+    renew_after(client, hold,
+                is_heard ? relock_hold_renewal_ms(hold->renewal_ms)
+                         : relock_hold_retry_ms(hold->renewal_ms),
+                now_ms);
+    if (!is_heard)
+        return;
+    tally->guarded.since_ms = 0;
+    if (hold->busy)
+        return; /* a command of the owner uses the tally; retried at the next renewal */
+    relock_holds_begin_owner_command(hold, 0);
+    relock_votes_ask(tally, wanted, &terms);
+    relock_holds_end_owner_command(client, hold);
+    relock_holds_unref(client, hold);
+}
+
+/* ---- releasing ----------------------------------------------------------------------------- */
+
+static void take_release(const struct relock_tally *tally, struct relock_answer *answer)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    bool is_gone = tally->guarded.n_no > n_of(tally) - relock_tally_quorum(tally);
+
+    take_round(tally, answer);
+    if (answer->verdict != RELOCK_VERDICT_DONE && is_gone)
+        answer->verdict = RELOCK_VERDICT_GONE;
+    answer->n_receivers = tally->guarded.n_receivers; /* perhaps another process */
+}
+
+/*
+ * The servers count one level, so only the last release reaches them.
+ *
+ * Unchecked: clang does not know that the coordinator of the tally is this client.
+ */
+RELOCK_UNCHECKED static void release(struct relock_client *client, struct relock_hold *hold,
+                                     uint64_t deadline_ms, struct relock_answer *answer)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_tally *tally = relock_tally_of(hold);
+    struct relock_vote *votes[RELOCK_TALLY_MAX];
+    uint64_t patience_ms = relock_clock_after(relock_clock_now_ms(), RELEASE_MS);
+    unsigned round;
+
+    if (hold->count > 0)
+        return;
+    round = relock_tally_begin(tally, (unsigned)n_of(tally));
+    relock_votes_take(tally, votes);
+    relock_mutex_unlock(&client->mutex);
+    for (size_t i = 0; i < n_of(tally); i++) {
+        if (votes[i])
+            relock_voter_release(tally, i, votes[i], round);
+        else
+            relock_tally_count(tally, round, RELOCK_ANSWER_NONE, 0, 0);
+    }
+    relock_tally_wait(tally, earlier(deadline_ms, patience_ms));
+    relock_mutex_lock(&client->mutex);
+    take_release(tally, answer);
+}
+
+/* Unchecked: clang does not know that the coordinator of the tally is this client. */
+RELOCK_UNCHECKED static void give_back(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (!relock_tally_of(hold))
+        return;        /* there was no memory for it */
+    while (hold->busy) /* a command uses its votes */
+        (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
+    relock_votes_release(relock_tally_of(hold));
+}
+
+static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    (void)now_ms;
+    hold->count = 0;
+    give_back(client, hold);
+    relock_holds_end(client, hold);
+}
+
+/* ---- the end of a client ------------------------------------------------------------------- */
+
+static struct relock_vote *find_vote(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        struct relock_vote *vote = relock_vote_of(hold);
+
+        if (vote && (hold->state == RELOCK_HOLD_ASKED || relock_hold_is_held(hold)))
+            return vote;
+    }
+    return NULL;
+}
+
+void relock_redlock_drop_votes(struct relock_client *client)
+{
+    struct relock_vote *vote;
+
+    while ((vote = find_vote(client))) {
+        struct relock_hold *hold = relock_holds_ref(vote->hold);
+
+        relock_let_go(client, hold, relock_clock_now_ms());
+        relock_mutex_unlock(&client->mutex);
+        relock_tally_lose(vote->tally, vote->member, vote->round, RELOCK_LOST_GONE);
+        relock_mutex_lock(&client->mutex);
+        relock_holds_unref(client, hold);
+    }
+}
+
+/* ---- kind ---------------------------------------------------------------------------------- */
+
+static const struct relock_operations operations = {
+    .ask = relock_redask,
+    .nest = nest,
+    .release = release,
+    .extend = extend,
+    .inspect = relock_survey_run,
+    .renew = renew,
+    .let_go = let_go,
+    .lost = give_back,
+    .keep = keep,
+};
+
+const struct relock_kind relock_kind_red = {
+    .is_composite = true, .is_polled = true, .operations = &operations};

@@ -1,0 +1,302 @@
+/*
+ * A survey asks about locks that have a key in Redis: the members of a multi lock and, for each red
+ * lock among them, its members. The calling thread first finds the caller's own holds, then posts
+ * all inquiries, and sleeps.
+ */
+#include "group/survey.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "group/answers.h"
+#include "group/composites.h"
+#include "group/inquiry.h"
+#include "group/opinion.h"
+#include "group/tally.h"
+#include "lock/owner.h"
+
+#include <stdlib.h>
+
+/* The pause before an unreachable server is asked again, and the extra time of servers that are
+ * slower than a quorum. */
+#define PAUSE_MS 20
+
+struct relock_survey {
+    atomic_uint refs;           /* answers may come after the asking thread has left */
+    struct relock_group *group; /* a reference; constant */
+    struct relock_gate gate;    /* of the asking thread */
+    size_t n;                   /* constant */
+    struct relock_question questions[];
+};
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void add_red(struct relock_survey *survey, struct relock_group *red)
+{
+    for (size_t i = 0; i < red->n; i++)
+        survey->questions[survey->n++] =
+            (struct relock_question){.lock = red->members[i], .red = red};
+}
+
+static void add_members(struct relock_survey *survey, const struct relock_group *multi)
+{
+    for (size_t i = 0; i < multi->n; i++) {
+        struct relock_lock *member = multi->members[i];
+
+        if (relock_group_of(member->resource))
+            add_red(survey, relock_group_of(member->resource));
+        else
+            survey->questions[survey->n++] = (struct relock_question){.lock = member};
+    }
+}
+
+static size_t count_servers(const struct relock_group *group)
+{
+    size_t n = 0;
+
+    if (!group->kind->is_collection)
+        return group->n;
+    for (size_t i = 0; i < group->n; i++) {
+        const struct relock_group *red = relock_group_of(group->members[i]->resource);
+
+        n += red ? red->n : 1;
+    }
+    return n;
+}
+
+static struct relock_survey *new_survey(struct relock_group *group)
+{
+    struct relock_survey *new =
+        calloc(1, sizeof(*new) + (count_servers(group) * sizeof(struct relock_question)));
+
+    if (!new)
+        return NULL;
+    atomic_init(&new->refs, 1);
+    new->group = relock_group_ref(group);
+    relock_gate_init(&new->gate);
+    if (group->kind->is_collection)
+        add_members(new, group);
+    else
+        add_red(new, group);
+    for (size_t i = 0; i < new->n; i++)
+        new->questions[i].survey = new;
+    return new;
+}
+
+static void unref(struct relock_survey *survey)
+{
+    if (atomic_fetch_sub(&survey->refs, 1) > 1)
+        return;
+    relock_group_unref(survey->group);
+    free(survey);
+}
+
+/* ---- the caller's own levels --------------------------------------------------------------- */
+
+static void find_hold(struct relock_question *question, uint64_t owner)
+{
+    struct relock_client *client = question->lock->client;
+    const struct relock_hold *hold;
+    struct relock_guard guard;
+
+    if (!relock_client_enter(client, false, &guard))
+        return;
+    hold = relock_resource_find(question->lock->resource, owner);
+    if (hold) {
+        question->number = hold->number;
+        question->count = hold->count;
+    }
+    relock_client_leave(client, &guard);
+}
+
+static void find_votes(struct relock_question *questions, uint64_t owner)
+{
+    struct relock_group *red = questions->red;
+    const struct relock_resource *resource;
+    const struct relock_hold *whole;
+    struct relock_guard guard;
+
+    if (!relock_client_enter(red->coordinator, false, &guard))
+        return;
+    resource = relock_composites_find(red->coordinator, red);
+    whole = resource ? relock_resource_find(resource, owner) : NULL;
+    for (size_t i = 0; i < red->n && whole && relock_tally_of(whole); i++) {
+        const struct relock_tally *tally = relock_tally_of(whole);
+
+        questions[i].count = whole->count;
+        questions[i].number = tally->guarded.votes[i].number;
+        questions[i].is_certain = tally->guarded.votes[i].yes &&
+                                  tally->guarded.votes[i].valid_until_ms > relock_clock_now_ms();
+    }
+    relock_client_leave(red->coordinator, &guard);
+}
+
+static void find_own(struct relock_survey *survey)
+{
+    uint64_t owner = relock_owner_self();
+
+    for (size_t i = 0; i < survey->n; i += relock_answers_n(&survey->questions[i])) {
+        if (survey->questions[i].red)
+            find_votes(&survey->questions[i], owner);
+        else
+            find_hold(&survey->questions[i], owner);
+    }
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* The first member with that outcome; NULL if there is none. */
+static const struct relock_question *find(const struct relock_survey *survey,
+                                          enum relock_outcome outcome)
+{
+    for (size_t i = 0; i < survey->n; i += relock_answers_n(&survey->questions[i]))
+        if (relock_answers_outcome(&survey->questions[i]) == outcome)
+            return &survey->questions[i];
+    return NULL;
+}
+
+static enum relock_outcome outcome_of_all(const struct relock_survey *survey)
+{
+    if (find(survey, RELOCK_OUTCOME_FAILED))
+        return RELOCK_OUTCOME_FAILED;
+    return find(survey, RELOCK_OUTCOME_OPEN) ? RELOCK_OUTCOME_OPEN : RELOCK_OUTCOME_KNOWN;
+}
+
+static bool is_any_asked(const struct relock_survey *survey)
+{
+    for (size_t i = 0; i < survey->n; i++)
+        if (survey->questions[i].state == RELOCK_QUESTION_ASKED)
+            return true;
+    return false;
+}
+
+static void tell(struct relock_question *question, int result, const struct redisReply *reply)
+{
+    struct relock_survey *survey = question->survey;
+    struct relock_mutex *mutex = &survey->group->coordinator->mutex;
+    enum relock_outcome outcome;
+
+    relock_mutex_lock(mutex);
+    relock_answers_take(question, result, reply);
+    outcome = outcome_of_all(survey);
+    if (outcome == RELOCK_OUTCOME_FAILED ||
+        (outcome == RELOCK_OUTCOME_KNOWN && !is_any_asked(survey)))
+        relock_gate_open_under(&survey->gate, mutex);
+    relock_mutex_unlock(mutex);
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static void on_answer(void *arg, int result, const struct redisReply *reply)
+{
+    struct relock_question *question = arg;
+    struct relock_survey *survey = question->survey;
+
+    tell(question, result, reply);
+    unref(survey);
+}
+
+static int post(struct relock_question *question)
+{
+    struct relock_client *client = question->lock->client;
+    struct relock_guard guard;
+    int r;
+
+    if (!relock_client_enter(client, false, &guard))
+        return guard.result;
+    atomic_fetch_add(&question->survey->refs, 1);
+    r = relock_inquiry_post(client, question->lock->resource, question->number, on_answer,
+                            question);
+    if (r < 0)
+        atomic_fetch_sub(&question->survey->refs, 1); /* not the last */
+    relock_client_leave(client, &guard);
+    return r;
+}
+
+/* Posts the questions that are open. */
+static void ask(struct relock_survey *survey)
+{
+    struct relock_mutex *mutex = &survey->group->coordinator->mutex;
+
+    for (size_t i = 0; i < survey->n; i++) {
+        struct relock_question *question = &survey->questions[i];
+        bool is_to_be_asked;
+        int r;
+
+        relock_mutex_lock(mutex);
+        is_to_be_asked = question->state == RELOCK_QUESTION_OPEN;
+        if (is_to_be_asked)
+            question->state = RELOCK_QUESTION_ASKED;
+        relock_mutex_unlock(mutex);
+        if (!is_to_be_asked)
+            continue;
+        r = post(question);
+        if (r < 0)
+            tell(question, r, NULL);
+    }
+}
+
+/* ---- all answers together ------------------------------------------------------------------ */
+
+static int judge(const struct relock_survey *survey, unsigned count,
+                 struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
+{
+    const struct relock_group *group = survey->group;
+    const struct relock_question *questions = survey->questions;
+    const struct relock_question *failed = find(survey, RELOCK_OUTCOME_FAILED);
+
+    if (failed)
+        return relock_answers_judge(failed, inspection, why);
+    if (!group->kind->is_collection)
+        return relock_answers_judge(questions, inspection, why);
+    *inspection = (struct relock_inspection){0};
+    for (size_t i = 0; i < group->n; i++) {
+        struct relock_inspection member;
+        int r = relock_answers_judge(questions, &member, why);
+
+        if (r < 0)
+            return r;
+        relock_opinion_add(inspection, &member, relock_lock_name(group->members[i]), i == 0);
+        questions += relock_answers_n(questions);
+    }
+    relock_opinion_end(inspection, count);
+    return RELOCK_OK;
+}
+
+/* Asks until the outcome is known, or the time is over. */
+static void ask_in_time(struct relock_survey *survey, uint64_t deadline_ms)
+{
+    struct relock_mutex *mutex = &survey->group->coordinator->mutex;
+    enum relock_outcome outcome = RELOCK_OUTCOME_OPEN;
+
+    while (outcome == RELOCK_OUTCOME_OPEN && relock_clock_now_ms() < deadline_ms) {
+        uint64_t until_ms;
+
+        ask(survey);
+        until_ms = relock_clock_after(relock_clock_now_ms(), PAUSE_MS);
+        (void)relock_gate_wait(&survey->gate, until_ms < deadline_ms ? until_ms : deadline_ms);
+        relock_mutex_lock(mutex);
+        outcome = outcome_of_all(survey);
+        relock_mutex_unlock(mutex);
+    }
+}
+
+int relock_survey_run(struct relock_lock *lock, uint64_t number, unsigned count,
+                      struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
+{
+    struct relock_client *coordinator = lock->client;
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t deadline_ms = relock_clock_after(now_ms, coordinator->options.command_timeout_ms);
+    struct relock_survey *survey = new_survey(relock_group_of(lock->resource));
+    int r;
+
+    (void)number; /* the levels are counted here */
+    if (!survey)
+        return RELOCK_E_NOMEM;
+    find_own(survey);
+    ask_in_time(survey, deadline_ms);
+    relock_mutex_lock(&coordinator->mutex);
+    r = judge(survey, count, inspection, why);
+    relock_mutex_unlock(&coordinator->mutex);
+    unref(survey);
+    return r;
+}

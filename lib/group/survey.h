@@ -1,0 +1,22 @@
+/*
+ * Survey - asks all servers of a multi or red lock for its holder, at the same time
+ *
+ * A survey ends as soon as its outcome is certain: for a red lock that takes a quorum of answers
+ * that agree, so a minority that is down or hangs costs nothing; for a multi lock an answer for
+ * each member. A server that cannot be asked is asked again while there is time.
+ *
+ * Threads: any, under no mutex.
+ */
+#ifndef RELOCK_SURVEY_H
+#define RELOCK_SURVEY_H
+
+#include "lock/inspection.h"
+#include "lock/lock.h"
+
+/*
+ * The operation `inspect` of multi and red locks. Blocks up to `command_timeout_ms`.
+ */
+int relock_survey_run(struct relock_lock *lock, uint64_t number, unsigned count,
+                      struct relock_inspection *inspection, char why[RELOCK_WHY_MAX]);
+
+#endif

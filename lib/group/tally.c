@@ -1,0 +1,209 @@
+#include "group/tally.h"
+
+#include "base/clock.h"
+#include "lock/holds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* With the mutex of the coordinator held. */
+RELOCK_UNCHECKED static void on_composite_gone(struct relock_observer *observer)
+{
+    struct relock_tally *tally = (struct relock_tally *)observer;
+
+    tally->guarded.composite = NULL;
+    relock_tally_unref(tally);
+}
+
+static const struct relock_observer_ops ops = {.gone = on_composite_gone};
+
+RELOCK_UNCHECKED struct relock_tally *relock_tally_new(struct relock_group *group,
+                                                       struct relock_hold *composite)
+{
+    struct relock_tally *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    atomic_init(&new->refs, 1);
+    new->group = relock_group_ref(group);
+    new->owner = composite->owner;
+    new->guarded.composite = composite;
+    relock_gate_init(&new->gate);
+    new->observer.ops = &ops;
+    relock_observer_add(group->coordinator, composite, &new->observer);
+    return new;
+}
+
+struct relock_tally *relock_tally_ref(struct relock_tally *tally)
+{
+    atomic_fetch_add(&tally->refs, 1);
+    return tally;
+}
+
+void relock_tally_unref(struct relock_tally *tally)
+{
+    if (!tally || atomic_fetch_sub(&tally->refs, 1) > 1)
+        return;
+    relock_group_unref(tally->group);
+    free(tally);
+}
+
+unsigned relock_tally_quorum(const struct relock_tally *tally)
+{
+    return (unsigned)(tally->group->n / 2) + 1;
+}
+
+/* ---- rounds -------------------------------------------------------------------------------- */
+
+unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)
+{
+    tally->guarded.n_left = n;
+    tally->guarded.n_yes = 0;
+    tally->guarded.n_no = 0;
+    tally->guarded.n_refused = 0;
+    tally->guarded.lacks_memory = false;
+    tally->guarded.n_receivers = 0;
+    relock_gate_init(&tally->gate);
+    return ++tally->guarded.round;
+}
+
+static bool is_decided(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    unsigned quorum = relock_tally_quorum(tally);
+
+    return tally->guarded.n_yes >= quorum || tally->guarded.n_yes + tally->guarded.n_left < quorum;
+}
+
+void relock_tally_wait(struct relock_tally *tally, uint64_t deadline_ms)
+{
+    (void)relock_gate_wait(&tally->gate, deadline_ms);
+}
+
+void relock_tally_count(struct relock_tally *tally, unsigned round, enum relock_vote_answer answer,
+                        uint64_t free_at_ms, int64_t n_receivers)
+{
+    relock_mutex_lock(&tally->group->coordinator->mutex);
+    if (round == tally->guarded.round && tally->guarded.n_left > 0) {
+        tally->guarded.n_left--;
+        if (answer == RELOCK_ANSWER_YES) {
+            tally->guarded.n_yes++;
+            if (n_receivers > tally->guarded.n_receivers)
+                tally->guarded.n_receivers = n_receivers;
+        }
+        if (answer == RELOCK_ANSWER_NO)
+            tally->guarded.free_at_ms[tally->guarded.n_no++] = free_at_ms;
+        if (is_decided(tally))
+            relock_gate_open_under(&tally->gate, &tally->group->coordinator->mutex);
+    }
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+}
+
+void relock_tally_refuse(struct relock_tally *tally, unsigned round, int result, const char *why)
+{
+    relock_mutex_lock(&tally->group->coordinator->mutex);
+    if (round == tally->guarded.round) {
+        tally->guarded.n_refused++;
+        tally->guarded.refusal = result;
+        if (result == RELOCK_E_NOMEM)
+            tally->guarded.lacks_memory = true;
+        (void)snprintf(tally->guarded.why, sizeof(tally->guarded.why), "%s", why);
+    }
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+}
+
+void relock_tally_fail(const struct relock_tally *tally, unsigned n_answers,
+                       struct relock_answer *answer)
+{
+    unsigned n_spare = (unsigned)tally->group->n - relock_tally_quorum(tally);
+
+    answer->verdict = RELOCK_VERDICT_FAILED;
+    if (tally->guarded.n_refused > n_spare) {
+        answer->result = tally->guarded.refusal;
+        (void)snprintf(answer->why, RELOCK_WHY_MAX, "%s", tally->guarded.why);
+        return;
+    }
+    answer->result = tally->guarded.lacks_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN;
+    (void)snprintf(answer->why, RELOCK_WHY_MAX, "%u of %zu servers answered in time", n_answers,
+                   tally->group->n);
+}
+
+/* ---- the hold ------------------------------------------------------------------------------ */
+
+uint64_t relock_tally_valid_until(const struct relock_tally *tally)
+{
+    uint64_t sorted[RELOCK_TALLY_MAX] = {0}; /* the latest first */
+
+    for (size_t i = 0; i < tally->group->n; i++) {
+        uint64_t at = tally->guarded.votes[i].yes ? tally->guarded.votes[i].valid_until_ms : 0;
+
+        for (size_t j = 0; j <= i; j++) {
+            uint64_t was = sorted[j];
+
+            if (at > was) {
+                sorted[j] = at;
+                at = was;
+            }
+        }
+    }
+    return sorted[relock_tally_quorum(tally) - 1];
+}
+
+/* A vote has changed, and with it until when the hold is certain: earlier, too. */
+static void update(struct relock_tally *tally, int reason)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    struct relock_hold *composite = tally->guarded.composite;
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t valid_until_ms = relock_tally_valid_until(tally);
+
+    if (!composite || !relock_hold_is_held(composite))
+        return;
+    composite->valid_until_ms = valid_until_ms;
+    if (valid_until_ms <= now_ms) {
+        relock_holds_lose(tally->group->coordinator, composite, reason, now_ms);
+        return;
+    }
+    relock_holds_arm(tally->group->coordinator, composite, now_ms);
+}
+
+bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)
+{
+    unsigned n = 0;
+
+    if (since_ms < tally->guarded.lost_ms)
+        since_ms = tally->guarded.lost_ms;
+    for (size_t i = 0; i < tally->group->n; i++)
+        n += tally->guarded.votes[i].yes && tally->guarded.votes[i].sent_ms >= since_ms;
+    return n >= relock_tally_quorum(tally);
+}
+
+bool relock_tally_grant(struct relock_tally *tally, size_t member,
+                        const struct relock_tally_grant *grant)
+{
+    bool is_wanted;
+
+    relock_mutex_lock(&tally->group->coordinator->mutex);
+    is_wanted = tally->guarded.composite && tally->guarded.votes[member].round == grant->round;
+    if (is_wanted) {
+        tally->guarded.votes[member].number = grant->number;
+        tally->guarded.votes[member].yes = true;
+        tally->guarded.votes[member].valid_until_ms = grant->valid_until_ms;
+        tally->guarded.votes[member].sent_ms = grant->sent_ms;
+        update(tally, RELOCK_LOST_EXPIRED);
+    }
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+    return is_wanted;
+}
+
+void relock_tally_lose(struct relock_tally *tally, size_t member, unsigned round, int reason)
+{
+    relock_mutex_lock(&tally->group->coordinator->mutex);
+    if (tally->guarded.votes[member].round == round) {
+        if (tally->guarded.votes[member].yes)
+            tally->guarded.lost_ms = relock_clock_now_ms() + 1; /* not in the same one */
+        tally->guarded.votes[member].yes = false;
+        update(tally, reason);
+    }
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+}

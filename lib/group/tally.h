@@ -1,0 +1,129 @@
+/*
+ * Tally - the answers of the servers of a red lock, for one hold of it
+ *
+ * The red lock is held for certain as long as the weakest vote of its best quorum, and lost when
+ * fewer than a quorum of votes are valid. Votes are requested in rounds. The waiting thread wakes
+ * as soon as its round is decided; later answers still count for the hold.
+ *
+ * A tally ends with its hold. After that it rejects late grants, and the caller releases them.
+ *
+ * Threads: any. Reference-counted. The mutex of the coordinator guards all other fields; a function
+ * that does not require it locks it.
+ */
+#ifndef RELOCK_TALLY_H
+#define RELOCK_TALLY_H
+
+#include "base/gate.h"
+#include "group/group.h"
+#include "lock/observer.h"
+#include "lock/operations.h"
+
+struct relock_vote;
+
+#define RELOCK_TALLY_MAX 9
+
+enum relock_vote_answer {
+    RELOCK_ANSWER_YES,
+    RELOCK_ANSWER_NO,
+    RELOCK_ANSWER_NONE, /* in time, or none that counts */
+};
+
+/* A server's yes. */
+struct relock_tally_grant {
+    unsigned round;          /* in which the library asked for the vote */
+    uint64_t number;         /* of the vote */
+    uint64_t sent_ms;        /* when the command was sent */
+    uint64_t valid_until_ms; /* the server has the lock for us until then, for certain */
+};
+
+struct relock_tally {
+    struct relock_observer observer; /* of the composite, which has a reference */
+    atomic_uint refs;
+    struct relock_group *group; /* a reference; constant */
+    uint64_t owner;             /* constant */
+    struct relock_gate gate;    /* of the thread that waits for the round */
+    struct {
+        struct relock_hold *composite; /* NULL: over */
+        unsigned round;
+        unsigned n_left; /* answers to come in this round */
+        unsigned n_yes, n_no;
+        unsigned n_refused;                    /* to answer: */
+        bool lacks_memory;                     /* here, so one was not asked */
+        int refusal;                           /* the result, */
+        char why[RELOCK_WHY_MAX];              /* and the words of one of them */
+        uint64_t free_at_ms[RELOCK_TALLY_MAX]; /* of each no: when the lease in the way ends */
+        int64_t n_receivers;                   /* of a release's message: the most on one server */
+        /* Missing votes are requested again once a quorum has granted commands sent since then. */
+        uint64_t since_ms; /* 0: none is missing */
+        uint64_t lost_ms;  /* when the last vote was lost */
+        struct {
+            bool yes;                 /* the server has our vote, as far as this process knows */
+            uint64_t valid_until_ms;  /* and until then for certain */
+            uint64_t sent_ms;         /* when the command last granted was sent */
+            uint64_t number;          /* of the vote last granted */
+            unsigned round;           /* in which it was asked last */
+            struct relock_vote *vote; /* a reference; gone with its client: used inside only */
+        } votes[RELOCK_TALLY_MAX];
+    } guarded; /* by the mutex of the coordinator */
+};
+
+/* The tally of a red lock's hold; NULL before the first attempt. Mutex of the coordinator held. */
+static inline struct relock_tally *relock_tally_of(const struct relock_hold *hold)
+{
+    return hold->data;
+}
+
+/* For a hold of the coordinator that is about to be asked for; the reference is the hold's. NULL
+ * when out of memory. With the mutex of the coordinator held. */
+struct relock_tally *relock_tally_new(struct relock_group *group, struct relock_hold *composite);
+struct relock_tally *relock_tally_ref(struct relock_tally *tally);
+
+/* Under any mutex. */
+void relock_tally_unref(struct relock_tally *tally);
+
+/* How many servers make a quorum. */
+unsigned relock_tally_quorum(const struct relock_tally *tally);
+
+/* From here on `n` answers of a new round are counted. Returns its number. */
+unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* Sleeps until the round is decided, or its time is over. Under no mutex. */
+void relock_tally_wait(struct relock_tally *tally, uint64_t deadline_ms);
+
+/* Under no mutex: an answer of this round; a no with the time at which the lease in the way ends, a
+ * yes to a release with the number of receivers of its message. */
+void relock_tally_count(struct relock_tally *tally, unsigned round, enum relock_vote_answer answer,
+                        uint64_t free_at_ms, int64_t n_receivers);
+
+/* Under no mutex, before it is counted: a server of this round refused to answer, with that result
+ * and in these words. */
+void relock_tally_refuse(struct relock_tally *tally, unsigned round, int result, const char *why);
+
+/*
+ * Explains a failed round: by an error of the servers, if those that returned one prevented a
+ * quorum; by lack of memory here; else as RELOCK_E_CONN, for too few servers answered in time.
+ */
+void relock_tally_fail(const struct relock_tally *tally, unsigned n_answers,
+                       struct relock_answer *answer)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/*
+ * Under no mutex: the server of this member granted its vote. Returns false when the tally is over,
+ * or has asked this server again: the caller releases the vote there.
+ */
+bool relock_tally_grant(struct relock_tally *tally, size_t member,
+                        const struct relock_tally_grant *grant);
+
+/* Under no mutex: it does not have it any more. */
+void relock_tally_lose(struct relock_tally *tally, size_t member, unsigned round, int reason);
+
+/* Whether a quorum has granted commands sent since then, and since the last vote was lost. */
+bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* Until when a quorum is certain; 0 when there is none. */
+uint64_t relock_tally_valid_until(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+#endif

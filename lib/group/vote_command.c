@@ -1,0 +1,272 @@
+#include "group/vote_command.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "group/listeners.h"
+#include "group/local.h"
+#include "lock/holds.h"
+#include "lock/let_go.h"
+#include "redis/conn_id.h"
+#include "redis/explain.h"
+#include "redis/reply.h"
+
+#include <stdlib.h>
+
+struct command {
+    struct relock_outbox_entry entry;
+    struct relock_vote *vote; /* with a reference to its hold */
+    enum relock_vote_command_kind kind;
+    unsigned round;
+    uint64_t sent_ms;
+    uint64_t lease_ms;
+};
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+/* The report to the tally. */
+struct verdict {
+    enum relock_vote_answer answer;
+    uint64_t free_at_ms;     /* of a no: when the lease in the way ends */
+    int64_t n_receivers;     /* of a release: of its message */
+    uint64_t valid_until_ms; /* 0: this answer grants nothing */
+    int refusal;             /* the result that it stands for */
+    const char *why;         /* with a refusal; or NULL */
+    int lost_reason;         /* the server no longer has the vote; else 0 */
+    bool is_retry;           /* a message came before this answer, and is worth a retry */
+};
+
+static void judge_lock(struct relock_client *client, const struct command *command, int result,
+                       const struct redisReply *reply, struct verdict *verdict)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_vote *vote = command->vote;
+    struct relock_hold *hold = vote->hold;
+    enum relock_verdict said = RELOCK_VERDICT_FAILED;
+    uint64_t fencing_token; /* each server has its own */
+
+    if (result == RELOCK_OK)
+        said = relock_verdict_lock(reply, &fencing_token, &verdict->free_at_ms);
+    if (said == RELOCK_VERDICT_BUSY)
+        verdict->answer = RELOCK_ANSWER_NO;
+    verdict->is_retry = relock_group_answered(vote->tally->group, vote->member, hold->number,
+                                              said == RELOCK_VERDICT_DONE);
+    if (hold->state != RELOCK_HOLD_ASKED)
+        return; /* not wanted any more: it is being released */
+    if (said == RELOCK_VERDICT_DONE) {
+        relock_holds_begin_detached(client, hold, command->sent_ms, command->lease_ms);
+        verdict->answer = RELOCK_ANSWER_YES;
+        verdict->valid_until_ms = hold->valid_until_ms;
+    } else if (result == RELOCK_E_CONN && command->entry.is_sent) {
+        relock_holds_settle(client, hold, relock_clock_now_ms()); /* it may run yet */
+    } else {
+        relock_holds_end(client, hold);
+    }
+}
+
+static void judge_extend(struct relock_client *client, const struct command *command,
+                         enum relock_verdict said, struct verdict *verdict)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold = command->vote->hold;
+
+    if (!relock_hold_is_held(hold))
+        return;
+    if (said == RELOCK_VERDICT_DONE) {
+        relock_holds_prolong(client, hold, command->sent_ms, command->lease_ms);
+        verdict->answer = RELOCK_ANSWER_YES;
+        verdict->valid_until_ms = hold->valid_until_ms;
+    } else if (relock_verdict_loss(said)) {
+        verdict->answer = RELOCK_ANSWER_NO;
+        verdict->lost_reason = relock_verdict_loss(said);
+        relock_holds_lose(client, hold, verdict->lost_reason, relock_clock_now_ms());
+    }
+}
+
+static void judge_unlock(struct relock_client *client, const struct command *command,
+                         enum relock_verdict said, struct verdict *verdict)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold = command->vote->hold;
+
+    if (said != RELOCK_VERDICT_FAILED)
+        verdict->answer = said == RELOCK_VERDICT_DONE ? RELOCK_ANSWER_YES : RELOCK_ANSWER_NO;
+    if (hold->state != RELOCK_HOLD_LEAVING)
+        return;
+    if (said != RELOCK_VERDICT_FAILED)
+        relock_holds_end(client, hold);
+    else
+        relock_holds_settle(client, hold, relock_clock_now_ms());
+}
+
+static struct verdict judge(struct relock_client *client, const struct command *command, int result,
+                            const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    struct verdict verdict = {.answer = RELOCK_ANSWER_NONE};
+    enum relock_verdict said = RELOCK_VERDICT_FAILED;
+
+    switch (command->kind) {
+    case RELOCK_VOTE_COMMAND_LOCK:
+        judge_lock(client, command, result, reply, &verdict);
+        break;
+    case RELOCK_VOTE_COMMAND_EXTEND:
+        if (result == RELOCK_OK)
+            said = relock_verdict_renewal(reply);
+        judge_extend(client, command, said, &verdict);
+        break;
+    case RELOCK_VOTE_COMMAND_UNLOCK:
+        if (result == RELOCK_OK)
+            said = relock_verdict_release(reply, &verdict.n_receivers);
+        judge_unlock(client, command, said, &verdict);
+        break;
+    }
+    return verdict;
+}
+
+static const struct relock_script *script_of(const struct command *command)
+{
+    const struct relock_kind *kind = command->vote->hold->resource->kind;
+
+    switch (command->kind) {
+    case RELOCK_VOTE_COMMAND_LOCK:
+        return kind->lock;
+    case RELOCK_VOTE_COMMAND_EXTEND:
+        return kind->extend;
+    case RELOCK_VOTE_COMMAND_UNLOCK:
+        break;
+    }
+    return kind->unlock;
+}
+
+/* Under no mutex. */
+static void tell_refusal(const struct command *command, const struct verdict *verdict)
+{
+    char why[RELOCK_WHY_MAX];
+
+    relock_explain(why, script_of(command), verdict->why);
+    relock_tally_refuse(command->vote->tally, command->round, verdict->refusal, why);
+}
+
+/* Under no mutex. Releases a grant that the tally rejects. */
+static void tell(struct relock_client *client, const struct command *command,
+                 const struct verdict *verdict)
+{
+    const struct relock_vote *vote = command->vote;
+
+    if (verdict->valid_until_ms > 0 &&
+        !relock_vote_count(vote, command->sent_ms, verdict->valid_until_ms)) {
+        relock_mutex_lock(&client->mutex);
+        relock_let_go(client, vote->hold, relock_clock_now_ms());
+        relock_mutex_unlock(&client->mutex);
+    }
+    /* First the loss: counting may wake the thread of the round, which then looks at the hold. */
+    if (verdict->lost_reason)
+        relock_tally_lose(vote->tally, vote->member, vote->round, verdict->lost_reason);
+    if (verdict->refusal < 0 && verdict->why)
+        tell_refusal(command, verdict);
+    relock_tally_count(vote->tally, command->round, verdict->answer, verdict->free_at_ms,
+                       verdict->n_receivers);
+    if (verdict->is_retry)
+        relock_group_retry(vote->tally->group, true);
+}
+
+static void answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                   const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    struct command *command = (struct command *)entry;
+    struct relock_hold *hold = command->vote->hold;
+    struct verdict verdict;
+
+    if (entry->is_sent) {
+        hold->n_unanswered--;
+        if (result != RELOCK_E_CONN)
+            hold->fence = relock_conn_id_unref(hold->fence);
+    }
+    verdict = judge(client, command, result, reply);
+    verdict.refusal = result < 0 && result != RELOCK_E_CONN ? result : RELOCK_OK;
+    verdict.why = reply ? relock_reply_error(reply) : NULL;
+    relock_holds_arm(client, hold, relock_clock_now_ms()); /* it may have waited for this */
+    relock_mutex_unlock(&client->mutex);
+    tell(client, command, &verdict);
+    relock_mutex_lock(&client->mutex);
+    relock_holds_unref(client, hold);
+    free(command);
+}
+
+static void drop(struct relock_client *client, struct relock_outbox_entry *entry)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct command *command = (struct command *)entry;
+    struct relock_hold *hold = command->vote->hold;
+
+    relock_mutex_unlock(&client->mutex);
+    relock_tally_count(command->vote->tally, command->round, RELOCK_ANSWER_NONE, 0, 0);
+    relock_mutex_lock(&client->mutex);
+    relock_holds_unref(client, hold);
+    free(command);
+}
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+/* Returns false for an acquire abandoned before it was sent: there is nothing to release. */
+static bool write_command(const struct relock_outbox_entry *entry, struct relock_request *request)
+{
+    const struct command *command = (const struct command *)entry;
+    const struct relock_hold *hold = command->vote->hold;
+    struct relock_resource *resource = hold->resource;
+
+    switch (command->kind) {
+    case RELOCK_VOTE_COMMAND_LOCK:
+        if (hold->state != RELOCK_HOLD_ASKED)
+            return false;
+        relock_request_lock(request, resource, hold->number, 1, command->lease_ms);
+        if (resource->kind->primary)
+            relock_request_beside(request, resource->primary, 0);
+        if (resource->kind->is_queued)
+            relock_request_queue(request, resource, false);
+        break;
+    case RELOCK_VOTE_COMMAND_EXTEND:
+        relock_request_extend(request, resource, hold->number, 1, command->lease_ms);
+        break;
+    case RELOCK_VOTE_COMMAND_UNLOCK:
+        relock_request_unlock(request, resource, hold->number, 0);
+        break;
+    }
+    return true;
+}
+
+static void sent(struct relock_outbox_entry *entry, struct relock_conn_id *conn_id)
+{
+    const struct command *command = (const struct command *)entry;
+    struct relock_hold *hold = command->vote->hold;
+
+    hold->n_unanswered++;
+    if (command->kind == RELOCK_VOTE_COMMAND_LOCK && conn_id && !hold->fence)
+        hold->fence = relock_conn_id_ref(conn_id);
+}
+
+static const struct relock_outbox_ops ops = {
+    .write = write_command,
+    .sent = sent,
+    .answer = answer,
+    .drop = drop,
+};
+
+bool relock_vote_command_post(struct relock_client *client, struct relock_vote *vote,
+                              enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
+{
+    struct command *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return false;
+    *new = (struct command){
+        .entry = {.ops = &ops, .posted_ms = sent_ms},
+        .vote = vote,
+        .kind = kind,
+        .round = round,
+        .sent_ms = sent_ms,
+        .lease_ms = vote->hold->lease_ms,
+    };
+    (void)relock_holds_ref(vote->hold);
+    relock_outbox_post(client, &relock_local_of(client)->votes, &new->entry);
+    return true;
+}

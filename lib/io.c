@@ -1,0 +1,101 @@
+#include "io.h"
+
+#include "base/clock.h"
+#include "lock/losses.h"
+#include "lock/subscription.h"
+#include "lock/watchdog.h"
+#include "redis/loop.h"
+#include "redis/pipeline.h"
+#include "redis/pubsub.h"
+
+/* After this many timers, other threads get a chance to lock the mutex. */
+#define TIMERS_AT_A_TIME 64
+
+/* The pub/sub connection is pinged after a silence of this many `recheck_ms`. */
+#define PING_RECHECKS 2
+
+static void fire_timers(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_timer *timer;
+    uint64_t now_ms = relock_clock_now_ms();
+    unsigned n = 0;
+
+    while ((timer = relock_timers_pop(&client->guarded.timers, now_ms))) {
+        timer->fire(timer, now_ms);
+        if (++n % TIMERS_AT_A_TIME == 0) {
+            relock_mutex_unlock(&client->mutex);
+            relock_mutex_lock(&client->mutex);
+        }
+    }
+}
+
+/* Returns whether there is more to do at once. */
+static bool run_hook(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_client_hook *hook = atomic_load(&client->hook);
+
+    return hook && hook->ops->turn(client);
+}
+
+static uint64_t turn(void *arg)
+{
+    struct relock_client *client = arg;
+    uint64_t next_ms;
+    bool is_due;
+
+    relock_mutex_lock(&client->mutex);
+    client->guarded.turn_at_ms = 0;
+    fire_timers(client);
+    relock_subscription_sync(client);
+    relock_losses_take_up_next(client);
+    /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
+    is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses;
+    next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
+    client->guarded.turn_at_ms = next_ms;
+    relock_mutex_unlock(&client->mutex);
+    relock_pipeline_flush(client->pipeline); /* a thread may wait for the answers */
+    relock_client_reap(client);
+    return next_ms;
+}
+
+int relock_io_start(struct relock_client *client)
+{
+    const struct relock_options *options = &client->options;
+    uint64_t ping_ms = options->recheck_ms * PING_RECHECKS;
+    int r;
+
+    client->fire_hold = relock_watchdog_fire;
+    r = relock_loop_new(turn, client, &client->loop);
+    if (r < 0)
+        return r;
+    r = relock_pipeline_new(client->loop, &client->server, relock_watchdog_answer_ms(options),
+                            relock_watchdog_up, client, &client->pipeline);
+    if (r < 0)
+        return r;
+    r = relock_pubsub_new(client->loop, &client->server, ping_ms, &client->pubsub);
+    if (r < 0)
+        return r;
+    relock_pipeline_open(client->pipeline);
+    return relock_loop_start(client->loop);
+}
+
+void relock_io_stop(struct relock_client *client)
+{
+    if (client->loop)
+        relock_loop_stop(client->loop);
+    client->pubsub = relock_pubsub_free(client->pubsub);
+    client->pipeline = relock_pipeline_free(client->pipeline);
+    client->loop = relock_loop_free(client->loop);
+}
+
+void relock_io_abandon(struct relock_client *client)
+{
+    relock_pubsub_abandon(client->pubsub);
+    relock_pipeline_abandon(client->pipeline);
+    relock_loop_abandon(client->loop);
+}
+
+uint64_t relock_io_reconnects(const struct relock_client *client)
+{
+    return relock_pipeline_reconnects(client->pipeline) + relock_pubsub_reconnects(client->pubsub);
+}

@@ -1,0 +1,167 @@
+#include "lock/commands.h"
+
+#include "base/clock.h"
+#include "lock/acquire.h"
+#include "lock/holds.h"
+#include "lock/request.h"
+#include "lock/settle.h"
+#include "lock/watchdog.h"
+
+#include <stdio.h>
+
+#define UNREADABLE "the reply is not one that the script returns"
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+static void fail(struct relock_answer *answer, int result, const char *why)
+{
+    answer->verdict = RELOCK_VERDICT_FAILED;
+    answer->result = result;
+    (void)snprintf(answer->why, RELOCK_WHY_MAX, "%s", why);
+}
+
+/* The answer has this verdict, which may be that the reply cannot be read. */
+static void conclude(struct relock_answer *answer, enum relock_verdict verdict)
+{
+    answer->verdict = verdict;
+    if (verdict == RELOCK_VERDICT_FAILED)
+        fail(answer, RELOCK_E_SERVER, UNREADABLE);
+}
+
+/* Runs the request under the number of the hold. Returns whether there is a reply to read. */
+static bool run(struct relock_client *client, struct relock_hold *hold,
+                struct relock_request *request, uint64_t deadline_ms, struct relock_answer *answer)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_call *call = &request->call;
+    int r;
+
+    call->fence = &hold->fence;
+    relock_mutex_unlock(&client->mutex);
+    r = relock_request_run_until(request, client, deadline_ms);
+    relock_mutex_lock(&client->mutex);
+    answer->unanswered = call->unanswered;
+    if (r < 0)
+        fail(answer, r, call->why);
+    return r == RELOCK_OK;
+}
+
+static void end(struct relock_client *client, struct relock_hold *hold,
+                struct relock_request *request) RELOCK_REQUIRES(client->mutex)
+{
+    relock_settle_await(client, hold, &request->call);
+    relock_call_end(&request->call);
+}
+
+static void prepare(const struct relock_acquire *acquire, struct relock_request *request,
+                    const struct relock_hold *hold, unsigned count)
+{
+    struct relock_resource *resource = acquire->resource;
+
+    relock_request_lock(request, resource, hold->number, count, acquire->lease_ms);
+    if (resource->kind->primary)
+        relock_request_beside(request, resource->primary, acquire->write_number);
+    if (resource->kind->is_queued)
+        relock_request_queue(request, resource, acquire->how->wait_ms > 0);
+}
+
+static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
+                struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_options *options = &acquire->client->options;
+    uint64_t limit_ms = relock_acquire_limit_ms(acquire, answer->sent_ms);
+    struct relock_request request;
+
+    prepare(acquire, &request, hold, 1);
+    request.call.min_replicas = options->min_replicas;
+    request.call.replica_timeout_ms = options->replica_timeout_ms;
+    if (run(acquire->client, hold, &request, limit_ms, answer)) {
+        conclude(answer, relock_verdict_lock(request.call.reply, &hold->fencing_token,
+                                             &answer->free_at_ms));
+        answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
+        answer->acked_replicas = request.call.acked_replicas;
+        if (answer->verdict == RELOCK_VERDICT_DONE &&
+            answer->acked_replicas < options->min_replicas) {
+            answer->result = RELOCK_E_REPLICAS;
+            (void)snprintf(answer->why, RELOCK_WHY_MAX, "%s",
+                           *request.call.why ? request.call.why : "released again");
+        }
+    }
+    end(acquire->client, hold, &request);
+}
+
+static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
+                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t limit_ms = relock_acquire_limit_ms(acquire, answer->sent_ms);
+    struct relock_request request;
+
+    prepare(acquire, &request, hold, hold->count + 1);
+    if (run(acquire->client, hold, &request, limit_ms, answer))
+        conclude(answer, relock_verdict_nest(request.call.reply));
+    answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
+    end(acquire->client, hold, &request);
+}
+
+static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
+                    struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_request request;
+
+    relock_request_unlock(&request, hold->resource, hold->number, hold->count);
+    if (run(client, hold, &request, deadline_ms, answer))
+        conclude(answer, relock_verdict_release(request.call.reply, &answer->n_receivers));
+    answer->is_announced = answer->verdict == RELOCK_VERDICT_DONE && answer->n_receivers >= 0;
+    end(client, hold, &request);
+}
+
+static void extend(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
+                   uint64_t deadline_ms, struct relock_answer *answer)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_request request;
+
+    relock_request_extend(&request, hold->resource, hold->number, hold->count, lease_ms);
+    if (run(client, hold, &request, deadline_ms, answer))
+        conclude(answer, relock_verdict_renewal(request.call.reply));
+    answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, lease_ms);
+    end(client, hold, &request);
+}
+
+int relock_commands_inspect(struct relock_lock *lock, uint64_t number,
+                            struct relock_request *request, struct relock_inspection *inspection)
+{
+    int r;
+
+    relock_request_inspect(request, lock->resource, number);
+    r = relock_request_run(request, lock->client);
+    if (r == RELOCK_OK && !relock_inspection_read(request->call.reply, inspection)) {
+        (void)snprintf(request->call.why, sizeof(request->call.why), UNREADABLE);
+        r = RELOCK_E_SERVER;
+    }
+    return r;
+}
+
+static int inspect(struct relock_lock *lock, uint64_t number, unsigned count,
+                   struct relock_inspection *inspection, char *why)
+{
+    struct relock_request request;
+    int r = relock_commands_inspect(lock, number, &request, inspection);
+
+    if (r == RELOCK_OK)
+        relock_inspection_count(inspection, lock->resource->kind, count);
+    else
+        (void)snprintf(why, RELOCK_WHY_MAX, "%s", request.call.why);
+    relock_call_end(&request.call);
+    return r;
+}
+
+const struct relock_operations relock_command_operations = {
+    .ask = ask,
+    .nest = nest,
+    .release = release,
+    .extend = extend,
+    .inspect = inspect,
+    .renew = relock_watchdog_renew,
+    .let_go = relock_holds_settle,
+};

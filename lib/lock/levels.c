@@ -1,0 +1,128 @@
+#include "lock/levels.h"
+
+#include "base/clock.h"
+#include "lock/holds.h"
+
+/*
+ * A hold that began for a collecting call belongs to its owner, too, once that adds a level by
+ * itself: a later loss is reported to the client's on_lost, for nesting has no callback of its own.
+ */
+static void become_own(const struct relock_client *client, struct relock_hold *hold)
+{
+    hold->on_lost = client->options.on_lost;
+    hold->arg = client->options.arg;
+}
+
+/* The command has ended. Returns its result, or RELOCK_LOST when the hold is lost by now. */
+static int conclude(struct relock_client *client, struct relock_hold *hold,
+                    const struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
+{
+    enum relock_verdict verdict = answer->verdict;
+
+    hold->count_dirty = verdict == RELOCK_VERDICT_FAILED;
+    relock_holds_end_owner_command(client, hold);
+    if (relock_hold_is_held(hold) && relock_verdict_loss(verdict))
+        relock_holds_lose(client, hold, relock_verdict_loss(verdict), relock_clock_now_ms());
+    return relock_hold_is_held(hold) ? answer->result : RELOCK_LOST;
+}
+
+/* The hold is busy. */
+static void keep(struct relock_client *client, struct relock_hold *hold, bool renewed)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_operations *operations = hold->resource->kind->operations;
+
+    if (operations->keep)
+        operations->keep(client, hold, renewed);
+}
+
+static void add(struct relock_acquire *acquire, struct relock_hold *hold, uint64_t valid_until_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    hold->count++;
+    if (hold->observer_tells && !acquire->stop)
+        become_own(acquire->client, hold);
+    relock_holds_prolong_until(acquire->client, hold, valid_until_ms);
+    acquire->valid_until_ms = valid_until_ms;
+    acquire->hold = relock_holds_ref(hold);
+}
+
+int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_answer answer = {.sent_ms = now_ms, .why = acquire->why};
+    int r;
+
+    relock_holds_check_time(acquire->client, hold, now_ms);
+    if (hold->state == RELOCK_HOLD_LOST) {
+        acquire->failed_name = hold->lost_name;
+        return RELOCK_LOST;
+    }
+    if (acquire->how->flags & RELOCK_NON_REENTRANT)
+        return RELOCK_E_DEADLOCK;
+
+    relock_holds_begin_owner_command(hold, acquire->lease_ms);
+    hold->resource->kind->operations->nest(acquire, hold, &answer);
+    if (answer.verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0 &&
+        hold->keeping != RELOCK_HOLD_RENEWED) {
+        relock_holds_keep(acquire->client, hold, RELOCK_HOLD_RENEWED);
+        keep(acquire->client, hold, true);
+    }
+    r = conclude(acquire->client, hold, &answer);
+    if (r == RELOCK_OK)
+        add(acquire, hold, answer.valid_until_ms);
+    else if (r == RELOCK_LOST && hold->lost_name)
+        acquire->failed_name = hold->lost_name; /* else the operation may have named it */
+    relock_holds_unref(acquire->client, hold);
+    return r;
+}
+
+int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
+{
+    char why[RELOCK_WHY_MAX] = "";
+    struct relock_answer answer = {.why = why};
+    int r;
+
+    relock_holds_begin_owner_command(hold, 0);
+    hold->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
+    r = conclude(lock->client, hold, &answer);
+    if (r < 0 && r != RELOCK_LOST && !hold->resource->kind->is_collection)
+        relock_lock_log_under(lock, hold->owner,
+                              "one level released here; the owner's next command will update Redis",
+                              r, why);
+    relock_holds_unref(lock->client, hold);
+    return r;
+}
+
+int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uint64_t lease_ms,
+                         uint64_t deadline_ms)
+{
+    char why[RELOCK_WHY_MAX] = "";
+    struct relock_answer answer = {.sent_ms = relock_clock_now_ms(), .why = why};
+    int r;
+
+    relock_holds_begin_owner_command(hold, lease_ms);
+    hold->resource->kind->operations->extend(lock->client, hold, lease_ms, deadline_ms, &answer);
+    r = conclude(lock->client, hold, &answer);
+    if (r == RELOCK_OK)
+        relock_holds_prolong_until(lock->client, hold, answer.valid_until_ms);
+    else if (r != RELOCK_LOST && !hold->resource->kind->is_collection)
+        relock_lock_log_under(lock, hold->owner, "not extended", r, why);
+    relock_holds_unref(lock->client, hold);
+    return r;
+}
+
+void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    while ((hold = relock_resource_find(lock->resource, owner)) && hold->busy)
+        (void)relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, RELOCK_NEVER);
+    if (!hold || hold->keeping != RELOCK_HOLD_KEPT)
+        return;
+    relock_holds_keep(lock->client, hold, RELOCK_HOLD_FIXED);
+    relock_holds_begin_owner_command(hold, 0);
+    keep(lock->client, hold, false);
+    relock_holds_end_owner_command(lock->client, hold);
+    relock_holds_unref(lock->client, hold);
+}

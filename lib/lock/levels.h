@@ -1,0 +1,34 @@
+/*
+ * Levels - the commands of a hold that goes on: a level more, a level less, another lease
+ *
+ * While such a command runs the hold is busy, and other commands of the same owner wait.
+ *
+ * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
+ */
+#ifndef RELOCK_LEVELS_H
+#define RELOCK_LEVELS_H
+
+#include "lock/acquire.h"
+
+/*
+ * Adds one level for the owner of this hold.
+ *
+ * Returns RELOCK_OK with `acquire->hold`, or the result of the call.
+ */
+int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
+/* Sends Redis the new count after a release that leaves levels. Returns as relock_release. */
+int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* Returns as relock_extend. */
+int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uint64_t lease_ms,
+                         uint64_t deadline_ms) RELOCK_REQUIRES(lock->client->mutex);
+
+/* The call that collects other locks has ended: a fixed lease of the owner's hold, if there is one,
+ * is no longer renewed. */
+void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+#endif

@@ -1,0 +1,210 @@
+#include "lock/resource.h"
+
+#include "base/clock.h"
+
+/* Enough for another process to be woken and to ask. */
+#define YIELD_MS 2
+
+struct relock_resource *relock_resource_readers(const struct relock_resource *resource)
+{
+    return resource->kind->side ? resource->primary->secondaries : NULL;
+}
+
+struct relock_resource *relock_resource_with_channel(struct relock_resource *resource)
+{
+    return resource->role == RELOCK_RESOURCE_READERS ? resource->primary : resource;
+}
+
+struct relock_hold *relock_resource_find(const struct relock_resource *resource, uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH(resource->holds, hold)
+    if (hold->owner == owner)
+        return hold;
+    return NULL;
+}
+
+/* ---- signals ------------------------------------------------------------------------------- */
+
+/* Unchecked: the callers of this file hold the mutex, but its functions are not annotated. */
+RELOCK_UNCHECKED static void wake(const struct relock_resource *resource,
+                                  struct relock_waiter *waiter)
+{
+    relock_gate_open_under(&waiter->gate, resource->mutex);
+}
+
+static void wake_head(const struct relock_resource *resource)
+{
+    if (resource->queue)
+        wake(resource, resource->queue);
+}
+
+void relock_resource_signal(struct relock_resource *resource, bool is_message)
+{
+    if (is_message)
+        resource->retry = RELOCK_RETRY_FOR_MESSAGE;
+    else if (resource->retry == RELOCK_RETRY_NONE)
+        resource->retry = RELOCK_RETRY_PENDING;
+    if (!resource->holder)
+        wake_head(resource);
+}
+
+void relock_resource_signal_all(struct relock_resource *resource, bool is_message)
+{
+    struct relock_resource *at;
+
+    relock_resource_signal(resource->primary, is_message);
+    DL_FOREACH(resource->primary->secondaries, at)
+    relock_resource_signal(at, is_message);
+}
+
+/* ---- the queue ----------------------------------------------------------------------------- */
+
+void relock_resource_enqueue(struct relock_resource *resource, struct relock_waiter *waiter)
+{
+    bool is_first = resource->queue == NULL;
+
+    waiter->queues_on = resource;
+    DL_APPEND(resource->queue, waiter);
+    if (waiter->explicit_owner)
+        resource->primary->n_explicit_owners++;
+    if (is_first && !resource->holder)
+        relock_resource_signal(resource, false);
+}
+
+void relock_resource_dequeue(struct relock_resource *resource, struct relock_waiter *waiter)
+{
+    bool was_head = resource->queue == waiter;
+
+    DL_DELETE(resource->queue, waiter);
+    if (waiter->explicit_owner)
+        resource->primary->n_explicit_owners--;
+    if (was_head && !resource->holder)
+        wake_head(resource);
+}
+
+bool relock_resource_may_ask(const struct relock_resource *resource,
+                             const struct relock_waiter *waiter)
+{
+    if (!waiter->has_asked && (resource->kind->is_shared || waiter->tries))
+        return !resource->holder;
+    return resource->queue == waiter && !resource->holder && resource->retry != RELOCK_RETRY_NONE;
+}
+
+void relock_resource_doubt(struct relock_resource *resource, uint64_t now_ms)
+{
+    if (resource->held_ms == RELOCK_NEVER)
+        resource->held_ms = now_ms;
+}
+
+void relock_resource_learn(struct relock_resource *resource)
+{
+    resource->held_ms = RELOCK_NEVER;
+}
+
+uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms)
+{
+    uint64_t at_ms = relock_clock_after(resource->asked_ms, recheck_ms);
+
+    if (at_ms > resource->lease_end_ms)
+        at_ms = resource->lease_end_ms;
+    return at_ms > resource->yields_until_ms ? at_ms : resource->yields_until_ms;
+}
+
+static void start_anew(const struct relock_resource *resource, uint64_t owner)
+{
+    struct relock_waiter *at;
+
+    DL_FOREACH(resource->queue, at)
+    {
+        if (at->owner == owner) {
+            at->end = RELOCK_WAITER_STARTS_ANEW;
+            wake(resource, at);
+        }
+    }
+}
+
+/*
+ * Two threads can wait for one owner only if a caller has named it, so mostly there is nothing to
+ * do. On the other side of a read/write lock the owner may now go first, or would wait for itself.
+ */
+static void start_all_anew(const struct relock_resource *resource, uint64_t owner,
+                           bool explicit_owner)
+{
+    const struct relock_resource *primary = resource->primary;
+    const struct relock_resource *at;
+
+    if (!explicit_owner && primary->n_explicit_owners == 0)
+        return;
+    start_anew(primary, owner);
+    DL_FOREACH(primary->secondaries, at)
+    start_anew(at, owner);
+}
+
+void relock_resource_acquired(struct relock_resource *resource, struct relock_waiter *waiter,
+                              struct relock_hold *hold)
+{
+    struct relock_resource *queued_on = waiter->queues_on;
+
+    if (!resource->kind->is_shared) {
+        resource->holder = hold;
+        relock_resource_learn(resource);
+    }
+    relock_resource_dequeue(queued_on, waiter);
+    resource->lease_end_ms = RELOCK_NEVER;
+    start_all_anew(resource, waiter->owner, waiter->explicit_owner);
+    /* If one of several that may share it got the lock, the next may get it, too. */
+    if (resource->kind->is_shared && queued_on->queue)
+        relock_resource_signal(resource, false);
+}
+
+void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, uint64_t now_ms)
+{
+    if (resource->queue && now_ms - resource->taken_ms >= turn_ms)
+        resource->yields_until_ms = now_ms + YIELD_MS;
+}
+
+void relock_resource_released(struct relock_resource *resource, bool is_announced, uint64_t now_ms)
+{
+    /* Waiters for a fair lock ask while it is being released: one may hold it by now. */
+    if (resource->holder && !relock_hold_is_held(resource->holder))
+        resource->holder = NULL;
+    if (!resource->holder)
+        relock_resource_doubt(resource, now_ms);
+    resource->asked_ms = now_ms;
+    resource->lease_end_ms = RELOCK_NEVER;
+    if (!is_announced)
+        relock_resource_signal_all(resource, false);
+    wake_head(resource);
+}
+
+void relock_resource_end_unreached(struct relock_resource *resource, uint64_t since_ms)
+{
+    struct relock_waiter *at;
+
+    DL_FOREACH(resource->queue, at)
+    {
+        if (at->joined_ms <= since_ms && at->end == RELOCK_WAITER_WAITS) {
+            at->end = RELOCK_WAITER_UNREACHED;
+            wake(resource, at);
+        }
+    }
+}
+
+static void wake_queue(const struct relock_resource *resource)
+{
+    struct relock_waiter *at;
+
+    DL_FOREACH(resource->queue, at)
+    wake(resource, at);
+}
+
+void relock_resource_wake_all(struct relock_resource *resource)
+{
+    const struct relock_resource *at;
+
+    wake_queue(resource->primary);
+    DL_FOREACH(resource->primary->secondaries, at)
+    wake_queue(at);
+}

@@ -1,0 +1,200 @@
+/*
+ * Resource - the state in this process of one lock: its local holder, its waiters, when to ask
+ * Redis
+ *
+ * Waiters queue in the order in which they came. The head of the queue asks Redis, and only if a
+ * retry is pending. Two sorts of call also ask once as soon as they come: readers, which may hold
+ * the lock together, and calls that do not wait. A pending retry belongs to the resource, not to a
+ * waiter, so it is not lost with a waiter that gives up: it is kept while a local owner holds the
+ * lock, and used by the first head that may ask.
+ *
+ * A lock has one resource or several. One is its primary, found by name; each of the others, its
+ * secondaries, has a queue of its own: the read side of a read/write lock, and each waiter for a
+ * fair lock, whose place is in Redis' queue.
+ *
+ * A resource lives as long as something refers to it: handles, holds, its subscription, its
+ * secondaries.
+ *
+ * Threads: guarded by the mutex of the client, unless a field says otherwise.
+ */
+#ifndef RELOCK_RESOURCE_H
+#define RELOCK_RESOURCE_H
+
+#include "base/gate.h"
+#include "base/hash.h"
+#include "base/timer.h"
+#include "lock/cancel.h"
+#include "lock/hold.h"
+#include "lock/kind.h"
+
+struct relock_client;
+struct relock_listener;
+struct relock_subscriber;
+
+/* Frees the `data` of a resource. Mutex held. */
+typedef void relock_resource_free_fn(struct relock_client *client, void *data);
+
+enum relock_resource_role {
+    RELOCK_RESOURCE_NAMED,       /* a primary, in the client's table of names */
+    RELOCK_RESOURCE_UNLISTED,    /* a primary that a layer above has made and finds by its `data` */
+    RELOCK_RESOURCE_READERS,     /* a secondary: the read side of a read/write lock */
+    RELOCK_RESOURCE_FAIR_WAITER, /* a secondary: one waiter for a fair lock */
+};
+
+/* Why the head of the queue is to ask Redis. */
+enum relock_retry {
+    RELOCK_RETRY_NONE, /* it is not */
+    RELOCK_RETRY_PENDING,
+    RELOCK_RETRY_FOR_MESSAGE, /* pending, and a message is among the reasons */
+};
+
+/* How a wait was ended by another thread. */
+enum relock_waiter_end {
+    RELOCK_WAITER_WAITS,       /* it was not */
+    RELOCK_WAITER_GRANTED,     /* a hold was handed off to it: `hold` */
+    RELOCK_WAITER_STARTS_ANEW, /* its owner has acquired the lock, or a side of it, in another
+                                  thread */
+    RELOCK_WAITER_UNREACHED,   /* Redis was unreachable for as long as a wait may miss it */
+};
+
+/* A call that wants the lock for an owner without levels. On the stack of that call. */
+struct relock_waiter {
+    struct relock_waiter *next, *prev; /* in the queue */
+    struct relock_gate gate;           /* opened when there is something to look at */
+    struct relock_cancel_wait cancel_wait;
+    struct relock_resource
+        *queues_on;        /* constant: the lock's resource, or a fair waiter of its own */
+    uint64_t owner;        /* constant */
+    bool explicit_owner;   /* constant: the caller named the owner, and other threads may as well */
+    bool renewed;          /* constant: it may be given a hold that the watchdog renews */
+    bool of_composite;     /* constant: for a multi lock */
+    bool waits_for_server; /* constant: its wait ends when the server of its client is silent */
+    bool tries;            /* constant: asks once and does not wait */
+    bool has_asked;        /* at least once */
+    bool is_asking;        /* its command is in flight: no hold is handed off to it */
+    uint64_t joined_ms;    /* constant */
+    relock_lost_fn *on_lost; /* constant, like arg */
+    void *arg;
+    struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
+    enum relock_waiter_end end;
+    struct relock_hold *hold; /* when granted: a reference */
+};
+
+enum relock_subscription_state {
+    RELOCK_SUBSCRIPTION_OFF,
+    RELOCK_SUBSCRIPTION_TO_BEGIN, /* wanted, and the I/O thread is to subscribe */
+    RELOCK_SUBSCRIPTION_PENDING,  /* not acknowledged, or not since the connection was lost */
+    RELOCK_SUBSCRIPTION_ACTIVE,   /* acknowledged: no message is missed */
+    RELOCK_SUBSCRIPTION_TO_END,   /* unwanted, and the I/O thread is to unsubscribe */
+    RELOCK_SUBSCRIPTION_TO_RENEW, /* wanted again before that: to unsubscribe and subscribe */
+};
+
+/* To the channel of a resource. Changed by subscription.c alone. */
+struct relock_subscription {
+    enum relock_subscription_state state;
+    struct relock_timer linger;          /* ends it when it has not been used for a while */
+    struct relock_resource *next, *prev; /* of the client: those that the I/O thread is to change */
+    struct relock_subscriber *subscriber; /* the I/O thread's */
+};
+
+struct relock_resource {
+    UT_hash_handle hh;              /* in the client's table of names */
+    struct relock_client *client;   /* constant */
+    struct relock_mutex *mutex;     /* of the client; constant */
+    const struct relock_kind *kind; /* constant */
+    uint64_t lease_ms;              /* constant: requested by the watchdog */
+    enum relock_resource_role role; /* constant */
+
+    struct relock_resource *primary; /* constant; a reference in a secondary, else itself */
+    struct relock_resource *secondaries;
+    struct relock_resource *next, *prev; /* of a secondary: among those of the primary */
+    uint64_t number; /* of a fair waiter, in Redis' queue; constant before its channel is wanted */
+
+    /* Data of a layer above, of an unlisted resource; constant. The free function is called
+     * with the last reference, under the mutex. */
+    void *data;
+    relock_resource_free_fn *free_data;
+
+    unsigned refs;
+    unsigned n_handles;
+
+    struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
+    struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
+    uint64_t taken_ms;          /* when this process acquired the lock from Redis */
+
+    struct relock_waiter *queue;
+    unsigned
+        n_explicit_owners; /* of a primary: its waiters with one, those of secondaries as well */
+    enum relock_retry retry;
+
+    uint64_t held_ms;         /* when the lock was last known to be held; RELOCK_NEVER: it is */
+    uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
+    uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
+    uint64_t yields_until_ms; /* other processes go first until then */
+
+    struct relock_subscription subscription;
+    struct relock_listener *listeners; /* of layers above, see listener.h */
+
+    size_t name_len;
+    char name[]; /* constant */
+};
+
+/* The read side of the same read/write lock; NULL while there is none. */
+struct relock_resource *relock_resource_readers(const struct relock_resource *resource);
+
+/* The one that subscribes to the channel: the two sides of a read/write lock have one. */
+struct relock_resource *relock_resource_with_channel(struct relock_resource *resource);
+
+/* The hold of an owner that has levels, NULL when it has none. */
+struct relock_hold *relock_resource_find(const struct relock_resource *resource, uint64_t owner);
+
+/* Makes a retry pending. Wakes the head of the queue unless a local owner holds the lock. */
+void relock_resource_signal(struct relock_resource *resource, bool is_message);
+
+/* The same for all resources of the lock. */
+void relock_resource_signal_all(struct relock_resource *resource, bool is_message);
+
+void relock_resource_enqueue(struct relock_resource *resource, struct relock_waiter *waiter);
+
+/* Removes the waiter, wherever it stands. Wakes the new head unless a local owner holds the lock.
+ */
+void relock_resource_dequeue(struct relock_resource *resource, struct relock_waiter *waiter);
+
+/* Whether this waiter is to ask Redis now: a retry is pending and it is the head, or it is its
+ * first try and it shares the lock or does not wait for those before it. */
+bool relock_resource_may_ask(const struct relock_resource *resource,
+                             const struct relock_waiter *waiter);
+
+/* Redis is being asked, so it is open again whether the lock is held; Redis said that it is. */
+void relock_resource_doubt(struct relock_resource *resource, uint64_t now_ms);
+void relock_resource_learn(struct relock_resource *resource);
+
+/* When the head asks without a signal: the lease of the other process ends, or `recheck_ms` has
+ * passed; but not while other processes go first. */
+uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms);
+
+/* The waiter's owner holds the lock: the waiter leaves the queue, and all others that wait for the
+ * same owner start anew. */
+void relock_resource_acquired(struct relock_resource *resource, struct relock_waiter *waiter,
+                              struct relock_hold *hold);
+
+/*
+ * The local owner releases the lock, and another process was told. If this process has had the lock
+ * for its turn, `turn_ms`, and wants it again, the other goes first: of two processes that ask at
+ * the same moment the same one may be quicker each time.
+ */
+void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, uint64_t now_ms);
+
+/*
+ * The local owner has released the lock. `is_announced`: the subscription is active and the message
+ * is certain to come, so the head waits for it like other processes.
+ */
+void relock_resource_released(struct relock_resource *resource, bool is_announced, uint64_t now_ms);
+
+/* Ends the waits that began before `since_ms`, since when Redis has been unreachable. */
+void relock_resource_end_unreached(struct relock_resource *resource, uint64_t since_ms);
+
+/* Wakes all waiters of the lock: something has changed for each of them. */
+void relock_resource_wake_all(struct relock_resource *resource);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Resources - finds, makes and frees the resources of a client
+ *
+ * Threads: with the mutex of the client held.
+ */
+#ifndef RELOCK_RESOURCES_H
+#define RELOCK_RESOURCES_H
+
+#include "lock/client.h"
+#include "lock/resource.h"
+
+/*
+ * Finds or makes the resource of a name, with a reference.
+ *
+ * Returns RELOCK_OK, RELOCK_E_NOMEM, or RELOCK_E_INVALID if it would conflict with another lock of
+ * the client: `*why` says how.
+ */
+int relock_resources_get(struct relock_client *client, const struct relock_kind *kind,
+                         const char *name, size_t len, struct relock_resource **resource,
+                         const char **why) RELOCK_REQUIRES(client->mutex);
+
+/*
+ * Makes a resource that is not found by name, with a reference: its maker finds it by its `data`.
+ * When the resource ends, it calls `free_data` with that. Returns NULL when out of memory; then
+ * nothing was done with `data`.
+ */
+struct relock_resource *
+relock_resources_new_unlisted(struct relock_client *client, const struct relock_kind *kind,
+                              const char *name, void *data, relock_resource_free_fn *free_data)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Makes a resource for one waiter for a fair lock, with a reference. Returns NULL when out of
+ * memory. */
+struct relock_resource *relock_resources_new_fair_waiter(struct relock_client *client,
+                                                         struct relock_resource *primary)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The last reference frees. */
+void relock_resources_unref(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+
+/* At the end of a client: drops all references to a primary and its secondaries but those of
+ * handles. */
+void relock_resources_drop(struct relock_client *client, struct relock_resource *primary)
+    RELOCK_REQUIRES(client->mutex);
+
+#endif

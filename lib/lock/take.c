@@ -1,0 +1,213 @@
+/*
+ * An owner with levels nests: one command, no waiting. An owner without levels joins the queue of
+ * the resource.
+ */
+#include "lock/take.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "lock/acquire.h"
+#include "lock/holds.h"
+#include "lock/levels.h"
+#include "lock/options.h"
+#include "lock/owner.h"
+#include "lock/resources.h"
+#include "lock/silence.h"
+#include "lock/subscription.h"
+#include "lock/wait.h"
+
+#include <assert.h>
+
+/* ---- the first level ----------------------------------------------------------------------- */
+
+/* Leaves the queue without the lock. */
+static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+
+    /* Without a subscription, waiters that joined after the refusal would miss the release. */
+    if (acquire->waiter.tries && acquire->waiter.has_asked && !relock_subscription_is_active(queue))
+        relock_resource_signal(queue, false);
+    relock_resource_dequeue(queue, &acquire->waiter);
+    if (acquire->queued) {
+        relock_holds_settle(acquire->client, acquire->queued, relock_clock_now_ms());
+        acquire->queued = NULL;
+    }
+}
+
+static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *resource = acquire->resource;
+    struct relock_resource *queue = resource;
+    bool waits = !acquire->waiter.tries && !resource->kind->is_collection;
+    int r;
+
+    acquire->waiter.end = RELOCK_WAITER_WAITS;
+    acquire->waiter.has_asked = false;
+    r = relock_wait_end(acquire);
+    if (r != RELOCK_BUSY)
+        return r;
+    if (resource->holder || (resource->queue && !resource->kind->is_shared)) {
+        acquire->contended = true;
+        if (acquire->waiter.tries && resource->held_ms == RELOCK_NEVER)
+            return RELOCK_BUSY;
+    }
+    if (resource->kind->is_queued) {
+        queue = relock_resources_new_fair_waiter(acquire->client, resource);
+        if (!queue)
+            return RELOCK_E_NOMEM;
+    }
+
+    acquire->waiter.joined_ms = relock_clock_now_ms();
+    relock_resource_enqueue(queue, &acquire->waiter);
+    if (waits)
+        relock_silence_enter(acquire->client, &acquire->waiter);
+    r = relock_wait_turn(acquire);
+    if (waits)
+        relock_silence_leave(acquire->client, &acquire->waiter);
+    if (r != RELOCK_OK)
+        leave_queue(acquire);
+    if (acquire->stop_listening)
+        acquire->stop_listening(acquire);
+    if (r != RELOCK_OK || queue != resource)
+        relock_subscription_idle(acquire->client, queue);
+    if (queue != resource)
+        relock_resources_unref(acquire->client, queue);
+    return r;
+}
+
+/* Another thread acts for the same owner: commands of one owner run one at a time. */
+static int wait_for_own(struct relock_acquire *acquire, uint64_t until_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    if (relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex, until_ms))
+        return RELOCK_AGAIN;
+    relock_acquire_keep_why(acquire, "another command of this owner got no answer in time");
+    return RELOCK_E_CONN;
+}
+
+static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t until_ms = RELOCK_NEVER; /* the other command bounds a try, */
+    int r;
+
+    if (!relock_owner_watch(acquire->waiter.owner))
+        return RELOCK_E_NOMEM;
+    if (!acquire->waiter.tries)
+        until_ms = relock_acquire_least_ms(acquire, relock_clock_now_ms());
+    else if (acquire->resource->kind->is_collection) /* but a collecting call may wait */
+        until_ms = relock_acquire_limit_ms(acquire, relock_clock_now_ms());
+    do {
+        struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
+
+        if (!hold) {
+            r = take_first_level(acquire);
+        } else if (!hold->busy) {
+            return relock_levels_add(acquire, hold);
+        } else {
+            r = wait_for_own(acquire, until_ms);
+        }
+    } while (r == RELOCK_AGAIN);
+    if (acquire->contended)
+        acquire->client->guarded.stats.contended++;
+    if (r == RELOCK_OK)
+        relock_owner_count(acquire->waiter.owner, 1);
+    return r;
+}
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
+static bool is_answer(int result)
+{
+    return result > RELOCK_E_NOMEM || result == RELOCK_E_CLOSED;
+}
+
+/* Returns the hold to the caller, or names the lock that was not acquired and logs why. */
+static void report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t now_ms;
+
+    if (result == RELOCK_OK) {
+        now_ms = relock_clock_now_ms();
+        relock_hold_report(acquire->hold, now_ms, grant);
+        if (acquire->resource->kind->is_collection)
+            grant->valid_ms = relock_clock_left(now_ms, acquire->valid_until_ms);
+        relock_holds_unref(acquire->client, acquire->hold);
+        return;
+    }
+    if (acquire->failed_name)
+        grant->failed_member = acquire->failed_name;
+    if (is_answer(result))
+        return;
+    relock_mutex_unlock(&acquire->client->mutex);
+    relock_lock_log(acquire->lock, acquire->waiter.owner, "not acquired", result, acquire->why);
+    relock_mutex_lock(&acquire->client->mutex);
+}
+
+static int check_how(const struct relock_how *how)
+{
+    if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)) ||
+        (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT) || how->lease_ms > RELOCK_TEN_YEARS_MS)
+        return RELOCK_E_INVALID;
+    return RELOCK_OK;
+}
+
+int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
+                   struct relock_grant *grant)
+{
+    static const struct relock_how one_try;
+    struct relock_grant none;
+    int r;
+
+    if (!grant)
+        grant = &none;
+    *grant = (struct relock_grant){0};
+    if (lock && lock->resource->kind->is_collection)
+        grant->failed_member = relock_lock_name(lock);
+    if (!how)
+        how = &one_try;
+    r = lock ? check_how(how) : RELOCK_E_INVALID;
+    if (r < 0)
+        return r;
+    r = relock_take(lock, how, NULL, grant);
+    assert(r <= 0);
+    return r;
+}
+
+int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
+                struct relock_grant *grant)
+{
+    struct relock_guard guard;
+    struct relock_acquire acquire;
+    int r;
+
+    relock_acquire_init(&acquire, lock, how, stop);
+    if (relock_client_enter(acquire.client, true, &guard)) {
+        r = take(&acquire);
+        report(&acquire, r, grant);
+        relock_client_leave(acquire.client, &guard);
+    } else {
+        r = guard.result;
+    }
+    relock_acquire_deinit(&acquire);
+    return r;
+}
+
+int relock_lock(struct relock_lock *lock)
+{
+    return relock_acquire(lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER}, NULL);
+}
+
+int relock_trylock(struct relock_lock *lock)
+{
+    return relock_acquire(lock, NULL, NULL);
+}
+
+int relock_timedlock(struct relock_lock *lock, int64_t wait_ms)
+{
+    int r = relock_acquire(lock, &(struct relock_how){.wait_ms = wait_ms}, NULL);
+
+    /* A call with a time limit reports its end by one result. */
+    return r == RELOCK_BUSY ? RELOCK_TIMEOUT : r;
+}

@@ -1,0 +1,85 @@
+#include "lock/verdict.h"
+
+#include "base/clock.h"
+#include "redis/reply.h"
+
+#include <relock.h>
+
+/* Of all scripts but `lock`: 1 and the number of receivers, or one of these; else taken. */
+#define REPLY_DONE 1
+#define REPLY_GONE 0
+#define REPLY_MAY_NOT_PUBLISH (-2)
+
+/* Of `lock`: nil, a token, or the lease in the way in milliseconds, or one of these. */
+#define REPLY_NO_LEASE (-1)
+#define REPLY_NO_LOCK (-2)
+
+/* A lease ends in less than Redis can say: no reason to ask in a loop. */
+#define SHORTEST_WAIT_MS 1
+
+int relock_verdict_loss(enum relock_verdict verdict)
+{
+    if (verdict == RELOCK_VERDICT_GONE)
+        return RELOCK_LOST_GONE;
+    return verdict == RELOCK_VERDICT_TAKEN ? RELOCK_LOST_TAKEN : 0;
+}
+
+static uint64_t free_at(int64_t ttl_ms)
+{
+    if (ttl_ms == REPLY_NO_LEASE)
+        return RELOCK_NEVER;
+    return relock_clock_after(relock_clock_now_ms(),
+                              (ttl_ms > 0 ? (uint64_t)ttl_ms : 0) + SHORTEST_WAIT_MS);
+}
+
+enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
+                                        uint64_t *free_at_ms)
+{
+    int64_t number;
+
+    if (relock_reply_is_nil(reply))
+        return RELOCK_VERDICT_DONE;
+    if (relock_reply_integer(relock_reply_at(reply, 0), &number)) {
+        *fencing_token = (uint64_t)number;
+        return RELOCK_VERDICT_DONE;
+    }
+    if (!relock_reply_integer(reply, &number))
+        return RELOCK_VERDICT_FAILED;
+    *free_at_ms = free_at(number);
+    return RELOCK_VERDICT_BUSY;
+}
+
+enum relock_verdict relock_verdict_nest(const struct redisReply *reply)
+{
+    int64_t number;
+
+    /* The counter of a fenced lock has grown: the hold keeps its older token. */
+    if (relock_reply_is_nil(reply) || relock_reply_integer(relock_reply_at(reply, 0), &number))
+        return RELOCK_VERDICT_DONE;
+    if (!relock_reply_integer(reply, &number))
+        return RELOCK_VERDICT_FAILED;
+    return number == REPLY_NO_LOCK ? RELOCK_VERDICT_GONE : RELOCK_VERDICT_TAKEN;
+}
+
+enum relock_verdict relock_verdict_renewal(const struct redisReply *reply)
+{
+    int64_t number;
+
+    if (!relock_reply_integer(reply, &number))
+        return RELOCK_VERDICT_FAILED;
+    if (number >= REPLY_DONE)
+        return RELOCK_VERDICT_DONE;
+    return number == REPLY_GONE ? RELOCK_VERDICT_GONE : RELOCK_VERDICT_TAKEN;
+}
+
+enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers)
+{
+    int64_t number;
+
+    if (relock_reply_integer(reply, &number)) {
+        *n_receivers = number == REPLY_MAY_NOT_PUBLISH ? -1 : number - REPLY_DONE;
+        if (number == REPLY_MAY_NOT_PUBLISH)
+            return RELOCK_VERDICT_DONE;
+    }
+    return relock_verdict_renewal(reply);
+}

@@ -1,0 +1,44 @@
+/*
+ * Verdict - the meaning of a script's reply for a hold
+ *
+ * The replies of all scripts are named here and nowhere else.
+ *
+ * Threads: any; these are pure functions but for the clock.
+ */
+#ifndef RELOCK_VERDICT_H
+#define RELOCK_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct redisReply;
+
+enum relock_verdict {
+    RELOCK_VERDICT_DONE,   /* granted, extended or released */
+    RELOCK_VERDICT_BUSY,   /* other owners hold the lock */
+    RELOCK_VERDICT_GONE,   /* the servers do not have the hold */
+    RELOCK_VERDICT_TAKEN,  /* another owner has the lock */
+    RELOCK_VERDICT_FAILED, /* not answered, refused, or the reply is not one of the script's */
+};
+
+/* RELOCK_LOST_GONE or RELOCK_LOST_TAKEN for a hold of which that is the verdict; else 0. */
+int relock_verdict_loss(enum relock_verdict verdict);
+
+/* Of `lock`, for a first level: DONE, perhaps with a fencing token; BUSY with the time at which the
+ * lease in the way ends; FAILED. */
+enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
+                                        uint64_t *free_at_ms);
+
+/* Of `lock`, for another level: DONE, GONE, TAKEN, FAILED. */
+enum relock_verdict relock_verdict_nest(const struct redisReply *reply);
+
+/* Of `renew` and `extend`: DONE, GONE, TAKEN, FAILED. */
+enum relock_verdict relock_verdict_renewal(const struct redisReply *reply);
+
+/*
+ * Of `unlock`: DONE, GONE, TAKEN, FAILED. With DONE, `*n_receivers` is the number of subscribers
+ * that the message reached, or -1 if the server refused to publish it.
+ */
+enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers);
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * The queue of a resource, as one of its waiters sees it. The call unlocks the mutex for each
+ * command and each sleep. It decides with the mutex held, on the state of that moment.
+ */
+#include "lock/wait.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "lock/ask.h"
+#include "lock/subscription.h"
+
+/*
+ * Check the owner's other side first: the holder ahead may be this owner. A reader under its own
+ * write hold adds a level to that hold, also during a shutdown.
+ */
+int relock_wait_end(struct relock_acquire *acquire)
+{
+    int r = RELOCK_OK;
+
+    switch (acquire->waiter.end) {
+    case RELOCK_WAITER_GRANTED: /* takes precedence over a deadline or cancel at the same moment */
+        acquire->hold = acquire->waiter.hold;
+        return RELOCK_OK;
+    case RELOCK_WAITER_STARTS_ANEW:
+        return RELOCK_AGAIN;
+    case RELOCK_WAITER_UNREACHED:
+        relock_acquire_keep_why(acquire, "Redis was silent for command_timeout_ms");
+        return RELOCK_E_CONN;
+    case RELOCK_WAITER_WAITS:
+        break;
+    }
+    if (acquire->resource->kind->check_other_side)
+        r = acquire->resource->kind->check_other_side(acquire);
+    if (r < 0)
+        return r;
+    if (!relock_client_is_open(acquire->client) && acquire->write_number == 0)
+        return RELOCK_E_CLOSED;
+    if (relock_cancel_is_fired(acquire->stop))
+        return RELOCK_E_CLOSED;
+    if (relock_cancel_is_fired(acquire->how->cancel) && !acquire->resource->kind->is_collection)
+        return RELOCK_CANCELLED; /* the locks of a collection check it themselves */
+    return RELOCK_BUSY;
+}
+
+/* Whether another process goes first. Try-locks ignore the yield. */
+static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    return now_ms < acquire->waiter.queues_on->yields_until_ms && now_ms < acquire->deadline_ms;
+}
+
+/* The interval between two attempts of the head: it polls if not every release is published. */
+static uint64_t recheck_after(const struct relock_acquire *acquire)
+{
+    return acquire->resource->kind->is_polled ? acquire->pause_ms
+                                              : acquire->client->options.recheck_ms;
+}
+
+/* Sleeps until the gate opens, or until the head is to ask again. */
+static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *resource = acquire->waiter.queues_on;
+    struct relock_stats *stats = &acquire->client->guarded.stats;
+    bool is_head = resource->queue == &acquire->waiter && !resource->holder;
+    uint64_t until_ms = relock_acquire_until_ms(acquire);
+    uint64_t recheck_ms = RELOCK_NEVER;
+
+    if (is_head)
+        recheck_ms = relock_resource_recheck_at(resource, recheck_after(acquire));
+    if (recheck_ms <= now_ms) {
+        if (acquire->has_slept && recheck_ms != resource->lease_end_ms &&
+            !resource->kind->is_polled)
+            stats->rechecks++;
+        relock_resource_signal(resource, false);
+        return;
+    }
+    if (recheck_ms < until_ms)
+        until_ms = recheck_ms;
+    if (yields(acquire, now_ms) && resource->yields_until_ms < until_ms &&
+        relock_resource_may_ask(resource, &acquire->waiter))
+        until_ms = resource->yields_until_ms;
+    if (is_head)
+        stats->waits++;
+    acquire->has_slept = is_head;
+
+    relock_mutex_unlock(&acquire->client->mutex);
+    (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
+    relock_mutex_lock(&acquire->client->mutex);
+
+    if (is_head && resource->retry == RELOCK_RETRY_FOR_MESSAGE)
+        stats->wakes++;
+}
+
+/*
+ * Every call asks at least once, however short its time. A fair waiter asks again at its deadline:
+ * since its last attempt others may have acquired the lock with a shorter lease.
+ */
+static bool has_tried_enough(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    if (acquire->resource->kind->is_queued)
+        return acquire->waiter.queues_on->asked_ms >= acquire->deadline_ms;
+    return acquire->waiter.has_asked;
+}
+
+int relock_wait_turn(struct relock_acquire *acquire)
+{
+    for (;;) {
+        uint64_t now_ms = relock_clock_now_ms();
+        int r = relock_wait_end(acquire);
+        bool is_late = now_ms >= relock_acquire_until_ms(acquire);
+        bool may_ask;
+
+        if (r != RELOCK_BUSY)
+            return r;
+        if (is_late && has_tried_enough(acquire))
+            return relock_acquire_be_late(acquire);
+        if (is_late && acquire->resource->kind->is_queued)
+            relock_resource_signal(acquire->waiter.queues_on, false);
+        may_ask = relock_resource_may_ask(acquire->waiter.queues_on, &acquire->waiter) &&
+                  !yields(acquire, now_ms);
+        if (is_late && !may_ask)
+            return relock_acquire_be_late(acquire);
+        if (!may_ask) {
+            sleep_in_queue(acquire, now_ms);
+            continue;
+        }
+        r = relock_ask(acquire);
+        if (r == RELOCK_E_CONN && !acquire->waiter.tries &&
+            relock_clock_now_ms() >= acquire->deadline_ms)
+            return relock_acquire_be_late(acquire);
+        if (r != RELOCK_BUSY || acquire->waiter.tries)
+            return r;
+        relock_subscription_want(acquire->client, acquire->waiter.queues_on);
+    }
+}

@@ -1,0 +1,400 @@
+/*
+ * Each state waits for the socket, for the timer, or for both. Every failure leads to BACKING_OFF,
+ * and close() to CLOSED.
+ *
+ *     state         next          when                     fails after
+ *     CLOSED        DIALING       open()                   -
+ *     DIALING       LOGGING_IN    connected                the time limits of the dial
+ *     LOGGING_IN    READY         the last reply came      connect_timeout_ms
+ *     READY         -             -                        answer_ms, or pong_ms, without an answer
+ *     BACKING_OFF   DIALING       the pause is over        -
+ *
+ * In READY the timer also sends a PING after ping_ms of silence, and checks after FINE_MS whether
+ * the connection has proved to work. The one function due_ms() computes the next deadline.
+ */
+#include "redis/async_conn.h"
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define MIN_PAUSE_MS 10
+#define MAX_PAUSE_MS 1000
+
+/* A connection that is up for so long and owes no answer works, like one that has answered. */
+#define FINE_MS 1000
+
+static bool has_unanswered(const struct relock_async_conn *conn)
+{
+    return conn->n_sent > conn->n_answered;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static void watch(struct relock_async_conn *conn, int fd, int events)
+{
+    if (ev_is_active(&conn->io) && conn->io.fd == fd && conn->watched == events)
+        return;
+    ev_io_stop(conn->ev, &conn->io);
+    if (fd < 0)
+        return;
+    conn->watched = events;
+    ev_io_set(&conn->io, fd, events);
+    ev_io_start(conn->ev, &conn->io);
+}
+
+/* How long it may stay quiet; RELOCK_NEVER: for ever. */
+static uint64_t quiet_limit_ms(const struct relock_async_conn *conn)
+{
+    if (!has_unanswered(conn))
+        return conn->ping_ms > 0 ? conn->ping_ms : RELOCK_NEVER;
+    return conn->pinging && conn->pong_ms < conn->answer_ms ? conn->pong_ms : conn->answer_ms;
+}
+
+static uint64_t due_when_ready_ms(const struct relock_async_conn *conn)
+{
+    uint64_t due_ms = relock_clock_after(conn->quiet_ms, quiet_limit_ms(conn));
+    uint64_t fine_ms = conn->since_ms + FINE_MS;
+    bool is_to_prove = conn->health.state != RELOCK_HEALTH_FINE && !has_unanswered(conn);
+
+    return is_to_prove && fine_ms < due_ms ? fine_ms : due_ms;
+}
+
+static uint64_t due_ms(const struct relock_async_conn *conn)
+{
+    switch (conn->state) {
+    case RELOCK_ASYNC_CONN_DIALING:
+        return conn->dial.deadline_ms;
+    case RELOCK_ASYNC_CONN_LOGGING_IN:
+        return relock_clock_after(conn->since_ms, conn->server->connect_timeout_ms);
+    case RELOCK_ASYNC_CONN_READY:
+        return due_when_ready_ms(conn);
+    case RELOCK_ASYNC_CONN_BACKING_OFF:
+        return conn->since_ms + conn->pause_ms;
+    case RELOCK_ASYNC_CONN_CLOSED:
+        break;
+    }
+    return RELOCK_NEVER;
+}
+
+/* Sets the timer. To be called whenever due_ms() comes earlier; when it comes later, the timer
+ * fires once for nothing. */
+static void arm(struct relock_async_conn *conn)
+{
+    uint64_t left_ms = relock_clock_left(relock_clock_now_ms(), due_ms(conn));
+
+    ev_timer_stop(conn->ev, &conn->timer);
+    if (left_ms == RELOCK_NEVER)
+        return;
+    ev_now_update(conn->ev);
+    ev_timer_set(&conn->timer, (double)left_ms / 1000, 0.);
+    ev_timer_start(conn->ev, &conn->timer);
+}
+
+static void enter(struct relock_async_conn *conn, enum relock_async_conn_state state)
+{
+    conn->state = state;
+    conn->since_ms = relock_clock_now_ms();
+    arm(conn);
+}
+
+/* ---- failing ------------------------------------------------------------------------------- */
+
+static void prove(struct relock_async_conn *conn)
+{
+    relock_health_prove(&conn->health);
+    conn->pause_ms = 0;
+}
+
+static bool is_fine(const struct relock_async_conn *conn)
+{
+    return !has_unanswered(conn) && relock_clock_now_ms() - conn->since_ms >= FINE_MS;
+}
+
+static void drop(struct relock_async_conn *conn)
+{
+    watch(conn, -1, 0);
+    relock_dial_end(&conn->dial);
+    relock_login_end(&conn->login);
+    relock_wire_close(&conn->wire);
+    conn->n_sent = 0;
+    conn->n_answered = 0;
+}
+
+static void fail(struct relock_async_conn *conn, const char *why)
+{
+    bool was_up = conn->state == RELOCK_ASYNC_CONN_READY;
+
+    if (was_up && is_fine(conn))
+        prove(conn);
+    relock_health_break(&conn->health, why);
+    drop(conn);
+    conn->pause_ms = relock_backoff_ms(conn->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
+    enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
+    if (was_up)
+        conn->ops->down(conn->arg);
+}
+
+void relock_async_conn_fail(struct relock_async_conn *conn, const char *what)
+{
+    char why[RELOCK_WHY_MAX];
+
+    (void)snprintf(why, sizeof(why), "%s: %.180s", conn->server->label, what);
+    fail(conn, why);
+}
+
+/* ---- connecting ---------------------------------------------------------------------------- */
+
+static void begin_login(struct relock_async_conn *conn, int fd)
+{
+    if (relock_wire_open(&conn->wire, fd) < 0) {
+        relock_async_conn_fail(conn, "out of memory for a connection");
+        return;
+    }
+    relock_login_begin(&conn->login, conn->server, &conn->wire.out);
+    watch(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    enter(conn, RELOCK_ASYNC_CONN_LOGGING_IN);
+}
+
+static void step_dial(struct relock_async_conn *conn)
+{
+    int fd;
+    int r;
+
+    watch(conn, -1, 0); /* the dial may close its socket */
+    r = relock_dial_step(&conn->dial, relock_clock_now_ms(), &fd);
+    if (r == RELOCK_OK) {
+        begin_login(conn, fd);
+    } else if (r == RELOCK_AGAIN) {
+        watch(conn, conn->dial.fd, relock_dial_wants_to_write(&conn->dial) ? EV_WRITE : EV_READ);
+        arm(conn);
+    } else {
+        fail(conn, conn->dial.why);
+    }
+}
+
+static void connect_now(struct relock_async_conn *conn)
+{
+    if (conn->silent_ms == RELOCK_NEVER)
+        conn->silent_ms = relock_clock_now_ms();
+    enter(conn, RELOCK_ASYNC_CONN_DIALING);
+    step_dial(conn);
+}
+
+static void become_ready(struct relock_async_conn *conn)
+{
+    bool again = atomic_fetch_add(&conn->n_ready, 1) > 0;
+
+    relock_health_return(&conn->health, again);
+    conn->quiet_ms = relock_clock_now_ms();
+    enter(conn, RELOCK_ASYNC_CONN_READY);
+    conn->ops->up(conn->arg);
+}
+
+/* ---- sending and receiving ----------------------------------------------------------------- */
+
+void relock_async_conn_send(struct relock_async_conn *conn, unsigned n_replies)
+{
+    bool was_idle = !has_unanswered(conn);
+
+    conn->n_sent += n_replies;
+    conn->pinging = false;
+    if (was_idle) {
+        conn->quiet_ms = relock_clock_now_ms();
+        if (conn->silent_ms == RELOCK_NEVER)
+            conn->silent_ms = conn->quiet_ms;
+        arm(conn);
+    }
+    watch(conn, conn->wire.fd, EV_READ | EV_WRITE);
+}
+
+bool relock_async_conn_ping(struct relock_async_conn *conn)
+{
+    if (!relock_command_ping(relock_async_conn_out(conn)))
+        return false;
+    relock_async_conn_send(conn, 1);
+    conn->pinging = true;
+    arm(conn);
+    return true;
+}
+
+void relock_async_conn_flush(struct relock_async_conn *conn)
+{
+    if (conn->state != RELOCK_ASYNC_CONN_READY || !(conn->watched & EV_WRITE))
+        return;
+    /* A failure is met again, and dealt with, when the loop comes to the socket. */
+    if (relock_wire_flush(&conn->wire) == RELOCK_OK)
+        watch(conn, conn->wire.fd, EV_READ);
+}
+
+void relock_async_conn_answered(struct relock_async_conn *conn, bool proves)
+{
+    if (!has_unanswered(conn))
+        return;
+    conn->n_answered++;
+    if (proves)
+        prove(conn);
+    if (!has_unanswered(conn))
+        arm(conn);
+}
+
+static void take_reply(struct relock_async_conn *conn, const struct redisReply *reply)
+{
+    int r;
+
+    if (conn->state == RELOCK_ASYNC_CONN_READY) {
+        conn->ops->reply(conn->arg, reply);
+        return;
+    }
+    r = relock_login_take(&conn->login, reply);
+    if (r == RELOCK_OK)
+        become_ready(conn);
+    else if (r != RELOCK_AGAIN)
+        fail(conn, conn->login.why);
+}
+
+static void receive(struct relock_async_conn *conn)
+{
+    int r = relock_wire_fill(&conn->wire);
+    bool came = r == RELOCK_OK;
+
+    if (came)
+        conn->silent_ms = conn->quiet_ms = relock_clock_now_ms();
+    while (r == RELOCK_OK) {
+        struct redisReply *reply;
+
+        r = relock_wire_take(&conn->wire, &reply);
+        if (r != RELOCK_OK)
+            break;
+        take_reply(conn, reply);
+        relock_reply_free(reply);
+        if (conn->wire.fd < 0)
+            return; /* the reply has ended the connection */
+    }
+    if (came && !has_unanswered(conn))
+        conn->silent_ms = RELOCK_NEVER;
+    if (r < 0)
+        relock_async_conn_fail(conn, conn->wire.why);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
+{
+    struct relock_async_conn *conn = watcher->data;
+    int r;
+
+    (void)ev;
+    if (conn->state == RELOCK_ASYNC_CONN_DIALING) {
+        step_dial(conn);
+        return;
+    }
+    if (events & EV_WRITE) {
+        r = relock_wire_flush(&conn->wire);
+        if (r < 0) {
+            relock_async_conn_fail(conn, conn->wire.why);
+            return;
+        }
+        watch(conn, conn->wire.fd, r == RELOCK_AGAIN ? EV_READ | EV_WRITE : EV_READ);
+    }
+    if (events & EV_READ)
+        receive(conn);
+}
+
+static void check_ready(struct relock_async_conn *conn)
+{
+    if (conn->health.state != RELOCK_HEALTH_FINE && is_fine(conn))
+        prove(conn);
+    if (relock_clock_now_ms() < due_ms(conn))
+        arm(conn);
+    else if (has_unanswered(conn))
+        relock_async_conn_fail(conn, "no answer in time");
+    else if (!relock_async_conn_ping(conn))
+        relock_async_conn_fail(conn, "out of memory for a command");
+}
+
+static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
+{
+    struct relock_async_conn *conn = watcher->data;
+
+    (void)ev;
+    (void)events;
+    switch (conn->state) {
+    case RELOCK_ASYNC_CONN_DIALING:
+        step_dial(conn);
+        break;
+    case RELOCK_ASYNC_CONN_LOGGING_IN:
+        relock_async_conn_fail(conn, "no answer to the login");
+        break;
+    case RELOCK_ASYNC_CONN_READY:
+        receive(conn); /* if this thread was held up, the answer has come already */
+        if (conn->state == RELOCK_ASYNC_CONN_READY)
+            check_ready(conn);
+        break;
+    case RELOCK_ASYNC_CONN_BACKING_OFF:
+        connect_now(conn);
+        break;
+    case RELOCK_ASYNC_CONN_CLOSED:
+        break;
+    }
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
+                            const struct relock_server *server,
+                            const struct relock_async_conn_ops *ops, void *arg)
+{
+    *conn = (struct relock_async_conn){
+        .server = server,
+        .ops = ops,
+        .arg = arg,
+        .ev = ev,
+        .answer_ms = server->command_timeout_ms,
+        .silent_ms = RELOCK_NEVER,
+    };
+    atomic_init(&conn->n_ready, 0);
+    relock_dial_init(&conn->dial, server);
+    relock_wire_init(&conn->wire);
+    relock_health_init(&conn->health, server);
+    ev_init(&conn->io, on_io);
+    conn->io.data = conn;
+    ev_init(&conn->timer, on_timer);
+    conn->timer.data = conn;
+}
+
+void relock_async_conn_deinit(struct relock_async_conn *conn)
+{
+    relock_async_conn_close(conn);
+    relock_wire_deinit(&conn->wire);
+}
+
+void relock_async_conn_open(struct relock_async_conn *conn)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_CLOSED)
+        connect_now(conn);
+}
+
+void relock_async_conn_close(struct relock_async_conn *conn)
+{
+    drop(conn);
+    enter(conn, RELOCK_ASYNC_CONN_CLOSED);
+}
+
+uint64_t relock_async_conn_reconnects(const struct relock_async_conn *conn)
+{
+    uint64_t n_ready = atomic_load(&conn->n_ready);
+
+    return n_ready > 0 ? n_ready - 1 : 0;
+}
+
+void relock_async_conn_abandon(struct relock_async_conn *conn)
+{
+    if (conn->wire.fd >= 0)
+        close(conn->wire.fd);
+    relock_dial_abandon(&conn->dial);
+}

@@ -1,0 +1,76 @@
+#include "redis/conn_id.h"
+
+#include "redis/command.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct relock_conn_id {
+    atomic_uint refs;
+    char run[RELOCK_RUN_MAX + 1];
+    uint64_t id;
+    char address[]; /* ours, as the server sees it */
+};
+
+struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
+                                          size_t len)
+{
+    struct relock_conn_id *conn_id = malloc(sizeof(*conn_id) + len + 1);
+
+    if (!conn_id)
+        return NULL;
+    atomic_init(&conn_id->refs, 1);
+    (void)snprintf(conn_id->run, sizeof(conn_id->run), "%s", run);
+    conn_id->id = id;
+    memcpy(conn_id->address, address, len);
+    conn_id->address[len] = '\0';
+    return conn_id;
+}
+
+struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id)
+{
+    atomic_fetch_add(&conn_id->refs, 1);
+    return conn_id;
+}
+
+struct relock_conn_id *relock_conn_id_unref(struct relock_conn_id *conn_id)
+{
+    if (conn_id && atomic_fetch_sub(&conn_id->refs, 1) == 1)
+        free(conn_id);
+    return NULL;
+}
+
+/* Over a unix socket all peers have the path of the socket as address, and port 0. */
+static bool has_address_of_its_own(const struct relock_conn_id *conn_id)
+{
+    const char *port = strrchr(conn_id->address, ':');
+
+    return port && strcmp(port, ":0") != 0;
+}
+
+static bool can_be_killed(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer)
+{
+    if (killer && *killer->run && *conn_id->run)
+        return strcmp(killer->run, conn_id->run) == 0;
+    return has_address_of_its_own(conn_id);
+}
+
+void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer,
+                         struct relock_buffer *buffer)
+{
+    if (!can_be_killed(conn_id, killer)) {
+        relock_command_begin(buffer, 1);
+        relock_command_word(buffer, "PING");
+        return;
+    }
+    relock_command_begin(buffer, 6);
+    relock_command_word(buffer, "CLIENT");
+    relock_command_word(buffer, "KILL");
+    relock_command_word(buffer, "ID");
+    relock_command_number(buffer, conn_id->id);
+    relock_command_word(buffer, "ADDR");
+    relock_command_word(buffer, conn_id->address);
+}

@@ -1,0 +1,42 @@
+/*
+ * Connection id - identifies a connection at the server, so that the server can kill it
+ *
+ * A command that was not answered may still run, for as long as the server keeps its end of the
+ * connection. CLIENT KILL ends that. It finds the connection by the number that the server gave it
+ * and by the address of the peer.
+ *
+ * After a restart the server counts from the beginning, and over a unix socket all peers have the
+ * same address, so number and address may then belong to a stranger's connection. Therefore the
+ * server's run id, new with each start, is part of the identity. No connection outlives its server:
+ * if the run id has changed, nothing is left to kill.
+ *
+ * Threads: any; reference-counted.
+ */
+#ifndef RELOCK_CONN_ID_H
+#define RELOCK_CONN_ID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct relock_conn_id;
+
+#define RELOCK_RUN_MAX 40
+
+/* `run`: the run id of the server, "" if it does not tell. Returns NULL when out of memory. */
+struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
+                                          size_t len);
+struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id);
+
+/* Takes NULL. Returns NULL. */
+struct relock_conn_id *relock_conn_id_unref(struct relock_conn_id *conn_id);
+
+struct relock_buffer;
+
+/*
+ * Appends the command that kills the connection. It is to be sent over `killer`, NULL if that has
+ * no id. It is a PING instead if the connection is gone, or cannot be told from a stranger's.
+ */
+void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer,
+                         struct relock_buffer *buffer);
+
+#endif

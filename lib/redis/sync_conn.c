@@ -1,0 +1,287 @@
+/*
+ *     state         next          when
+ *
+ *     CLOSED        DIALING       connect()
+ *     DIALING       LOGGING_IN    connected
+ *     LOGGING_IN    READY         the last reply came
+ *
+ * and from each to CLOSED: when connecting fails, and when the user closes it. A deadline leaves
+ * the state as it is.
+ */
+#include "redis/sync_conn.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "redis/conn_id.h"
+#include "redis/dial.h"
+#include "redis/login.h"
+#include "redis/reply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* A connection that was unused for so long is checked before it is used. */
+#define STALE_MS 1000
+
+/* The socket's timeout may exceed a deadline by this much, which saves a system call per command.
+ */
+#define TIMEOUT_SLACK_MS 50
+
+void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_server *server)
+{
+    *conn = (struct relock_sync_conn){.server = server};
+    relock_dial_init(&conn->dial, server);
+    relock_wire_init(&conn->wire);
+    atomic_init(&conn->n_ready, 0);
+}
+
+void relock_sync_conn_deinit(struct relock_sync_conn *conn)
+{
+    relock_sync_conn_close(conn);
+    relock_wire_deinit(&conn->wire);
+}
+
+void relock_sync_conn_close(struct relock_sync_conn *conn)
+{
+    relock_dial_end(&conn->dial);
+    if (conn->state == RELOCK_SYNC_CONN_LOGGING_IN)
+        relock_login_end(&conn->login);
+    relock_wire_close(&conn->wire);
+    conn->conn_id = relock_conn_id_unref(conn->conn_id);
+    conn->state = RELOCK_SYNC_CONN_CLOSED;
+}
+
+void relock_sync_conn_abandon(struct relock_sync_conn *conn)
+{
+    if (conn->wire.fd >= 0)
+        close(conn->wire.fd);
+    relock_dial_abandon(&conn->dial);
+}
+
+static int fail(struct relock_sync_conn *conn, int result, const char *why)
+{
+    (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s", why);
+    return result;
+}
+
+/* Turns a failure of the wire, which has set `why`, into one of the connection. */
+static int fail_wire(struct relock_sync_conn *conn, int result)
+{
+    char why[RELOCK_WHY_MAX];
+
+    (void)snprintf(why, sizeof(why), "%s: %.180s", conn->server->label,
+                   result == RELOCK_AGAIN ? "no answer in time" : conn->wire.why);
+    return fail(conn, result == RELOCK_AGAIN ? RELOCK_E_CONN : result, why);
+}
+
+/* The deadline came first. */
+static int be_late(struct relock_sync_conn *conn, const char *what)
+{
+    (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s: %s", conn->server->label, what);
+    return RELOCK_AGAIN;
+}
+
+/* Returns RELOCK_AGAIN at the deadline. */
+static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, int *fd)
+{
+    struct relock_dial *dial = &conn->dial;
+
+    for (;;) {
+        uint64_t now_ms = relock_clock_now_ms();
+        uint64_t until_ms;
+        struct pollfd pollfd;
+        int r;
+
+        r = relock_dial_step(dial, now_ms, fd);
+        if (r != RELOCK_AGAIN)
+            return r < 0 ? fail(conn, r, dial->why) : r;
+        if (now_ms >= deadline_ms)
+            return *dial->why ? fail(conn, RELOCK_AGAIN, dial->why)
+                              : be_late(conn, "no connection in time");
+        until_ms = dial->deadline_ms < deadline_ms ? dial->deadline_ms : deadline_ms;
+        pollfd = (struct pollfd){.fd = dial->fd,
+                                 .events = relock_dial_wants_to_write(dial) ? POLLOUT : POLLIN};
+        (void)poll(&pollfd, 1, relock_clock_poll_ms(now_ms, until_ms));
+    }
+}
+
+static void set_timeout(struct relock_sync_conn *conn, uint64_t timeout_ms)
+{
+    struct timeval tv = {
+        .tv_sec = (time_t)(timeout_ms / 1000),
+        .tv_usec = (suseconds_t)(timeout_ms % 1000) * 1000,
+    };
+
+    (void)setsockopt(conn->wire.fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+    (void)setsockopt(conn->wire.fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+    conn->timeout_ms = timeout_ms;
+}
+
+/* Sets the socket's timeout to about the deadline. Returns false if the deadline has passed. */
+static bool bound_by(struct relock_sync_conn *conn, uint64_t deadline_ms)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t left = relock_clock_left(now_ms, deadline_ms);
+
+    if (left == 0)
+        return false;
+    conn->used_ms = now_ms;
+    if (conn->timeout_ms > left + TIMEOUT_SLACK_MS || conn->timeout_ms < left / 2)
+        set_timeout(conn, left);
+    return true;
+}
+
+/* Takes over the socket and sends the login. */
+static int begin_login(struct relock_sync_conn *conn, int fd, uint64_t deadline_ms)
+{
+    int r;
+
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    r = relock_wire_open(&conn->wire, fd);
+    if (r < 0)
+        return fail(conn, r, "out of memory for a connection");
+    set_timeout(conn, conn->server->command_timeout_ms);
+    conn->state = RELOCK_SYNC_CONN_LOGGING_IN;
+    relock_login_begin(&conn->login, conn->server, &conn->wire.out);
+    return relock_sync_conn_send(conn, deadline_ms);
+}
+
+/* Returns RELOCK_AGAIN at the deadline. */
+static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
+{
+    int r;
+
+    do {
+        struct redisReply *reply;
+
+        r = relock_sync_conn_receive(conn, deadline_ms, &reply);
+        if (r != RELOCK_OK)
+            return r;
+        r = relock_login_take(&conn->login, reply);
+        relock_reply_free(reply);
+    } while (r == RELOCK_AGAIN);
+    if (r != RELOCK_OK)
+        return fail(conn, r, conn->login.why);
+    conn->conn_id = conn->login.conn_id;
+    conn->login.conn_id = NULL;
+    return r;
+}
+
+/* Finds out whether the server has closed an idle connection, before a command is sent over it. */
+static bool has_ended(struct relock_sync_conn *conn)
+{
+    char byte;
+    ssize_t n;
+
+    if (relock_clock_now_ms() - conn->used_ms < STALE_MS)
+        return false;
+    n = recv(conn->wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* Continues in the current state. Returns RELOCK_AGAIN at the deadline. */
+static int connect_until(struct relock_sync_conn *conn, uint64_t deadline_ms)
+{
+    int fd;
+    int r = RELOCK_OK;
+
+    if (conn->state == RELOCK_SYNC_CONN_DIALING) {
+        r = dial(conn, deadline_ms, &fd);
+        if (r == RELOCK_OK)
+            r = begin_login(conn, fd, conn->connect_by_ms);
+    }
+    return r == RELOCK_OK ? log_in(conn, deadline_ms) : r;
+}
+
+static void begin_to_connect(struct relock_sync_conn *conn)
+{
+    conn->connect_by_ms =
+        relock_clock_after(relock_clock_now_ms(), conn->server->connect_timeout_ms);
+    conn->state = RELOCK_SYNC_CONN_DIALING;
+}
+
+int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms)
+{
+    int r;
+
+    if (conn->state == RELOCK_SYNC_CONN_READY &&
+        (!relock_wire_is_quiet(&conn->wire) || has_ended(conn)))
+        relock_sync_conn_close(conn);
+    if (conn->state == RELOCK_SYNC_CONN_READY)
+        return RELOCK_OK;
+    if (conn->state == RELOCK_SYNC_CONN_CLOSED)
+        begin_to_connect(conn);
+    r = connect_until(conn, deadline_ms < conn->connect_by_ms ? deadline_ms : conn->connect_by_ms);
+    if (r == RELOCK_AGAIN && deadline_ms < conn->connect_by_ms)
+        return r;
+    if (r == RELOCK_AGAIN)
+        r = RELOCK_E_CONN;
+    if (r != RELOCK_OK) {
+        relock_sync_conn_close(conn);
+        return r;
+    }
+    conn->state = RELOCK_SYNC_CONN_READY;
+    atomic_fetch_add(&conn->n_ready, 1);
+    return RELOCK_OK;
+}
+
+uint64_t relock_sync_conn_reconnects(const struct relock_sync_conn *conn)
+{
+    uint64_t n_ready = atomic_load(&conn->n_ready);
+
+    return n_ready > 0 ? n_ready - 1 : 0;
+}
+
+int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms)
+{
+    size_t len = conn->wire.out.len;
+    int r;
+
+    do {
+        conn->n_sent = conn->wire.sent;
+        if (!bound_by(conn, deadline_ms))
+            return fail_wire(conn, RELOCK_AGAIN);
+        r = relock_wire_flush(&conn->wire);
+    } while (r == RELOCK_AGAIN);
+    conn->n_sent = r == RELOCK_OK ? len : conn->wire.sent;
+    return r < 0 ? fail_wire(conn, r) : r;
+}
+
+static bool has_come(const struct relock_sync_conn *conn)
+{
+    struct pollfd pollfd = {.fd = conn->wire.fd, .events = POLLIN};
+
+    return poll(&pollfd, 1, 0) > 0;
+}
+
+int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                             struct redisReply **reply)
+{
+    int r;
+
+    for (;;) {
+        r = relock_wire_take(&conn->wire, reply);
+        if (r != RELOCK_AGAIN)
+            break;
+        /* If this thread was held up, the reply has come although the deadline has passed. */
+        if (!bound_by(conn, deadline_ms) && !has_come(conn))
+            return be_late(conn, "no answer in time");
+        r = relock_wire_fill(&conn->wire);
+        if (r < 0)
+            break;
+    }
+    return r < 0 ? fail_wire(conn, r) : r;
+}
+
+int relock_sync_conn_next(struct relock_sync_conn *conn, struct redisReply **reply)
+{
+    int r = relock_wire_take(&conn->wire, reply);
+
+    return r < 0 ? fail_wire(conn, r) : r;
+}

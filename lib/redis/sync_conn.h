@@ -1,0 +1,72 @@
+/*
+ * Synchronous connection - a connection whose functions block until a deadline
+ *
+ * It connects when it is first needed, and again after its user has closed it because of a failure.
+ * A deadline is no failure: connecting continues with the next call, and the user handles a
+ * late reply.
+ *
+ * Threads: its user; one at a time.
+ */
+#ifndef RELOCK_SYNC_CONN_H
+#define RELOCK_SYNC_CONN_H
+
+#include "redis/dial.h"
+#include "redis/login.h"
+#include "redis/wire.h"
+
+#include <stdatomic.h>
+
+enum relock_sync_conn_state {
+    RELOCK_SYNC_CONN_CLOSED,
+    RELOCK_SYNC_CONN_DIALING,
+    RELOCK_SYNC_CONN_LOGGING_IN,
+    RELOCK_SYNC_CONN_READY,
+};
+
+struct relock_sync_conn {
+    const struct relock_server *server;
+    enum relock_sync_conn_state state;
+    struct relock_dial dial;   /* used in DIALING */
+    struct relock_login login; /* used in LOGGING_IN */
+    uint64_t connect_by_ms;    /* in both: the time limit of the attempt */
+    struct relock_wire wire;
+    struct relock_conn_id *conn_id; /* in READY; NULL if the server does not tell */
+    uint64_t timeout_ms;            /* the timeout that the socket has now */
+    uint64_t used_ms;               /* when it was last used */
+    size_t n_sent;                  /* how many bytes the last send has written */
+    atomic_uint_fast64_t n_ready;   /* how often it became READY; read by any thread */
+};
+
+void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_server *server);
+void relock_sync_conn_deinit(struct relock_sync_conn *conn);
+
+/* In a forked child: closes the descriptor and does nothing else. */
+void relock_sync_conn_abandon(struct relock_sync_conn *conn);
+
+/*
+ * Connects and logs in, unless it is connected.
+ *
+ * Returns RELOCK_OK; RELOCK_AGAIN at the deadline: the next call continues, for
+ * `connect_timeout_ms` in all; RELOCK_REPLICA, RELOCK_E_CONN, RELOCK_E_AUTH, RELOCK_E_SERVER,
+ * RELOCK_E_UNSUPPORTED, RELOCK_E_NOMEM. A failure has its cause in `wire.why`.
+ */
+int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms);
+
+/* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM. */
+int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
+
+/* Waits for the next reply, which the caller frees. Returns as relock_sync_conn_send, or
+ * RELOCK_AGAIN at the deadline: the reply may still come. */
+int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                             struct redisReply **reply);
+
+/* Takes the next reply if it has been read already; else returns RELOCK_AGAIN. */
+int relock_sync_conn_next(struct relock_sync_conn *conn, struct redisReply **reply);
+
+/* How often it connected again. Any thread. */
+uint64_t relock_sync_conn_reconnects(const struct relock_sync_conn *conn);
+
+/* Closes the connection. It can be made again. */
+void relock_sync_conn_close(struct relock_sync_conn *conn);
+
+#endif

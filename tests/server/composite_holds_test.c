@@ -1,0 +1,387 @@
+/*
+ * Holds of multi and red locks are holds like any other: their leases are kept while a call
+ * collects other locks, a level of its own makes them their owner's, and a loss ends all that
+ * belongs to them.
+ */
+#include "support/multi.h"
+#include "support/red.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_SERVERS 3
+
+/* So much longer than before is a lease that was renewed. */
+#define RENEWED_MS 100
+
+/* ---- what stands in Redis ------------------------------------------------------------------ */
+
+static bool lacks_quorum(void *arg)
+{
+    return red_n_keys(arg) <= N_SERVERS / 2;
+}
+
+struct lease {
+    struct probe *probe;
+    const char *key;
+    long long pttl_ms;
+    unsigned n_renewals; /* seen */
+    unsigned enough;
+};
+
+static bool is_gone_or_renewed(void *arg)
+{
+    struct lease *lease = arg;
+    long long pttl_ms = probe_pttl(lease->probe, lease->key);
+
+    lease->n_renewals += pttl_ms > lease->pttl_ms + RENEWED_MS;
+    lease->pttl_ms = pttl_ms;
+    return pttl_ms == -2 || lease->n_renewals >= lease->enough;
+}
+
+/* Whether it ends, with fewer renewals than that. */
+static bool ends(struct probe *probe, const char *key, unsigned n_renewals)
+{
+    struct lease lease = {probe, key, probe_pttl(probe, key), 0, n_renewals};
+
+    assert_true(wait_until(is_gone_or_renewed, &lease, SOON_MS));
+    return lease.pttl_ms == -2;
+}
+
+/* ---- a thread that stops inside a call ----------------------------------------------------- */
+
+/* A call on a client puts thread cancellation off, and asks then what it was. */
+static _Thread_local int stops_at; /* that call of this thread; 0: at none */
+static sem_t has_stopped, may_go_on;
+
+int pthread_setcancelstate(int state, int *before)
+{
+    int (*next)(int, int *) = NULL;
+
+    *(void **)&next = dlsym(RTLD_NEXT, "pthread_setcancelstate");
+    if (before && stops_at > 0 && --stops_at == 0) {
+        sem_post(&has_stopped);
+        while (sem_wait(&may_go_on) != 0)
+            continue;
+    }
+    return next(state, before);
+}
+
+static bool has_stopped_or_ended(void *actor)
+{
+    return sem_trywait(&has_stopped) == 0 || !actor_is_busy(actor);
+}
+
+/* ---- multi locks --------------------------------------------------------------------------- */
+
+static void a_red_member_with_a_lease_is_kept_while_others_are_waited_for(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_lock *b = fixture_lock(s->f, red.clients[0], "z");
+    struct relock_lock *theirs = fixture_lock(s->f, servers_client(s, 0, NULL), "z");
+    struct relock_lock *multi = fixture_multi(s->f, red.lock, b, NULL);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = outlast_ms(2000)};
+    struct actor *actor = actor_start();
+    bool is_kept;
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(theirs), RELOCK_OK);
+    actor_begin_acquire(actor, multi, &how);
+    assert_true(red_wait_keys(s, s->n));
+    is_kept = !wait_until(lacks_quorum, s, 4000);
+    assert_true(actor_is_busy(actor));
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, multi), RELOCK_OK);
+    assert_true(is_kept);
+}
+
+static bool is_told_of(struct losses *losses, const char *name)
+{
+    for (size_t i = 0; i < losses_count(losses); i++)
+        if (strcmp(losses_get(losses, i).name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_told_of_other(void *losses)
+{
+    return is_told_of(losses, "other");
+}
+
+static bool is_lost_by_main(void *lock)
+{
+    return relock_extend(lock, 0, 60000) == RELOCK_LOST;
+}
+
+static void a_level_of_a_red_member_that_outlives_the_composite_is_reported(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_lock *other = fixture_lock(s->f, red.clients[0], "other");
+    struct relock_lock *multi = fixture_multi(s->f, red.lock, NULL);
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(multi), RELOCK_OK);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_result(relock_lock(other), RELOCK_OK);
+    assert_result(relock_unlock(multi), RELOCK_OK);
+    for (size_t i = 0; i < s->n; i++)
+        probe_int(s->probe[i], "DEL " RED_NAME);
+    assert_true(wait_until(is_lost_by_main, red.lock, SOON_MS));
+    probe_int(s->probe[0], "DEL other");
+    assert_true(wait_until(is_lost_by_main, other, SOON_MS));
+    assert_true(wait_until(is_told_of_other, s->f->losses, SOON_MS)); /* losses come in order */
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_result(relock_unlock(other), RELOCK_LOST);
+    assert_true(is_told_of(s->f->losses, RED_NAME));
+}
+
+/* ---- red locks ----------------------------------------------------------------------------- */
+
+static const char *const names[N_SERVERS] = {"a", "b", "c"};
+
+static bool have_all(void *arg)
+{
+    struct servers *s = arg;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < N_SERVERS; i++)
+        n += probe_int(s->probe[i], "EXISTS %s", names[i]) == 1;
+    return n == N_SERVERS;
+}
+
+/* A fixed lease asks nobody again who was late: only who is connected is not. */
+static void acquire_on_all(struct servers *s, struct actor *actor, struct relock_lock *lock,
+                           const struct relock_how *how)
+{
+    uint64_t deadline_ms = deadline_in(SOON_MS);
+
+    for (;;) {
+        int r = actor_acquire(actor, lock, how);
+
+        if (r == RELOCK_OK && wait_until(have_all, s, 100))
+            return;
+        assert_true(now_ms() < deadline_ms);
+        if (r == RELOCK_OK)
+            (void)actor_unlock(actor, lock);
+        else
+            assert_result(r, RELOCK_E_CONN);
+    }
+}
+
+static int nest_and_stop(void *lock)
+{
+    int r;
+
+    stops_at = 1 + N_SERVERS; /* on the whole's client, then on each vote's: before the last */
+    r = relock_trylock(lock);
+    stops_at = 0;
+    return r;
+}
+
+struct held {
+    struct relock_lock *lock;
+    uint64_t owner;
+};
+
+static bool is_lost(void *arg)
+{
+    const struct held *held = arg;
+
+    return relock_check(held->lock, held->owner, NULL) == RELOCK_LOST;
+}
+
+/* The votes of "a" and "b" are renewed already when they are deleted; the vote of "c" remains. */
+static void votes_end_with_a_quorum_that_is_lost_while_a_level_asks_for_renewal(void **state)
+{
+    struct servers *s = *state;
+    struct relock_how how = {.lease_ms = outlast_ms(4000)};
+    struct relock_lock *members[N_SERVERS], *lock;
+    struct actor *actor = actor_start();
+    struct held held;
+    bool ended;
+
+    for (size_t i = 0; i < N_SERVERS; i++)
+        members[i] = fixture_lock(s->f, servers_client(s, i, NULL), names[i]);
+    lock = red_lock_of(s->f, members, N_SERVERS);
+    acquire_on_all(s, actor, lock, &how);
+    held = (struct held){lock, actor_grant(actor).owner};
+    actor_begin(actor, nest_and_stop, lock);
+    assert_true(wait_until(has_stopped_or_ended, actor, SOON_MS));
+    probe_int(s->probe[0], "DEL a");
+    probe_int(s->probe[1], "DEL b");
+    assert_true(wait_until(is_lost, &held, SOON_MS));
+    (void)losses_wait(s->f->losses, 1, 2000); /* unless it is told when that thread is done */
+    sem_post(&may_go_on);
+    (void)actor_result(actor);
+    ended = ends(s->probe[2], "c", 2); /* one may have been under way */
+    assert_result(actor_unlock(actor, lock), RELOCK_LOST);
+    (void)actor_unlock(actor, lock); /* another level, if the nesting came first */
+    assert_true(ended);
+}
+
+/* ---- a call that gives up ------------------------------------------------------------------- */
+
+static void a_level_with_a_lease_outlives_a_call_that_gave_the_member_back(void **state)
+{
+    struct servers *s = *state;
+    struct relock_client *client = servers_client(s, 0, NULL);
+    struct relock_lock *a = fixture_lock(s->f, client, "a");
+    struct relock_lock *b = fixture_lock(s->f, client, "b");
+    struct relock_lock *theirs = fixture_lock(s->f, servers_client(s, 0, NULL), "b");
+    struct relock_lock *multi = fixture_multi(s->f, a, b, NULL);
+    struct relock_cancel *cancel;
+    struct relock_how how = {.lease_ms = outlast_ms(2000), .owner = relock_owner_new()};
+    struct relock_how waits = how;
+    struct actor *actor = actor_start();
+    bool ended;
+
+    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    waits.wait_ms = RELOCK_FOREVER;
+    waits.cancel = cancel;
+    assert_result(relock_lock(theirs), RELOCK_OK);
+    actor_begin_acquire(actor, multi, &waits);
+    assert_true(wait_behind_a(client, client));
+    assert_result(relock_acquire(a, &how, NULL), RELOCK_OK);
+    relock_cancel_fire(cancel);
+    assert_result(actor_result(actor), RELOCK_CANCELLED);
+    cancel = relock_cancel_free(cancel);
+    ended = ends(s->probe[0], "a", 2); /* one may have been under way */
+    assert_result(relock_release(a, how.owner), ended ? RELOCK_LOST : RELOCK_OK);
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    assert_true(ended);
+}
+
+/* ---- a level that is collected when the composite ends --------------------------------------- */
+
+struct nesting {
+    struct relock_client *client;
+    struct relock_lock *a, *b, *both;
+    struct relock_how how;
+    int stops_at;
+};
+
+static struct nesting nesting_of(struct servers *s, const struct relock_options *options)
+{
+    struct nesting n = {.client = servers_client(s, 0, options),
+                        .how = {.owner = relock_owner_new()}};
+
+    n.a = fixture_lock(s->f, n.client, "a");
+    n.b = fixture_lock(s->f, n.client, "b");
+    n.both = fixture_multi(s->f, n.a, n.b, NULL);
+    assert_result(relock_acquire(n.both, &n.how, NULL), RELOCK_OK);
+    return n;
+}
+
+static int nest_in_multi_and_stop(void *arg)
+{
+    struct nesting *n = arg;
+    int r;
+
+    stops_at = n->stops_at;
+    r = relock_acquire(n->both, &n->how, NULL);
+    stops_at = 0;
+    return r;
+}
+
+static void begin_to_nest(struct nesting *n, struct actor *actor, int at)
+{
+    n->stops_at = at;
+    actor_begin(actor, nest_in_multi_and_stop, n);
+    assert_true(wait_until(has_stopped_or_ended, actor, SOON_MS));
+    assert_true(actor_is_busy(actor));
+}
+
+static bool is_composite_reported(void *arg)
+{
+    return losses_count(((struct servers *)arg)->f->losses) > 0;
+}
+
+/* It stops before it looks at "b", when "a" has been found held. */
+static void a_level_that_ends_with_a_lost_composite_is_given_back(void **state)
+{
+    struct servers *s = *state;
+    struct nesting n = nesting_of(s, NULL);
+    struct actor *actor = actor_start();
+
+    begin_to_nest(&n, actor, 5);
+    probe_int(s->probe[0], "DEL a");
+    assert_result(relock_extend(n.a, n.how.owner, 60000), RELOCK_LOST);
+    assert_true(wait_until(is_composite_reported, s, SOON_MS));
+    sem_post(&may_go_on);
+    assert_result(actor_result(actor), RELOCK_LOST);
+    assert_result(relock_release(n.both, n.how.owner), RELOCK_LOST);
+    assert_result(relock_check(n.b, n.how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_check(n.a, n.how.owner, NULL), RELOCK_NOT_OWNER);
+}
+
+/* It stops before it nests in "a". */
+static void a_release_that_cannot_wait_for_a_level_releases_the_members(void **state)
+{
+    struct servers *s = *state;
+    struct nesting n = nesting_of(s, &(struct relock_options){.release_timeout_ms = 50});
+    struct actor *actor = actor_start();
+
+    begin_to_nest(&n, actor, 2);
+    assert_result(relock_release(n.both, n.how.owner), RELOCK_E_CONN);
+    sem_post(&may_go_on);
+    if (actor_result(actor) == RELOCK_OK)
+        assert_result(relock_release(n.both, n.how.owner), RELOCK_OK);
+    assert_result(relock_check(n.both, n.how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_check(n.a, n.how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_check(n.b, n.how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_true(wait_for_no_keys(s->probe[0]));
+}
+
+static void such_a_release_of_one_level_of_two_releases_one_of_each_member(void **state)
+{
+    struct servers *s = *state;
+    struct nesting n = nesting_of(s, &(struct relock_options){.release_timeout_ms = 50});
+    struct actor *actor = actor_start();
+    struct relock_grant grant;
+
+    assert_result(relock_acquire(n.both, &n.how, NULL), RELOCK_OK);
+    begin_to_nest(&n, actor, 2);
+    assert_result(relock_release(n.both, n.how.owner), RELOCK_E_CONN);
+    sem_post(&may_go_on);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(relock_check(n.both, n.how.owner, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, 2);
+    assert_result(relock_check(n.a, n.how.owner, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, 2);
+    assert_result(relock_check(n.b, n.how.owner, &grant), RELOCK_OK);
+    assert_int_equal(grant.hold_count, 2);
+    (void)relock_release(n.both, n.how.owner);
+    (void)relock_release(n.both, n.how.owner);
+    assert_result(relock_check(n.b, n.how.owner, NULL), RELOCK_NOT_OWNER);
+}
+
+/* ---- the program --------------------------------------------------------------------------- */
+
+static int start(void **state)
+{
+    return servers_start_with(state, N_SERVERS, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_red_member_with_a_lease_is_kept_while_others_are_waited_for),
+        SERVERS_TEST(a_level_of_a_red_member_that_outlives_the_composite_is_reported),
+        SERVERS_TEST(votes_end_with_a_quorum_that_is_lost_while_a_level_asks_for_renewal),
+        SERVERS_TEST(a_level_with_a_lease_outlives_a_call_that_gave_the_member_back),
+        SERVERS_TEST(a_level_that_ends_with_a_lost_composite_is_given_back),
+        SERVERS_TEST(a_release_that_cannot_wait_for_a_level_releases_the_members),
+        SERVERS_TEST(such_a_release_of_one_level_of_two_releases_one_of_each_member),
+    };
+
+    sem_init(&has_stopped, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    return cmocka_run_group_tests(tests, start, servers_stop);
+}

@@ -1,0 +1,287 @@
+/* Queries about a lock and a client, from memory and from Redis. */
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LEASE_MS 30000
+
+static void a_free_lock_is_held_by_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_holder holder;
+    unsigned count = 7;
+    int64_t ttl_ms = 7;
+    bool locked = true;
+
+    memset(&holder, 0x55, sizeof(holder));
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_string_equal(holder.id, "");
+    assert_int_equal(holder.ttl_ms, -2);
+    assert_int_equal(holder.hold_count, 0);
+    assert_int_equal(holder.n_holders, 0);
+    assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
+    assert_false(locked);
+    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
+    assert_int_equal(ttl_ms, -2);
+}
+
+static void our_own_hold_is_seen_as_redis_has_it(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_holder holder;
+    unsigned count;
+    int64_t ttl_ms;
+    bool locked;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_string_equal(holder.id, probe_only_field(f->probe, "orders"));
+    assert_int_equal(strncmp(holder.id, relock_client_id(client), 36), 0);
+    assert_int_equal(holder.hold_count, 2);
+    assert_int_equal(holder.n_holders, 1);
+    assert_true(holder.ttl_ms > 0 && holder.ttl_ms <= LEASE_MS);
+    assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
+    assert_true(locked);
+    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
+    assert_true(ttl_ms > 0 && ttl_ms <= LEASE_MS);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_strangers_hold_is_seen_and_not_ours(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_holder holder;
+    unsigned count = 7;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_string_equal(holder.id, PEER);
+    assert_int_equal(holder.hold_count, 2);
+    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_false(relock_is_mine(lock));
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void the_count_is_that_of_the_calling_thread(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_how how = {.owner = relock_owner_new()};
+    unsigned count = 7;
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_false(relock_is_mine(lock));
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+static void a_hold_without_a_lease_says_so(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_holder holder;
+    int64_t ttl_ms;
+
+    probe_int(f->probe, "HSET orders %s 3", PEER);
+    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
+    assert_int_equal(ttl_ms, -1);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_int_equal(holder.ttl_ms, -1);
+    assert_int_equal(holder.hold_count, 3);
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+}
+
+/* Other programs' fields need not be as long as ours. */
+static void a_holder_with_a_very_long_name_does_no_harm(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_holder holder;
+    char field[300];
+
+    memset(field, 'h', sizeof(field) - 1);
+    field[sizeof(field) - 1] = '\0';
+    probe_int(f->probe, "HSET orders %s 1", field);
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_true(strnlen(holder.id, sizeof(holder.id)) < sizeof(holder.id));
+    assert_int_equal(strncmp(holder.id, field, strlen(holder.id)), 0);
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+}
+
+static void force_unlock_frees_any_holder(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_force_unlock(lock), RELOCK_OK); /* free: stays free */
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static void check_reports_the_hold(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_grant grant, checked;
+
+    memset(&checked, 0x55, sizeof(checked));
+    assert_result(relock_check(lock, 0, &checked), RELOCK_NOT_OWNER);
+    assert_memory_equal(&checked, &(struct relock_grant){0}, sizeof(checked));
+
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_result(relock_check(lock, 0, &checked), RELOCK_OK);
+    assert_int_equal(checked.hold_count, 2);
+    assert_true(checked.owner == grant.owner);
+    assert_true(checked.valid_ms > 0 && checked.valid_ms <= grant.valid_ms);
+    assert_int_equal(checked.fencing_token, 0);
+    assert_int_equal(checked.acked_replicas, 0);
+    assert_true(relock_valid_ms(lock) <= checked.valid_ms);
+    assert_true(relock_is_mine(lock));
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void queries_of_local_state_send_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    server_pause(f->server);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(relock_is_mine(lock));
+        assert_true(relock_valid_ms(lock) > 0);
+        assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+        assert_int_equal(stats_of(client).holds, 1);
+        assert_string_equal(relock_lock_name(lock), "orders");
+    }
+    server_resume(f->server);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void stats_count_each_operation(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *orders = fixture_lock(f, client, "orders");
+    struct relock_lock *ledger = fixture_lock(f, client, "ledger");
+    struct relock_stats stats = stats_of(client);
+    struct actor *waiting = actor_start();
+
+    assert_memory_equal(&stats, &(struct relock_stats){0}, sizeof(stats));
+    assert_result(relock_lock(orders), RELOCK_OK);
+    assert_result(relock_lock(orders), RELOCK_OK);
+    assert_result(relock_lock(ledger), RELOCK_OK);
+    assert_int_equal(stats_of(client).acquired, 2); /* first levels */
+    assert_int_equal(stats_of(client).holds, 2);
+    assert_int_equal(stats_of(client).contended, 0);
+    assert_result(relock_unlock(orders), RELOCK_OK);
+    assert_result(relock_unlock(orders), RELOCK_OK);
+    assert_int_equal(stats_of(client).holds, 1);
+
+    actor_begin_lock(waiting, ledger);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(ledger), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(stats_of(client).contended, 1);
+    assert_result(actor_unlock(waiting, ledger), RELOCK_OK);
+    stats = stats_of(client);
+    assert_int_equal(stats.acquired + stats.passed_on, 3);
+    assert_int_equal(stats.waiters, 0);
+    assert_int_equal(stats.holds, 0);
+    assert_int_equal(stats.lost, 0);
+}
+
+static void stats_fit_into_older_and_newer_structs(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    unsigned char bytes[2 * sizeof(struct relock_stats)];
+    struct relock_stats now;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    now = stats_of(client);
+
+    memset(bytes, 0x55, sizeof(bytes));
+    assert_result(relock_client_stats(client, (void *)bytes, 2 * sizeof(uint64_t)), RELOCK_OK);
+    assert_memory_equal(bytes, &now, 2 * sizeof(uint64_t));
+    assert_int_equal(bytes[2 * sizeof(uint64_t)], 0x55);
+
+    memset(bytes, 0x55, sizeof(bytes));
+    assert_result(relock_client_stats(client, (void *)bytes, sizeof(bytes)), RELOCK_OK);
+    assert_memory_equal(bytes, &now, sizeof(now));
+    for (size_t i = sizeof(now); i < sizeof(bytes); i++)
+        assert_int_equal(bytes[i], 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Both handles are asked in one thread: the answers come from one resource and one owner. */
+static void answers_are_the_same_through_every_handle(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *one = fixture_lock(f, client, "orders");
+    struct relock_lock *two = fixture_lock(f, client, "orders");
+    unsigned count;
+
+    assert_result(relock_lock(one), RELOCK_OK);
+    assert_true(relock_is_mine(two));
+    assert_true(relock_valid_ms(two) > 0);
+    assert_result(relock_hold_count(two, &count), RELOCK_OK);
+    assert_int_equal(count, 1);
+    assert_result(relock_unlock(two), RELOCK_OK);
+    assert_false(relock_is_mine(one));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_free_lock_is_held_by_nobody),
+        SERVER_TEST(our_own_hold_is_seen_as_redis_has_it),
+        SERVER_TEST(a_strangers_hold_is_seen_and_not_ours),
+        SERVER_TEST(the_count_is_that_of_the_calling_thread),
+        SERVER_TEST(a_hold_without_a_lease_says_so),
+        SERVER_TEST(a_holder_with_a_very_long_name_does_no_harm),
+        SERVER_TEST(force_unlock_frees_any_holder),
+        SERVER_TEST(check_reports_the_hold),
+        SERVER_TEST(queries_of_local_state_send_nothing),
+        SERVER_TEST(stats_count_each_operation),
+        SERVER_TEST(stats_fit_into_older_and_newer_structs),
+        SERVER_TEST(answers_are_the_same_through_every_handle),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

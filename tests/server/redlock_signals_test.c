@@ -1,0 +1,179 @@
+/* Red locks: signals that a waiter must not miss, in each order in which it could miss them. */
+#include "support/actor.h"
+#include "support/red.h"
+
+#define FOREVER_MS 600000
+
+/* So long that a server has a second for its answer. */
+#define LONG_LEASE_MS 60000
+
+static struct red very_patient_red(struct servers *s)
+{
+    struct relock_options options = {.recheck_ms = FOREVER_MS,
+                                     .watchdog_timeout_ms = LONG_LEASE_MS};
+    struct red red = red_new_by_proxy(s, &options);
+
+    red_settle(s, &red, s->n);
+    return red;
+}
+
+/* Answers come when the messages of the release are there; and who has waited before still hears.
+ */
+static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
+{
+    struct servers *s = *state;
+    struct red a = very_patient_red(s), b = very_patient_red(s);
+    struct proxy_rule *rules[SERVERS_MAX];
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    actor_begin_lock(actor, b.lock);
+    red_assert_sleeps(s, &b, actor);
+    red_unlock(&a);
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, &b);
+    assert_true(red_wait_keys(s, 0));
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 0; i < s->n; i++)
+        rules[i] = proxy_next(s->proxy[i], PROXY_HOLD_REPLY, "EVALSHA");
+    actor_begin_lock(actor, b.lock);
+    for (size_t i = 0; i < s->n; i++)
+        assert_true(proxy_met(rules[i], 1));
+    red_unlock(&a);
+    assert_true(red_wait_keys(s, 0));
+    let_pass(50);
+    for (size_t i = 0; i < s->n; i++)
+        proxy_let_go(rules[i]);
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, &b);
+}
+
+/* It may be of the vote that was given back before: who is woken by that wakes itself for ever. */
+static void a_message_before_a_grant_is_no_signal(void **state)
+{
+    enum { IN_THE_WAY = 3 };
+    struct servers *s = *state;
+    struct red red = very_patient_red(s);
+    struct actor *actor = actor_start();
+    struct proxy_rule *rule;
+    size_t n;
+
+    for (size_t i = 0; i < IN_THE_WAY; i++)
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    actor_begin_lock(actor, red.lock);
+    red_assert_sleeps(s, &red, actor);
+
+    rule = proxy_next(s->proxy[IN_THE_WAY], PROXY_HOLD_REPLY, "EVALSHA");
+    n = proxy_count(s->proxy[IN_THE_WAY], "EVALSHA");
+    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_true(proxy_met(rule, 1));
+    probe_int(s->probe[IN_THE_WAY], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    let_pass(50);
+    proxy_let_go(rule);
+    assert_true(proxy_counts(s->proxy[IN_THE_WAY], "EVALSHA", n + 2));
+    assert_true(red_wait_quiet(s));
+    assert_int_equal(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA"), n + 2); /* and given back */
+
+    assert_int_equal(probe_int(s->probe[0], "DEL " RED_NAME), 1);
+    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, &red);
+    assert_true(red_wait_keys(s, 2));
+    for (size_t i = 1; i < IN_THE_WAY; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
+/* What it was granted late and gives back stood in its own way when it asked again. */
+static void a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends(void **state)
+{
+    enum { LATE = 3 };
+    struct servers *s = *state;
+    struct red red = very_patient_red(s);
+    struct actor *actor = actor_start();
+    struct proxy_rule *rule;
+    size_t n;
+
+    for (size_t i = 0; i < LATE; i++)
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    actor_begin_lock(actor, red.lock);
+    red_assert_sleeps(s, &red, actor);
+
+    rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
+    n = proxy_count(s->proxy[LATE], "EVALSHA");
+    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_true(proxy_met(rule, 1));
+    assert_true(red_wait_quiet(s));
+    assert_int_equal(probe_int(s->probe[LATE - 1], "DEL " RED_NAME), 1);
+    probe_int(s->probe[LATE - 1], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_true(proxy_counts(s->proxy[LATE], "EVALSHA", n + 2));
+    let_pass(50);
+    proxy_let_go(rule);
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, &red);
+    assert_true(red_wait_keys(s, 2));
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
+static void a_release_before_the_subscriptions_is_not_missed(void **state)
+{
+    struct servers *s = *state;
+    struct red a = very_patient_red(s), b = very_patient_red(s);
+    struct proxy_rule *rules[SERVERS_MAX];
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 0; i < s->n; i++)
+        rules[i] = proxy_next(s->proxy[i], PROXY_HOLD, "SUBSCRIBE");
+    actor_begin_lock(actor, b.lock);
+    for (size_t i = 0; i < s->n; i++)
+        assert_true(proxy_met(rules[i], 1));
+    red_unlock(&a);
+    assert_true(red_wait_keys(s, 0));
+    let_pass(50);
+    for (size_t i = 0; i < s->n; i++)
+        proxy_let_go(rules[i]);
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, &b);
+}
+
+/* Two say yes, two no, and the fifth would be the third to say yes, but hangs: nobody will tell. */
+static void a_waiter_with_some_votes_retries_by_itself(void **state)
+{
+    enum { LATE = 2 };
+    struct servers *s = *state;
+    struct red red = very_patient_red(s);
+    struct actor *actor = actor_start();
+    struct proxy_rule *rule;
+
+    for (size_t i = 0; i <= LATE; i++)
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    actor_begin_lock(actor, red.lock);
+    red_assert_sleeps(s, &red, actor);
+    rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
+    assert_int_equal(probe_int(s->probe[LATE], "DEL " RED_NAME), 1);
+    probe_int(s->probe[LATE], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    assert_true(proxy_met(rule, 1));
+    let_pass(1500); /* for which it waits a second */
+    proxy_let_go(rule);
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, &red);
+    assert_true(red_wait_keys(s, LATE));
+    for (size_t i = 0; i < LATE; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_release_before_its_refusal_is_known_is_not_missed),
+        SERVERS_TEST(a_message_before_a_grant_is_no_signal),
+        SERVERS_TEST(a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends),
+        SERVERS_TEST(a_release_before_the_subscriptions_is_not_missed),
+        SERVERS_TEST(a_waiter_with_some_votes_retries_by_itself),
+    };
+    return SERVERS_TESTS_RUN(tests);
+}

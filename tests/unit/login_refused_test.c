@@ -1,0 +1,124 @@
+/* Logins that the server refuses, and passwords that stay out of the log. */
+#include "logins.h"
+
+#include <stdio.h>
+
+static const struct refusal {
+    int n_ok; /* replies before it */
+    const char *error;
+    int result;
+} refusals[] = {
+    {0, "WRONGPASS invalid username-password pair or user is disabled.", RELOCK_E_AUTH},
+    {0, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {2, "ERR Client names cannot contain spaces", RELOCK_E_SERVER},
+    {2, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {2, "NOAUTH Authentication required.", RELOCK_E_AUTH},
+    {2, "ERR max number of clients reached", RELOCK_E_CONN},
+    {3, "ERR DB index is out of range", RELOCK_E_SERVER},
+    {3, "NOPERM this user has no permissions to run the 'select' command", RELOCK_E_AUTH},
+    {3, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {3, "MASTERDOWN Link with MASTER is down", RELOCK_E_CONN},
+    {5, "NOAUTH Authentication required.", RELOCK_E_AUTH},
+    {5, "ERR max number of clients reached", RELOCK_E_CONN},
+    {4, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {1, "NOAUTH HELLO must be called with the client already authenticated", RELOCK_E_AUTH},
+    {1, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
+    {1, "ERR max number of clients reached", RELOCK_E_CONN},
+};
+
+/* Of what is said to AUTH only the code: a server that does not know it repeats the password. */
+static const char *says(const struct refusal *refusal)
+{
+    return refusal->n_ok == 0 && strncmp(refusal->error, "ERR", 3) == 0 ? "AUTH: ERR"
+                                                                        : refusal->error;
+}
+
+static void a_refusal_ends_the_login_and_says_why(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        char bytes[128];
+
+        begins();
+        for (int n = 0; n < refusals[i].n_ok; n++)
+            assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+        snprintf(bytes, sizeof(bytes), "-%s\r\n", refusals[i].error);
+        assert_int_equal(take(bytes), refusals[i].result);
+        assert_non_null(strstr(login.why, says(&refusals[i])));
+        assert_non_null(strstr(login.why, LOGIN_LABEL));
+        assert_null(strstr(login.why, "hidden"));
+        assert_null(login.conn_id);
+    }
+}
+
+static void a_server_that_repeats_the_password_is_not_quoted(void **state)
+{
+    static const struct {
+        const char *reply;
+        int result;
+    } replies[] = {
+        {"-ERR unknown command 'AUTH', with args beginning with: 'u' 'hidden'\r\n", RELOCK_E_AUTH},
+        {"-ERR invalid password\r\n", RELOCK_E_AUTH},
+        {"-ERR max number of clients reached\r\n", RELOCK_E_CONN},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        begins();
+        assert_int_equal(take(replies[i].reply), replies[i].result);
+        assert_string_equal(login.why, "h:6379: AUTH: ERR");
+    }
+}
+
+static void no_answer_to_the_login_brings_the_password_into_the_log(void **state)
+{
+    static const struct {
+        int n_ok; /* before it */
+        const char *error;
+        const char *why;
+    } answers[] = {
+        {0, "-WRONGPASS not hidden\r\n", "h:6379: AUTH: an error that contains the password"},
+        {1, "-hidden\r\n", "h:6379: HELLO: an error that contains the password"},
+        {2, "-hidden\r\n", "h:6379: CLIENT SETNAME: an error that contains the password"},
+        {3, "-ERR hidden no\r\n", "h:6379: SELECT: an error that contains the password"},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        begins();
+        for (int n = 0; n < answers[i].n_ok; n++)
+            assert_int_equal(take("+OK\r\n"), RELOCK_AGAIN);
+        assert_true(take(answers[i].error) < 0);
+        assert_string_equal(login.why, answers[i].why);
+    }
+}
+
+static void a_long_refusal_is_cut(void **state)
+{
+    char bytes[4096];
+
+    (void)state;
+
+    memset(bytes, 'x', sizeof(bytes));
+    bytes[0] = '-';
+    memcpy(bytes + sizeof(bytes) - 3, "\r\n", 3);
+    begins();
+    assert_int_equal(take(bytes), RELOCK_E_AUTH);
+    assert_true(strlen(login.why) < RELOCK_WHY_MAX);
+    assert_memory_equal(login.why, "h:6379: AUTH: xxx", 17);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LOGIN_TEST(a_refusal_ends_the_login_and_says_why),
+        LOGIN_TEST(a_server_that_repeats_the_password_is_not_quoted),
+        LOGIN_TEST(no_answer_to_the_login_brings_the_password_into_the_log),
+        LOGIN_TEST(a_long_refusal_is_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,55 @@
+/*
+ * Logins - a login without a connection: a test reads its commands and gives it the replies
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_LOGINS_H
+#define RELOCK_TEST_LOGINS_H
+
+#include "base/status.h"
+#include "redis/login.h"
+#include "support/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define HELLO(mode, role) "*6\r\n$5\r\nproto\r\n:2\r\n$4\r\nmode\r\n" mode "$4\r\nrole\r\n" role
+#define MASTER HELLO("$10\r\nstandalone\r\n", "$6\r\nmaster\r\n")
+#define RUN "$20\r\n# Server\r\nrun_id:1\r\n\r\n"
+#define INFO "id=7 addr=127.0.0.1:40312 laddr=127.0.0.1:6379 fd=8 name= db=0\n"
+
+#define LOGIN_LABEL "h:6379"
+#define LOGIN_NAME "shop:id"
+
+/* The server begins with everything that a login can use: user, password, name and database. */
+extern struct relock_server server;
+extern struct relock_login login;
+extern struct log *lines;
+
+/* A server of which a login needs as little as possible. */
+struct relock_server logins_plain_server(void);
+
+int logins_begin(void **state);
+int logins_end(void **state);
+
+void begins(void);
+
+/* Gives the login a reply, as it would come over the wire; take_info() gives it as a string. */
+int take(const char *bytes);
+int take_info(const char *info);
+
+/* Gives it these replies, NULL behind the last, and none of them ends it. */
+void take_more(const char *bytes, ...) __attribute__((sentinel));
+
+/* The login to a plain server begins, and gets the reply to HELLO. */
+void begins_plainly(void);
+
+#define LOGIN_TEST(function) cmocka_unit_test_setup_teardown(function, logins_begin, logins_end)
+
+#endif

@@ -1,0 +1,312 @@
+/* Scripts that the I/O thread runs: what a server may answer. */
+#include "redis/pipeline.h"
+
+#include "base/clock.h"
+#include "base/gate.h"
+#include "base/status.h"
+#include "redis/loop.h"
+#include "redis/reply.h"
+#include "support/alloc.h"
+#include "talk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MISSING "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+
+static const struct relock_call renew = {
+    .script = &relock_script_renew,
+    .key = {"orders", 6},
+    .args = {{"60000", 5}, {"id:7", 4}},
+    .n_args = 2,
+};
+static const struct relock_call extend = {
+    .script = &relock_script_extend,
+    .key = {"orders", 6},
+    .args = {{"id:7", 4}, {"1", 1}, {"5000", 4}},
+    .n_args = 3,
+};
+
+/* A call that the I/O thread sends once, as soon as there is a connection. */
+struct job {
+    const struct relock_call *call;
+    bool is_sent;
+    unsigned n_answers;
+    int result;
+    int64_t integer;
+    char error[RELOCK_WHY_MAX];
+};
+
+/* The pause before the last one, of each pause that was computed. */
+static struct {
+    uint64_t previous_ms[8];
+    size_t n;
+} pauses;
+
+uint64_t __wrap_relock_backoff_ms(uint64_t previous_ms, uint64_t min_ms, uint64_t max_ms);
+uint64_t __real_relock_backoff_ms(uint64_t previous_ms, uint64_t min_ms, uint64_t max_ms);
+
+uint64_t __wrap_relock_backoff_ms(uint64_t previous_ms, uint64_t min_ms, uint64_t max_ms)
+{
+    if (pauses.n < sizeof(pauses.previous_ms) / sizeof(*pauses.previous_ms))
+        pauses.previous_ms[pauses.n++] = previous_ms;
+    return __real_relock_backoff_ms(previous_ms, min_ms, max_ms);
+}
+
+static struct relock_loop *loop;
+static struct relock_pipeline *pipeline;
+static struct relock_gate all_answered;
+static struct job jobs[2];
+static size_t n_jobs;
+static size_t n_answered;
+
+static void on_answer(void *arg, int result, const struct redisReply *reply)
+{
+    struct job *job = arg;
+
+    job->n_answers++;
+    job->result = result;
+    if (result == RELOCK_OK)
+        (void)relock_reply_integer(reply, &job->integer);
+    else if (reply)
+        strncpy(job->error, relock_reply_error(reply), sizeof(job->error) - 1);
+    if (++n_answered == n_jobs)
+        relock_gate_open(&all_answered);
+}
+
+static void on_up(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < n_jobs; i++) {
+        if (jobs[i].is_sent)
+            continue;
+        jobs[i].is_sent = true;
+        jobs[i].result = relock_pipeline_call(pipeline, jobs[i].call, on_answer, &jobs[i]);
+    }
+}
+
+static uint64_t never(void *arg)
+{
+    (void)arg;
+    return RELOCK_NEVER;
+}
+
+static int begin(void **state)
+{
+    int r = talk_begin(state);
+
+    memset(jobs, 0, sizeof(jobs));
+    memset(&pauses, 0, sizeof(pauses));
+    n_jobs = 0;
+    n_answered = 0;
+    relock_gate_init(&all_answered);
+    assert_int_equal(relock_loop_new(never, NULL, &loop), RELOCK_OK);
+    assert_int_equal(relock_pipeline_new(loop, &server, slow_ms(SOON_MS), on_up, NULL, &pipeline),
+                     RELOCK_OK);
+    return r;
+}
+
+static int end(void **state)
+{
+    relock_loop_stop(loop);
+    pipeline = relock_pipeline_free(pipeline);
+    loop = relock_loop_free(loop);
+    return talk_end(state);
+}
+
+static void add_job(const struct relock_call *call)
+{
+    jobs[n_jobs++].call = call;
+}
+
+/* Sends the jobs and waits until each has an answer and the server has said all. */
+static void run(void)
+{
+    relock_pipeline_open(pipeline);
+    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_true(relock_gate_wait(&all_answered, soon()));
+    assert_true(script_played(script));
+    relock_loop_stop(loop);
+}
+
+static void a_call_has_one_answer(void **state)
+{
+    (void)state;
+    add_job(&renew);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    script_answer(script, ":1\r\n");
+    run();
+    assert_int_equal(jobs[0].n_answers, 1);
+    assert_int_equal(jobs[0].result, RELOCK_OK);
+    assert_int_equal(jobs[0].integer, 1);
+}
+
+static void a_missing_script_is_loaded_and_its_call_repeated(void **state)
+{
+    (void)state;
+    add_job(&renew);
+    add_job(&extend);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    talk_expect(&extend);
+    script_answer(script, MISSING ":5\r\n");
+    script_expect(script, "SCRIPT LOAD *");
+    talk_expect(&renew);
+    script_answer(script, "$1\r\nx\r\n:1\r\n");
+    run();
+    assert_int_equal(jobs[0].n_answers, 1);
+    assert_int_equal(jobs[0].result, RELOCK_OK);
+    assert_int_equal(jobs[0].integer, 1);
+    assert_int_equal(jobs[1].n_answers, 1);
+    assert_int_equal(jobs[1].integer, 5);
+}
+
+static void a_script_that_cannot_be_loaded_is_a_refusal(void **state)
+{
+    (void)state;
+    add_job(&renew);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    script_answer(script, MISSING);
+    script_expect(script, "SCRIPT LOAD *");
+    talk_expect(&renew);
+    script_answer(script, "-NOPERM no right to load\r\n" MISSING);
+    run();
+    assert_int_equal(jobs[0].n_answers, 1);
+    assert_int_equal(jobs[0].result, RELOCK_E_SERVER);
+    assert_non_null(strstr(jobs[0].error, "NOSCRIPT"));
+}
+
+static void a_repeated_call_ends_with_its_connection(void **state)
+{
+    (void)state;
+    add_job(&renew);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    script_answer(script, MISSING);
+    script_expect(script, "SCRIPT LOAD *");
+    talk_expect(&renew);
+    script_close(script);
+    script_welcome(script, 8);
+    run();
+    assert_int_equal(jobs[0].n_answers, 1);
+    assert_int_equal(jobs[0].result, RELOCK_E_CONN);
+}
+
+/* Sends the command again over each connection. */
+static void on_refused(void *arg, int result, const struct redisReply *reply)
+{
+    (void)reply;
+    assert_int_equal(result, RELOCK_E_SERVER);
+    ((struct job *)arg)->is_sent = false;
+}
+
+static void on_up_again(void *arg)
+{
+    (void)arg;
+    if (!jobs[0].is_sent)
+        assert_int_equal(relock_pipeline_call(pipeline, &renew, on_refused, &jobs[0]), RELOCK_OK);
+    jobs[0].is_sent = true;
+}
+
+/* A former master answers, but a connection to it does not work, and is made again ever later. */
+static void a_server_that_is_no_master_is_tried_with_growing_pauses(void **state)
+{
+    enum { TRIES = 4 };
+
+    (void)state;
+    pipeline = relock_pipeline_free(pipeline);
+    assert_int_equal(
+        relock_pipeline_new(loop, &server, slow_ms(SOON_MS), on_up_again, NULL, &pipeline),
+        RELOCK_OK);
+    for (unsigned i = 0; i < TRIES; i++) {
+        script_welcome(script, i);
+        talk_expect(&renew);
+        script_answer(script, "-READONLY You can't write against a read only replica.\r\n");
+        script_expect_end(script);
+    }
+    script_accept(script);
+    relock_pipeline_open(pipeline);
+    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_true(script_played(script));
+    relock_loop_stop(loop);
+    assert_int_equal(pauses.n, TRIES);
+    assert_int_equal(pauses.previous_ms[0], 0);
+    for (size_t i = 1; i < TRIES; i++)
+        assert_true(pauses.previous_ms[i] > 0);
+}
+
+/* After two commands with such a key, the buffer gives its memory back. */
+#define LONG_KEY 40000
+
+static struct relock_call long_call;
+
+/* A ping for which there is no memory, and commands right behind it. */
+static void ping_without_memory(void *arg, int result, const struct redisReply *reply)
+{
+    (void)arg;
+    assert_int_equal(result, RELOCK_OK);
+    if (relock_reply_is_nil(reply))
+        return;                   /* another command is in flight */
+    alloc_fail(ALLOC_MINE, 2, 1); /* the first is for the reply to come */
+    relock_pipeline_ping(pipeline);
+    assert_int_equal(alloc_stop(), 1);
+    for (size_t i = 0; i < n_jobs; i++)
+        jobs[i].result = relock_pipeline_call(pipeline, jobs[i].call, on_answer, &jobs[i]);
+}
+
+static void on_up_with_a_long_call(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(relock_pipeline_call(pipeline, &long_call, ping_without_memory, NULL),
+                         RELOCK_OK);
+}
+
+static void a_ping_without_memory_takes_no_reply(void **state)
+{
+    char *key = malloc(LONG_KEY);
+
+    (void)state;
+    if (!alloc_is_ours()) {
+        free(key);
+        skip();
+    }
+    memset(key, 'k', LONG_KEY);
+    long_call = renew;
+    long_call.key = (struct relock_text){key, LONG_KEY};
+    pipeline = relock_pipeline_free(pipeline);
+    assert_int_equal(relock_pipeline_new(loop, &server, slow_ms(SOON_MS), on_up_with_a_long_call,
+                                         NULL, &pipeline),
+                     RELOCK_OK);
+    add_job(&renew);
+    add_job(&extend);
+    script_welcome(script, 7);
+    script_expect(script, "EVALSHA * 1 * 60000 id:7");
+    script_expect(script, "EVALSHA * 1 * 60000 id:7");
+    script_answer(script, "$-1\r\n:1\r\n");
+    talk_expect(&renew);
+    talk_expect(&extend);
+    script_answer(script, ":2\r\n:5\r\n");
+    run();
+    free(key);
+    assert_int_equal(jobs[0].integer, 2);
+    assert_int_equal(jobs[1].integer, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_call_has_one_answer, begin, end),
+        cmocka_unit_test_setup_teardown(a_missing_script_is_loaded_and_its_call_repeated, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_script_that_cannot_be_loaded_is_a_refusal, begin, end),
+        cmocka_unit_test_setup_teardown(a_repeated_call_ends_with_its_connection, begin, end),
+        cmocka_unit_test_setup_teardown(a_server_that_is_no_master_is_tried_with_growing_pauses,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_ping_without_memory_takes_no_reply, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

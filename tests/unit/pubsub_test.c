@@ -1,0 +1,97 @@
+/* Channels of a connection: what an acknowledgement counts for. */
+#include "redis/pubsub.h"
+
+#include "base/clock.h"
+#include "base/gate.h"
+#include "redis/loop.h"
+#include "talk.h"
+
+#define ACK(verb, n, name, count) "*3\r\n$" n "\r\n" verb "\r\n$1\r\n" name "\r\n:" count "\r\n"
+#define SUBSCRIBED(name, count) ACK("subscribe", "9", name, count)
+#define UNSUBSCRIBED(name, count) ACK("unsubscribe", "11", name, count)
+#define MESSAGE(name) "*3\r\n$7\r\nmessage\r\n$1\r\n" name "\r\n$1\r\n0\r\n"
+
+static struct relock_loop *loop;
+static struct relock_pubsub *pubsub;
+static struct relock_gate over;
+static unsigned n_acknowledged; /* of channel b */
+static unsigned
+    n_before_its_own; /* of these, how many came before its last SUBSCRIBE was answered */
+
+static uint64_t never(void *arg)
+{
+    (void)arg;
+    return RELOCK_NEVER;
+}
+
+static int begin(void **state)
+{
+    int r = talk_begin(state);
+
+    n_acknowledged = 0;
+    n_before_its_own = 0;
+    relock_gate_init(&over);
+    assert_int_equal(relock_loop_new(never, NULL, &loop), RELOCK_OK);
+    assert_int_equal(relock_pubsub_new(loop, &server, 0, &pubsub), RELOCK_OK);
+    return r;
+}
+
+static int end(void **state)
+{
+    relock_loop_stop(loop);
+    pubsub = relock_pubsub_free(pubsub);
+    loop = relock_loop_free(loop);
+    return talk_end(state);
+}
+
+static void on_b(void *arg, enum relock_channel_event event)
+{
+    (void)arg;
+    if (event != RELOCK_CHANNEL_SUBSCRIBED)
+        return;
+    n_acknowledged++;
+    relock_gate_open(&over);
+}
+
+/* Once `a` is subscribed, `b` is subscribed, left and subscribed again. */
+static void on_a(void *arg, enum relock_channel_event event)
+{
+    (void)arg;
+    if (event == RELOCK_CHANNEL_SUBSCRIBED) {
+        relock_pubsub_unsubscribe(pubsub, relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
+        assert_non_null(relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
+    } else if (event == RELOCK_CHANNEL_MESSAGE) {
+        n_before_its_own = n_acknowledged;
+    }
+}
+
+/* Between the two the server has the channel unsubscribed, so a message would be missed. */
+static void the_acknowledgement_of_an_earlier_subscribe_does_not_count(void **state)
+{
+    (void)state;
+    script_welcome(script, 7);
+    script_expect(script, "SUBSCRIBE a");
+    script_answer(script, SUBSCRIBED("a", "1"));
+    script_expect(script, "SUBSCRIBE b");
+    script_expect(script, "UNSUBSCRIBE b");
+    script_expect(script, "SUBSCRIBE b");
+    script_answer(script, SUBSCRIBED("b", "2") UNSUBSCRIBED("b", "1") MESSAGE("a"));
+    script_answer(script, SUBSCRIBED("b", "2"));
+    assert_non_null(relock_pubsub_subscribe(pubsub, "a", 1, on_a, NULL));
+    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_true(script_played(script));
+    assert_true(relock_gate_wait(&over, soon()));
+    relock_loop_stop(loop);
+    assert_int_equal(n_before_its_own, 0);
+    assert_int_equal(n_acknowledged, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_acknowledgement_of_an_earlier_subscribe_does_not_count,
+                                        begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+/*
+ * How the subscription of a lock begins and ends, and what an event of its channel costs.
+ *
+ * The linker puts these in place of the channels of lib/redis, and counts how often the mutex of
+ * the client is locked.
+ */
+#include "lock/subscription.h"
+
+#include "base/clock.h"
+#include "kind/reentrant.h"
+#include "lock/listener.h"
+#include "lock/resources.h"
+#include "redis/pubsub.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wthread-safety" /* there is one thread, and no mutex needed */
+#endif
+
+/* A client without connections and I/O thread: nothing of what follows asks or wakes one. */
+static struct relock_client client;
+static struct relock_resource *resource;
+
+static struct {
+    relock_channel_fn *fn;
+    void *arg;
+    int n_subscribed, n_unsubscribed;
+    bool is_out_of_memory;
+} channel;
+
+static unsigned n_mutex_locks;
+
+void __wrap_relock_mutex_lock(struct relock_mutex *mutex);
+void __real_relock_mutex_lock(struct relock_mutex *mutex);
+struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *pubsub,
+                                                         const char *name, size_t len,
+                                                         relock_channel_fn *fn, void *arg);
+void __wrap_relock_pubsub_unsubscribe(struct relock_pubsub *pubsub,
+                                      struct relock_subscriber *subscriber);
+
+void __wrap_relock_mutex_lock(struct relock_mutex *mutex)
+{
+    n_mutex_locks++;
+    __real_relock_mutex_lock(mutex);
+}
+
+struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *pubsub,
+                                                         const char *name, size_t len,
+                                                         relock_channel_fn *fn, void *arg)
+{
+    (void)pubsub;
+    (void)name;
+    (void)len;
+    if (channel.is_out_of_memory)
+        return NULL;
+    channel.n_subscribed++;
+    channel.fn = fn;
+    channel.arg = arg;
+    return (struct relock_subscriber *)&channel;
+}
+
+void __wrap_relock_pubsub_unsubscribe(struct relock_pubsub *pubsub,
+                                      struct relock_subscriber *subscriber)
+{
+    (void)pubsub;
+    assert_ptr_equal(subscriber, &channel);
+    channel.n_unsubscribed++;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memset(&client, 0, sizeof(client));
+    memset(&channel, 0, sizeof(channel));
+    relock_mutex_init(&client.mutex);
+    assert_int_equal(relock_resources_get(&client, &relock_kind_reentrant, "orders",
+                                          strlen("orders"), &resource, &(const char *){NULL}),
+                     RELOCK_OK);
+    return 0;
+}
+
+static void sync_all(void)
+{
+    relock_mutex_lock(&client.mutex);
+    relock_subscription_sync(&client);
+    relock_mutex_unlock(&client.mutex);
+}
+
+/* The linger is over. */
+static void be_unwanted(void)
+{
+    struct relock_timer *timer;
+
+    relock_subscription_idle(&client, resource);
+    timer = relock_timers_pop(&client.guarded.timers, RELOCK_NEVER);
+    assert_non_null(timer);
+    timer->fire(timer, 0);
+}
+
+/* After its end nothing but the test refers to the resource. */
+static int end(void **state)
+{
+    unsigned refs;
+
+    (void)state;
+    if (relock_timers_next_ms(&client.guarded.timers) != RELOCK_NEVER)
+        (void)relock_timers_pop(&client.guarded.timers, RELOCK_NEVER);
+    if (resource->subscription.state != RELOCK_SUBSCRIPTION_OFF)
+        be_unwanted();
+    sync_all();
+    refs = resource->refs;
+    relock_resources_unref(&client, resource);
+    relock_mutex_deinit(&client.mutex);
+    return refs == 1 && !client.guarded.resources ? 0 : -1;
+}
+
+static void subscribe(void)
+{
+    relock_subscription_want(&client, resource);
+    sync_all();
+}
+
+static void be_told(enum relock_channel_event event)
+{
+    channel.fn(channel.arg, event);
+}
+
+static bool is_active(void)
+{
+    return relock_subscription_is_active(resource);
+}
+
+/* ---- its beginning and end ----------------------------------------------------------------- */
+
+static void a_lock_is_subscribed_once_however_often_it_is_wanted(void **state)
+{
+    (void)state;
+
+    relock_subscription_want(&client, resource);
+    relock_subscription_want(&client, resource);
+    assert_int_equal(channel.n_subscribed, 0);
+    sync_all();
+    relock_subscription_want(&client, resource);
+    sync_all();
+    assert_int_equal(channel.n_subscribed, 1);
+}
+
+static void it_is_active_from_each_acknowledgement_to_the_end_of_the_connection(void **state)
+{
+    (void)state;
+
+    subscribe();
+    for (int i = 0; i < 2; i++) {
+        assert_false(is_active());
+        be_told(RELOCK_CHANNEL_SUBSCRIBED);
+        assert_true(is_active());
+        be_told(RELOCK_CHANNEL_SUBSCRIBED);
+        be_told(RELOCK_CHANNEL_MESSAGE);
+        assert_true(is_active());
+        be_told(RELOCK_CHANNEL_DOWN);
+    }
+}
+
+static void it_ends_when_it_is_unwanted(void **state)
+{
+    (void)state;
+
+    subscribe();
+    be_told(RELOCK_CHANNEL_SUBSCRIBED);
+    be_unwanted();
+    assert_false(is_active());
+    assert_int_equal(channel.n_unsubscribed, 0);
+    sync_all();
+    assert_int_equal(channel.n_unsubscribed, 1);
+    assert_int_equal(resource->subscription.state, RELOCK_SUBSCRIPTION_OFF);
+}
+
+/* The acknowledgement of the old one would never come again. */
+static void one_that_is_wanted_again_before_its_end_is_made_anew(void **state)
+{
+    (void)state;
+
+    subscribe();
+    be_told(RELOCK_CHANNEL_SUBSCRIBED);
+    be_unwanted();
+    relock_subscription_want(&client, resource);
+    be_told(RELOCK_CHANNEL_SUBSCRIBED);
+    assert_false(is_active());
+    sync_all();
+    assert_int_equal(channel.n_unsubscribed, 1);
+    assert_int_equal(channel.n_subscribed, 2);
+    assert_false(is_active());
+    be_told(RELOCK_CHANNEL_SUBSCRIBED);
+    assert_true(is_active());
+}
+
+static void one_that_is_unwanted_before_its_beginning_never_begins(void **state)
+{
+    (void)state;
+
+    relock_subscription_want(&client, resource);
+    be_unwanted();
+    sync_all();
+    assert_int_equal(channel.n_subscribed, 0);
+    assert_int_equal(resource->refs, 1);
+}
+
+static void without_memory_it_is_off_until_it_is_wanted_again(void **state)
+{
+    (void)state;
+
+    channel.is_out_of_memory = true;
+    subscribe();
+    assert_int_equal(resource->refs, 1);
+    assert_int_equal(resource->subscription.state, RELOCK_SUBSCRIPTION_OFF);
+    channel.is_out_of_memory = false;
+    sync_all();
+    assert_int_equal(channel.n_subscribed, 0);
+    subscribe();
+    assert_int_equal(channel.n_subscribed, 1);
+}
+
+static void it_stays_while_a_listener_waits(void **state)
+{
+    struct relock_listener listener = {.n_waiting = 1};
+
+    (void)state;
+    relock_listener_add(resource, &listener);
+    subscribe();
+    relock_subscription_idle(&client, resource);
+    assert_true(relock_timers_next_ms(&client.guarded.timers) == RELOCK_NEVER);
+    relock_listener_remove(resource, &listener);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void each_event_is_a_reason_to_ask(void **state)
+{
+    const enum relock_channel_event events[] = {RELOCK_CHANNEL_SUBSCRIBED, RELOCK_CHANNEL_MESSAGE,
+                                                RELOCK_CHANNEL_DOWN};
+
+    (void)state;
+    subscribe();
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
+        resource->retry = RELOCK_RETRY_NONE;
+        be_told(events[i]);
+        assert_int_equal(resource->retry, events[i] == RELOCK_CHANNEL_MESSAGE
+                                              ? RELOCK_RETRY_FOR_MESSAGE
+                                              : RELOCK_RETRY_PENDING);
+    }
+}
+
+static void an_event_without_listeners_takes_the_mutex_once(void **state)
+{
+    (void)state;
+
+    subscribe();
+    be_told(RELOCK_CHANNEL_SUBSCRIBED);
+    n_mutex_locks = 0;
+    be_told(RELOCK_CHANNEL_MESSAGE);
+    assert_int_equal(n_mutex_locks, 1);
+}
+
+/* Three listeners, and their calls. */
+static struct told {
+    struct relock_listener base;
+    bool is_due, is_message;
+    int n_notified, n_delivered;
+} told[3];
+
+static bool notify(struct relock_listener *listener, bool is_message)
+{
+    struct told *at = (struct told *)listener;
+
+    assert_int_equal(pthread_mutex_trylock(&client.mutex.pthread), EBUSY);
+    at->n_notified++;
+    at->is_message = is_message;
+    return at->is_due;
+}
+
+static void deliver(struct relock_listener *listener, bool is_message)
+{
+    struct told *at = (struct told *)listener;
+
+    assert_int_equal(pthread_mutex_trylock(&client.mutex.pthread), 0);
+    assert_int_equal(pthread_mutex_unlock(&client.mutex.pthread), 0);
+    assert_int_equal(is_message, at->is_message);
+    at->n_delivered++;
+    at->base.next_due = &at->base; /* it may be gone now: a reader would go round for ever */
+}
+
+static void listeners_are_notified_under_the_mutex_and_delivered_without(void **state)
+{
+    static const struct relock_listener_ops ops = {.notify = notify, .deliver = deliver};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        told[i] = (struct told){.base.ops = &ops, .is_due = i != 1};
+        relock_listener_add(resource, &told[i].base);
+    }
+    subscribe();
+    be_told(RELOCK_CHANNEL_MESSAGE);
+    be_told(RELOCK_CHANNEL_DOWN);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(told[i].n_notified, 2);
+        assert_int_equal(told[i].n_delivered, i != 1 ? 2 : 0);
+        assert_false(told[i].is_message);
+        relock_listener_remove(resource, &told[i].base);
+    }
+}
+
+#define SUBSCRIPTION_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SUBSCRIPTION_TEST(a_lock_is_subscribed_once_however_often_it_is_wanted),
+        SUBSCRIPTION_TEST(it_is_active_from_each_acknowledgement_to_the_end_of_the_connection),
+        SUBSCRIPTION_TEST(it_ends_when_it_is_unwanted),
+        SUBSCRIPTION_TEST(one_that_is_wanted_again_before_its_end_is_made_anew),
+        SUBSCRIPTION_TEST(one_that_is_unwanted_before_its_beginning_never_begins),
+        SUBSCRIPTION_TEST(without_memory_it_is_off_until_it_is_wanted_again),
+        SUBSCRIPTION_TEST(it_stays_while_a_listener_waits),
+        SUBSCRIPTION_TEST(each_event_is_a_reason_to_ask),
+        SUBSCRIPTION_TEST(an_event_without_listeners_takes_the_mutex_once),
+        SUBSCRIPTION_TEST(listeners_are_notified_under_the_mutex_and_delivered_without),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
