@@ -8,6 +8,7 @@
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
+#include "support/sanitizer.h"
 
 #include <malloc.h>
 #include <stdatomic.h>
@@ -24,17 +25,6 @@
 /* What allocators keep back for next time, for each thread and in all. */
 #define HEAP_ROOM (256 * 1024)
 #define RSS_ROOM (8 * 1024 * 1024)
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OTHER_ALLOCATOR true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OTHER_ALLOCATOR true
-#endif
-#endif
-#ifndef OTHER_ALLOCATOR
-#define OTHER_ALLOCATOR false
-#endif
 
 static unsigned part = 1; /* of the whole number is done */
 
@@ -97,7 +87,7 @@ static void has_not_grown(struct sample *since, const struct sample *now, size_t
     assert_true(now->open.n_fds <= since->open.n_fds + n_open);
     assert_true(wait_until(has_no_more_threads, since, SOON_MS));
     assert_true(now->connections <= since->connections + (long long)n_open);
-    if (OTHER_ALLOCATOR)
+    if (UNDER_ASAN || UNDER_TSAN)
         return;
     assert_true(now->heap <= since->heap + HEAP_ROOM);
     assert_true(now->rss <= since->rss + RSS_ROOM);

@@ -1,5 +1,6 @@
 #include "support/child.h"
 
+#include "support/sanitizer.h"
 #include "support/wait.h"
 
 #include <poll.h>
@@ -130,21 +131,14 @@ void child_signal(struct child *child, int signal)
     kill(child->pid, signal);
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN
-#endif
-
 bool child_can_have_threads(void)
 {
-#ifdef UNDER_TSAN
-    return false;
-#else
-    return true;
-#endif
+    return !UNDER_TSAN;
+}
+
+bool child_can_leave_busy_threads(void)
+{
+    return !UNDER_ASAN;
 }
 
 void child_end_all(void)

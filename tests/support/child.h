@@ -42,6 +42,10 @@ void child_signal(struct child *child, int signal);
 /* Whether a child of a process with threads can start its own: not under ThreadSanitizer. */
 bool child_can_have_threads(void);
 
+/* Whether a child can allocate if other threads allocated during fork(). Not under
+ * AddressSanitizer: fork() may copy a lock of its runtime that one of those threads held. */
+bool child_can_leave_busy_threads(void);
+
 /* Kills and frees all that were not waited for. */
 void child_end_all(void);
 
