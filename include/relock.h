@@ -4,9 +4,9 @@
 /*
  * relock - reentrant distributed locks on Redis and Valkey, compatible with Redisson
  *
- * A client connects to one Redis deployment under an identity of its own. A lock is a name on a
- * client. While an owner holds a lock, no other owner can acquire it, on any machine; only readers
- * share. The owner can acquire the lock again (nesting) and releases it level by level.
+ * A client connects to one Redis deployment. A lock is identified by its client and its name. While
+ * an owner holds a lock, no other owner can acquire it, on any machine; only readers share a lock.
+ * The holder can acquire the lock again: this adds a level, and each level has to be released.
  *
  *     r = relock_lock(lock);
  *     if (r != RELOCK_OK)
@@ -15,32 +15,40 @@
  *     relock_unlock(lock);
  *
  * Results. RELOCK_OK is 0 and means success; every other result is negative. So `r < 0` and
- * `r != RELOCK_OK` are the same test. BUSY, TIMEOUT, CANCELLED, LOST and NOT_OWNER describe the
- * state of the lock; RELOCK_E_* are errors.
+ * `r != RELOCK_OK` are the same test. RELOCK_E_* are errors. The other negative results say why the
+ * lock was not acquired, extended or released.
  *
  * Owners. An owner is a number. Each thread has one, and 0 stands for the calling thread.
  * relock_owner_new() makes more owners, for event loops, coroutines and work that moves between
  * threads. Any thread may act for any owner by passing its number. When a thread ends, the library
  * releases what the thread's own number still holds and logs a warning; other owners keep theirs.
  *
- * Levels. Each RELOCK_OK from a call that acquires adds one level; no other result does. Each level
- * needs one release, even if the hold was lost meanwhile. A release removes its level even if Redis
- * is unreachable. After the last release, nothing renews the hold.
+ * Holds and levels. A hold lasts from an owner's first acquire of a lock to its last release. Each
+ * RELOCK_OK from a call that acquires adds one level; no other result does. Each level needs one
+ * release, even if the hold was lost meanwhile. A release removes its level even if Redis is
+ * unreachable. After the last release, nothing renews the hold.
  *
- * Lost holds. A hold can end without a release: its lease expired, or the key was deleted or taken
- * by another owner. The owner learns of the loss from its on_lost callback, from relock_check(),
- * and from RELOCK_LOST, which its calls on this lock return until it has released every level. Only
- * then can it acquire the lock again. So no layer of a program can hide a loss from another.
+ * Leases. Redis frees a lock when its lease ends. The watchdog, a part of each client, renews the
+ * leases of its holds in the background, except those acquired with a fixed `lease_ms`. A hold is
+ * certain until shortly before its lease ends: so long, Redis cannot grant the lock to another
+ * owner. relock_valid_ms() returns the remaining time.
+ *
+ * Lost holds. A hold is lost if it ends before its last release: its lease expired, or its key was
+ * deleted or taken by another owner. The owner learns of the loss from its on_lost callback, from
+ * relock_check(), and from RELOCK_LOST, which its calls on this lock return until it has released
+ * every level. Only then can it acquire the lock again. So the loss reaches every function that has
+ * acquired a level.
  *
  * Clients. Two clients are independent, even in one process: a thread that holds a lock through one
  * deadlocks if it acquires the lock through the other. Make one client per process and deployment,
  * and share it.
  *
  * Asking Redis. A call that "asks Redis" blocks for a round trip. If Redis does not answer, the
- * call returns after `command_timeout_ms`, a wait after its `wait_ms`, and a release after
- * `release_timeout_ms`. But each command gets at least 50 ms after it was sent, so that a short
- * wait against a distant server is a real attempt. The library completes releases and cleans up
- * other unanswered commands in the background. Every such call can also return the common errors:
+ * call returns after `command_timeout_ms`. A call with a `wait_ms` returns after that time, and a
+ * release after `release_timeout_ms`. But Redis gets at least 50 ms to answer a command; otherwise,
+ * no short wait for a distant server could succeed. The library completes releases and cleans up
+ * other unanswered commands in the background. Each call that asks Redis can return the common
+ * errors:
  *
  *     RELOCK_E_CONN         Redis is unreachable or did not answer in time
  *     RELOCK_E_SERVER       Redis returned an error, or the server is a replica; see the log
@@ -52,7 +60,7 @@
  *     RELOCK_E_DEADLOCK     called from a callback of this library, where no call may block
  *     RELOCK_E_INVALID      a NULL handle, or an argument out of range
  *
- * No call sets errno or is a cancellation point, and signals do not interrupt any.
+ * No call sets errno, none is a cancellation point, and no signal interrupts one.
  *
  * Time. All times are in milliseconds on a monotonic clock, so changing the date has no effect.
  *
@@ -109,7 +117,6 @@ enum relock_status {
  * Describes a result.
  *
  * Threads: any; also from on_lost.
- *
  * Returns: a constant string, never NULL.
  */
 RELOCK_API const char *relock_strerror(int result);
@@ -124,8 +131,8 @@ RELOCK_API const char *relock_strerror(int result);
 #define RELOCK_LOST_CAPPED 4  /* `max_hold_ms` stopped the renewals, and the lease expired */
 
 /**
- * A hold that ended without a release. The library makes it; it is valid during the callback only.
- * Later versions append fields.
+ * Describes a lost hold. The library owns it; it is valid until the callback returns. Later
+ * versions append fields.
  */
 struct relock_lost {
     const char *name;    /* name of the lock; of a multi lock, of the member lost first */
@@ -135,20 +142,24 @@ struct relock_lost {
 };
 
 /**
- * Called once for each lost hold, on a thread of the client that does nothing else; the library
- * holds no mutex then. If the last release itself discovers the loss, the library does not call it:
- * that release returns RELOCK_LOST.
+ * The type of on_lost. The library calls it once for each lost hold, on a thread of the client that
+ * does nothing else, and holds no mutex. If the last release itself discovers the loss, the library
+ * does not call it: that release returns RELOCK_LOST.
  *
  * The callback may block: renewals and waits go on, and only the client's next on_lost is delayed.
  * It may call the functions marked "also from on_lost". Any call that would block returns
  * RELOCK_E_DEADLOCK.
  *
- * The last release of a hold waits for the hold's callback. When it returns, the callback has
- * returned or will not be called, so `arg` may be freed; a release inside the callback does not
- * wait. Therefore do not release while you hold a mutex that the callback takes. In the callback,
- * do not wait for a thread that releases the hold, nor for a thread that ends.
+ * The last release of a hold waits until the hold's running callback has returned. After the
+ * release, the library does not call it any more, so `arg` may be freed. To avoid deadlocks:
  *
- * All signals are blocked on this thread and on the thread of on_log. A process started by the
+ * - Do not release while you hold a mutex that the callback locks.
+ * - In the callback, do not wait for another thread to release the hold. A thread that ends
+ *   releases its holds, so do not wait for the end of the owner either.
+ *
+ * A release inside the callback does not wait.
+ *
+ * All signals are blocked on this thread and on the thread of on_log. A process started by a
  * callback inherits that signal mask.
  */
 typedef void relock_lost_fn(const struct relock_lost *what, void *arg);
@@ -160,16 +171,17 @@ typedef void relock_lost_fn(const struct relock_lost *what, void *arg);
 #define RELOCK_LOG_DEBUG 7
 
 /**
- * Takes one log line without a newline; `text` is valid during the call. The client makes one call
- * at a time, on a thread that does nothing else. The callback must not call this library. No line
- * contains a password; lock names are escaped.
+ * The type of on_log: takes one log line without a newline. `text` is valid until the callback
+ * returns. The client makes one call at a time, on a thread that does nothing else. The callback
+ * must not call this library. No line contains a password; lock names are escaped.
  *
  * The callback may block: no call and no renewal waits for it, nor for a blocked stderr. Up to 256
  * lines are queued meanwhile. The library drops further lines, counts them in `log_dropped`, and
  * logs their number in one line.
  *
- * If a cause repeats, for any lock, the library logs its first five lines and then one line every
- * ten seconds with the number of lines left out. RELOCK_LOG_DEBUG lines are never left out.
+ * If lines of the same kind repeat, for the same lock or others, the library logs the first five.
+ * Then it logs one line every ten seconds, with the number of lines left out. It leaves out no
+ * RELOCK_LOG_DEBUG line.
  *
  * If the process ends without relock_client_free(), the last lines may be missing.
  */
@@ -185,8 +197,8 @@ typedef void relock_log_fn(int level, const char *text, void *arg);
  * RELOCK_E_CLOSED until each lock is freed too. If a process ends without freeing its client, its
  * holds stay in Redis until their leases expire.
  *
- * In a forked child every call on it returns RELOCK_E_FORKED, and the queries answered from memory
- * say "not held". Freeing it there does not affect the parent. Make a new client in the child.
+ * In a forked child, calls on it and on its locks return RELOCK_E_FORKED, or "not held" if they
+ * return no result. Freeing it there does not affect the parent. Make a new client in the child.
  */
 struct relock_client;
 
@@ -204,9 +216,9 @@ struct relock_options {
 
     uint64_t watchdog_timeout_ms; /* [30000] lease without a lease_ms; renewed at 3/10 of it */
     uint64_t connect_timeout_ms;  /* [1000] how long connecting to the server may take */
-    uint64_t command_timeout_ms;  /* [3000] Redis silence after which commands and waits fail */
+    uint64_t command_timeout_ms;  /* [3000] how long Redis may be silent before calls fail */
     uint64_t recheck_ms;          /* [5000] longest time between two attempts of a waiter */
-    uint64_t handoff_ms;          /* [10] time limit for handing a lock off within the process */
+    uint64_t handoff_ms;          /* [10] how long this process may hand a lock off to itself */
     uint64_t replica_timeout_ms;  /* [1000] how long an acquire waits for `min_replicas` */
     uint64_t max_hold_ms;         /* [no limit] age at which the watchdog stops renewing a hold */
 
@@ -229,11 +241,10 @@ struct relock_options {
 };
 
 /**
- * Makes a client and connects it. NULL `options` selects all defaults. The log has the reason of a
- * failure, and what to do, when the call returns (not for RELOCK_E_NOMEM).
+ * Makes a client and connects it. NULL `options` selects all defaults. If the call fails, it logs
+ * the reason before it returns (except RELOCK_E_NOMEM).
  *
  * Threads: any; asks Redis.
- *
  * Returns: RELOCK_OK             free *client with relock_client_free
  *          RELOCK_E_INVALID      the url or another option is invalid
  *          RELOCK_E_UNSUPPORTED  a TLS option; a url scheme that this version does not support; the
@@ -250,9 +261,9 @@ RELOCK_API RELOCK_CHECKED int relock_client_new(const struct relock_options *opt
                                                 struct relock_client **client);
 
 /**
- * Rejects new work, so that a server can drain. All waits, and all calls that start to acquire a
- * lock, return RELOCK_E_CLOSED. An owner can still nest in what it holds, extend it and release it,
- * and the watchdog continues. Cannot be undone; further calls have no effect.
+ * Rejects new work, so that a server can drain. Waits end with RELOCK_E_CLOSED, and so does each
+ * later first acquire. Owners can still add levels to their holds, extend and release them, and the
+ * watchdog continues. Cannot be undone; further calls have no effect.
  *
  * Threads: any; also from on_lost; not from a signal handler. Does not block.
  */
@@ -263,22 +274,20 @@ RELOCK_API void relock_client_shutdown(struct relock_client *client);
  * is still held (without on_lost), waits for a running on_lost, closes the connections, and writes
  * the remaining log lines. Accepts NULL.
  *
- * If on_log or stderr has not taken the remaining lines within three seconds, they are dropped.
- * on_log is not called again then, but a call that is still blocked keeps using its `arg`.
+ * If on_log or stderr has not taken the remaining lines within three seconds, the library drops
+ * them. It does not call on_log again, but a call that is still blocked keeps using its `arg`.
  *
- * Threads: any, once; not from a callback. Blocks for up to `command_timeout_ms` for the releases,
- * then for on_lost, then up to 3 s for the log.
- *
+ * Threads: any, once; not from a callback. Blocks up to `command_timeout_ms` for the releases, then
+ * until on_lost returns, then up to 3 s for the log.
  * Returns: NULL.
  */
 RELOCK_API struct relock_client *relock_client_free(struct relock_client *client);
 
 /**
- * The client's identity, a UUID: in Redis, holders appear as `<client id>:<number>` (in plain locks
- * as a token).
+ * The client's identity, a UUID. In Redis, its holds appear as `<client id>:<number>`, except those
+ * of plain locks.
  *
  * Threads: any; also from on_lost.
- *
  * Returns: a string that lives as long as the client.
  */
 RELOCK_API const char *relock_client_id(const struct relock_client *client);
@@ -288,9 +297,9 @@ struct relock_stats {
     uint64_t acquired;         /* first levels granted by Redis */
     uint64_t passed_on;        /* first levels handed off by another thread, without Redis */
     uint64_t contended;        /* acquires that did not get the lock at once */
-    uint64_t waits;            /* sleeps of the first waiter for a lock; fair: of every waiter */
-    uint64_t wakes;            /* sleeps (see waits) that a message ended */
-    uint64_t rechecks;         /* sleeps (see waits) that `recheck_ms` ended */
+    uint64_t waits;            /* sleeps of waiters that are first in their queue (fair: of all) */
+    uint64_t wakes;            /* such sleeps that a message ended */
+    uint64_t rechecks;         /* such sleeps that `recheck_ms` ended */
     uint64_t renewed;          /* successful renewals, including those after a hand-off */
     uint64_t renewal_failures; /* renewal attempts without a usable answer */
     uint64_t lost;             /* lost holds */
@@ -305,8 +314,8 @@ struct relock_stats {
  * know and leaves out fields that the caller does not know.
  *
  * Threads: any; also from on_lost. Does not ask Redis.
- *
- * Returns: RELOCK_OK, RELOCK_E_INVALID.
+ * Returns: RELOCK_OK         *stats is written
+ *          RELOCK_E_INVALID, RELOCK_E_FORKED
  */
 RELOCK_API int relock_client_stats(struct relock_client *client, struct relock_stats *stats,
                                    size_t size);
@@ -314,9 +323,9 @@ RELOCK_API int relock_client_stats(struct relock_client *client, struct relock_s
 /* ---- lock --------------------------------------------------------------------------------- */
 
 /**
- * A handle: one name on one client. Handles are cheap, any number may have the same name, and all
- * threads may use one concurrently. Holds belong to owners, not to handles: a hold acquired through
- * one handle can be nested, extended and released through any other handle of that name and client.
+ * A handle of a lock: one name on one client. Any number of handles may have the same name, and all
+ * threads may use one concurrently. Holds belong to owners, not to handles: an owner can extend and
+ * release its hold through any handle of that name and client.
  *
  * The caller owns it and may free it before or after its client. In a forked child it behaves like
  * its client.
@@ -325,13 +334,12 @@ struct relock_lock;
 
 /**
  * Makes a handle for the reentrant lock `name`: 1 to 4096 bytes, which the library copies. The name
- * is the key in Redis; in a cluster it determines the slot.
+ * is the key in Redis. Use one kind of lock per name, in every program.
  *
  * Threads: any. Does not ask Redis.
- *
  * Returns: RELOCK_OK         free *lock with relock_lock_free
- *          RELOCK_E_INVALID  the name is invalid, or this client has a handle of another kind for
- *                            it; the log then says so
+ *          RELOCK_E_INVALID  the name is invalid, or this client has a handle of another kind with
+ *                            this name (the log says so)
  *          RELOCK_E_NOMEM, RELOCK_E_FORKED
  *          *lock is written with RELOCK_OK only
  */
@@ -340,11 +348,10 @@ RELOCK_API RELOCK_CHECKED int relock_lock_new(struct relock_client *client, cons
 
 /**
  * Frees a handle. It releases nothing: the owner keeps its hold and releases it through another
- * handle of the name. If this was the last handle of a held lock, the log has a warning. As with
- * pthread_mutex_destroy, no thread may be inside a call on the handle. Accepts NULL.
+ * handle of the name. If this was the last handle of a held lock, the library logs a warning. As
+ * with pthread_mutex_destroy, no thread may be inside a call on the handle. Accepts NULL.
  *
  * Threads: any. Does not block.
- *
  * Returns: NULL.
  */
 RELOCK_API struct relock_lock *relock_lock_free(struct relock_lock *lock);
@@ -353,7 +360,6 @@ RELOCK_API struct relock_lock *relock_lock_free(struct relock_lock *lock);
  * The handle's name; of a multi or red lock, the name of its first member.
  *
  * Threads: any; also from on_lost.
- *
  * Returns: a string that lives as long as the handle.
  */
 RELOCK_API const char *relock_lock_name(const struct relock_lock *lock);
@@ -361,11 +367,11 @@ RELOCK_API const char *relock_lock_name(const struct relock_lock *lock);
 /* ---- acquiring ---------------------------------------------------------------------------- */
 
 /**
- * Cancels waits from outside. Once fired it stays fired: waits that use it end, and later ones end
- * at once. So one cancel can serve all waits of a connection or a job.
+ * Lets one thread cancel the waits of others. It can be fired once: this ends all waits that use
+ * it, and later ones at once. So one cancel can serve all waits of a connection or a job.
  *
- * The caller owns it; it must outlive the calls that use it. It belongs to no client, and a forked
- * child has its own copy.
+ * The caller owns it; it must outlive the calls that use it. Any number may exist, all threads may
+ * use one concurrently, and it belongs to no client. A forked child has its own copy.
  */
 struct relock_cancel;
 
@@ -373,8 +379,8 @@ struct relock_cancel;
  * Makes a cancel that has not fired.
  *
  * Threads: any; also from on_lost.
- *
- * Returns: RELOCK_OK, RELOCK_E_NOMEM.
+ * Returns: RELOCK_OK         free *cancel with relock_cancel_free
+ *          RELOCK_E_NOMEM, RELOCK_E_INVALID
  */
 RELOCK_API RELOCK_CHECKED int relock_cancel_new(struct relock_cancel **cancel);
 
@@ -389,7 +395,6 @@ RELOCK_API void relock_cancel_fire(struct relock_cancel *cancel);
  * Frees it. No call may be using it, and no thread may fire it any more. Accepts NULL.
  *
  * Threads: any; also from on_lost.
- *
  * Returns: NULL.
  */
 RELOCK_API struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel);
@@ -398,7 +403,6 @@ RELOCK_API struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel
  * Makes an owner: a number that no thread and no other owner in this process has.
  *
  * Threads: any; also from on_lost.
- *
  * Returns: the number, never 0. Nothing needs to be freed.
  */
 RELOCK_API uint64_t relock_owner_new(void);
@@ -407,7 +411,7 @@ RELOCK_API uint64_t relock_owner_new(void);
 
 #define RELOCK_NON_REENTRANT 1u /* RELOCK_E_DEADLOCK if the owner already holds the lock */
 
-/** How to acquire a lock. */
+/** How to acquire a lock. The library does not keep it beyond the call. */
 struct relock_how {
     /* [one attempt] how long to wait for other owners; negative is 0, so `deadline - now` works */
     int64_t wait_ms;
@@ -421,15 +425,15 @@ struct relock_how {
     uint64_t reserved[5];
 };
 
-/** A hold, as of the return of the call that reports it. */
+/** Describes a hold at the moment when a call reports it. */
 struct relock_grant {
     uint64_t owner;          /* the holder; pass it to relock_release, _extend, _check */
     uint64_t fencing_token;  /* of a fenced lock, the same at every level of a hold; else 0 */
     uint64_t valid_ms;       /* how much longer the hold is certain */
     unsigned hold_count;     /* levels of the hold */
     unsigned acked_replicas; /* replicas that acknowledged, if `min_replicas` is set */
-    /* Multi lock, not acquired: the member that blocked it, or the first member if no single one
-     * did. Otherwise NULL. Lives as long as the handle */
+    /* Multi lock that was not acquired: the member that blocked it, or the first member if no
+     * single one did. Otherwise NULL. Lives as long as the handle */
     const char *failed_member;
     uint64_t reserved[3];
 };
@@ -439,29 +443,27 @@ struct relock_grant {
  *
  * The calling thread becomes the owner. If it already holds the lock, this only adds a level.
  *
- * A wait survives reconnects. It fails when Redis has been silent for `command_timeout_ms`, even if
- * the holder is another thread of this process; the library notices at most half that time later. A
- * red lock polls its servers every `recheck_ms` instead: its wait fails if too few of them answer
- * within `command_timeout_ms` of a poll.
+ * A wait survives reconnects. It fails when Redis has been silent for `command_timeout_ms`, at most
+ * half of that time later, even if the holder is another thread of this process. A red lock polls
+ * its servers every `recheck_ms` instead: its wait fails if too few of them answer within
+ * `command_timeout_ms` of a poll.
  *
  * Threads: any; asks Redis; waits.
- *
  * Returns: RELOCK_OK          held, with one more level
  *          RELOCK_LOST        this owner still has levels of a lost hold: release them all first
  *          RELOCK_E_REPLICAS  not held: fewer than `min_replicas` acknowledged
- *          RELOCK_E_DEADLOCK  also: the owner holds the read side and wants the write side, or
+ *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
  *                             holds the lock and passed RELOCK_NON_REENTRANT
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
- *          the library releases it as soon as Redis answers, and does not renew it
+ *          the library does not renew it and releases it as soon as Redis answers
  */
 RELOCK_API RELOCK_CHECKED int relock_lock(struct relock_lock *lock);
 
 /**
- * Acquires the lock if it is free. Does not ask Redis if another owner in this process holds it on
- * this side, or if other threads here wait for it because Redis refused them.
+ * Acquires the lock if it is free. Returns without asking Redis if another owner of this client
+ * holds it (of a read/write lock, this side), or if threads wait for it after a refusal by Redis.
  *
  * Threads: any; asks Redis.
- *
  * Returns: as relock_lock, and
  *          RELOCK_BUSY        another owner holds it
  */
@@ -472,7 +474,6 @@ RELOCK_API RELOCK_CHECKED int relock_trylock(struct relock_lock *lock);
  * if Redis hangs, for every kind of lock.
  *
  * Threads: any; asks Redis; waits.
- *
  * Returns: as relock_lock, and
  *          RELOCK_TIMEOUT     another owner was known to hold it, and the time is up
  *          RELOCK_E_CONN      also: the time is up, and Redis has not said whether it is held
@@ -482,13 +483,12 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
 /**
  * Acquires the lock with options. NULL `how` makes one attempt with defaults. `grant` may be NULL.
  *
- * A nested level may lengthen the running lease but never shortens it. Once one level of a hold
- * has no `lease_ms`, the watchdog renews the hold until its last release. `on_lost` and `arg` of
- * nested levels are ignored. `cancel` ends the wait, not a command in flight: if that command
- * acquires the lock, the result is RELOCK_OK.
+ * A further level may lengthen the running lease but never shortens it. Once one level of a hold
+ * has no `lease_ms`, the watchdog renews the hold until its last release. Further levels ignore
+ * `on_lost` and `arg`. `cancel` ends the wait, not a command in flight: if that command acquires
+ * the lock, the result is RELOCK_OK.
  *
  * Threads: any; asks Redis; waits if `wait_ms` is above 0.
- *
  * Returns: as relock_lock, and
  *          RELOCK_BUSY        another owner holds it, and `wait_ms` was 0 or less
  *          RELOCK_TIMEOUT     as relock_timedlock
@@ -505,40 +505,37 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
 /**
  * Releases one level of the calling thread. The last release frees the lock and wakes waiters.
  *
- * It hands the lock off instead, without asking Redis, if another thread of this process is
- * waiting and Redis granted the lock to this process less than `handoff_ms` ago. Fair, fenced,
- * read/write and red locks are never handed off. A release that hands off does not notice if
- * relock_force_unlock or another program has broken the hold since that grant: it returns
- * RELOCK_OK. The library renews the hold 5 ms later, or after the renewal in flight; if Redis no
- * longer has it, the new owner loses it like any lost hold.
+ * If another thread of this client waits, and Redis granted the lock to this client less than
+ * `handoff_ms` ago, the release hands the lock off to that thread without asking Redis. Fair,
+ * fenced, read/write and red locks are never handed off. If the hold was forced open or its key
+ * deleted since that grant, the release does not notice and returns RELOCK_OK. The library renews
+ * the hold 5 ms later, or after the renewal in flight. If Redis no longer has it, it is a lost hold
+ * of the new owner.
  *
  * Threads: the owner; asks Redis, except to hand off.
- *
- * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (if
- *                            it was handed off: as far as the library knew)
+ * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (of
+ *                            a lock that was handed off: as far as the library knew)
  *          RELOCK_LOST       released; the hold had been lost before
  *          RELOCK_NOT_OWNER  there was no level to release
- *          the common errors: the level is released; the library tells Redis as soon as it can, or
- *          the lease expires
+ *          the common errors: the level is released; the library completes the release in Redis as
+ *          soon as it can, unless the lease expires first
  */
 RELOCK_API int relock_unlock(struct relock_lock *lock);
 
 /**
- * Releases one level of `owner`; 0 is the calling thread. Otherwise as relock_unlock.
+ * Releases one level of `owner`, like relock_unlock; 0 is the calling thread.
  *
  * Threads: any; asks Redis. Also from on_lost, for the lost hold.
- *
  * Returns: as relock_unlock.
  */
 RELOCK_API int relock_release(struct relock_lock *lock, uint64_t owner);
 
 /**
- * Makes the hold of `owner` last at least `lease_ms` from now; 0 is the calling thread. Never
- * shortens the lease, and neither does the next renewal. The watchdog continues to renew a hold
- * that it renewed before.
+ * Makes the hold of `owner` last at least `lease_ms` from now; 0 is the calling thread. Neither
+ * this call nor the next renewal shortens the lease. The watchdog continues to renew a hold that it
+ * renewed before.
  *
  * Threads: any; asks Redis.
- *
  * Returns: RELOCK_OK         extended; relock_check() says how long the hold is certain
  *          RELOCK_LOST       the hold had been lost before
  *          RELOCK_NOT_OWNER  `owner` does not hold this lock
@@ -549,27 +546,26 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
                                             uint64_t lease_ms);
 
 /**
- * Frees the lock, no matter which owner holds it, and wakes all waiters. For operators: the holder
- * learns of it only at its next renewal or call, and not from a release that hands the lock off
- * (see relock_unlock). Has no effect on a free lock.
+ * Frees the lock, no matter which owner holds it, and wakes all waiters. Has no effect on a free
+ * lock. For operators: the holder learns of it only at its next renewal or call, and not from a
+ * release that hands the lock off (see relock_unlock).
  *
- * On a read/write lock it frees only the side of the handle. The read side: all readers; a writer
- * keeps the write side. The write side: the writer, including the read side that this writer may
- * hold. If that side is free, nothing happens, even if the other side is held.
+ * Of a read/write lock it frees only the handle's side. Forcing the read side ends the holds of all
+ * readers, but not a write hold. Forcing the write side ends the holds of the writer on both sides.
  *
  * Threads: any; asks Redis.
- *
- * Returns: RELOCK_OK             the lock, or that side of it, is free
+ * Returns: RELOCK_OK             the lock, or that side of it, was freed or free
  *          RELOCK_E_UNSUPPORTED  also: a multi or red lock; free its members one by one
+ *          RELOCK_E_CONN         also: the holder changed during each attempt; try again
  *          the common errors
  */
 RELOCK_API int relock_force_unlock(struct relock_lock *lock);
 
 /**
  * Releases one level of the calling thread when control leaves the enclosing block, by any path.
- * Place it after the call that acquires; it acquires nothing itself, and ignores a NULL lock. It
- * drops the result of the release: where a loss matters, before a commit for instance, call
- * relock_check() first.
+ * Place it after the call that acquires; it acquires nothing itself. If `lock` is NULL, it does
+ * nothing. It drops the result of the release: where a loss matters, for example before a commit,
+ * call relock_check() first.
  *
  *     r = relock_lock(lock);
  *     if (r != RELOCK_OK)
@@ -596,10 +592,8 @@ static inline void relock_scope_end_(struct relock_lock **lock)
  * Reports the hold of `owner` on this lock; 0 is the calling thread. `grant` may be NULL.
  *
  * Threads: any; also from on_lost. Does not ask Redis.
- *
  * Returns: RELOCK_OK         held, and certain for another grant->valid_ms
- *          RELOCK_LOST       the hold was lost; the owner still has to release grant->hold_count
- *                            levels
+ *          RELOCK_LOST       lost; the owner still has to release grant->hold_count levels
  *          RELOCK_NOT_OWNER  not held
  *          RELOCK_E_CLOSED, RELOCK_E_FORKED, RELOCK_E_INVALID
  *          *grant is written at every return; fields without a value are 0
@@ -607,20 +601,20 @@ static inline void relock_scope_end_(struct relock_lock **lock)
 RELOCK_API int relock_check(struct relock_lock *lock, uint64_t owner, struct relock_grant *grant);
 
 /**
- * How much longer the calling thread's hold is certain. Check it before each step that needs the
- * lock, and leave enough time for the step. For a renewed hold, a value below two thirds of the
- * lease means that renewals are failing.
+ * Reports how much longer the calling thread's hold is certain. Check this before each step that
+ * needs the lock, and leave enough time for the step. For a renewed hold, a value below two thirds
+ * of the lease means that renewals are failing.
  *
  * Threads: any; also from on_lost. Does not ask Redis.
- *
  * Returns: milliseconds; 0 if lost or not held.
  */
 RELOCK_API uint64_t relock_valid_ms(struct relock_lock *lock);
 
 /**
- * For assertions: whether relock_check() returns RELOCK_OK for the calling thread.
+ * For assertions: whether the calling thread holds the lock.
  *
  * Threads: any; also from on_lost. Does not ask Redis.
+ * Returns: whether relock_check() would return RELOCK_OK.
  */
 RELOCK_API bool relock_is_mine(struct relock_lock *lock);
 
@@ -628,12 +622,11 @@ RELOCK_API bool relock_is_mine(struct relock_lock *lock);
 
 /*
  * The library asks all servers of a multi or red lock concurrently. Every member of a multi lock
- * must answer. Of a red lock a quorum of the servers must answer: a minority that is down or hangs
- * does not fail the call. A red lock is free if a quorum reports it free, because only then can it
- * be acquired.
+ * must answer. Of a red lock, a quorum (more than half of the servers) must answer. A red lock is
+ * free if a quorum reports it free, because only then can it be acquired.
  */
 
-/** The holder of a lock. */
+/** Describes the holder of a lock. */
 struct relock_holder {
     char id[64];         /* `<client id>:<number>` or a token; "" if free; one of several readers */
     int64_t ttl_ms;      /* remaining lease, as relock_ttl_ms() reports it */
@@ -650,57 +643,49 @@ struct relock_holder {
  *
  * Read/write lock: a holder of the handle's side; if that side is free, a holder of the other side,
  * with `other_side` set. Multi lock: the holder of the first held member, in acquisition order. Red
- * lock: the holder that most servers name; owners in relock and Redisson have a different id on
- * each server, so for another owner's red lock this is one of its votes.
+ * lock: the holder that most servers report. An owner has another id on each server, so of another
+ * owner's red lock, this is the id on one server.
  *
  * Threads: any; asks Redis.
- *
- * Returns: RELOCK_OK  *holder is written
- *          the common errors
+ * Returns: RELOCK_OK and *holder, or a common error.
  */
 RELOCK_API int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder);
 
 /**
- * Whether any owner, the calling thread included, holds the lock.
+ * Reports whether any owner, the calling thread included, holds the lock.
  *
- * Read/write lock: whether any owner holds the handle's side, like Redisson's isLocked(). The other
- * side may still block a free one; relock_who_holds() shows that. Multi lock: whether any member is
- * held. Red lock: whether fewer than a quorum of the servers are free, even if several owners share
- * the votes.
+ * Read/write lock: whether any owner holds the handle's side, like Redisson's isLocked(). A holder
+ * of the other side may block this one; relock_who_holds() reports that. Multi lock: whether any
+ * member is held. Red lock: whether fewer than a quorum of the servers are free, even if no owner
+ * has a quorum.
  *
  * Threads: any; asks Redis.
- *
- * Returns: RELOCK_OK  *locked is written
- *          the common errors
+ * Returns: RELOCK_OK and *locked, or a common error.
  */
 RELOCK_API int relock_is_locked(struct relock_lock *lock, bool *locked);
 
 /**
- * The calling thread's levels as stored in Redis; 0 if it holds none.
+ * Reports the calling thread's levels as stored in Redis; 0 if it holds none.
  *
  * Read/write lock: the levels of the handle's side, like Redisson's getHoldCount(). Multi lock: its
- * own levels; fewer if Redis has fewer for one member, and 0 if a member is not held. Red lock: its
- * levels, which only this process counts, as long as a quorum of the servers has the thread's vote.
- * The vote of a server that does not answer counts while it is certain.
+ * own levels; fewer if Redis has fewer for one member, and 0 if a member is not held. Red lock: the
+ * levels counted in this process if a quorum of the servers confirms the hold, else 0. A server
+ * that does not answer counts as long as its last grant or renewal is certain.
  *
  * Threads: any; asks Redis.
- *
- * Returns: RELOCK_OK  *count is written
- *          the common errors
+ * Returns: RELOCK_OK and *count, or a common error.
  */
 RELOCK_API int relock_hold_count(struct relock_lock *lock, unsigned *count);
 
 /**
- * The remaining lease, no matter which owner holds the lock: the time until the lock is free if its
- * holders neither renew nor release. -2 means free, -1 held without a lease.
+ * Reports the remaining lease, no matter which owner holds the lock: the time until the lock is
+ * free if its holders neither renew nor release. -2 means free, -1 held without a lease.
  *
  * Read/write lock: the longest lease of either side, like Redisson's remainTimeToLive(). Multi
  * lock: the longest lease of its members. Red lock: the time until a quorum of its servers is free.
  *
  * Threads: any; asks Redis.
- *
- * Returns: RELOCK_OK  *ttl_ms is written
- *          the common errors
+ * Returns: RELOCK_OK and *ttl_ms, or a common error.
  */
 RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 
@@ -712,7 +697,6 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
  * handles for both.
  *
  * Threads: any. Does not ask Redis.
- *
  * Returns: as relock_lock_new, and
  *          RELOCK_E_INVALID  also: the client has a fair lock whose name differs only in braces
  */
@@ -722,7 +706,10 @@ RELOCK_API RELOCK_CHECKED int relock_fairlock_new(struct relock_client *client, 
 /**
  * The two sides of a read/write lock: readers share it, a writer holds it alone. Each side counts
  * its own levels. A writer may also acquire the read side, and keeps it after releasing the write
- * side. Use one name for both sides. Results as relock_lock_new.
+ * side. Use one name for both sides.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new.
  */
 RELOCK_API RELOCK_CHECKED int relock_rdlock_new(struct relock_client *client, const char *name,
                                                 struct relock_lock **lock);
@@ -730,27 +717,34 @@ RELOCK_API RELOCK_CHECKED int relock_wrlock_new(struct relock_client *client, co
                                                 struct relock_lock **lock);
 
 /**
- * A fenced lock: each hold gets a `fencing_token` greater than that of every earlier hold. Results
- * as relock_lock_new.
+ * A fenced lock: each hold gets a `fencing_token` greater than that of every earlier hold.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new.
  */
 RELOCK_API RELOCK_CHECKED int relock_fencedlock_new(struct relock_client *client, const char *name,
                                                     struct relock_lock **lock);
 
 /**
  * A spin lock: waiters poll, every 1 to 128 ms, and releases publish nothing. For servers where
- * publishing is expensive. Results as relock_lock_new.
+ * publishing is expensive.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new.
  */
 RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, const char *name,
                                                   struct relock_lock **lock);
 
 /**
- * A plain lock: `SET name token NX PX`, as redis-py, redsync and node-redlock use it. Results as
- * relock_lock_new.
+ * A plain lock: `SET name token NX PX`, as redis-py, redsync and node-redlock use it.
  *
  * Those libraries publish nothing, so waiters poll as for a spin lock. Clients with
- * RELOCK_ANNOUNCE_PLAIN also wake each other. Redis stores no levels: relock_hold_count and
- * relock_who_holds report the levels of the caller's own hold while Redis has it, and 1 for any
+ * RELOCK_ANNOUNCE_PLAIN also wake each other. Redis stores no levels: relock_hold_count() and
+ * relock_who_holds() report the levels of the caller's own hold while Redis has it, and 1 for any
  * other holder.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: as relock_lock_new.
  */
 RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client, const char *name,
                                                    struct relock_lock **lock);
@@ -760,10 +754,9 @@ RELOCK_API RELOCK_CHECKED int relock_plainlock_new(struct relock_client *client,
  * library acquires the members in one fixed order, so the order of `locks` does not matter. Each
  * level of the multi lock is one level of each member. If a member is lost, the multi lock is lost,
  * and the client of locks[0] calls on_lost. A multi lock in `locks` stands for its members. The
- * handles in `locks` may be freed at once.
+ * handles in `locks` may be freed when the call has returned.
  *
  * Threads: any. Does not ask Redis.
- *
  * Returns: as relock_lock_new, and
  *          RELOCK_E_INVALID  also: `n` is 0, or two members are the same lock
  */
@@ -771,13 +764,13 @@ RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *lo
                                                    struct relock_lock **lock);
 
 /**
- * A red lock: one lock on `n` independent servers, 3 to 9 and odd. It is held while more than half
- * of them agree. Each member needs a client of its own, made with RELOCK_LAZY so that a server that
- * is down costs only its vote. The handles in `locks` may be freed at once. Without a `lease_ms`,
- * the lease is the shortest `watchdog_timeout_ms` of the clients. Their `min_replicas` is ignored.
+ * A red lock: one lock on `n` independent servers, 3 to 9 and odd. An owner holds it while it holds
+ * a quorum of the members, which is more than half. Each member needs a client of its own. Make
+ * these clients with RELOCK_LAZY; otherwise no client can be made for a server that is down. The
+ * handles in `locks` may be freed when the call has returned. Without a `lease_ms`, the lease is
+ * the shortest `watchdog_timeout_ms` of the clients. The library ignores their `min_replicas`.
  *
  * Threads: any. Does not ask Redis.
- *
  * Returns: as relock_lock_new, and
  *          RELOCK_E_INVALID  also: `n` is not allowed, a member is a multi or red lock, or two
  *                            members share a client
