@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define UNTOUCHED 4711
-#define NEVER_MS 600000
 
 #define assert_leaves_errno(call)           \
     do {                                    \
@@ -203,8 +202,7 @@ static void *lock_then_be_cancelled(void *arg)
 static void no_call_is_a_cancellation_point(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *client = woken_client(f);
     struct cancelled cancelled = {
         .lock = fixture_lock(f, client, "orders"), .locked = 1, .unlocked = 1};
     pthread_t thread;

@@ -86,14 +86,10 @@ static int count_in_threads(struct relock_lock *lock, const char *path, bool own
 static int count_in_process(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = {.url = f->server->unix_url,
-                                     .connect_timeout_ms = slow_ms(SOON_MS),
-                                     .command_timeout_ms = slow_ms(SOON_MS)};
-    struct relock_client *client;
+    struct relock_client *client = child_client(f, NULL);
     struct relock_lock *lock;
     int64_t n;
 
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
     child_must(relock_lock_new(client, "counter lock", &lock) == RELOCK_OK);
     child_must(child_send(parent, 1));
     child_must(child_await(parent));

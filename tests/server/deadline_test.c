@@ -4,10 +4,7 @@
 #include "support/peer.h"
 
 #define WAIT_MS 200
-#define NEVER_MS 600000
 #define SLACK_MS 5000 /* of a machine that stands still now and then */
-
-static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
 
 static struct relock_cancel *new_cancel(void)
 {
@@ -20,7 +17,7 @@ static struct relock_cancel *new_cancel(void)
 static void a_wait_for_another_client_takes_as_long_as_it_may(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, &by_message_only), "orders");
+    struct relock_lock *lock = fixture_lock(f, woken_client(f), "orders");
     uint64_t began_ms;
 
     assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
@@ -91,8 +88,7 @@ static void a_very_long_wait_is_not_a_short_one(void **state)
         assert_true(actor_is_busy(waiting[i]));
     assert_true(peer_unlock(f->probe, "orders", PEER));
     for (int i = 0; i < 3; i++) {
-        assert_result(actor_result(waiting[i]), RELOCK_OK);
-        assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
+        assert_gets_in(waiting[i], lock);
     }
 }
 
@@ -112,7 +108,7 @@ static bool has_come(void *arg)
 static void a_release_just_before_a_deadline_is_not_lost_to_the_next(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *first = actor_start(), *second = actor_start();
     int n_in_time = 0;
@@ -133,8 +129,7 @@ static void a_release_just_before_a_deadline_is_not_lost_to_the_next(void **stat
             assert_result(actor_unlock(first, lock), RELOCK_OK);
             n_in_time++;
         }
-        assert_result(actor_result(second), RELOCK_OK);
-        assert_result(actor_unlock(second, lock), RELOCK_OK);
+        assert_gets_in(second, lock);
     }
     print_message("in time: %d of 60\n", n_in_time);
     assert_int_equal(stats_of(client).rechecks, 0);
@@ -181,17 +176,15 @@ static void a_cancel_ends_a_wait_for_another_thread(void **state)
     assert_true(actor_is_busy(third));
 
     assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(actor_result(first), RELOCK_OK);
-    assert_result(actor_unlock(first, lock), RELOCK_OK);
-    assert_result(actor_result(third), RELOCK_OK);
-    assert_result(actor_unlock(third, lock), RELOCK_OK);
+    assert_gets_in(first, lock);
+    assert_gets_in(third, lock);
     relock_cancel_free(how.cancel);
 }
 
 static void a_cancelled_head_leaves_the_release_to_the_next(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *first = actor_start(), *second = actor_start();
 
@@ -211,8 +204,7 @@ static void a_cancelled_head_leaves_the_release_to_the_next(void **state)
 
         if (actor_result(first) == RELOCK_OK)
             assert_result(actor_unlock(first, lock), RELOCK_OK);
-        assert_result(actor_result(second), RELOCK_OK);
-        assert_result(actor_unlock(second, lock), RELOCK_OK);
+        assert_gets_in(second, lock);
         relock_cancel_free(how.cancel);
     }
     assert_int_equal(stats_of(client).rechecks, 0);

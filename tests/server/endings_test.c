@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#define NEVER_MS 600000
-
 static void a_thread_that_ends_releases_all_its_holds(void **state)
 {
     struct fixture *f = *state;
@@ -49,8 +47,7 @@ static void a_hold_of_an_explicit_owner_outlives_the_thread(void **state)
 static void a_waiter_gets_the_lock_when_the_holding_thread_ends(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *careless = actor_start(), *waiting = actor_start();
 
@@ -58,8 +55,7 @@ static void a_waiter_gets_the_lock_when_the_holding_thread_ends(void **state)
     actor_begin_lock(waiting, lock);
     assert_true(wait_for_waiters(client, 1));
     actor_end(careless);
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
 static void freeing_a_client_releases_its_holds(void **state)
@@ -206,14 +202,10 @@ static void freeing_a_client_does_not_wait_longer_than_a_command_may_take(void *
 static int leave_without_freeing(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = {.url = f->server->unix_url,
-                                     .connect_timeout_ms = slow_ms(SOON_MS),
-                                     .command_timeout_ms = slow_ms(SOON_MS)};
-    struct relock_client *client;
+    struct relock_client *client = child_client(f, NULL);
     struct relock_lock *lock;
 
     (void)parent;
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
     child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
     return EXIT_SUCCESS;

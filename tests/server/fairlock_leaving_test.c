@@ -8,10 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define NEVER_MS 600000
 #define N_WAITERS 3
-
-static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
 
 /* Somebody holds the lock, and three wait, each with a client of its own. */
 struct line {
@@ -24,12 +21,12 @@ struct line {
 
 static void line_up(struct fixture *f, struct line *line)
 {
-    line->held = fair_handle(f, fixture_client(f, &by_message_only));
+    line->held = fair_handle(f, woken_client(f));
     assert_result(relock_lock(line->held), RELOCK_OK);
     for (int i = 0; i < N_WAITERS; i++) {
         line->how[i].wait_ms = RELOCK_FOREVER;
         assert_result(relock_cancel_new(&line->how[i].cancel), RELOCK_OK);
-        line->clients[i] = fixture_client(f, &by_message_only);
+        line->clients[i] = woken_client(f);
         line->locks[i] = fair_handle(f, line->clients[i]);
         line->actors[i] = actor_start();
         actor_begin_acquire(line->actors[i], line->locks[i], &line->how[i]);
@@ -96,8 +93,8 @@ static void a_client_that_is_shut_down_or_freed_leaves_the_queue(void **state)
 static void no_place_outlives_its_client(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
-    struct relock_lock *held = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_client *client = woken_client(f);
+    struct relock_lock *held = fair_handle(f, woken_client(f));
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *actors[4];
 
@@ -117,7 +114,7 @@ static void no_place_outlives_its_client(void **state)
 static void a_waiter_past_its_deadline_leaves_the_queue(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *first = actor_start(), *second = actor_start();
 
@@ -131,8 +128,7 @@ static void a_waiter_past_its_deadline_leaves_the_queue(void **state)
     assert_result(actor_wait_out(first, lock, 1), RELOCK_TIMEOUT);
     assert_true(fair_queue_wait(f, 1));
     assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(actor_result(second), RELOCK_OK);
-    assert_result(actor_unlock(second, lock), RELOCK_OK);
+    assert_gets_in(second, lock);
     assert_int_equal(stats_of(client).rechecks, 0);
     assert_int_equal(losses_count(f->losses), 0);
 }
@@ -141,9 +137,9 @@ static void a_waiter_past_its_deadline_leaves_the_queue(void **state)
 static void a_grant_that_meets_a_cancel_is_held_or_released(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fair_handle(f, client);
-    struct relock_lock *held = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_lock *held = fair_handle(f, woken_client(f));
     struct actor *first = actor_start(), *second = actor_start();
     int cancelled = 0;
 
@@ -168,8 +164,7 @@ static void a_grant_that_meets_a_cancel_is_held_or_released(void **state)
             assert_true(actor_is_busy(second));
             assert_result(actor_unlock(first, lock), RELOCK_OK);
         }
-        assert_result(actor_result(second), RELOCK_OK);
-        assert_result(actor_unlock(second, lock), RELOCK_OK);
+        assert_gets_in(second, lock);
         relock_cancel_free(how.cancel);
     }
     assert_true(cancelled > 0);
@@ -194,7 +189,7 @@ static void *lock_then_end(void *arg)
 static void a_thread_that_is_cancelled_goes_on_to_wait(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_lock *lock = fair_handle(f, woken_client(f));
     struct doomed doomed = {.lock = lock, .locked = 1};
     struct actor *behind = actor_start();
     pthread_t thread;
@@ -210,8 +205,7 @@ static void a_thread_that_is_cancelled_goes_on_to_wait(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
     pthread_join(thread, NULL);
     assert_result(atomic_load(&doomed.locked), RELOCK_OK);
-    assert_result(actor_result(behind), RELOCK_OK);
-    assert_result(actor_unlock(behind, lock), RELOCK_OK);
+    assert_gets_in(behind, lock);
 }
 
 /* The holder is told, once; those who wait go on as if it had let go. */
@@ -219,7 +213,7 @@ static void a_forced_unlock_wakes_the_first(void **state)
 {
     struct fixture *f = *state;
     struct relock_options watchful = {.watchdog_timeout_ms = slow_ms(900)};
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *held = fair_handle(f, fixture_client(f, &watchful));
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *first = actor_start(), *second = actor_start();
@@ -240,8 +234,7 @@ static void a_forced_unlock_wakes_the_first(void **state)
     assert_result(relock_unlock(held), RELOCK_LOST);
     assert_result(relock_unlock(held), RELOCK_LOST);
     assert_result(actor_unlock(first, lock), RELOCK_OK);
-    assert_result(actor_result(second), RELOCK_OK);
-    assert_result(actor_unlock(second, lock), RELOCK_OK);
+    assert_gets_in(second, lock);
     assert_int_equal(losses_count(f->losses), 1);
     assert_int_equal(stats_of(client).rechecks, 0);
 }

@@ -6,20 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEVER_MS 600000 /* recheck: whoever gets in was woken */
 #define N_WAITERS 6
 #define N_CHILDREN 3
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
-
-static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
 
 /* ---- who is next --------------------------------------------------------------------------- */
 
 static void the_lock_goes_in_order_of_arrival_among_clients(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *clients[2] = {fixture_client(f, &by_message_only),
-                                        fixture_client(f, &by_message_only)};
+    struct relock_client *clients[2] = {woken_client(f), woken_client(f)};
     struct relock_lock *locks[2] = {fair_handle(f, clients[0]), fair_handle(f, clients[1])};
     struct actor *actors[N_WAITERS];
 
@@ -45,7 +41,7 @@ static void the_lock_goes_in_order_of_arrival_among_clients(void **state)
 static void a_holder_that_releases_and_asks_again_is_last(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *actors[2] = {actor_start(), actor_start()};
 
@@ -62,19 +58,14 @@ static void a_holder_that_releases_and_asks_again_is_last(void **state)
     assert_result(actor_unlock(actors[0], lock), RELOCK_OK);
 }
 
-struct family {
-    struct relock_options options;
-};
-
 /* Waits when told to, says when it has the lock, and gives it up when told to. */
 static int wait_in_turn(struct child *parent, void *arg)
 {
-    struct family *family = arg;
     struct relock_client *client;
     struct relock_lock *lock;
 
     child_must(child_await(parent));
-    child_must(relock_client_new(&family->options, &client) == RELOCK_OK);
+    client = child_client(arg, &(struct relock_options){.recheck_ms = NEVER_MS});
     child_must(relock_fairlock_new(client, "orders", &lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
@@ -90,16 +81,12 @@ static int wait_in_turn(struct child *parent, void *arg)
 static void the_lock_goes_in_order_of_arrival_among_processes(void **state)
 {
     struct fixture *f = *state;
-    struct family family = {{.url = f->server->unix_url,
-                             .recheck_ms = NEVER_MS,
-                             .connect_timeout_ms = slow_ms(SOON_MS),
-                             .command_timeout_ms = slow_ms(5000)}};
     struct child *children[N_CHILDREN];
     struct relock_lock *lock;
 
     for (int i = 0; i < N_CHILDREN; i++)
-        children[i] = child_start(wait_in_turn, &family);
-    lock = fair_handle(f, fixture_client(f, &by_message_only));
+        children[i] = child_start(wait_in_turn, f);
+    lock = fair_handle(f, woken_client(f));
     assert_result(relock_lock(lock), RELOCK_OK);
     for (int i = 0; i < N_CHILDREN; i++) {
         assert_true(child_send(children[i], 0));
@@ -125,7 +112,7 @@ static void the_lock_goes_in_order_of_arrival_among_processes(void **state)
 static void a_try_does_not_overtake_the_first_waiter(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_lock *lock = fair_handle(f, woken_client(f));
 
     fair_queue_add_dead(f, ABSENT, NEVER_MS); /* the lock is free */
     assert_result(relock_trylock(lock), RELOCK_BUSY);
@@ -142,7 +129,7 @@ static void a_try_does_not_overtake_the_first_waiter(void **state)
 static void the_holder_nests_though_others_wait(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *waiting = actor_start();
 
@@ -159,8 +146,7 @@ static void the_holder_nests_though_others_wait(void **state)
     assert_true(actor_is_busy(waiting));
     assert_int_equal(stats_of(client).wakes, 0);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
 /* Who asks again, out of turn and often, is refused each time. */
@@ -168,7 +154,7 @@ static void asking_more_often_gains_no_place(void **state)
 {
     struct fixture *f = *state;
     struct relock_options often = {.recheck_ms = 20};
-    struct relock_lock *slow = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_lock *slow = fair_handle(f, woken_client(f));
     struct relock_lock *quick = fair_handle(f, fixture_client(f, &often));
     struct actor *first = actor_start(), *second = actor_start();
 
@@ -182,8 +168,7 @@ static void asking_more_often_gains_no_place(void **state)
         assert_result(actor_result(first), RELOCK_OK);
         assert_true(actor_is_busy(second));
         assert_result(actor_unlock(first, slow), RELOCK_OK);
-        assert_result(actor_result(second), RELOCK_OK);
-        assert_result(actor_unlock(second, quick), RELOCK_OK);
+        assert_gets_in(second, quick);
     }
 }
 
@@ -193,7 +178,7 @@ static void asking_more_often_gains_no_place(void **state)
 static void a_thread_that_acts_for_an_owner_shares_its_hold(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fair_handle(f, client);
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct actor *thread = actor_start(), *other = actor_start();
@@ -219,7 +204,7 @@ static void a_thread_that_acts_for_an_owner_shares_its_hold(void **state)
 static void two_threads_that_wait_for_one_owner_get_a_level_each(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fair_handle(f, fixture_client(f, &by_message_only));
+    struct relock_lock *lock = fair_handle(f, woken_client(f));
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
     struct actor *one = actor_start(), *two = actor_start();
 
@@ -240,7 +225,7 @@ static void two_threads_that_wait_for_one_owner_get_a_level_each(void **state)
 static void each_name_has_a_queue_of_its_own(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *orders = fair_handle(f, client);
     struct relock_lock *ledger = fixture_lock_of(f, client, "{a}:b", relock_fairlock_new);
     struct actor *first = actor_start(), *second = actor_start();
@@ -256,8 +241,7 @@ static void each_name_has_a_queue_of_its_own(void **state)
     assert_true(actor_is_busy(first));
     assert_result(actor_unlock(second, ledger), RELOCK_OK);
     assert_result(relock_unlock(orders), RELOCK_OK);
-    assert_result(actor_result(first), RELOCK_OK);
-    assert_result(actor_unlock(first, orders), RELOCK_OK);
+    assert_gets_in(first, orders);
 }
 
 int main(void)

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #define COUNTER "redisson_lock_token:{orders}"
-#define NEVER_MS 600000
 #define LONG_MS 60000 /* leases, and a hand-off budget */
 #define DEPTH 5
 #define N_PROCESSES 2 /* beside this one */
@@ -304,8 +303,7 @@ static void it_excludes_reentrant_locks_of_its_name(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *fenced = fencedlock(f, fixture_client(f, NULL));
-    struct relock_client *another =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *another = woken_client(f);
     struct relock_lock *reentrant = fixture_lock(f, another, "orders");
     struct actor *waiting = actor_start();
 

@@ -55,8 +55,7 @@ static int use_everything(struct child *parent, void *arg)
 static void every_call_in_the_child_says_forked(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct heritage heritage = {
         .f = f, .client = client, .lock = fixture_lock(f, client, "orders")};
 
@@ -82,8 +81,7 @@ static int free_everything(struct child *parent, void *arg)
 static void freeing_in_the_child_touches_nothing_of_the_parent(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct heritage heritage = {.client = client, .lock = fixture_lock(f, client, "orders")};
 
     assert_result(relock_lock(heritage.lock), RELOCK_OK);

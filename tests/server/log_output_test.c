@@ -98,8 +98,7 @@ static void the_loss_of_all_holds_is_a_few_lines_and_every_holder_is_notified(vo
 {
     struct fixture *f = *state;
     uint64_t began_ms = now_ms();
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(1500)});
+    struct relock_client *client = watchful_client(f, 1500);
 
     for (int i = 0; i < FIXTURE_MAX_LOCKS; i++) {
         char name[32];

@@ -12,7 +12,6 @@
 #define SLACK_MS 5000 /* of a machine that stands still now and then */
 #define CAP_MS 2000
 #define CAPPED_MS 1600 /* a lease that does not last until the cap without being renewed */
-#define NEVER_MS 600000
 
 /* Two levels, renewed as often as the client does, and no thread can come too late to renew. */
 static struct relock_grant hold(struct relock_lock *lock)
@@ -245,15 +244,10 @@ static void a_waiter_behind_a_hold_that_is_lost_gets_the_lock(void **state)
 static int hold_and_be_stopped(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = {.url = f->server->unix_url,
-                                     .connect_timeout_ms = slow_ms(SOON_MS),
-                                     .command_timeout_ms = slow_ms(SOON_MS),
-                                     .watchdog_timeout_ms = slow_ms(HELD_MS),
-                                     .log_level = RELOCK_LOG_ERROR};
-    struct relock_client *client;
+    struct relock_client *client =
+        child_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(HELD_MS)});
     struct relock_lock *lock;
 
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
     child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
     child_must(relock_valid_ms(lock) > 0);

@@ -8,25 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEVER_MS 600000
 #define SHORT_MS 200
 
-struct three {
-    struct relock_client *client;
-    struct relock_lock *a, *b, *both;
-};
-
-static struct three three_with(struct fixture *f, const struct relock_options *options)
-{
-    struct three t = {.client = fixture_client(f, options)};
-
-    t.a = fixture_lock(f, t.client, "a");
-    t.b = fixture_lock(f, t.client, "b");
-    t.both = fixture_multi(f, t.b, t.a, NULL);
-    return t;
-}
-
-static void fails(const struct three *t, const struct relock_how *how, int result,
+static void fails(const struct multi_pair *t, const struct relock_how *how, int result,
                   const char *member)
 {
     struct relock_grant grant = {.hold_count = 7};
@@ -42,7 +26,7 @@ static void fails(const struct three *t, const struct relock_how *how, int resul
 static void a_member_that_another_owner_holds_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_how how = {.wait_ms = 20};
 
     assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
@@ -58,7 +42,7 @@ static void a_member_that_another_owner_holds_is_named(void **state)
 static void a_member_that_redis_refuses_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
     assert_string_equal(probe_text(f->probe, "SET b text"), "OK");
     fails(&t, NULL, RELOCK_E_SERVER, "b");
@@ -68,10 +52,11 @@ static void a_member_that_redis_refuses_is_named(void **state)
 static void a_member_that_the_user_has_no_right_to_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct three t;
+    struct multi_pair t;
 
     assert_string_equal(probe_text(f->probe, "ACL SETUSER some reset on >word +@all &* ~a"), "OK");
-    t = three_with(f, &(struct relock_options){.user = "some", .password = "word"});
+    t = multi_pair_of(
+        f, fixture_client(f, &(struct relock_options){.user = "some", .password = "word"}));
     fails(&t, NULL, RELOCK_E_AUTH, "b");
     fixture_free_client(f, t.client);
     assert_int_equal(probe_int(f->probe, "ACL DELUSER some"), 1);
@@ -79,8 +64,9 @@ static void a_member_that_the_user_has_no_right_to_is_named(void **state)
 
 static void a_member_that_too_few_replicas_have_is_named(void **state)
 {
-    struct three t =
-        three_with(*state, &(struct relock_options){.min_replicas = 1, .replica_timeout_ms = 1});
+    struct multi_pair t = multi_pair_of(
+        *state, fixture_client(
+                    *state, &(struct relock_options){.min_replicas = 1, .replica_timeout_ms = 1}));
 
     fails(&t, NULL, RELOCK_E_REPLICAS, "a");
 }
@@ -88,7 +74,8 @@ static void a_member_that_too_few_replicas_have_is_named(void **state)
 static void a_member_whose_acquire_cannot_be_sent_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, &(struct relock_options){.command_timeout_ms = SHORT_MS});
+    struct multi_pair t = multi_pair_of(
+        f, fixture_client(f, &(struct relock_options){.command_timeout_ms = SHORT_MS}));
 
     assert_result(relock_lock(t.a), RELOCK_OK);
     server_pause(f->server);
@@ -99,7 +86,7 @@ static void a_member_whose_acquire_cannot_be_sent_is_named(void **state)
 
 static void a_member_that_the_owner_holds_is_named(void **state)
 {
-    struct three t = three_with(*state, NULL);
+    struct multi_pair t = multi_pair_of(*state, fixture_client(*state, NULL));
     struct relock_how how = {.flags = RELOCK_NON_REENTRANT};
 
     assert_result(relock_lock(t.b), RELOCK_OK);
@@ -110,7 +97,7 @@ static void a_member_that_the_owner_holds_is_named(void **state)
 static void a_member_that_a_level_finds_lost_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
@@ -121,7 +108,7 @@ static void a_member_that_a_level_finds_lost_is_named(void **state)
 static void a_member_that_the_owner_lost_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(t.b), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
@@ -133,7 +120,7 @@ static void a_member_that_the_owner_lost_is_named(void **state)
 static void the_member_with_which_the_multi_lock_was_lost_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
@@ -146,7 +133,7 @@ static void the_member_with_which_the_multi_lock_was_lost_is_named(void **state)
 
 static void the_first_member_is_named_if_the_arguments_are_wrong(void **state)
 {
-    struct three t = three_with(*state, NULL);
+    struct multi_pair t = multi_pair_of(*state, fixture_client(*state, NULL));
 
     fails(&t, &(struct relock_how){.flags = ~(uint64_t)0}, RELOCK_E_INVALID, "b");
     fails(&t, &(struct relock_how){.reserved = {1}}, RELOCK_E_INVALID, "b");
@@ -154,7 +141,7 @@ static void the_first_member_is_named_if_the_arguments_are_wrong(void **state)
 
 static void the_first_member_is_named_if_the_owner_holds_the_multi_lock(void **state)
 {
-    struct three t = three_with(*state, NULL);
+    struct multi_pair t = multi_pair_of(*state, fixture_client(*state, NULL));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     fails(&t, &(struct relock_how){.flags = RELOCK_NON_REENTRANT}, RELOCK_E_DEADLOCK, "b");
@@ -164,7 +151,7 @@ static void the_first_member_is_named_if_the_owner_holds_the_multi_lock(void **s
 static void the_first_member_is_named_if_the_client_is_shut_down_or_freed(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
     relock_client_shutdown(t.client);
     fails(&t, NULL, RELOCK_E_CLOSED, "b");
@@ -196,7 +183,7 @@ static bool is_over(void *arg)
 static void the_first_member_is_named_to_a_callback(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct inside inside = {.both = t.both, .result = RELOCK_OK};
     struct relock_lock *c = fixture_lock(f, t.client, "c");
     struct relock_how how = {.on_lost = acquire_inside, .arg = &inside};
@@ -213,7 +200,7 @@ static void the_first_member_is_named_to_a_callback(void **state)
 
 static int acquire_in_child(struct child *parent, void *arg)
 {
-    const struct three *t = arg;
+    const struct multi_pair *t = arg;
     struct relock_grant grant = {0};
 
     (void)parent;
@@ -224,7 +211,7 @@ static int acquire_in_child(struct child *parent, void *arg)
 
 static void the_first_member_is_named_in_a_forked_child(void **state)
 {
-    struct three t = three_with(*state, NULL);
+    struct multi_pair t = multi_pair_of(*state, fixture_client(*state, NULL));
 
     assert_int_equal(child_wait(child_start(acquire_in_child, &t), SOON_MS), EXIT_SUCCESS);
 }
@@ -234,7 +221,7 @@ static void the_first_member_is_named_in_a_forked_child(void **state)
 static void no_member_is_named_if_the_call_succeeds_or_is_for_a_single_lock(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_with(f, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_grant grant;
 
     assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_OK);

@@ -3,27 +3,12 @@
 #include "support/multi.h"
 #include "support/peer.h"
 
-struct three {
-    struct relock_client *client;
-    struct relock_lock *a, *b, *both;
-};
-
-static struct three three_of(struct fixture *f)
-{
-    struct three t = {.client = fixture_client(f, NULL)};
-
-    t.a = fixture_lock(f, t.client, "a");
-    t.b = fixture_lock(f, t.client, "b");
-    t.both = fixture_multi(f, t.a, t.b, NULL);
-    return t;
-}
-
 /* ---- levels -------------------------------------------------------------------------------- */
 
 static void each_level_is_a_level_of_each_member(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_grant grant;
 
     for (unsigned level = 1; level <= 3; level++) {
@@ -44,7 +29,7 @@ static void each_level_is_a_level_of_each_member(void **state)
 static void a_member_that_the_owner_has_already_is_nested_in(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(t.b), RELOCK_OK);
     assert_result(relock_lock(t.both), RELOCK_OK);
@@ -59,7 +44,7 @@ static void a_member_that_the_owner_has_already_is_nested_in(void **state)
 static void a_member_may_be_taken_once_more_by_itself(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_result(relock_lock(t.a), RELOCK_OK);
@@ -72,7 +57,7 @@ static void a_member_may_be_taken_once_more_by_itself(void **state)
 static void two_multi_locks_that_share_a_member_nest_in_it(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_lock *c = fixture_lock(f, t.client, "c");
     struct relock_lock *other = fixture_multi(f, c, t.b, NULL);
 
@@ -89,8 +74,8 @@ static void two_multi_locks_that_share_a_member_nest_in_it(void **state)
 static void handles_of_the_same_members_share_the_hold(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
-    struct relock_lock *again = fixture_multi(f, t.b, t.a, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct relock_lock *again = fixture_multi(f, t.a, t.b, NULL);
     struct relock_grant grant;
 
     assert_result(relock_lock(t.both), RELOCK_OK);
@@ -106,21 +91,21 @@ static void handles_of_the_same_members_share_the_hold(void **state)
 static void a_non_reentrant_call_reports_a_deadlock(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .flags = RELOCK_NON_REENTRANT};
     struct relock_grant grant;
 
     assert_result(relock_acquire(t.both, &how, &grant), RELOCK_OK);
     assert_result(relock_acquire(t.both, &how, &grant), RELOCK_E_DEADLOCK);
-    assert_string_equal(grant.failed_member, "a"); /* the whole is: its first */
+    assert_string_equal(grant.failed_member, "b"); /* the first given */
     assert_result(relock_unlock(t.both), RELOCK_OK);
     assert_int_equal(probe_n_keys(f->probe), 0);
 
-    assert_result(relock_lock(t.b), RELOCK_OK);
+    assert_result(relock_lock(t.a), RELOCK_OK);
     assert_result(relock_acquire(t.both, &how, &grant), RELOCK_E_DEADLOCK);
-    assert_string_equal(grant.failed_member, "b");
+    assert_string_equal(grant.failed_member, "a");
     assert_int_equal(probe_n_keys(f->probe), 1);
-    assert_result(relock_unlock(t.b), RELOCK_OK);
+    assert_result(relock_unlock(t.a), RELOCK_OK);
 }
 
 /* ---- owners -------------------------------------------------------------------------------- */
@@ -128,7 +113,7 @@ static void a_non_reentrant_call_reports_a_deadlock(void **state)
 static void a_call_with_an_explicit_owner_acts_for_it(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_how how = {.owner = relock_owner_new()};
     struct actor *other = actor_start();
     struct relock_grant grant;
@@ -149,7 +134,7 @@ static void a_call_with_an_explicit_owner_acts_for_it(void **state)
 static void two_threads_that_wait_for_one_owner_get_a_level_each(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_how how = {.owner = relock_owner_new(), .wait_ms = RELOCK_FOREVER};
     struct actor *first = actor_start(), *second = actor_start();
     struct relock_grant grant;
@@ -222,8 +207,8 @@ static int extend(void *arg)
 static void threads_that_act_for_one_owner_see_no_false_loss(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
-    struct relock_lock *again = fixture_multi(f, t.b, t.a, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct relock_lock *again = fixture_multi(f, t.a, t.b, NULL);
     actor_step_fn *const steps[] = {take_and_give, look, extend, extend};
     struct busy busy[4];
     struct actor *actors[4];
@@ -256,7 +241,7 @@ static bool has_lost_two(void *arg)
 static void a_multi_lock_counts_as_a_hold_that_was_not_taken_from_redis(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
     struct relock_stats stats;
 
     assert_result(relock_lock(t.both), RELOCK_OK);

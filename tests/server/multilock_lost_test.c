@@ -7,22 +7,6 @@
 
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 
-struct three {
-    struct relock_client *client;
-    struct relock_lock *a, *b, *both;
-};
-
-/* Given in an order that is not that of taking. */
-static struct three three_of(struct fixture *f)
-{
-    struct three t = {.client = watchful_client(f, LEASE_MS)};
-
-    t.a = fixture_lock(f, t.client, "a");
-    t.b = fixture_lock(f, t.client, "b");
-    t.both = fixture_multi(f, t.b, t.a, NULL);
-    return t;
-}
-
 static int take(struct relock_lock *lock, relock_lost_fn *on_lost, void *arg)
 {
     return relock_acquire(lock, &(struct relock_how){.on_lost = on_lost, .arg = arg}, NULL);
@@ -33,7 +17,7 @@ static int take(struct relock_lock *lock, relock_lost_fn *on_lost, void *arg)
 static void on_lost_names_the_member_the_owner_and_the_levels(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct relock_grant grant;
     struct loss loss;
 
@@ -55,7 +39,7 @@ static void on_lost_names_the_member_the_owner_and_the_levels(void **state)
 static void members_that_are_lost_together_are_reported_once(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b a"), 2);
@@ -68,7 +52,7 @@ static void members_that_are_lost_together_are_reported_once(void **state)
 static void a_member_that_another_took_is_reported_as_taken(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_true(peer_usurp(f->probe, "b", PEER, PEER_LEASE_MS));
@@ -96,7 +80,7 @@ static int take_in_time(struct relock_lock *lock, const struct relock_how *how)
 static void a_lease_that_ran_out_is_reported_as_expired(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct relock_how how = {.wait_ms = SOON_MS, .lease_ms = slow_ms(100)};
 
     for (size_t i = 0; i < 10; i++) {
@@ -112,7 +96,7 @@ static void a_lease_that_ran_out_is_reported_as_expired(void **state)
 static void a_release_that_discovers_a_lost_member_names_it(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_result(relock_lock(t.both), RELOCK_OK);
@@ -129,7 +113,7 @@ static void a_release_that_discovers_a_lost_member_names_it(void **state)
 static void a_last_release_that_discovers_a_lost_member_counts_one_loss(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
@@ -165,7 +149,7 @@ static void the_client_of_the_first_given_member_reports_the_loss(void **state)
 static void the_callback_of_the_first_level_is_called_instead(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct losses *own = losses_new(), *inner = losses_new();
 
     assert_result(take(t.both, losses_write, own), RELOCK_OK);
@@ -184,7 +168,7 @@ static void the_callback_of_the_first_level_is_called_instead(void **state)
 static void two_multi_locks_that_share_a_lost_member_are_reported_once_each(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct relock_lock *c = fixture_lock(f, t.client, "c");
     struct relock_lock *other = fixture_multi(f, c, t.b, NULL);
 
@@ -201,7 +185,7 @@ static void two_multi_locks_that_share_a_lost_member_are_reported_once_each(void
 static void a_member_that_was_held_before_is_reported_beside_the_multi_lock(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct losses *own = losses_new();
 
     assert_result(take(t.b, losses_write, own), RELOCK_OK);
@@ -220,7 +204,7 @@ static void a_member_that_was_held_before_is_reported_beside_the_multi_lock(void
 static void a_member_that_is_nested_in_is_reported_by_the_multi_lock_alone(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct losses *own = losses_new();
 
     assert_result(relock_lock(t.both), RELOCK_OK);
@@ -237,7 +221,7 @@ static void a_member_that_is_nested_in_is_reported_by_the_multi_lock_alone(void 
 static void a_level_that_outlives_the_multi_lock_reports_the_loss(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_result(relock_lock(t.b), RELOCK_OK);
@@ -253,7 +237,7 @@ static void a_level_that_outlives_the_multi_lock_reports_the_loss(void **state)
 static void every_call_reports_the_loss_until_all_levels_are_released(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct relock_grant grant;
 
     assert_result(relock_lock(t.both), RELOCK_OK);
@@ -299,7 +283,7 @@ static void a_loss_found_by_the_last_release_is_its_result(void **state)
 static void a_member_that_is_released_beside_the_multi_lock_is_lost(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_result(relock_unlock(t.b), RELOCK_OK);
@@ -371,7 +355,7 @@ static bool is_done(void *arg)
 static void the_callback_may_release_the_lock(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct relock_client *there = beside_client(f, 0, NULL);
     struct relock_lock *all = fixture_multi(f, t.both, fixture_lock(f, there, "c"), NULL);
     struct relock_lock *d = fixture_lock(f, t.client, "d");

@@ -244,8 +244,7 @@ static void a_multi_lock_is_as_certain_as_its_least_certain_member(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
-    struct relock_client *brief =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(5000)});
+    struct relock_client *brief = watchful_client(f, 5000);
     struct relock_lock *a = fixture_lock(f, client, "a");
     struct relock_lock *b = fixture_lock(f, brief, "b");
     struct relock_lock *both = fixture_multi(f, a, b, NULL);

@@ -5,25 +5,7 @@
 #include "support/multi.h"
 #include "support/peer.h"
 
-#define NEVER_MS 600000
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
-
-struct three {
-    struct relock_client *client;
-    struct relock_lock *a, *b, *both;
-};
-
-/* Waiters here hear of releases, and do not ask before. */
-static struct three three_of(struct fixture *f)
-{
-    struct three t = {.client =
-                          fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS})};
-
-    t.a = fixture_lock(f, t.client, "a");
-    t.b = fixture_lock(f, t.client, "b");
-    t.both = fixture_multi(f, t.b, t.a, NULL);
-    return t;
-}
 
 /* ---- the end of the wait ------------------------------------------------------------------- */
 
@@ -31,7 +13,7 @@ static struct three three_of(struct fixture *f)
 static void the_time_limit_is_one_for_all_members(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
     uint64_t wait_ms = slow_ms(2000), began_ms;
 
     assert_true(peer_lock(f->probe, "a", PEER, slow_ms(1800)));
@@ -46,7 +28,7 @@ static void the_time_limit_is_one_for_all_members(void **state)
 static void a_wait_that_is_cancelled_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct actor *waiting = actor_start();
 
@@ -104,7 +86,7 @@ static void a_client_that_is_shut_down_ends_the_wait(void **state)
 static void levels_are_added_while_its_client_drains(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
 
     assert_result(relock_lock(t.both), RELOCK_OK);
     relock_client_shutdown(t.client);
@@ -121,7 +103,7 @@ static void levels_are_added_while_its_client_drains(void **state)
 static void a_waiting_multi_lock_sends_nothing(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
     struct actor *waiting[8];
     long long before;
 
@@ -148,7 +130,7 @@ static void a_waiting_multi_lock_sends_nothing(void **state)
 static void acquired_members_are_renewed_while_the_others_are_awaited(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = slow_ms(LEASE_MS)};
     struct actor *waiting = actor_start();
     uint64_t until_ms;
@@ -176,8 +158,7 @@ static void acquired_members_are_renewed_while_the_others_are_awaited(void **sta
 static void a_member_that_was_renewed_before_is_renewed_after(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *a = fixture_lock(f, client, "a");
     struct relock_lock *b = fixture_lock(f, client, "b");
     struct relock_lock *both = fixture_multi(f, a, b, NULL);
@@ -196,8 +177,7 @@ static void a_member_that_was_renewed_before_is_renewed_after(void **state)
 static void all_members_are_renewed_once_a_level_asks_for_it(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *both =
         fixture_multi(f, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL);
     struct relock_how fixed = {.lease_ms = slow_ms(LEASE_MS)};
@@ -214,8 +194,7 @@ static void all_members_are_renewed_once_a_level_asks_for_it(void **state)
 static void a_member_that_is_lost_while_others_are_waited_for_is_taken_anew(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *a = fixture_lock(f, client, "a");
     struct relock_lock *both = fixture_multi(f, a, fixture_lock(f, client, "b"), NULL);
     struct actor *waiting = actor_start();
@@ -238,7 +217,7 @@ static void a_member_that_is_lost_while_others_are_waited_for_is_taken_anew(void
 static void a_member_that_the_owner_releases_meanwhile_is_taken_anew(void **state)
 {
     struct fixture *f = *state;
-    struct three t = three_of(f);
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
     struct actor *waiting = actor_start();
 

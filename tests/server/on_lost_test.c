@@ -292,8 +292,7 @@ static void count_calls(const struct relock_lost *what, void *arg)
 static void no_callback_comes_after_the_last_release(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(300)});
+    struct relock_client *client = watchful_client(f, 300);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     uint64_t deadline_ms = deadline_in(2 * SOON_MS);
 

@@ -195,8 +195,7 @@ static void a_strangers_hold_is_never_touched(void **state)
 static void the_watchdog_leaves_a_strangers_lease_alone(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(SHORT_MS)});
+    struct relock_client *client = watchful_client(f, SHORT_MS);
     struct relock_lock *lock = plainlock(f, client);
 
     assert_result(relock_lock(lock), RELOCK_OK);

@@ -15,12 +15,10 @@
 static int wait_in_threads(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = fixture_options(f, NULL);
-    struct relock_client *client;
+    struct relock_client *client = child_client(f, NULL);
     struct relock_lock *lock;
     struct actor *waiting[N_THREADS];
 
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
     child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
     child_must(child_await(parent));
     for (int i = 0; i < N_THREADS; i++) {

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define NEVER_MS 600000
 /* Both outlive a second in which a machine stands still. */
 #define LEASE_MS 2000
 #define SHORT_MS 1300 /* of a command that is to end by time */
@@ -22,8 +21,7 @@ static void kill_connections(struct fixture *f)
 static void a_hold_survives_its_connections(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -45,8 +43,7 @@ static void a_hold_survives_its_connections(void **state)
 static void a_waiter_still_wakes_on_the_message(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -68,8 +65,7 @@ static void a_waiter_still_wakes_on_the_message(void **state)
 static void a_release_while_the_waiter_is_cut_off_is_not_missed(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -83,8 +79,7 @@ static void a_release_while_the_waiter_is_cut_off_is_not_missed(void **state)
         probe_text(f->probe, "DEL orders");
         probe_text(f->probe, "PUBLISH " CHANNEL " 0");
         probe_text(f->probe, "EXEC");
-        assert_result(actor_result(waiting), RELOCK_OK);
-        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+        assert_gets_in(waiting, lock);
     }
     assert_int_equal(stats_of(client).rechecks, 0);
 }
@@ -136,8 +131,7 @@ static void levels_stay_right_while_connections_keep_breaking(void **state)
 static void a_server_that_lost_its_data_is_reported_as_gone(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(3 * LEASE_MS)});
+    struct relock_client *client = watchful_client(f, 3 * LEASE_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -245,8 +239,7 @@ static void a_failed_release_is_completed_later(void **state)
     struct fixture *f = *state;
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.command_timeout_ms = slow_ms(SHORT_MS)});
-    struct relock_client *other =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *other = woken_client(f);
     struct relock_lock *ours = fixture_lock(f, client, "orders");
     struct relock_lock *theirs = fixture_lock(f, other, "orders");
     struct actor *waiting = actor_start();
@@ -257,8 +250,7 @@ static void a_failed_release_is_completed_later(void **state)
     server_pause(f->server);
     assert_result(relock_unlock(ours), RELOCK_E_CONN);
     server_resume(f->server);
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, theirs), RELOCK_OK);
+    assert_gets_in(waiting, theirs);
 }
 
 int main(void)

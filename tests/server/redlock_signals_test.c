@@ -2,15 +2,12 @@
 #include "support/actor.h"
 #include "support/red.h"
 
-#define FOREVER_MS 600000
-
 /* So long that a server has a second for its answer. */
 #define LONG_LEASE_MS 60000
 
 static struct red very_patient_red(struct servers *s)
 {
-    struct relock_options options = {.recheck_ms = FOREVER_MS,
-                                     .watchdog_timeout_ms = LONG_LEASE_MS};
+    struct relock_options options = {.recheck_ms = NEVER_MS, .watchdog_timeout_ms = LONG_LEASE_MS};
     struct red red = red_new_by_proxy(s, &options);
 
     red_settle(s, &red, s->n);

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#define FOREVER_MS 600000
 #define COMMAND_MS 1500 /* outlives a second in which a machine stands still */
 #define SHORT_MS 300    /* what is left of a lease */
 #define N_TRIES 5
@@ -13,7 +12,7 @@
 /* Whoever waits asks again only when it is woken. */
 static struct red patient_red(struct servers *s)
 {
-    struct red red = red_new_by_proxy(s, &(struct relock_options){.recheck_ms = FOREVER_MS});
+    struct red red = red_new_by_proxy(s, &(struct relock_options){.recheck_ms = NEVER_MS});
 
     red_settle(s, &red, s->n);
     return red;
@@ -85,7 +84,7 @@ static void a_waiter_retries_when_the_blocking_leases_end(void **state)
     for (size_t i = 0; i < s->n; i++) {
         assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
         assert_int_equal(
-            probe_int(s->probe[i], "PEXPIRE " RED_NAME " %d", i < 2 ? FOREVER_MS : SHORT_MS), 1);
+            probe_int(s->probe[i], "PEXPIRE " RED_NAME " %d", i < 2 ? NEVER_MS : SHORT_MS), 1);
     }
     /* A quorum says no before the others, whose leases are shorter, have said anything. */
     for (size_t i = 3; i < 5; i++)
@@ -148,7 +147,7 @@ static void a_wait_ends_at_its_deadline_and_by_its_cancel(void **state)
 static void a_cancel_ends_a_wait_for_unreachable_servers(void **state)
 {
     struct servers *s = *state;
-    struct relock_options options = {.command_timeout_ms = FOREVER_MS};
+    struct relock_options options = {.command_timeout_ms = NEVER_MS};
     struct red red = red_new(s, &options);
     struct relock_cancel *cancel;
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
@@ -226,11 +225,9 @@ static int take_turns(struct child *parent, void *arg)
     size_t n = turns->s->n;
 
     for (size_t i = 0; i < n; i++) {
-        struct relock_options options = fixture_options(
-            turns->s->f,
-            &(struct relock_options){.url = turns->s->server[i]->unix_url, .flags = RELOCK_LAZY});
-
-        child_must(relock_client_new(&options, &clients[i]) == RELOCK_OK);
+        clients[i] =
+            child_client(turns->s->f, &(struct relock_options){.url = turns->s->server[i]->unix_url,
+                                                               .flags = RELOCK_LAZY});
         child_must(relock_lock_new(clients[i], RED_NAME, &members[i]) == RELOCK_OK);
     }
     child_must(relock_redlock_new(members, n, &lock) == RELOCK_OK);

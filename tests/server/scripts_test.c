@@ -66,8 +66,7 @@ static void renewals_go_on_when_redis_forgot_its_scripts(void **state)
 static void waits_go_on_when_redis_forgot_its_scripts(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = 600000});
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -76,8 +75,7 @@ static void waits_go_on_when_redis_forgot_its_scripts(void **state)
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
     forget_scripts(f);
     assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
 /* Sent by hash: the text goes over the wire once. */
@@ -120,8 +118,7 @@ static void redis_knows_each_script_by_the_hash_of_its_file(void **state)
     static const char *const names[] = {"lock",  "extend", "inspect",
                                         "renew", "unlock", "force_unlock"};
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client = watchful_client(f, LEASE_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_holder holder;
     char hash[41];

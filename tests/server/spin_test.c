@@ -14,7 +14,6 @@
 #define CHANNEL "redisson_lock__channel:{orders}"
 #define N_THREADS 8
 #define LONG_MS 60000 /* hand-off budget */
-#define NEVER_MS 600000
 #define WAIT_MS 3000
 #define LONGEST_PAUSE_MS 128
 #define SLACK_MS 1000 /* a shared machine */
@@ -42,8 +41,7 @@ static void live_a_full_life(struct fixture *f)
     assert_true(wait_for_waiters(two, 1));
     assert_result(fixture_timedlock(theirs, 50), RELOCK_TIMEOUT);
     assert_result(relock_unlock(ours), RELOCK_OK);
-    assert_result(actor_result(near), RELOCK_OK);
-    assert_result(actor_unlock(near, ours), RELOCK_OK);
+    assert_gets_in(near, ours);
     assert_result(actor_result(far), RELOCK_OK);
     assert_result(relock_force_unlock(ours), RELOCK_OK);
     assert_result(actor_unlock(far, theirs), RELOCK_LOST);
@@ -145,8 +143,7 @@ static void many_waiters_in_one_process_poll_as_often_as_one(void **state)
 static void a_waiter_finds_a_release_within_a_pause(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = spinlock(f, client);
     struct actor *waiting = actor_start();
     int n_soon = 0; /* of 5, for a machine may stand still now and then */
@@ -171,8 +168,7 @@ static void a_waiter_finds_a_release_within_a_pause(void **state)
 static void a_pause_ends_with_the_wait(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = spinlock(f, client);
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct actor *cancelled = actor_start(), *closed = actor_start();

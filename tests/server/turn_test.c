@@ -1,79 +1,57 @@
 /* Readers while another process may go first; the test sets the end of that time. */
 #include "lock/lock.h"
 #include "support/actor.h"
-#include "support/fixture.h"
+#include "support/sides.h"
 
 #define TURN_MS 1500 /* all that is to happen within it may take that long */
 
-static struct relock_lock *read_side, *write_side;
-
-static struct relock_client *make(struct fixture *f)
+static void let_others_read_first(struct sides ours)
 {
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(60000)});
-
-    assert_result(relock_rdlock_new(client, "orders", &read_side), RELOCK_OK);
-    assert_result(relock_wrlock_new(client, "orders", &write_side), RELOCK_OK);
-    return client;
-}
-
-static void drop(void)
-{
-    read_side = relock_lock_free(read_side);
-    write_side = relock_lock_free(write_side);
-}
-
-static void let_others_read_first(void)
-{
-    relock_mutex_lock(&read_side->client->mutex);
-    read_side->resource->yields_until_ms = now_ms() + slow_ms(TURN_MS);
-    relock_mutex_unlock(&read_side->client->mutex);
+    relock_mutex_lock(&ours.read->client->mutex);
+    ours.read->resource->yields_until_ms = now_ms() + slow_ms(TURN_MS);
+    relock_mutex_unlock(&ours.read->client->mutex);
 }
 
 static void a_writer_reads_after_the_turn_though_others_wait_before_it(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = make(f);
+    struct relock_client *client = woken_client(f);
+    struct sides ours = sides_of(f, client);
     struct actor *writer = actor_start(), *reader = actor_start();
 
-    assert_result(actor_lock(writer, write_side), RELOCK_OK);
-    actor_begin_lock(reader, read_side);
+    assert_result(actor_lock(writer, ours.write), RELOCK_OK);
+    actor_begin_lock(reader, ours.read);
     assert_true(wait_for_waiters(client, 1));
-    let_others_read_first();
-    assert_result(actor_lock(writer, read_side), RELOCK_OK);
-    assert_result(actor_unlock(writer, write_side), RELOCK_OK);
-    assert_result(actor_result(reader), RELOCK_OK);
-    assert_result(actor_unlock(reader, read_side), RELOCK_OK);
-    assert_result(actor_unlock(writer, read_side), RELOCK_OK);
-    actor_end_all();
-    drop();
+    let_others_read_first(ours);
+    assert_result(actor_lock(writer, ours.read), RELOCK_OK);
+    assert_result(actor_unlock(writer, ours.write), RELOCK_OK);
+    assert_gets_in(reader, ours.read);
+    assert_result(actor_unlock(writer, ours.read), RELOCK_OK);
 }
 
 static void a_waiter_that_starts_anew_asks_though_others_wait_before_it(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = make(f);
+    struct relock_client *client = woken_client(f);
+    struct sides ours = sides_of(f, client);
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
     struct actor *first = actor_start(), *reader = actor_start(), *writer = actor_start();
 
-    assert_result(relock_lock(write_side), RELOCK_OK);
-    actor_begin_lock(first, read_side);
+    assert_result(relock_lock(ours.write), RELOCK_OK);
+    actor_begin_lock(first, ours.read);
     assert_true(wait_for_waiters(client, 1));
-    actor_begin_acquire(reader, read_side, &how);
+    actor_begin_acquire(reader, ours.read, &how);
     assert_true(wait_for_waiters(client, 2));
-    actor_begin_acquire(writer, write_side, &how);
+    actor_begin_acquire(writer, ours.write, &how);
     assert_true(wait_for_waiters(client, 3));
-    let_others_read_first();
-    assert_result(relock_unlock(write_side), RELOCK_OK);
+    let_others_read_first(ours);
+    assert_result(relock_unlock(ours.write), RELOCK_OK);
     assert_result(actor_result(writer), RELOCK_OK);
     assert_result(actor_result(reader), RELOCK_OK); /* beside the write hold of its owner */
     assert_true(actor_is_busy(first));
-    assert_result(relock_release(write_side, how.owner), RELOCK_OK);
-    assert_result(actor_result(first), RELOCK_OK);
-    assert_result(actor_unlock(first, read_side), RELOCK_OK);
-    assert_result(relock_release(read_side, how.owner), RELOCK_OK);
-    actor_end_all();
-    drop();
+    assert_result(relock_release(ours.write, how.owner), RELOCK_OK);
+    assert_gets_in(first, ours.read);
+    assert_result(relock_release(ours.read, how.owner), RELOCK_OK);
 }
 
 int main(void)

@@ -10,16 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NEVER_MS 600000 /* recheck */
 #define N_PASSES 1000LL
 #define N_NAMES 300 /* more than the 250 of Redisson, at which it begins to fail */
-
-static const struct relock_options by_message_only = {.recheck_ms = NEVER_MS};
 
 static void a_waiter_wakes_on_the_published_release(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *ours = fixture_lock(f, fixture_client(f, NULL), "orders");
     struct relock_lock *theirs = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
@@ -40,7 +37,7 @@ static void a_waiter_wakes_on_the_published_release(void **state)
 static void a_process_is_served_in_the_order_of_arrival(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting[5];
 
@@ -100,7 +97,7 @@ static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **stat
 static void the_end_of_the_lease_wakes_a_waiter(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_true(peer_lock(f->probe, "orders", PEER, 700));
@@ -123,14 +120,13 @@ static void a_waiter_retries_every_recheck_ms(void **state)
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
     probe_int(f->probe, "DEL orders");
 
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
 static void a_waiter_waits_for_a_holder_without_a_lease_too(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -139,8 +135,7 @@ static void a_waiter_waits_for_a_holder_without_a_lease_too(void **state)
     assert_true(wait_for_waiters(client, 1));
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
     assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
 /* Without a release behind it: whoever waits asks, whatever the message says. */
@@ -148,7 +143,7 @@ static void any_message_is_a_signal(void **state)
 {
     static const char *const messages[] = {"0", "1", "", "2147483648", "{\"unlock\":true}"};
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -160,8 +155,7 @@ static void any_message_is_a_signal(void **state)
         let_pass(20); /* it has asked again by then, mostly */
         probe_int(f->probe, "DEL orders");
         probe_int(f->probe, "PUBLISH redisson_lock__channel:{orders} %s", messages[i]);
-        assert_result(actor_result(waiting), RELOCK_OK);
-        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+        assert_gets_in(waiting, lock);
     }
     assert_int_equal(stats_of(client).rechecks, 0);
 }
@@ -180,7 +174,7 @@ static bool has_channels(void *probe)
 static void many_names_are_waited_for_over_one_connection(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *locks[N_NAMES];
     struct actor *waiting[N_NAMES];
     char name[16];
@@ -209,7 +203,7 @@ static void many_names_are_waited_for_over_one_connection(void **state)
 static void a_waiter_that_is_woken_in_vain_waits_on(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &by_message_only);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -221,8 +215,7 @@ static void a_waiter_that_is_woken_in_vain_waits_on(void **state)
     let_pass(50);
     assert_true(actor_is_busy(waiting));
     assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
 /* Waits for that turn; false if the last one was before it. */
@@ -257,14 +250,13 @@ static int64_t take_turns(struct relock_lock *lock, struct probe *probe, long lo
 static int pass_to_and_fro(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options options = fixture_options(f, &by_message_only);
     struct probe *probe = probe_open(f->server->socket);
     struct relock_client *client;
     struct relock_lock *lock;
     int64_t which, n;
 
     child_must(child_receive(parent, &which));
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
+    client = child_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
     child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
 
     n = take_turns(lock, probe, which);

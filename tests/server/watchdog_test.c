@@ -179,11 +179,10 @@ static void a_thousand_holds_outlive_their_leases(void **state)
 static int hold_until_killed(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
-    struct relock_options lease = short_lease(), options = fixture_options(f, &lease);
-    struct relock_client *client;
+    struct relock_options options = short_lease();
+    struct relock_client *client = child_client(f, &options);
     struct relock_lock *lock;
 
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
     child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
     child_must(child_send(parent, 1));

@@ -11,7 +11,6 @@
 #define LEASE_MS 30000
 #define UUID_LEN 36
 #define NUMBERS_OF_A_THREAD 1000000000ull
-#define NEVER_MS 600000
 
 static void the_client_id_is_a_uuid_of_version_4(void **state)
 {
@@ -158,8 +157,7 @@ static void a_waiter_listens_on_the_channel_of_the_name(void **state)
         actor_begin_lock(waiting, lock);
         assert_true(probe_wait_subscribers(f->probe, channel, 1));
         assert_true(peer_unlock(f->probe, names[i], PEER));
-        assert_result(actor_result(waiting), RELOCK_OK);
-        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+        assert_gets_in(waiting, lock);
     }
 }
 
@@ -197,8 +195,7 @@ static void a_peer_is_excluded_while_we_hold(void **state)
 static void a_peer_that_releases_wakes_us(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -206,8 +203,7 @@ static void a_peer_that_releases_wakes_us(void **state)
     actor_begin_lock(waiting, lock);
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
     assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
 /* As the peer waits: subscribed, refused once more, and then until the message. */

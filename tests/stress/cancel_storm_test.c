@@ -18,7 +18,6 @@
 #define N_NAMES 3
 #define N_CLIENTS 2
 #define N_WAITERS 12
-#define NEVER_MS 3600000
 
 /* Of each waiter in a storm: a short one ends before others mend what it did. */
 #define MAX_TRIES 4

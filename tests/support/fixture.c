@@ -76,16 +76,37 @@ struct relock_client *patient_client(struct fixture *f, uint64_t long_ms)
                                                       .watchdog_timeout_ms = slow_ms(long_ms)});
 }
 
-struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *client,
-                                    const char *name, fixture_constructor_fn *constructor)
+struct relock_client *woken_client(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+}
+
+struct relock_client *child_client(struct fixture *f, const struct relock_options *options)
+{
+    struct relock_options all = fixture_options(f, options);
+    struct relock_client *client;
+
+    child_must(relock_client_new(&all, &client) == RELOCK_OK);
+    return client;
+}
+
+struct relock_lock **fixture_place(struct fixture *f)
 {
     size_t i = 0;
 
     while (i < FIXTURE_MAX_LOCKS && f->locks[i])
         i++;
     assert_true(i < FIXTURE_MAX_LOCKS);
-    assert_result(constructor(client, name, &f->locks[i]), RELOCK_OK);
-    return f->locks[i];
+    return &f->locks[i];
+}
+
+struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *client,
+                                    const char *name, fixture_constructor_fn *constructor)
+{
+    struct relock_lock **lock = fixture_place(f);
+
+    assert_result(constructor(client, name, lock), RELOCK_OK);
+    return *lock;
 }
 
 struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client, const char *name)
@@ -352,18 +373,24 @@ int fixture_end(void **state)
     return 0;
 }
 
-int fixture_end_fenced(void **state)
+void forget_counters(struct probe *probe)
 {
-    static const char forget_counters[] =
+    static const char script[] =
         "for _, key in ipairs(redis.call('keys', 'redisson_lock_token:*')) do"
         "    redis.call('del', key) "
         "end "
         "return 0";
+
+    probe_int(probe, "EVAL %s 0", script);
+}
+
+int fixture_end_fenced(void **state)
+{
     struct fixture *f = *state;
 
     if (f->server->pid == 0)
         server_restart(f->server);
     server_resume(f->server);
-    probe_int(f->probe, "EVAL %s 0", forget_counters);
+    forget_counters(f->probe);
     return fixture_end(state);
 }

@@ -73,6 +73,13 @@ struct relock_client *fixture_client(struct fixture *f, const struct relock_opti
 struct relock_client *watchful_client(struct fixture *f, uint64_t lease_ms);
 struct relock_client *patient_client(struct fixture *f, uint64_t long_ms);
 
+/* A client whose waiters never recheck: only a message or the end of a lease wakes them. */
+struct relock_client *woken_client(struct fixture *f);
+
+/* In a child process, which frees it: a client as fixture_client() makes it. The child must be
+ * forked before the test has clients, whose threads could hold the mutex of the log. */
+struct relock_client *child_client(struct fixture *f, const struct relock_options *options);
+
 /* The options that fixture_client() would use, for a child process or a client made by hand. */
 struct relock_options fixture_options(struct fixture *f, const struct relock_options *options);
 
@@ -84,6 +91,9 @@ typedef int fixture_constructor_fn(struct relock_client *client, const char *nam
                                    struct relock_lock **lock);
 struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *client,
                                     const char *name, fixture_constructor_fn *constructor);
+
+/* A place for a handle that a test makes by itself, freed at the end of the test. */
+struct relock_lock **fixture_place(struct fixture *f);
 
 /* relock_acquire() where the lease or the command timeout is no longer than a machine may stand
  * still for: what came too late, and so is not held, is asked for again. */
@@ -119,6 +129,18 @@ bool wait_for_no_keys(struct probe *probe);
 
 void check_result(int got, int wanted, const char *call, const char *file, int line);
 
+/* The actor, which waits for the lock, gets it and releases it: support/actor.h. */
+#define assert_gets_in(actor, lock)                              \
+    do {                                                         \
+        assert_result(actor_result(actor), RELOCK_OK);           \
+        assert_result(actor_unlock((actor), (lock)), RELOCK_OK); \
+    } while (0)
+
+/* Since `began_ms`, at least `ms` have passed and at most `late_ms` more. */
+#define assert_took(began_ms, ms, late_ms) \
+    assert_in_range(now_ms() - (began_ms), \
+                    (uint64_t)(ms) > TWO_CLOCKS_MS ? (ms)-TWO_CLOCKS_MS : 0, (ms) + (late_ms))
+
 /* For the group setup. */
 int fixture_start_with(void **state, const struct server_options *options);
 int fixture_start(void **state);
@@ -137,8 +159,9 @@ bool fixture_is_alone(struct fixture *f, struct probe *probe);
 int fixture_begin(void **state);
 int fixture_end(void **state);
 
-/* Removes what fenced locks leave behind by their nature, the counters of their tokens, and ends.
- */
+/* Deletes the counters of tokens, which fenced locks leave behind by their nature; the second
+ * function then ends the test. */
+void forget_counters(struct probe *probe);
 int fixture_end_fenced(void **state);
 
 #define SERVER_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, fixture_end)

@@ -9,8 +9,8 @@ static struct servers *servers;
 struct relock_lock *fixture_multi(struct fixture *f, struct relock_lock *first, ...)
 {
     struct relock_lock *members[MAX_MEMBERS] = {first};
+    struct relock_lock **lock = fixture_place(f);
     size_t n = 1;
-    size_t i = 0;
     va_list more;
 
     va_start(more, first);
@@ -18,11 +18,8 @@ struct relock_lock *fixture_multi(struct fixture *f, struct relock_lock *first, 
         n++;
     va_end(more);
     assert_true(n < MAX_MEMBERS);
-    while (i < FIXTURE_MAX_LOCKS && f->locks[i])
-        i++;
-    assert_true(i < FIXTURE_MAX_LOCKS);
-    assert_result(relock_multilock_new(members, n, &f->locks[i]), RELOCK_OK);
-    return f->locks[i];
+    assert_result(relock_multilock_new(members, n, lock), RELOCK_OK);
+    return *lock;
 }
 
 struct server *beside_server(size_t nth)
@@ -83,18 +80,6 @@ int multi_begin(void **state)
     return r;
 }
 
-/* What fenced locks leave behind by their nature, the counters of their tokens. */
-static void forget_counters(struct probe *probe)
-{
-    static const char script[] =
-        "for _, key in ipairs(redis.call('keys', 'redisson_lock_token:*')) do"
-        "    redis.call('del', key) "
-        "end "
-        "return 0";
-
-    probe_int(probe, "EVAL %s 0", script);
-}
-
 int multi_end(void **state)
 {
     *state = servers;
@@ -102,6 +87,16 @@ int multi_end(void **state)
     for (size_t i = 0; i < servers->n; i++)
         forget_counters(servers->probe[i]);
     return servers_end(state);
+}
+
+struct multi_pair multi_pair_of(struct fixture *f, struct relock_client *client)
+{
+    struct multi_pair pair = {.client = client};
+
+    pair.a = fixture_lock(f, client, "a");
+    pair.b = fixture_lock(f, client, "b");
+    pair.both = fixture_multi(f, pair.b, pair.a, NULL);
+    return pair;
 }
 
 const char *const spread_names[3] = {"a", "b", "c"};

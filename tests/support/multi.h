@@ -25,6 +25,14 @@ struct probe *beside_probe(size_t nth);
 struct relock_client *beside_client(struct fixture *f, size_t nth,
                                     const struct relock_options *options);
 
+/* A multi lock of "a" and "b" of one client, given in the order in which they are not acquired. */
+struct multi_pair {
+    struct relock_client *client;
+    struct relock_lock *a, *b, *both;
+};
+
+struct multi_pair multi_pair_of(struct fixture *f, struct relock_client *client);
+
 /* A multi lock with one member on each of three servers. */
 struct spread {
     struct relock_client *clients[3];

@@ -5,22 +5,12 @@
 
 #define QUIET_MS 200 /* longer than any pause between two tries */
 
-/* What the constructor of fixture_lock_of() is to make it of. */
-static struct relock_lock *const *parts;
-static size_t n_parts;
-
-static int make_red(struct relock_client *client, const char *name, struct relock_lock **lock)
-{
-    (void)client;
-    (void)name;
-    return relock_redlock_new(parts, n_parts, lock);
-}
-
 struct relock_lock *red_lock_of(struct fixture *f, struct relock_lock *const *members, size_t n)
 {
-    parts = members;
-    n_parts = n;
-    return fixture_lock_of(f, NULL, NULL, make_red);
+    struct relock_lock **lock = fixture_place(f);
+
+    assert_result(relock_redlock_new(members, n, lock), RELOCK_OK);
+    return *lock;
 }
 
 typedef struct relock_client *client_fn(struct servers *s, size_t i,

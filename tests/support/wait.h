@@ -17,6 +17,9 @@
 /* For what should happen at once. */
 #define SOON_MS 10000
 
+/* For a lease, a wait or a recheck that ends after every test. */
+#define NEVER_MS 600000
+
 /* By so much what is measured here may seem shorter than it was by a clock of the library or of
  * Redis: each counts whole milliseconds. */
 #define TWO_CLOCKS_MS 2
