@@ -1,38 +1,22 @@
 /* Running a script before a deadline: waiting for replicas. */
-#include "talk.h"
+#include "calls.h"
 
 #include "base/clock.h"
 #include "redis/reply.h"
 
-static struct relock_call call;
-
-static void ask_for_lock(void)
+static void acquire_on_replicas(void)
 {
-    call = (struct relock_call){
-        .script = &relock_script_lock,
-        .key = {"orders", 6},
-        .args = {{"60000", 5}, {"id:7", 4}, {"1", 1}},
-        .n_args = 3,
-        .min_replicas = 2,
-        .replica_timeout_ms = 500,
-    };
+    calls_acquire();
+    call.min_replicas = 2;
+    call.replica_timeout_ms = 500;
 }
 
 static int begin(void **state)
 {
-    ask_for_lock();
-    return talk_begin(state);
-}
+    int r = calls_begin(state);
 
-static int end(void **state)
-{
-    relock_call_end(&call);
-    return talk_end(state);
-}
-
-static int run(void)
-{
-    return relock_call_run(&call, lanes, soon());
+    acquire_on_replicas();
+    return r;
 }
 
 static void replicas_are_awaited_only_after_a_grant(void **state)
@@ -46,20 +30,18 @@ static void replicas_are_awaited_only_after_a_grant(void **state)
 
     script_welcome(script, 7);
     for (size_t i = 0; i < 4; i++) {
-        ask_for_lock();
-        talk_expect(&call);
-        script_answer(script, "$-1\r\n");
+        acquire_on_replicas();
+        server_answers("$-1\r\n");
         script_expect(script, "WAIT 2 500");
         script_answer(script, replies[i].reply);
-        assert_int_equal(run(), RELOCK_OK);
+        assert_int_equal(run_call(), RELOCK_OK);
         assert_true(relock_reply_is_nil(call.reply));
         assert_int_equal(call.acked_replicas, replies[i].acked);
         relock_call_end(&call);
     }
-    assert_true(script_played(script));
 }
 
-/* WAIT after a command that changed nothing: all replicas have what came before it. */
+/* After a command that wrote nothing, WAIT would count replicas that have earlier writes. */
 static void replicas_are_not_awaited_after_a_refusal(void **state)
 {
     static const char *const refusals[] = {"-NOSCRIPT No matching script.\r\n",
@@ -69,58 +51,50 @@ static void replicas_are_not_awaited_after_a_refusal(void **state)
 
     script_welcome(script, 7);
     for (size_t i = 0; i < 2; i++) {
-        ask_for_lock();
-        talk_expect(&call);
-        script_answer(script, refusals[i]);
+        acquire_on_replicas();
+        server_answers(refusals[i]);
         if (i == 0) {
             script_expect(script, "SCRIPT LOAD *");
             script_answer(script, "$2\r\nid\r\n");
         }
-        talk_expect(&call);
-        script_answer(script, ":250\r\n");
-        assert_int_equal(run(), RELOCK_OK);
+        server_answers(":250\r\n");
+        assert_int_equal(run_call(), RELOCK_OK);
         assert_int_equal(call.acked_replicas, 0);
         relock_call_end(&call);
     }
-    assert_true(script_played(script));
 }
 
-static void replicas_count_for_the_attempt_that_was_granted_alone(void **state)
+static void replicas_count_only_for_the_attempt_that_was_granted(void **state)
 {
     (void)state;
 
     script_welcome(script, 7);
-    talk_expect(&call);
-    script_answer(script, "$-1\r\n");
+    server_answers("$-1\r\n");
     script_expect(script, "WAIT 2 500");
     script_answer(script, ":2");
     script_close(script);
     script_welcome(script, 8);
-    talk_expect(&call);
-    script_answer(script, "$-1\r\n");
+    server_answers("$-1\r\n");
     script_expect(script, "WAIT 2 500");
     script_answer(script, ":0\r\n");
-    assert_int_equal(run(), RELOCK_OK);
+    assert_int_equal(run_call(), RELOCK_OK);
     assert_int_equal(call.acked_replicas, 0);
     assert_true(call.unanswered);
-    assert_true(script_played(script));
 }
 
-/* Before or after WAIT has gone out: that the script has is enough. */
+/* Whether or not WAIT was sent: the script was. */
 static void a_connection_that_breaks_after_the_grant_leaves_it_unanswered(void **state)
 {
     (void)state;
 
     for (int round = 0; round < 20; round++) {
-        ask_for_lock();
+        acquire_on_replicas();
         script_welcome(script, 7);
-        talk_expect(&call);
-        script_answer(script, "$-1\r\n");
+        server_answers("$-1\r\n");
         script_close(script);
         script_welcome(script, 8);
-        talk_expect(&call);
-        script_answer(script, ":250\r\n");
-        assert_int_equal(run(), RELOCK_OK);
+        server_answers(":250\r\n");
+        assert_int_equal(run_call(), RELOCK_OK);
         assert_true(call.unanswered);
         assert_true(script_played(script));
         relock_call_end(&call);
@@ -128,29 +102,26 @@ static void a_connection_that_breaks_after_the_grant_leaves_it_unanswered(void *
     }
 }
 
-/* A reply too many has the library connect anew before it asks for replicas. */
+/* After a surplus reply the library connects again, and only then sends WAIT. */
 static void replicas_count_only_on_the_connection_of_the_grant(void **state)
 {
     (void)state;
 
     script_welcome(script, 7);
-    talk_expect(&call);
-    script_answer(script, "$-1\r\n:1\r\n");
+    server_answers("$-1\r\n:1\r\n");
     script_expect_end(script);
     script_welcome(script, 8);
     script_expect(script, "WAIT 2 500");
     script_answer(script, ":2\r\n");
-    talk_expect(&call);
-    script_answer(script, "$-1\r\n");
+    server_answers("$-1\r\n");
     script_expect(script, "WAIT 2 500");
     script_answer(script, ":1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
+    assert_int_equal(run_call(), RELOCK_OK);
     assert_int_equal(call.acked_replicas, 1);
     assert_true(call.unanswered);
-    assert_true(script_played(script));
 }
 
-static void replicas_have_the_time_of_the_call(void **state)
+static void waiting_for_replicas_ends_at_the_deadline_of_the_call(void **state)
 {
     uint64_t deadline_ms;
 
@@ -158,29 +129,27 @@ static void replicas_have_the_time_of_the_call(void **state)
 
     talk_connect(&call, 7);
     call.replica_timeout_ms = RELOCK_NEVER;
-    talk_expect(&call);
-    script_answer(script, "$-1\r\n");
-    script_expect(script, "WAIT 2 *"); /* less than what is left */
+    server_answers("$-1\r\n");
+    script_expect(script, "WAIT 2 *"); /* less than the remaining time */
     script_expect_end(script);
     deadline_ms = in_ms(slow_ms(BRIEF_MS));
     assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_null(call.reply);
     assert_true(call.unanswered);
-    assert_true(script_played(script));
 }
 
-#define REPLICAS_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+#define REPLICAS_TEST(function) cmocka_unit_test_setup_teardown(function, begin, calls_end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         REPLICAS_TEST(replicas_are_awaited_only_after_a_grant),
         REPLICAS_TEST(replicas_are_not_awaited_after_a_refusal),
-        REPLICAS_TEST(replicas_count_for_the_attempt_that_was_granted_alone),
+        REPLICAS_TEST(replicas_count_only_for_the_attempt_that_was_granted),
         REPLICAS_TEST(a_connection_that_breaks_after_the_grant_leaves_it_unanswered),
         REPLICAS_TEST(replicas_count_only_on_the_connection_of_the_grant),
-        REPLICAS_TEST(replicas_have_the_time_of_the_call),
+        REPLICAS_TEST(waiting_for_replicas_ends_at_the_deadline_of_the_call),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,51 +1,12 @@
 /* Running a script before a deadline: the replies of the server. */
-#include "redis/call.h"
+#include "calls.h"
 
-#include "base/clock.h"
 #include "redis/reply.h"
-#include "talk.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static struct relock_call call;
-
-/* Takes `orders` for a minute. Nothing of the text that the call points to changes. */
-static void ask_for_lock(void)
-{
-    call = (struct relock_call){
-        .script = &relock_script_lock,
-        .key = {"orders", 6},
-        .args = {{"60000", 5}, {"id:7", 4}, {"1", 1}},
-        .n_args = 3,
-    };
-}
-
-static int begin(void **state)
-{
-    ask_for_lock();
-    return talk_begin(state);
-}
-
-static int end(void **state)
-{
-    relock_call_end(&call);
-    return talk_end(state);
-}
-
-static int run(void)
-{
-    return relock_call_run(&call, lanes, soon());
-}
-
-static bool answered(int64_t wanted)
-{
-    int64_t integer;
-
-    return call.reply && relock_reply_integer(call.reply, &integer) && integer == wanted;
-}
-
-/* ---- what goes out ------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------- */
 
 static void a_call_is_an_evalsha_with_one_key(void **state)
 {
@@ -85,7 +46,7 @@ static void loading_a_script_sends_all_of_it(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-static void all_scripts_are_loaded_in_one_write_though_some_are_refused(void **state)
+static void all_scripts_are_sent_though_some_are_refused(void **state)
 {
     char why[RELOCK_WHY_MAX];
 
@@ -98,14 +59,11 @@ static void all_scripts_are_loaded_in_one_write_though_some_are_refused(void **s
         script_answer(script, i % 2 == 0 ? "$2\r\nid\r\n" : "-NOPERM no right to load\r\n");
     assert_int_equal(relock_call_load_all(lanes, soon(), why), RELOCK_OK);
 
-    talk_expect(&call);
-    script_answer(script, ":1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    assert_true(answered(1));
-    assert_true(script_played(script));
+    server_answers(":1\r\n");
+    call_returns(1);
 }
 
-static void a_server_that_goes_while_scripts_are_loaded_is_a_failure(void **state)
+static void a_connection_that_breaks_while_scripts_are_loaded_is_an_error(void **state)
 {
     char why[RELOCK_WHY_MAX];
 
@@ -117,22 +75,18 @@ static void a_server_that_goes_while_scripts_are_loaded_is_a_failure(void **stat
     script_close(script);
     assert_int_equal(relock_call_load_all(lanes, soon(), why), RELOCK_E_CONN);
     assert_non_null(strstr(why, server.label));
-    assert_true(script_played(script));
 }
 
-/* ---- answers ------------------------------------------------------------------------------- */
+/* ---- replies ------------------------------------------------------------------------------- */
 
 static void a_reply_goes_to_its_caller(void **state)
 {
     (void)state;
 
     script_welcome(script, 7);
-    talk_expect(&call);
-    script_answer(script, ":29000\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    assert_true(answered(29000));
+    server_answers(":29000\r\n");
+    call_returns(29000);
     assert_false(call.unanswered);
-    assert_true(script_played(script));
 }
 
 static void one_connection_serves_many_calls(void **state)
@@ -146,28 +100,23 @@ static void one_connection_serves_many_calls(void **state)
         talk_expect(&call);
         snprintf(reply, sizeof(reply), ":%d\r\n", (int)i);
         script_answer_bytewise(script, reply);
-        assert_int_equal(run(), RELOCK_OK);
-        assert_true(answered(i));
+        call_returns(i);
         relock_call_end(&call);
         assert_null(call.reply);
     }
-    assert_true(script_played(script));
 }
 
-static void a_script_that_the_server_lacks_is_sent(void **state)
+static void a_script_that_the_server_lacks_is_loaded(void **state)
 {
     (void)state;
 
     script_welcome(script, 7);
-    talk_expect(&call);
-    script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    server_answers("-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
-    talk_expect(&call);
-    script_answer(script, "$2\r\nid\r\n$-1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
+    server_answers("$2\r\nid\r\n$-1\r\n");
+    assert_int_equal(run_call(), RELOCK_OK);
     assert_true(relock_reply_is_nil(call.reply));
     assert_false(call.unanswered);
-    assert_true(script_played(script));
 }
 
 static void the_reason_that_stops_a_script_is_reported(void **state)
@@ -175,48 +124,41 @@ static void the_reason_that_stops_a_script_is_reported(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    talk_expect(&call);
-    script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    server_answers("-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
-    talk_expect(&call);
-    script_answer(script, "-NOPERM no right to load\r\n-NOSCRIPT No matching script.\r\n");
-    assert_int_equal(run(), RELOCK_E_AUTH);
+    server_answers("-NOPERM no right to load\r\n-NOSCRIPT No matching script.\r\n");
+    assert_int_equal(run_call(), RELOCK_E_AUTH);
     assert_non_null(strstr(call.why, "NOPERM no right to load"));
-    assert_true(script_played(script));
 }
 
-/* If it were taken for a refusal, nobody would release what Redis has granted. */
-static void a_script_that_another_has_sent_meanwhile_is_as_good(void **state)
+/* Taking the refused load for a refusal of the call would leak a granted lock. */
+static void a_script_loaded_meanwhile_by_another_client_is_used(void **state)
 {
     (void)state;
 
     script_welcome(script, 7);
-    talk_expect(&call);
-    script_answer(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    server_answers("-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
-    talk_expect(&call);
-    script_answer(script, "-NOPERM no right to load\r\n$-1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
+    server_answers("-NOPERM no right to load\r\n$-1\r\n");
+    assert_int_equal(run_call(), RELOCK_OK);
     assert_true(relock_reply_is_nil(call.reply));
-    assert_true(script_played(script));
 }
 
-static void a_script_that_never_stays_is_not_sent_for_ever(void **state)
+static void a_script_that_does_not_stay_loaded_is_an_error(void **state)
 {
     (void)state;
 
     script_welcome(script, 7);
     script_answer_all(script, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    assert_int_equal(run(), RELOCK_E_SERVER);
+    assert_int_equal(run_call(), RELOCK_E_SERVER);
     assert_non_null(strstr(call.why, "NOSCRIPT"));
     assert_false(call.unanswered);
     talk_hang_up();
-    assert_true(script_played(script));
 }
 
 static void a_command_is_retried_while_the_server_is_loading(void **state)
 {
-    static const char *const passing[] = {
+    static const char *const refusals[] = {
         "-LOADING Redis is loading the dataset in memory\r\n",
         "-BUSY Redis is busy running a script.\r\n",
     };
@@ -224,42 +166,31 @@ static void a_command_is_retried_while_the_server_is_loading(void **state)
     (void)state;
 
     script_welcome(script, 7);
-    for (size_t i = 0; i < 2; i++) {
-        talk_expect(&call);
-        script_answer(script, passing[i]);
-    }
-    talk_expect(&call);
-    script_answer(script, ":-2\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    assert_true(answered(-2));
-    assert_false(call.unanswered); /* each was answered: none of them ran */
-    assert_true(script_played(script));
+    for (size_t i = 0; i < 2; i++)
+        server_answers(refusals[i]);
+    server_answers(":-2\r\n");
+    call_returns(-2);
+    assert_false(call.unanswered); /* a refused command did not run */
 }
 
-/* Where it was the master, another may be by now: so not on the same connection. */
-static void a_replica_is_left_for_a_new_connection(void **state)
+/* After a failover the address may belong to another server, so the call connects again. */
+static void a_call_refused_by_a_replica_is_retried_on_a_new_connection(void **state)
 {
     (void)state;
 
     script_welcome(script, 7);
-    talk_expect(&call);
-    script_answer(script, "-READONLY You can't write against a read only replica.\r\n");
+    server_answers("-READONLY You can't write against a read only replica.\r\n");
     script_expect_end(script);
     script_welcome(script, 8);
-    talk_expect(&call);
-    script_answer(script, ":-2\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    assert_true(answered(-2));
+    server_answers(":-2\r\n");
+    call_returns(-2);
     assert_false(call.unanswered);
-    assert_true(script_played(script));
 }
 
-static void let_in_by_a_replica(void)
+static void a_replica_answers_the_login(void)
 {
     script_accept(script);
-    script_expect(script, "HELLO");
-    script_expect(script, "INFO server");
-    script_expect(script, "CLIENT INFO");
+    talk_expect_login();
     script_answer(script, "*2\r\n$4\r\nrole\r\n$7\r\nreplica\r\n$-1\r\n$-1\r\n");
     script_expect_end(script);
 }
@@ -268,18 +199,15 @@ static void a_replica_is_recognized_at_login_and_retried(void **state)
 {
     (void)state;
 
-    let_in_by_a_replica();
-    let_in_by_a_replica();
+    a_replica_answers_the_login();
+    a_replica_answers_the_login();
     script_welcome(script, 8);
-    talk_expect(&call);
-    script_answer(script, ":-2\r\n");
-    assert_int_equal(run(), RELOCK_OK);
-    assert_true(answered(-2));
+    server_answers(":-2\r\n");
+    call_returns(-2);
     assert_false(call.unanswered);
-    assert_true(script_played(script));
 }
 
-static void a_server_that_is_loading_all_the_time_has_refused(void **state)
+static void a_server_that_keeps_loading_is_a_refusal(void **state)
 {
     int r;
 
@@ -289,14 +217,13 @@ static void a_server_that_is_loading_all_the_time_has_refused(void **state)
     script_answer_all(script, "-LOADING Redis is loading the dataset in memory\r\n");
     r = relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS)));
     assert_null(call.reply);
-    if (call.unanswered) { /* the last of the answers came too late */
+    if (call.unanswered) { /* the last reply came after the deadline */
         assert_int_equal(r, RELOCK_E_CONN);
     } else {
         assert_int_equal(r, RELOCK_E_SERVER);
         assert_non_null(strstr(call.why, "LOADING"));
     }
     talk_hang_up();
-    assert_true(script_played(script));
 }
 
 /* ---- refusals ------------------------------------------------------------------------------ */
@@ -306,7 +233,7 @@ static void a_refusal_is_final_and_says_why(void **state)
     static const struct {
         const char *error;
         int result;
-        const char *why; /* the beginning of it */
+        const char *why; /* how the reason begins */
     } refusals[] = {
         {"-NOPERM no permissions to run the 'evalsha' command\r\n", RELOCK_E_AUTH,
          "NOPERM no permissions to run the 'evalsha' command; see docs/wire.md#rights"},
@@ -324,18 +251,16 @@ static void a_refusal_is_final_and_says_why(void **state)
 
     script_welcome(script, 7);
     for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
-        talk_expect(&call);
-        script_answer(script, refusals[i].error);
-        assert_int_equal(run(), refusals[i].result);
+        server_answers(refusals[i].error);
+        assert_int_equal(run_call(), refusals[i].result);
         assert_null(call.reply);
         assert_false(call.unanswered);
         assert_non_null(strstr(call.why, server.label));
         assert_ptr_equal(strstr(call.why, refusals[i].why), strstr(call.why, ": ") + 2);
     }
-    assert_true(script_played(script));
 }
 
-static void a_login_that_is_refused_is_final_too(void **state)
+static void a_refused_login_is_final(void **state)
 {
     (void)state;
 
@@ -343,18 +268,15 @@ static void a_login_that_is_refused_is_final_too(void **state)
     script_accept(script);
     script_expect(script, "AUTH u hidden");
     script_answer(script, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
-    script_expect(script, "HELLO");
-    script_expect(script, "INFO server");
-    script_expect(script, "CLIENT INFO");
+    talk_expect_login();
     script_expect_end(script);
-    assert_int_equal(run(), RELOCK_E_AUTH);
+    assert_int_equal(run_call(), RELOCK_E_AUTH);
     assert_non_null(strstr(call.why, "WRONGPASS"));
     assert_null(strstr(call.why, "hidden"));
     assert_false(call.unanswered);
-    assert_true(script_played(script));
 }
 
-static void a_server_that_wants_no_login_for_now_is_tried_again(void **state)
+static void a_login_refused_for_now_is_retried(void **state)
 {
     (void)state;
 
@@ -365,39 +287,33 @@ static void a_server_that_wants_no_login_for_now_is_tried_again(void **state)
     script_close(script);
     script_accept(script);
     script_expect(script, "AUTH hidden");
-    script_expect(script, "HELLO");
-    script_expect(script, "INFO server");
-    script_expect(script, "CLIENT INFO");
+    talk_expect_login();
     script_answer(script, "+OK\r\n" SCRIPT_HELLO "$-1\r\n$-1\r\n");
-    talk_expect(&call);
-    script_answer(script, ":1\r\n");
-    assert_int_equal(run(), RELOCK_OK);
+    server_answers(":1\r\n");
+    assert_int_equal(run_call(), RELOCK_OK);
     assert_false(call.unanswered);
-    assert_true(script_played(script));
 }
-
-#define CALL_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALL_TEST(a_call_is_an_evalsha_with_one_key),
         CALL_TEST(loading_a_script_sends_all_of_it),
-        CALL_TEST(all_scripts_are_loaded_in_one_write_though_some_are_refused),
-        CALL_TEST(a_server_that_goes_while_scripts_are_loaded_is_a_failure),
+        CALL_TEST(all_scripts_are_sent_though_some_are_refused),
+        CALL_TEST(a_connection_that_breaks_while_scripts_are_loaded_is_an_error),
         CALL_TEST(a_reply_goes_to_its_caller),
         CALL_TEST(one_connection_serves_many_calls),
-        CALL_TEST(a_script_that_the_server_lacks_is_sent),
+        CALL_TEST(a_script_that_the_server_lacks_is_loaded),
         CALL_TEST(the_reason_that_stops_a_script_is_reported),
-        CALL_TEST(a_script_that_another_has_sent_meanwhile_is_as_good),
-        CALL_TEST(a_script_that_never_stays_is_not_sent_for_ever),
+        CALL_TEST(a_script_loaded_meanwhile_by_another_client_is_used),
+        CALL_TEST(a_script_that_does_not_stay_loaded_is_an_error),
         CALL_TEST(a_command_is_retried_while_the_server_is_loading),
-        CALL_TEST(a_replica_is_left_for_a_new_connection),
+        CALL_TEST(a_call_refused_by_a_replica_is_retried_on_a_new_connection),
         CALL_TEST(a_replica_is_recognized_at_login_and_retried),
-        CALL_TEST(a_server_that_is_loading_all_the_time_has_refused),
+        CALL_TEST(a_server_that_keeps_loading_is_a_refusal),
         CALL_TEST(a_refusal_is_final_and_says_why),
-        CALL_TEST(a_login_that_is_refused_is_final_too),
-        CALL_TEST(a_server_that_wants_no_login_for_now_is_tried_again),
+        CALL_TEST(a_refused_login_is_final),
+        CALL_TEST(a_login_refused_for_now_is_retried),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,6 @@ static void queued_commands_go_out_in_one_write_and_each_gets_its_reply(void **s
     script_answer(script, "$1\r\n-\r\n$1\r\nb\r\n$1\r\nc\r\n");
     for (int i = 0; i < N_ASKING; i++)
         asking_has_answer(i);
-    assert_true(script_played(script));
 }
 
 static void the_driving_goes_on_while_others_have_no_answer(void **state)
@@ -45,7 +44,6 @@ static void the_driving_goes_on_while_others_have_no_answer(void **state)
     script_answer_bytewise(script, "$1\r\nc\r\n");
     asking_has_answer(2);
     assert_false(lane->guarded.driven);
-    assert_true(script_played(script));
 }
 
 static void of_several_replies_the_last_two_are_kept(void **state)
@@ -65,7 +63,6 @@ static void of_several_replies_the_last_two_are_kept(void **state)
     }
     relock_reply_free(asking[0].exchange.reply);
     relock_reply_free(asking[0].exchange.before);
-    assert_true(script_played(script));
 }
 
 /* ---- failures ------------------------------------------------------------------------------ */
@@ -95,7 +92,6 @@ static void some_replies_are_not_all(void **state)
     asking_has_failed(0, true, server.label);
     assert_null(asking[0].exchange.reply);
     assert_null(asking[0].exchange.before);
-    assert_true(script_played(script));
 }
 
 static void a_command_sent_with_others_may_have_run_too(void **state)
@@ -118,7 +114,6 @@ static void a_command_sent_with_others_may_have_run_too(void **state)
         assert_non_null(asking[i].exchange.conn_id);
         relock_conn_id_unref(asking[i].exchange.conn_id);
     }
-    assert_true(script_played(script));
 }
 
 /* Of what comes in one piece, the first is a reply and the next is none. */
@@ -137,7 +132,6 @@ static void an_exchange_answered_before_the_failure_stays_answered(void **state)
     script_answer(script, "$1\r\nb\r\n?\r\n");
     asking_has_answer(1);
     asking_has_failed(2, true, server.label);
-    assert_true(script_played(script));
 }
 
 static bool sleeps(void *gate)
@@ -200,7 +194,6 @@ static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
     script_expect(script, "ECHO d");
     script_answer(script, "$1\r\nd\r\n");
     asking_has_answer(0);
-    assert_true(script_played(script));
 }
 
 static void without_a_listener_all_exchanges_fail_unsent(void **state)
@@ -231,7 +224,6 @@ static void a_retired_connection_is_emptied_and_then_left(void **state)
     script_answer(script, "$1\r\nb\r\n");
     asking_has_answer(1);
     assert_int_equal(relock_lane_reconnects(lane), 1);
-    assert_true(script_played(script));
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Less than the times that talk_as() sets: who waits for those instead is found out. */
+/* Less than the timeouts of talk_as(), so that a wait for one of them is noticed. */
 #define NOT_FOR_LONG_MS (SOON_MS / 2)
 
 struct script_server *script;
@@ -27,12 +27,12 @@ int talk_begin(void **state)
 
 int talk_end(void **state)
 {
-    bool played;
+    bool played = script_played(script);
 
     (void)state;
     talk_hang_up();
     relock_server_deinit(&server);
-    played = script_server_end(script);
+    script_server_end(script);
     return played && leaks_none_since(&before) ? 0 : -1;
 }
 
@@ -56,6 +56,13 @@ void talk_as(const struct relock_options *options)
 void talk_hang_up(void)
 {
     lanes = relock_lanes_free(lanes);
+}
+
+void talk_expect_login(void)
+{
+    script_expect(script, "HELLO");
+    script_expect(script, "INFO server");
+    script_expect(script, "CLIENT INFO");
 }
 
 void talk_expect(const struct relock_call *call)
