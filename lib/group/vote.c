@@ -79,8 +79,8 @@ struct relock_vote *relock_vote_new(struct relock_client *client, struct relock_
     vote->round = round;
     hold->lease_ms = terms->lease_ms;
     hold->renewal_ms = terms->lease_ms;
-    hold->keeping = terms->renewed ? RELOCK_HOLD_RENEWED : RELOCK_HOLD_FIXED;
     hold->cap_ms = terms->cap_ms;
+    relock_holds_keep(client, hold, terms->renewed ? RELOCK_HOLD_RENEWED : RELOCK_HOLD_FIXED);
     relock_observer_add(client, hold, &vote->observer);
     return vote;
 }

@@ -70,10 +70,6 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
         return r;
     }
     hold->acked_replicas = answer->acked_replicas;
-    if (acquire->stop && !acquire->waiter.renewed) {
-        hold->keeping = RELOCK_HOLD_KEPT;
-        hold->renewal_ms = acquire->lease_ms;
-    }
     relock_holds_begin(acquire->client, hold, &acquire->waiter, answer->sent_ms);
     acquire->hold = relock_holds_ref(hold);
     acquire->valid_until_ms = answer->valid_until_ms;

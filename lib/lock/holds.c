@@ -93,6 +93,13 @@ void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, ui
         relock_client_set_timer(client, &hold->timer, due_ms);
 }
 
+static enum relock_hold_keeping keeping_for(const struct relock_waiter *waiter)
+{
+    if (waiter->renewed)
+        return RELOCK_HOLD_RENEWED;
+    return waiter->of_composite ? RELOCK_HOLD_KEPT : RELOCK_HOLD_FIXED;
+}
+
 /* Sets the fields that a hold takes from its call: the first one, or one that gets a hand-off. */
 static void become_waiters(struct relock_client *client, struct relock_hold *hold,
                            struct relock_waiter *waiter, uint64_t now_ms)
@@ -103,8 +110,7 @@ static void become_waiters(struct relock_client *client, struct relock_hold *hol
     hold->state = RELOCK_HOLD_HELD;
     hold->owner = waiter->owner;
     hold->count = 1;
-    if (waiter->renewed)
-        hold->keeping = RELOCK_HOLD_RENEWED;
+    hold->keeping = keeping_for(waiter);
     hold->observer_tells = waiter->of_composite;
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
     hold->on_lost = waiter->on_lost;
@@ -132,6 +138,8 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
         hold->valid_until_ms = RELOCK_NEVER;
         return;
     }
+    if (hold->keeping == RELOCK_HOLD_KEPT)
+        hold->renewal_ms = hold->lease_ms;
     start_lease(hold, sent_ms, hold->lease_ms);
     client->guarded.stats.acquired++;
     relock_holds_arm(client, hold, now_ms);
@@ -170,6 +178,7 @@ void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
     if (hold->keeping == keeping)
         return;
     hold->keeping = keeping;
+    hold->keeping_dirty = true;
     relock_holds_arm(client, hold, relock_clock_now_ms());
 }
 
@@ -325,8 +334,22 @@ void relock_holds_begin_owner_command(struct relock_hold *hold, uint64_t lease_m
         hold->lease_ms = lease_ms;
 }
 
+/* The hold is busy. Meanwhile another thread may change `keeping` again. */
+static void pass_keeping_on(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_operations *operations = hold->resource->kind->operations;
+
+    while (hold->keeping_dirty) {
+        hold->keeping_dirty = false;
+        if (operations->keep)
+            operations->keep(client, hold, hold->keeping != RELOCK_HOLD_FIXED);
+    }
+}
+
 void relock_holds_end_owner_command(struct relock_client *client, struct relock_hold *hold)
 {
+    pass_keeping_on(client, hold);
     hold->busy = false;
     relock_cond_broadcast(&client->changed);
     if (hold->state == RELOCK_HOLD_SETTLING) /* lost, and its last level released in on_lost */

@@ -47,7 +47,8 @@ void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold
 void relock_holds_prolong_until(struct relock_client *client, struct relock_hold *hold,
                                 uint64_t valid_until_ms) RELOCK_REQUIRES(client->mutex);
 
-/* Changes how its lease is kept. */
+/* Changes how its lease is kept. If that concerns other servers, the end of the owner's command
+ * tells them. */
 void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
                        enum relock_hold_keeping keeping) RELOCK_REQUIRES(client->mutex);
 
@@ -100,7 +101,8 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
  */
 void relock_holds_begin_owner_command(struct relock_hold *hold, uint64_t lease_ms);
 
-/* The command has ended; its reference stays. Unlocks the mutex meanwhile if the hold was lost. */
+/* The command has ended; its reference stays. Calls the operation `keep` if `keeping` has changed.
+ * May unlock the mutex meanwhile. */
 void relock_holds_end_owner_command(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 

@@ -26,16 +26,6 @@ static int conclude(struct relock_client *client, struct relock_hold *hold,
     return relock_hold_is_held(hold) ? answer->result : RELOCK_LOST;
 }
 
-/* The hold is busy. */
-static void keep(struct relock_client *client, struct relock_hold *hold, bool renewed)
-    RELOCK_REQUIRES(client->mutex)
-{
-    const struct relock_operations *operations = hold->resource->kind->operations;
-
-    if (operations->keep)
-        operations->keep(client, hold, renewed);
-}
-
 static void add(struct relock_acquire *acquire, struct relock_hold *hold, uint64_t valid_until_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -63,11 +53,8 @@ int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
 
     relock_holds_begin_owner_command(hold, acquire->lease_ms);
     hold->resource->kind->operations->nest(acquire, hold, &answer);
-    if (answer.verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0 &&
-        hold->keeping != RELOCK_HOLD_RENEWED) {
+    if (answer.verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0)
         relock_holds_keep(acquire->client, hold, RELOCK_HOLD_RENEWED);
-        keep(acquire->client, hold, true);
-    }
     r = conclude(acquire->client, hold, &answer);
     if (r == RELOCK_OK)
         add(acquire, hold, answer.valid_until_ms);
@@ -114,15 +101,14 @@ int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uin
 
 void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
 {
-    struct relock_hold *hold;
+    struct relock_hold *hold = relock_resource_find(lock->resource, owner);
 
-    while ((hold = relock_resource_find(lock->resource, owner)) && hold->busy)
-        (void)relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, RELOCK_NEVER);
     if (!hold || hold->keeping != RELOCK_HOLD_KEPT)
         return;
     relock_holds_keep(lock->client, hold, RELOCK_HOLD_FIXED);
+    if (hold->busy)
+        return; /* the end of that command passes it on */
     relock_holds_begin_owner_command(hold, 0);
-    keep(lock->client, hold, false);
     relock_holds_end_owner_command(lock->client, hold);
     relock_holds_unref(lock->client, hold);
 }

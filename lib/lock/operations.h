@@ -87,9 +87,8 @@ struct relock_operations {
      * NULL: there are none. */
     void (*lost)(struct relock_client *client, struct relock_hold *hold);
 
-    /* From now on the watchdog renews the hold, or no longer does. NULL: the hold alone has this
-     * state.
-     */
+    /* From now on the watchdog renews the hold, or no longer does. Called at the end of a command
+     * of the owner, while the hold is still busy. NULL: the hold alone has this state. */
     void (*keep)(struct relock_client *client, struct relock_hold *hold, bool renewed);
 };
 

@@ -257,6 +257,55 @@ static void a_level_with_a_lease_outlives_a_call_that_gave_the_member_back(void 
     assert_true(ended);
 }
 
+struct level {
+    struct relock_lock *lock;
+    struct relock_how how;
+};
+
+/* It stops before it asks the last server. */
+static int nest_with_lease_and_stop(void *arg)
+{
+    struct level *level = arg;
+    int r;
+
+    stops_at = 1 + N_SERVERS;
+    r = relock_acquire(level->lock, &level->how, NULL);
+    stops_at = 0;
+    return r;
+}
+
+/* Meanwhile another thread adds a level to the member, which is its own then, and stops inside. */
+static void a_call_gives_a_red_member_back_without_waiting_for_a_level_of_it(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, NULL);
+    struct relock_lock *b = fixture_lock(s->f, red.clients[0], "z");
+    struct relock_lock *theirs = fixture_lock(s->f, servers_client(s, 0, NULL), "z");
+    struct relock_lock *multi = fixture_multi(s->f, red.lock, b, NULL);
+    struct level level = {red.lock, {.lease_ms = outlast_ms(4000), .owner = relock_owner_new()}};
+    struct relock_how waits = {outlast_ms(1000), outlast_ms(2000), .owner = level.how.owner};
+    struct actor *collector = actor_start(), *other = actor_start();
+    bool ended;
+    int r;
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_lock(theirs), RELOCK_OK);
+    actor_begin_acquire(collector, multi, &waits);
+    assert_true(red_wait_keys(s, s->n));
+    assert_result(relock_acquire(red.lock, &level.how, NULL), RELOCK_OK);
+    actor_begin(other, nest_with_lease_and_stop, &level);
+    assert_true(wait_until(has_stopped_or_ended, other, SOON_MS));
+    r = actor_result(collector);
+    sem_post(&may_go_on);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_result(r, RELOCK_TIMEOUT);
+    ended = ends(s->probe[1], RED_NAME, 2);
+    assert_result(relock_release(red.lock, level.how.owner), ended ? RELOCK_LOST : RELOCK_OK);
+    assert_result(relock_release(red.lock, level.how.owner), ended ? RELOCK_LOST : RELOCK_OK);
+    assert_result(relock_unlock(theirs), RELOCK_OK);
+    assert_true(ended);
+}
+
 /* ---- a level that is collected when the composite ends --------------------------------------- */
 
 struct nesting {
@@ -375,6 +424,7 @@ int main(void)
         SERVERS_TEST(a_level_of_a_red_member_that_outlives_the_composite_is_reported),
         SERVERS_TEST(votes_end_with_a_quorum_that_is_lost_while_a_level_asks_for_renewal),
         SERVERS_TEST(a_level_with_a_lease_outlives_a_call_that_gave_the_member_back),
+        SERVERS_TEST(a_call_gives_a_red_member_back_without_waiting_for_a_level_of_it),
         SERVERS_TEST(a_level_that_ends_with_a_lost_composite_is_given_back),
         SERVERS_TEST(a_release_that_cannot_wait_for_a_level_releases_the_members),
         SERVERS_TEST(such_a_release_of_one_level_of_two_releases_one_of_each_member),

@@ -103,6 +103,37 @@ static void a_multi_lock_releases_its_members_in_time(void **state)
     assert_true(peer_unlock(f->probe, "b", PEER));
 }
 
+/* Another thread of the owner adds a level to a member meanwhile, and its command hangs. */
+static void a_multi_lock_waits_for_no_other_command_about_a_member(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, &patient);
+    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
+    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+    struct relock_how how = {.lease_ms = HANG_MS, .owner = relock_owner_new()};
+    struct relock_how waits = {4 * WAIT_MS, how.lease_ms, .owner = how.owner};
+    struct actor *collector = actor_start(), *other = actor_start();
+    int r;
+
+    assert_true(peer_lock(f->probe, "b", PEER, HANG_MS));
+    actor_begin_acquire(collector, both, &waits);
+    assert_true(wait_for_waiters(client, 1));
+    while (probe_pttl(f->probe, "a") < 0 && actor_is_busy(collector))
+        let_pass(1);
+    assert_result(relock_acquire(a, &how, NULL), RELOCK_OK);
+    pause_server(f);
+    actor_begin_acquire(other, a, &how);
+    r = actor_result_within(collector, LATE_MS);
+    server_resume(f->server);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_int_not_equal(r, RELOCK_OK);
+    assert_int_not_equal(r, ACTOR_BUSY);
+    assert_result(relock_release(a, how.owner), RELOCK_OK);
+    assert_result(relock_release(a, how.owner), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "a", SOON_MS));
+    assert_true(peer_unlock(f->probe, "b", PEER));
+}
+
 static void a_further_level_is_refused_in_time(void **state)
 {
     struct fixture *f = *state;
@@ -295,6 +326,7 @@ int main(void)
         SERVER_TEST(a_wait_for_either_side_ends_in_time),
         SERVER_TEST(a_wait_for_a_multi_lock_ends_in_time),
         SERVER_TEST(a_multi_lock_releases_its_members_in_time),
+        SERVER_TEST(a_multi_lock_waits_for_no_other_command_about_a_member),
         KINDS_TEST(a_further_level_is_refused_in_time),
         SERVER_TEST(another_thread_of_the_owner_is_refused_in_time),
         KINDS_TEST(a_wait_behind_an_unanswered_attempt_does_not_report_a_holder),
