@@ -45,7 +45,7 @@ main()
 }
 
 # The rows of the table that are wanted, as: rule suite program argument case. A test of faults that
-# is run with an argument is "faults/late no-kill: case".
+# is run with an argument is "faults/late no-kill: case"; a case may begin with a kind, "spin: ".
 rows()
 {
     local wanted=" $* " n=0 rule where
@@ -53,7 +53,7 @@ rows()
     while IFS='|' read -r _ rule _ _ where _; do
         read -r rule <<<"${rule//\`/}"
         [[ $# -eq 0 || $wanted == *" $rule "* ]] || continue
-        [[ $where =~ \`([a-z]+)/([a-z_]+)\ ?([a-z-]*)\`:\ \`([a-z_0-9]+)\` ]] || continue
+        [[ $where =~ \`([a-z]+)/([a-z_]+)\ ?([a-z-]*)\`:\ \`(([a-z]+:\ )?[a-z_0-9]+)\` ]] || continue
         printf '%s %s %s %s %s\n' "$rule" "${BASH_REMATCH[1]}" \
             "${BASH_REMATCH[2]}$([[ ${BASH_REMATCH[1]} != faults ]] || echo _fault)_test" \
             "${BASH_REMATCH[3]:--}" "${BASH_REMATCH[4]}"
@@ -175,7 +175,7 @@ untested()
 
     while read -r _ suite program _ case; do
         file="tests/$suite/${program/_fault/}.c"
-        grep -qs "^static void $case(void \*\*state)" "$file" || echo "no test in $file: $case"
+        grep -qs "^static void ${case#*: }(void \*\*state)" "$file" || echo "no test in $file: $case"
     done < <(rows) | sort -u
 }
 

@@ -1,6 +1,6 @@
 /*
- * Waiting for a plain lock. Other programs publish nothing when they release it, so a waiter polls.
- * With RELOCK_ANNOUNCE_PLAIN our own releases are published as well.
+ * Plain locks with RELOCK_ANNOUNCE_PLAIN, whose releases are published, and the turns of other
+ * programs, which do not publish: their waiters and ours poll (polling_test.c).
  */
 #include "support/actor.h"
 #include "support/fixture.h"
@@ -8,14 +8,8 @@
 #include "support/plain_peer.h"
 #include "support/traffic.h"
 
-#include <stdatomic.h>
-
 #define CHANNEL "redisson_lock__channel:{orders}"
 #define LEASE_MS 30000
-#define WAIT_MS 3000
-#define LONGEST_PAUSE_MS 128
-#define SLACK_MS 1000 /* a shared machine */
-#define N_THREADS 8
 
 static struct relock_client *silent(struct fixture *f)
 {
@@ -30,111 +24,6 @@ static struct relock_client *announcing(struct fixture *f)
 static struct relock_lock *plainlock(struct fixture *f, struct relock_client *client)
 {
     return fixture_lock_of(f, client, "orders", relock_plainlock_new);
-}
-
-/* ---- polling ------------------------------------------------------------------------------- */
-
-/* 35 ms on the average, so that 3 s are about 90 tries; of the longest pauses they are 23, and
- * half as many when a machine stands still for half of the time. */
-static void asks_again_every_1_to_128_ms(struct fixture *f, struct relock_client *client)
-{
-    struct relock_lock *lock = plainlock(f, client);
-    long long n_tries, before;
-
-    assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
-    before = probe_script_calls(f->probe);
-    assert_result(fixture_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
-    n_tries = probe_script_calls(f->probe) - before;
-    print_message("%d ms: %lld tries\n", WAIT_MS, n_tries);
-    assert_true(n_tries <= WAIT_MS / 10);
-    assert_true(n_tries >= WAIT_MS / (2 * LONGEST_PAUSE_MS * (long long)slow_ms(1)));
-    assert_int_equal(stats_of(client).wakes, 0);
-    assert_int_equal(stats_of(client).rechecks, 0);
-    assert_true(stats_of(client).waits > 0);
-    assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
-}
-
-static void a_waiter_polls_every_1_to_128_ms(void **state)
-{
-    struct fixture *f = *state;
-
-    asks_again_every_1_to_128_ms(f, silent(f));
-}
-
-/* A foreign holder tells nobody. */
-static void a_listening_waiter_polls_as_often(void **state)
-{
-    struct fixture *f = *state;
-
-    asks_again_every_1_to_128_ms(f, announcing(f));
-}
-
-/* A machine may stand still now and then: most of them are found so soon. */
-static void finds_a_release_within_a_pause(struct fixture *f, struct relock_client *client)
-{
-    struct relock_lock *lock = plainlock(f, client);
-    struct actor *waiting = actor_start();
-    int n_soon = 0;
-
-    for (int i = 0; i < 5; i++) {
-        uint64_t released_ms;
-
-        assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
-        actor_begin_lock(waiting, lock);
-        assert_true(wait_for_waiters(client, 1));
-        let_pass(100);
-        released_ms = now_ms();
-        assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
-        assert_result(actor_result(waiting), RELOCK_OK);
-        n_soon += now_ms() - released_ms <= LONGEST_PAUSE_MS + slow_ms(SLACK_MS);
-        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-    }
-    assert_true(n_soon >= 3);
-}
-
-static void a_strangers_release_is_found_within_a_pause(void **state)
-{
-    struct fixture *f = *state;
-
-    finds_a_release_within_a_pause(f, silent(f));
-}
-
-static void a_listening_waiter_finds_a_strangers_release_as_soon(void **state)
-{
-    struct fixture *f = *state;
-
-    finds_a_release_within_a_pause(f, announcing(f));
-}
-
-/* ---- saying nothing ------------------------------------------------------------------------ */
-
-static void an_unannounced_lock_neither_publishes_nor_subscribes(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *one = silent(f), *two = silent(f);
-    struct relock_lock *ours = plainlock(f, one), *theirs = plainlock(f, two);
-    struct listener *listener = listener_open(f->server->socket, CHANNEL);
-    long long published = probe_calls(f->probe, "publish");
-    long long subscribed = probe_calls(f->probe, "subscribe");
-    struct actor *near = actor_start(), *far = actor_start();
-
-    assert_result(relock_lock(ours), RELOCK_OK);
-    actor_begin_lock(far, theirs);
-    assert_true(wait_for_waiters(two, 1));
-    assert_result(actor_wait_out(near, theirs, 50), RELOCK_TIMEOUT);
-    assert_result(relock_unlock(ours), RELOCK_OK);
-    assert_result(actor_result(far), RELOCK_OK);
-    assert_result(relock_force_unlock(ours), RELOCK_OK);
-    assert_result(actor_unlock(far, theirs), RELOCK_LOST);
-    assert_result(actor_lock(near, ours), RELOCK_OK);
-    actor_end(near);
-    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
-
-    assert_int_equal(probe_calls(f->probe, "publish"), published);
-    assert_int_equal(probe_calls(f->probe, "subscribe"), subscribed);
-    assert_int_equal(probe_subscribers(f->probe, CHANNEL), 1);
-    assert_true(listener_hears_nothing(listener, 5));
-    listener_close(listener);
 }
 
 /* ---- announcing ---------------------------------------------------------------------------- */
@@ -263,29 +152,12 @@ static void a_listening_lock_is_free_for_a_moment_after_its_release(void **state
     assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
     assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
     assert_gets_in(waiting, lock);
-    for (int round = 0; round < 10; round++) {
-        uint64_t released_ms;
-
-        assert_result(relock_acquire(lock, &fixed, NULL), RELOCK_OK);
-        actor_begin_acquire(waiting, lock, &fixed);
-        assert_true(wait_for_waiters(client, 1));
-        released_ms = now_ms();
-        assert_result(relock_unlock(lock), RELOCK_OK);
-        assert_result(actor_result(waiting), RELOCK_OK);
-        assert_true(now_ms() > released_ms); /* 2 ms, less what is rounded */
-        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-    }
-    assert_int_equal(stats_of(client).passed_on, 0);
+    traffic_assert_pauses(client, lock, &fixed);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_waiter_polls_every_1_to_128_ms),
-        SERVER_TEST(a_listening_waiter_polls_as_often),
-        SERVER_TEST(a_strangers_release_is_found_within_a_pause),
-        SERVER_TEST(a_listening_waiter_finds_a_strangers_release_as_soon),
-        SERVER_TEST(an_unannounced_lock_neither_publishes_nor_subscribes),
         SERVER_TEST(each_last_release_is_announced_once),
         SERVER_TEST(a_listening_waiter_is_woken_by_a_release),
         SERVER_TEST(an_announced_and_an_unannounced_lock_exclude_each_other),

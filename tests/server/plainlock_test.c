@@ -11,7 +11,6 @@
 
 #define LEASE_MS 30000
 #define SHORT_MS 2000 /* outlives a second in which a machine stands still */
-#define LONG_MS 60000 /* hand-off budget */
 #define TOKEN_LEN 40
 
 static struct relock_lock *plainlock(struct fixture *f, struct relock_client *client)
@@ -89,28 +88,6 @@ static void each_hold_has_a_token_of_its_own(void **state)
             assert_string_not_equal(tokens[i], tokens[before]);
         assert_result(relock_unlock(locks[i % N_CLIENTS]), RELOCK_OK);
     }
-}
-
-static void a_hold_is_handed_off_with_its_token(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS});
-    struct relock_lock *lock = plainlock(f, client);
-    struct actor *waiting = actor_start();
-    char token[64];
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    snprintf(token, sizeof(token), "%s", token_of(f));
-    actor_begin_lock(waiting, lock);
-    assert_true(wait_for_waiters(client, 1));
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_string_equal(token_of(f), token);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-    assert_int_equal(stats_of(client).passed_on, 1);
-    assert_int_equal(stats_of(client).acquired, 1);
-    assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
 /* ---- others -------------------------------------------------------------------------------- */
@@ -333,7 +310,6 @@ int main(void)
         SERVER_TEST(a_hold_is_a_string_of_40_digits_with_a_lease),
         SERVER_TEST(levels_leave_the_string_as_it_is),
         SERVER_TEST(each_hold_has_a_token_of_its_own),
-        SERVER_TEST(a_hold_is_handed_off_with_its_token),
         SERVER_TEST(others_and_ours_exclude_each_other),
         SERVER_TEST(a_stranger_without_a_lease_keeps_ours_out),
         SERVER_TEST(a_strangers_hold_is_never_touched),

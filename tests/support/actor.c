@@ -22,7 +22,7 @@ struct actor {
     struct {
         bool busy, ending;
         int result;
-        uint64_t took_ms;
+        uint64_t took_ms, ended_ms;
     } guarded; /* by mutex */
 };
 
@@ -34,7 +34,7 @@ static void *run(void *arg)
 
     pthread_mutex_lock(&actor->mutex);
     for (;;) {
-        uint64_t began_ms;
+        uint64_t began_ms, ended_ms;
         int result;
 
         while (!actor->guarded.busy && !actor->guarded.ending)
@@ -45,9 +45,11 @@ static void *run(void *arg)
         pthread_mutex_unlock(&actor->mutex);
         began_ms = now_ms();
         result = actor->step(actor->arg);
+        ended_ms = now_ms();
         pthread_mutex_lock(&actor->mutex);
 
-        actor->guarded.took_ms = now_ms() - began_ms;
+        actor->guarded.ended_ms = ended_ms;
+        actor->guarded.took_ms = ended_ms - began_ms;
         actor->guarded.result = result;
         actor->guarded.busy = false;
         pthread_cond_broadcast(&actor->changed);
@@ -116,6 +118,16 @@ bool actor_is_busy(struct actor *actor)
     busy = actor->guarded.busy;
     pthread_mutex_unlock(&actor->mutex);
     return busy;
+}
+
+uint64_t actor_ended_ms(struct actor *actor)
+{
+    uint64_t ended_ms;
+
+    pthread_mutex_lock(&actor->mutex);
+    ended_ms = actor->guarded.ended_ms;
+    pthread_mutex_unlock(&actor->mutex);
+    return ended_ms;
 }
 
 uint64_t actor_took_ms(struct actor *actor)

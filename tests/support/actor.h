@@ -35,6 +35,9 @@ bool actor_is_busy(struct actor *actor);
 /* How long the last step took. */
 uint64_t actor_took_ms(struct actor *actor);
 
+/* When it ended, on the clock of now_ms(). */
+uint64_t actor_ended_ms(struct actor *actor);
+
 /* Ends the thread and frees. Waits for the present step. */
 void actor_end(struct actor *actor);
 

@@ -27,6 +27,27 @@ void traffic_begin(struct traffic *traffic, struct relock_client *client, struct
     assert_true(wait_until(flows, client, SOON_MS));
 }
 
+void traffic_assert_pauses(struct relock_client *client, struct relock_lock *lock,
+                           const struct relock_how *how)
+{
+    struct actor *waiting = actor_start();
+
+    for (int round = 0; round < 10; round++) {
+        uint64_t released_ms;
+
+        assert_result(relock_acquire(lock, how, NULL), RELOCK_OK);
+        actor_begin_acquire(waiting, lock, how);
+        assert_true(wait_for_waiters(client, 1));
+        let_pass(2); /* longer than a turn of 1 ms */
+        released_ms = now_ms();
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        assert_result(actor_result(waiting), RELOCK_OK);
+        assert_true(actor_ended_ms(waiting) > released_ms); /* 2 ms, less the rounding */
+        assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    }
+    assert_int_equal(stats_of(client).passed_on, 0);
+}
+
 void traffic_end(struct traffic *traffic)
 {
     atomic_store(&traffic->over, true);

@@ -23,6 +23,11 @@ struct traffic {
 /* Returns when the client of the lock has been granted it more than once for each thread. */
 void traffic_begin(struct traffic *traffic, struct relock_client *client, struct relock_lock *lock);
 
+/* For ten rounds, this thread releases the lock while another waits for it as `how` says: each time
+ * the lock is free for a moment, in which another process may acquire it. */
+void traffic_assert_pauses(struct relock_client *client, struct relock_lock *lock,
+                           const struct relock_how *how);
+
 /* Each of the threads must have taken the lock without an error. */
 void traffic_end(struct traffic *traffic);
 
