@@ -1,36 +1,25 @@
-/* Waits in a queue: two things that end one at the same moment, for which the test has the mutex
- * until both have come; and a head that must not ask yet. */
+/*
+ * Waits in a queue: two events that end a wait at the same moment, and a head that must not ask
+ * yet. The test holds the mutex until both events have happened.
+ */
 #include "lock/acquire.h"
 
 #include "base/clock.h"
-#include "base/fork.h"
 #include "kind/reentrant.h"
-#include "lock/holds.h"
-#include "lock/resources.h"
+#include "offline.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* the fields that are read have come to rest \
-                                                    */
+#pragma clang diagnostic ignored "-Wthread-safety" /* no other thread runs when fields are read */
 #endif
 
-#define LEASE_MS 30000
 #define WAITING_OWNER 7
 #define WAIT_MS 100
 
-/* A client without connections and I/O thread: nothing of what follows asks or wakes one. */
-static struct relock_client client;
 static struct relock_lock lock;
-static struct relock_hold *hold; /* of another owner; the test has a reference */
+static struct relock_hold *hold; /* of owner 1 */
 
 struct wait {
     pthread_t thread;
@@ -52,43 +41,23 @@ static int begin(void **state)
     struct relock_waiter first = {.owner = 1, .renewed = true};
 
     (void)state;
-    memset(&client, 0, sizeof(client));
-    relock_mutex_init(&client.mutex);
-    relock_cond_init(&client.changed);
-    client.generation = relock_fork_generation();
-    client.guarded.turn_at_ms = 0; /* there is no I/O thread to be woken */
-    client.options.watchdog_timeout_ms = LEASE_MS;
-    client.options.recheck_ms = LEASE_MS;
+    offline_begin();
     client.options.handoff_ms = LEASE_MS;
-
-    lock.client = &client;
-    assert_int_equal(relock_resources_get(&client, &relock_kind_reentrant, "orders",
-                                          strlen("orders"), &lock.resource, &(const char *){NULL}),
-                     RELOCK_OK);
-    hold = relock_holds_new(&client, lock.resource, 1);
-    assert_non_null(hold);
-    hold->lease_ms = LEASE_MS;
-    relock_gate_init(&first.gate);
-    relock_resource_enqueue(lock.resource, &first);
-    relock_holds_begin(&client, relock_holds_ref(hold), &first, relock_clock_now_ms());
+    lock = (struct relock_lock){.client = &client, .resource = resource};
+    hold = offline_acquire(&first, relock_clock_now_ms());
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    relock_holds_leave(&client, hold);
-    relock_resource_released(lock.resource, false, 0);
-    relock_holds_end(&client, hold);
+    offline_release(hold, 0);
     relock_holds_unref(&client, hold);
-    relock_resources_unref(&client, lock.resource);
-    relock_cond_deinit(&client.changed);
-    relock_mutex_deinit(&client.mutex);
-    return client.guarded.resources || client.guarded.holds ? -1 : 0;
+    return offline_end();
 }
 
-/* Another thread waits behind the hold, at its gate. The mutex is held then. A wait that was over
- * before this thread came by is begun anew. */
+/* Returns with the mutex held and another thread waiting at its gate. If the wait ended too early,
+ * another one begins. */
 static void begin_to_wait(struct wait *wait)
 {
     bool waits = false, begins = true;
@@ -105,7 +74,7 @@ static void begin_to_wait(struct wait *wait)
     }
 }
 
-/* What the other thread makes of it all, once it may look. */
+/* Releases the mutex. Then the other thread must return with the lock. */
 static void has_been_granted(struct wait *wait)
 {
     relock_mutex_unlock(&client.mutex);
@@ -169,7 +138,7 @@ static uint64_t cpu_ms(pthread_t thread)
     return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
 }
 
-/* It polls each millisecond or so, and its time to do so has come; but it may not ask yet. */
+/* Its time to poll has come, but it may not ask yet. */
 static void a_polling_waiter_sleeps_while_others_go_first(void **state)
 {
     struct relock_kind polled = relock_kind_reentrant;

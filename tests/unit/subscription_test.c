@@ -1,32 +1,21 @@
 /*
  * How the subscription of a lock begins and ends, and what an event of its channel costs.
  *
- * The linker puts these in place of the channels of lib/redis, and counts how often the mutex of
- * the client is locked.
+ * The linker replaces the channels of lib/redis and relock_mutex_lock(), which counts its calls.
  */
 #include "lock/subscription.h"
 
 #include "base/clock.h"
-#include "kind/reentrant.h"
 #include "lock/listener.h"
-#include "lock/resources.h"
+#include "offline.h"
 #include "redis/pubsub.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* there is one thread, and no mutex needed */
+#pragma clang diagnostic ignored "-Wthread-safety" /* one thread needs no mutex */
 #endif
-
-/* A client without connections and I/O thread: nothing of what follows asks or wakes one. */
-static struct relock_client client;
-static struct relock_resource *resource;
 
 static struct {
     relock_channel_fn *fn;
@@ -77,12 +66,8 @@ void __wrap_relock_pubsub_unsubscribe(struct relock_pubsub *pubsub,
 static int begin(void **state)
 {
     (void)state;
-    memset(&client, 0, sizeof(client));
+    offline_begin();
     memset(&channel, 0, sizeof(channel));
-    relock_mutex_init(&client.mutex);
-    assert_int_equal(relock_resources_get(&client, &relock_kind_reentrant, "orders",
-                                          strlen("orders"), &resource, &(const char *){NULL}),
-                     RELOCK_OK);
     return 0;
 }
 
@@ -104,7 +89,7 @@ static void be_unwanted(void)
     timer->fire(timer, 0);
 }
 
-/* After its end nothing but the test refers to the resource. */
+/* Ends the subscription; then only the test refers to the resource. */
 static int end(void **state)
 {
     unsigned refs;
@@ -116,9 +101,7 @@ static int end(void **state)
         be_unwanted();
     sync_all();
     refs = resource->refs;
-    relock_resources_unref(&client, resource);
-    relock_mutex_deinit(&client.mutex);
-    return refs == 1 && !client.guarded.resources ? 0 : -1;
+    return offline_end() == 0 && refs == 1 ? 0 : -1;
 }
 
 static void subscribe(void)
@@ -182,7 +165,7 @@ static void it_ends_when_it_is_unwanted(void **state)
     assert_int_equal(resource->subscription.state, RELOCK_SUBSCRIPTION_OFF);
 }
 
-/* The acknowledgement of the old one would never come again. */
+/* The acknowledgement of the old subscription would never arrive. */
 static void one_that_is_wanted_again_before_its_end_is_made_anew(void **state)
 {
     (void)state;

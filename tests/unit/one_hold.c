@@ -1,0 +1,44 @@
+#include "one_hold.h"
+
+#include "base/clock.h"
+
+struct relock_waiter waiters[3];
+struct relock_hold *hold;
+uint64_t sent_ms;
+
+int one_hold_begin(void **state)
+{
+    (void)state;
+    offline_begin();
+    for (unsigned i = 0; i < 3; i++)
+        waiters[i] = (struct relock_waiter){.owner = i + 1, .renewed = true, .arg = &waiters[i]};
+    sent_ms = relock_clock_now_ms();
+    hold = offline_acquire(&waiters[0], sent_ms);
+    for (int i = 1; i < 3; i++) {
+        relock_gate_init(&waiters[i].gate);
+        relock_resource_enqueue(resource, &waiters[i]);
+    }
+    resource->retry = RELOCK_RETRY_NONE;
+    return 0;
+}
+
+int one_hold_end(void **state)
+{
+    unsigned refs = hold->refs;
+    int r;
+
+    (void)state;
+    relock_holds_unref(&client, hold);
+    r = offline_end();
+    return refs == 1 ? r : -1;
+}
+
+void finish(void)
+{
+    offline_release(hold, sent_ms);
+}
+
+bool is_woken(int i)
+{
+    return relock_gate_wait(&waiters[i].gate, 0);
+}
