@@ -1,4 +1,4 @@
-/* The public header and the shipped library, as a user has them. No server. */
+/* The public header and the installed library. No server. */
 #include <relock.h>
 
 #include <setjmp.h>
@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-static void (*volatile named)(void); /* volatile: else the linker need not look */
+static void (*volatile named)(void); /* volatile: otherwise the linker need not look */
 
-/* symbols_test.py sees that none is left out. */
+/* symbols_test.py checks that the table is complete. */
 static void every_public_function_is_in_the_library(void **state)
 {
     (void)state;
@@ -55,8 +55,7 @@ static void every_public_function_is_in_the_library(void **state)
     assert_true(named != NULL);
 }
 
-/* Written out a second time: programs were compiled with these values, and people grep for these
- * texts. */
+/* A second copy: compiled programs contain these values, and people grep for these texts. */
 static const struct {
     int value, expected;
     const char *text;

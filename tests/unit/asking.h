@@ -1,7 +1,7 @@
 /*
  * Asking - threads that share a lane to a script server
  *
- * Each asks for ECHO of a letter, so often. On the terms of talk.h.
+ * Each thread sends ECHO of its letter, once or several times. As talk.h.
  *
  * Threads: the main one.
  */
@@ -14,7 +14,7 @@
 
 #define N_ASKING 3
 
-/* A deadline that comes, but not before what is asked has been sent. */
+/* A deadline that passes in a test, but leaves enough time to send. */
 #define SENT_WITHIN_MS 2000
 
 struct asking {
@@ -33,16 +33,16 @@ int asking_teardown(void **state);
 
 void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadline_ms);
 
-/* For an actor: asks what was prepared. */
+/* For an actor: sends the prepared commands. */
 int asking_ask(void *at);
 
-/* The thread asks, the first one driving, the others standing in the queue in this order. */
+/* Thread `i` sends its commands. Thread 0 drives; the others queue in this order. */
 void asking_begin(int i, char letter, unsigned n, uint64_t deadline_ms);
 
 /* Whether `*n` exchanges stand in the queue. */
 bool asking_n_queued(void *n);
 
-/* How it ended. A failure that was sent drops its conn_id and its orphan. */
+/* Check how an exchange ended. If a failed one was sent, its conn_id and its orphan are dropped. */
 void asking_has_answer(int i);
 void asking_has_failed(int i, bool sent, const char *why);
 

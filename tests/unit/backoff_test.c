@@ -9,11 +9,11 @@
 #include <cmocka.h>
 
 #define MAX_MS 128
-#define N_WAITS 2000 /* calls that wait */
-#define N_TRIES 20   /* of each */
+#define N_WAITS 2000 /* waiting calls */
+#define N_TRIES 20   /* pauses of each call */
 
-/* Draws pauses until each of `min_ms` to `most_ms` has come, and sees that no other comes: the odds
- * that one is missed are 1 to 10^41. */
+/* Draws pauses until each of `min_ms` to `most_ms` has come. No other may come. The odds that
+ * one is missing are 1 to 10^41. */
 static void check_range(uint64_t previous_ms, uint64_t min_ms, uint64_t max_ms, uint64_t most_ms)
 {
     bool is_seen[MAX_MS + 1] = {false};
@@ -50,7 +50,7 @@ static void a_pause_keeps_within_its_bounds(void **state)
     check_range(0, 20, 20, 20);
 }
 
-/* Each is at random up to three times the last, 128 at the most: the average settles near 35. */
+/* Each pause is random, up to three times the last and at most 128: the average is near 35. */
 static void pauses_grow_on_average_and_settle(void **state)
 {
     uint64_t sum_ms[N_TRIES] = {0};

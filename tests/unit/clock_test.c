@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#define LAST (RELOCK_NEVER - 1) /* the last point in time that comes */
+#define LAST (RELOCK_NEVER - 1) /* the last point in time before RELOCK_NEVER */
 
 static void time_does_not_go_back(void **state)
 {
@@ -97,7 +97,7 @@ static void a_span_is_seconds_and_nanoseconds(void **state)
     (void)state;
     assert_int_equal(span.tv_sec, 61);
     assert_int_equal(span.tv_nsec, 1000000);
-    span = relock_clock_span(RELOCK_NEVER); /* no system takes that */
+    span = relock_clock_span(RELOCK_NEVER); /* invalid on every system */
     assert_int_equal(span.tv_sec, 315360000);
     assert_int_equal(span.tv_nsec, 0);
 }

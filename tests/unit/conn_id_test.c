@@ -1,4 +1,4 @@
-/* Which connections a client may kill. */
+/* The connections that a client may kill. */
 #include "redis/conn_id.h"
 
 #include "redis/command.h"

@@ -53,7 +53,7 @@ static void listen_at_path(void)
     assert_int_equal(listen(listener, 0), 0);
 }
 
-/* Connects until one more is refused. */
+/* Connects until the server's queue is full. */
 static void fill_queue(void)
 {
     struct sockaddr_un address = address_of_path();
@@ -94,7 +94,7 @@ static int end(void **state)
     return leaks_none_since(&before) ? 0 : -1;
 }
 
-/* Steps, as whoever drives it does, until it has ended or `n_steps` have been taken. */
+/* Steps until the dial has ended, at most `n_steps` times. */
 static int step_for(size_t n_steps, int *fd)
 {
     int r = RELOCK_AGAIN;
@@ -122,7 +122,7 @@ static void a_connect_to_a_full_queue_is_retried_until_it_has_room(void **state)
     listen_at_path();
     fill_queue();
     assert_int_equal(step_for(5, &fd), RELOCK_AGAIN);
-    assert_int_equal(dial.fd, -1); /* there is nothing to wait for but time */
+    assert_int_equal(dial.fd, -1); /* only time can end the wait */
     close(accept(listener, NULL, NULL));
     assert_int_equal(step_for(1000, &fd), RELOCK_OK);
     assert_true(fd >= 0);
@@ -166,7 +166,8 @@ static void a_queue_that_stays_full_is_no_connection_and_says_so(void **state)
     listen_at_path();
     fill_queue();
     server.connect_timeout_ms = 200;
-    assert_int_equal(step_for(200, &fd), RELOCK_E_CONN); /* a busy loop would need many more */
+    assert_int_equal(step_for(200, &fd),
+                     RELOCK_E_CONN); /* a busy loop would take many more steps */
     assert_true(relock_clock_now_ms() - began_ms >= 200);
     assert_non_null(strstr(dial.why, "h:6379: "));
     assert_non_null(strstr(dial.why, "tcp-backlog"));
@@ -195,11 +196,11 @@ static void an_abandoned_dial_can_begin_again(void **state)
 
 /* ---- no descriptor ------------------------------------------------------------------------- */
 
-/* Leaves this process so many descriptors. */
+/* Limits this process to so many free descriptors. */
 static void leave_descriptors(rlim_t n)
 {
     struct rlimit less = limit;
-    int fd = dup(STDERR_FILENO); /* the lowest that is free; those above it, too */
+    int fd = dup(STDERR_FILENO); /* the lowest free descriptor; all above it are free too */
 
     assert_true(fd >= 0);
     close(fd);
@@ -231,7 +232,7 @@ static void without_a_descriptor_the_limit_of_the_process_is_named(void **state)
     the_limit_is_named(name, 0);
 }
 
-/* What the resolver says of it is that the name is not known, or may be later. */
+/* The resolver reports an unknown name, or a temporary failure. */
 static void a_descriptor_limit_met_by_the_resolver_is_named(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Refusals of a server, in words that say what to do about them. */
+/* Refusals of a server, explained: what the reader can do. */
 #include "redis/explain.h"
 
 #include "redis/reply.h"
@@ -24,7 +24,7 @@ static const char *explained(const struct relock_script *script, const char *err
     return why;
 }
 
-/* The line of the script on which that stands. */
+/* The number of the script's line that contains this text. */
 static unsigned line_with(const struct relock_script *script, const char *text)
 {
     const char *at = strstr(script->body, text);
@@ -36,7 +36,7 @@ static unsigned line_with(const struct relock_script *script, const char *text)
     return line;
 }
 
-/* As Redis 6.2, Redis 7.0, and those after it say it; Valkey as the last. */
+/* The formats of Redis 6.2, Redis 7.0 and later versions; Valkey has the last one. */
 static void each_server_denies(const struct relock_script *script, const char *call,
                                const char *before_7_2, const char *since_7_2, const char *why)
 {
@@ -108,7 +108,7 @@ static void an_error_caught_by_a_script_is_named_without_a_line(void **state)
     }
 }
 
-/* Else the line of an error would not tell which it was. */
+/* Otherwise the line number of an error would not identify the command. */
 static void no_line_of_a_script_has_two_commands(void **state)
 {
     (void)state;

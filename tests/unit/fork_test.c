@@ -1,4 +1,4 @@
-/* Which copy of the process this is. */
+/* The generation of a process: how forks are detected. */
 #include "base/fork.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ static void the_generation_of_a_process_does_not_change(void **state)
 
     (void)state;
 
-    assert_true(generation > 0); /* 0 would be taken for one that was never set */
+    assert_true(generation > 0); /* 0 means "never set" */
     assert_int_equal(relock_fork_generation(), generation);
 }
 
@@ -72,7 +72,7 @@ static void the_generation_grows_in_each_child_and_only_there(void **state)
 
 /* ---- while another thread has the process mutex -------------------------------------------- */
 
-/* What the process mutex guards, in this test. */
+/* In this test, the process mutex guards these. */
 static int first, second;
 static struct relock_gate halfway, forked;
 
@@ -82,7 +82,7 @@ static void *change_both(void *arg)
     relock_mutex_lock(&relock_process_mutex);
     first++;
     relock_gate_open(&halfway);
-    let_pass(20); /* for a fork that does not wait to come now */
+    let_pass(20); /* a fork that does not wait would happen now */
     second++;
     relock_mutex_unlock(&relock_process_mutex);
     (void)relock_gate_wait(&forked, RELOCK_NEVER);

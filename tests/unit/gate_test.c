@@ -83,10 +83,10 @@ static void a_gate_can_be_opened_after_a_wait_in_vain(void **state)
     assert_true(relock_gate_wait(gate, soon()));
 }
 
-/* Two threads, of which each opens the other's gate and waits at its own. */
+/* Two threads. Each opens the other's gate and waits at its own. */
 struct pair {
     struct relock_gate there, back;
-    int n_there; /* turns had, by the other thread */
+    int n_there; /* turns of the other thread */
 };
 
 static void *have_turns(void *arg)
@@ -111,7 +111,7 @@ static void a_thread_is_woken_by_another(void **state)
     relock_gate_init(&pair.back);
     assert_int_equal(pthread_create(&thread, NULL, have_turns, &pair), 0);
 
-    /* Often enough that either comes first at times. */
+    /* Enough rounds that each of the two comes first at times. */
     while (n_back < ROUNDS) {
         relock_gate_open(&pair.there);
         if (!relock_gate_wait(&pair.back, soon()))
@@ -123,19 +123,19 @@ static void a_thread_is_woken_by_another(void **state)
     assert_int_equal(pair.n_there, ROUNDS);
 }
 
-/* A thread that is let through to look at what a mutex guards. */
+/* A thread that passes a gate and then reads state that a mutex guards. */
 struct sleeper {
     struct relock_gate gate;
     struct relock_mutex *mutex;
     struct relock_cond *cond;
-    bool has_looked; /* guarded by the mutex */
+    bool has_looked; /* guarded by `mutex` */
 };
 
 static void *sleep_and_look(void *arg)
 {
     struct sleeper *sleeper = arg;
 
-    /* Beyond the patience of the test: one that is not woken goes on, but too late. */
+    /* Longer than the test waits: a thread that is not woken returns too late. */
     if (!relock_gate_wait(&sleeper->gate, deadline_in(3 * SOON_MS)))
         return NULL;
     relock_mutex_lock(sleeper->mutex);
@@ -150,7 +150,7 @@ static bool sleeps(void *gate)
     return atomic_load(&((struct relock_gate *)gate)->state) != 0;
 }
 
-/* Two of them, of which both sleep. */
+/* Two such threads, both asleep. */
 static struct relock_mutex mutex;
 static struct relock_cond cond;
 static struct sleeper sleepers[2];
@@ -180,7 +180,7 @@ static int join_sleepers(void **state)
     return 0;
 }
 
-/* With the mutex held, and given up meanwhile. */
+/* Call with the mutex held; it is released while this waits. */
 static bool has_looked(int i) RELOCK_REQUIRES(mutex)
 {
     uint64_t deadline_ms = soon();

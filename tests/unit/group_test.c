@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* One that never reaches a server. */
+/* A client that never reaches a server. */
 static struct relock_client *lone_client(void)
 {
     struct relock_options options = {
@@ -25,7 +25,7 @@ static int bury(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-/* Its members and its client are the parent's, and a thread of that may have been in them. */
+/* In a child the members and the client belong to the parent, whose threads may have used them. */
 static void a_child_reaps_groups_of_its_parent_without_a_mutex(void **state)
 {
     struct relock_client *client = lone_client();
@@ -41,7 +41,7 @@ static void a_child_reaps_groups_of_its_parent_without_a_mutex(void **state)
     relock_lock_free(lock);
     relock_lock_free(member);
 
-    relock_mutex_lock(&client->mutex); /* the I/O thread buries nothing meanwhile */
+    relock_mutex_lock(&client->mutex); /* the I/O thread frees nothing meanwhile */
     relock_group_unref(group);
     child = child_start(bury, NULL);
     relock_mutex_unlock(&client->mutex);
@@ -49,7 +49,7 @@ static void a_child_reaps_groups_of_its_parent_without_a_mutex(void **state)
     relock_client_free(client);
 }
 
-/* The linker puts this in place of the function: a release is published at the worst moment. */
+/* The linker replaces the function by this one: a release is published at the worst moment. */
 int __wrap_relock_group_add_listeners(struct relock_group *group);
 int __real_relock_group_add_listeners(struct relock_group *group);
 

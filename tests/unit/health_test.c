@@ -1,4 +1,4 @@
-/* What the log says of a connection that is made again after each failure. */
+/* Log lines about a connection that fails and reconnects. */
 #include "redis/health.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static char said[512]; /* the lines since last looked at, each ended by '|' */
+static char said[512]; /* the lines since the last check, each ended by '|' */
 static char label[] = "h:6379";
 static struct relock_server server;
 static struct relock_health health;
@@ -35,7 +35,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* Sees the state and the lines since the last time. */
+/* Checks the state, and the lines since the last check. */
 static void check(enum relock_health_state state, const char *lines)
 {
     assert_int_equal(health.state, state);

@@ -1,4 +1,4 @@
-/* The arithmetic of a hold: how long it is certain, and when the watchdog has to look. */
+/* The arithmetic of a hold: how long it is certain, and when its timer is due. */
 #include "lock/hold.h"
 
 #include "base/clock.h"
@@ -169,7 +169,7 @@ static void a_renewed_hold_is_due_when_it_is_to_be_renewed(void **state)
     assert_int_equal(relock_hold_due_ms(&hold, 0), 100);
     hold.state = RELOCK_HOLD_SUSPECT;
     assert_int_equal(relock_hold_due_ms(&hold, 0), 100);
-    /* One that is late is due all the same. */
+    /* A late renewal keeps its due time. */
     assert_int_equal(relock_hold_due_ms(&hold, 200), 100);
     hold.renew_at_ms = hold.valid_until_ms;
     assert_int_equal(relock_hold_due_ms(&hold, 0), 300);

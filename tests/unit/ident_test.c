@@ -1,4 +1,4 @@
-/* Numbers and names that nobody else has. */
+/* Unique numbers and names. */
 #include "base/ident.h"
 
 #include <setjmp.h>

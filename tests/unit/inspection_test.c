@@ -58,13 +58,13 @@ static void a_lock_is_free_when_a_quorum_of_servers_is(void **state)
     (void)state;
     assert_true(whole.is_locked);
     assert_int_equal(whole.holder.ttl_ms, 70);
-    assert_string_equal(whole.holder.id, "x:1"); /* all are named once */
+    assert_string_equal(whole.holder.id, "x:1"); /* each holder is listed once */
     opinions[1] = said(held("y:3", -1, 0));
     opinions[2] = said(held("y:1", -1, 0));
     assert_int_equal(relock_opinion_of_red(opinions, N, 1).holder.ttl_ms, -1);
 }
 
-/* Who has not answered may hold it with those that have. */
+/* A silent server may complete a quorum with those that answered. */
 static void a_server_that_did_not_answer_is_not_free(void **state)
 {
     struct relock_opinion opinions[N] = {said(held("x:1", 90, 0)), said(is_free), said(is_free)};
@@ -91,7 +91,7 @@ static void the_levels_are_the_callers_while_a_quorum_has_its_votes(void **state
     assert_int_equal(whole.own_count, 0);
     assert_string_equal(whole.holder.id, "a:1");
     assert_int_equal(whole.holder.hold_count, 1);
-    opinions[4].is_ours = true; /* certain, though the server does not answer */
+    opinions[4].is_ours = true; /* certain, although the server does not answer */
     whole = relock_opinion_of_red(opinions, N, 7);
     assert_int_equal(whole.own_count, 7);
     assert_string_equal(whole.holder.id, "a:1");

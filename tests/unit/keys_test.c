@@ -10,7 +10,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define ID "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10"
-#define LAST_SERIAL (RELOCK_SERIALS - 2) /* before they begin anew */
+#define LAST_SERIAL (RELOCK_SERIALS - 2) /* before the list repeats */
 
 static void a_name_has_one_to_4096_bytes(void **state)
 {
@@ -35,7 +35,7 @@ static void a_name_has_one_to_4096_bytes(void **state)
 
 static void a_name_that_does_not_end_is_read_only_so_far(void **state)
 {
-    /* A byte beyond would be found by AddressSanitizer and valgrind. */
+    /* AddressSanitizer and valgrind detect a byte written beyond the end. */
     char *name = malloc(RELOCK_NAME_MAX + 1);
     size_t len;
 

@@ -7,11 +7,11 @@
 
 #include <stdatomic.h>
 
-/* What became of an orphan. */
+/* How an orphan ended. */
 struct heard {
     atomic_int n;
     atomic_bool answered;
-    atomic_bool is_its_own; /* the conn_id is that of the exchange */
+    atomic_bool is_its_own; /* it has the conn_id of the exchange */
     const struct relock_conn_id *conn_id;
 };
 
@@ -29,7 +29,7 @@ static bool is_heard(void *arg)
     return ((struct heard *)arg)->n > 0;
 }
 
-/* Of two that were sent `early` leaves at its deadline; the first of them drives. */
+/* Two exchanges are sent, and the first drives. Exchange `early` leaves at its deadline. */
 static void one_leaves(int early, struct heard *heard)
 {
     struct relock_exchange *exchange = &asking[early].exchange;
@@ -49,7 +49,7 @@ static void one_leaves(int early, struct heard *heard)
     assert_int_equal(actor_result(asking[early].actor), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_non_null(exchange->orphan);
-    heard->conn_id = exchange->conn_id; /* only compared: the orphan has a reference, too */
+    heard->conn_id = exchange->conn_id; /* only compared: the orphan has its own reference */
     assert_true(relock_orphan_adopt(exchange->orphan, on_end, heard, &(bool){false}));
     exchange->orphan = NULL;
     exchange->conn_id = relock_conn_id_unref(exchange->conn_id);
@@ -64,7 +64,7 @@ static void a_driver_that_leaves_at_its_deadline_is_missed_by_nobody(void **stat
     (void)state;
     one_leaves(1, &heard);
     asking_prepare(&asking[1], 'd', 1, soon());
-    actor_begin(asking[1].actor, asking_ask, &asking[1]); /* now, or behind the replies */
+    actor_begin(asking[1].actor, asking_ask, &asking[1]); /* before or after the replies */
     script_answer(script, "$1\r\nb\r\n$1\r\nc\r\n");
     script_expect(script, "ECHO d");
     script_answer(script, "$1\r\nd\r\n");
@@ -76,7 +76,7 @@ static void a_driver_that_leaves_at_its_deadline_is_missed_by_nobody(void **stat
     assert_int_equal(relock_lane_reconnects(lane), 0);
 }
 
-/* Nobody is left to read what is still to come. */
+/* With the last exchange the connection closes: nothing would read further replies. */
 static void an_orphan_ends_with_its_last_exchange(void **state)
 {
     struct heard heard = {0};
@@ -122,7 +122,7 @@ static void a_deadline_that_is_near_leaves_time_for_an_answer(void **state)
         deadline_ms = in_ms(RELOCK_ANSWER_MIN_MS);
         actor_begin(asking[0].actor, asking_ask, &asking[0]);
         if (actor_result(asking[0].actor) == RELOCK_E_CONN && asking[0].exchange.sent)
-            break; /* and not one of a machine so slow that it was never sent */
+            break; /* sent: a slow machine may reach the deadline before sending */
     }
     assert_true(relock_clock_now_ms() >= deadline_ms);
     asking_has_failed(0, true, "no answer in time");
@@ -171,7 +171,7 @@ static void an_exchange_past_its_deadline_without_a_driver_harms_no_other(void *
     asking_prepare(&asking[0], 'b', 1, relock_clock_now_ms());
     assert_int_equal(asking_ask(&asking[0]), RELOCK_E_CONN);
     assert_false(asking[0].exchange.sent);
-    asking_begin(0, 'c', 1, soon()); /* on the same connection */
+    asking_begin(0, 'c', 1, soon()); /* over the same connection */
     script_answer(script, "$1\r\nc\r\n");
     asking_has_answer(0);
     assert_int_equal(relock_lane_reconnects(lane), 0);

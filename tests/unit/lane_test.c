@@ -21,7 +21,7 @@ static void queued_commands_go_out_in_one_write_and_each_gets_its_reply(void **s
     script_answer(script, "$1\r\na\r\n");
     script_expect(script, "ECHO b");
     script_expect(script, "ECHO b");
-    script_expect(script, "ECHO c"); /* nothing was answered yet */
+    script_expect(script, "ECHO c"); /* no reply has arrived yet */
     script_answer(script, "$1\r\n-\r\n$1\r\nb\r\n$1\r\nc\r\n");
     for (int i = 0; i < N_ASKING; i++)
         asking_has_answer(i);
@@ -116,7 +116,7 @@ static void a_command_sent_with_others_may_have_run_too(void **state)
     }
 }
 
-/* Of what comes in one piece, the first is a reply and the next is none. */
+/* Of the bytes that arrive together, the first are a reply and the next are invalid. */
 static void an_exchange_answered_before_the_failure_stays_answered(void **state)
 {
     (void)state;
@@ -149,8 +149,8 @@ static bool is_next_driver(void *arg)
     return drives;
 }
 
-/* As if the system were late to let the thread go on that sleeps there: until its deadline. One
- * that was only about to sleep says so again, and may be slow to. */
+/* Delays the thread that sleeps at this gate until its deadline, as a busy system would. A
+ * thread that was about to sleep says so again, possibly late. */
 static void hold_up(struct relock_gate *gate)
 {
     do {
@@ -160,7 +160,7 @@ static void hold_up(struct relock_gate *gate)
     } while (sleeps(gate));
 }
 
-/* It cannot send any more, and what it has not sent is not lost by that. */
+/* It can send no more, but its unsent commands are not lost. */
 static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
 {
     static int held_up = 2, one = 1;
@@ -171,7 +171,7 @@ static void a_driver_delayed_to_its_deadline_reads_pending_replies(void **state)
     script_welcome(script, 7);
     asking_begin(0, 'a', 1, soon());
     asking_begin(1, 'b', 1, soon());
-    deadline_ms = in_ms(slow_ms(2 * SENT_WITHIN_MS)); /* much is to be done before */
+    deadline_ms = in_ms(slow_ms(2 * SENT_WITHIN_MS)); /* many steps come before it */
     asking_begin(2, 'c', 1, deadline_ms);
     script_answer(script, "$1\r\na\r\n");
     script_expect(script, "ECHO b");

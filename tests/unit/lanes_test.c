@@ -102,7 +102,7 @@ static void a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone(void
 
 static atomic_int n_served;
 
-/* Joins, and says as the how many-th. */
+/* Joins, and returns the position in which it was served. */
 static int be_served(void *arg)
 {
     struct relock_lane *lane;
@@ -115,7 +115,7 @@ static int be_served(void *arg)
     return nth;
 }
 
-/* Nobody else joins while somebody waits. */
+/* A failed attempt to join shows that a caller waits. */
 static bool somebody_waits(void *arg)
 {
     struct relock_lane *lane;
@@ -127,7 +127,7 @@ static bool somebody_waits(void *arg)
     return r != RELOCK_OK;
 }
 
-/* Who wants one alone would wait for ever if others could join meanwhile. */
+/* If others could join meanwhile, a caller that wants a lane alone would wait for ever. */
 static void later_callers_wait_behind_one_that_wants_a_lane_alone(void **state)
 {
     struct relock_lane *others[] = {join(false), join(false)};
@@ -136,7 +136,7 @@ static void later_callers_wait_behind_one_that_wants_a_lane_alone(void **state)
 
     (void)state;
 
-    /* The first is in the queue; where the others are does not matter to what must be. */
+    /* The first is in the queue. The order of the others does not matter. */
     for (int i = 0; i < 3; i++) {
         actor_begin(actors[i], be_served, i < 2 ? &n_served : NULL);
         if (i == 0)
@@ -181,7 +181,7 @@ static void a_caller_that_gives_up_admits_those_behind_it(void **state)
         relock_lanes_leave(lanes, others[i]);
 }
 
-static _Atomic(struct relock_lane *) taken[2]; /* by the actors */
+static _Atomic(struct relock_lane *) taken[2]; /* lanes that the actors use alone */
 
 static bool mark(struct relock_lane *from, struct relock_lane *to)
 {
@@ -194,7 +194,7 @@ static bool mark(struct relock_lane *from, struct relock_lane *to)
     return false;
 }
 
-/* Some give up at once, some just when a lane is left. */
+/* Some time out at once, others at the moment when a lane becomes free. */
 static int join_alone_often(void *arg)
 {
     (void)arg;

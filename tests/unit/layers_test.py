@@ -26,7 +26,7 @@ def layer_of(name):
 
 
 def includes(path):
-    """Each include as ('"' or '<', what is included)."""
+    """Each include as ('"' or '<', included file)."""
     return re.findall(r'^\s*#\s*include\s+(["<])([^">]+)[">]', path.read_text(), re.M)
 
 
@@ -90,7 +90,7 @@ def check_includes(sources):
 
 
 def text_of(path):
-    """Its words, without those of the public header."""
+    """The words of a source, without those of the public header."""
     return re.sub(r"failed_member", "", path.read_text()).replace("_", " ")
 
 
@@ -117,7 +117,7 @@ def statements(path):
 
 
 def functions(path, defined):
-    """Those that it defines, or declares, and that are not static."""
+    """The functions that it defines or declares and that are not static."""
     found = (re.search(r"\b(relock_\w+)\s*\(", text) for text, has_body in statements(path)
              if has_body == defined and not re.search(r"\b(static|typedef)\b|=", text))
     return {match[1] for match in found if match}

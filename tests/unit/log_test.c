@@ -1,4 +1,4 @@
-/* Lines of the log: which reach the sink, and in which form. */
+/* Log lines: which of them reach the sink, and their form. */
 #include "base/log.h"
 
 #include "base/callback.h"
@@ -18,7 +18,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* What a sink was told last. */
+/* The last line that the sink received. */
 struct told {
     int n;
     int level;
@@ -180,7 +180,7 @@ static void without_a_sink_the_level_counts_too(void **state)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-/* In the middle of a larger buffer, to see that nothing beyond its own is written. */
+/* In the middle of a larger buffer, which shows a write beyond the ends. */
 static const char *name_of(const char *name)
 {
     static char out[RELOCK_LOG_NAME_MAX + 1];
@@ -215,7 +215,7 @@ static void a_name_is_written_in_printable_ascii(void **state)
         assert_string_equal(name_of(names[i].name), names[i].written);
 }
 
-/* Whether `written` is so many times `piece`, then "...". */
+/* Whether `written` is `piece` repeated so often, then "...". */
 static bool is_cut(const char *written, const char *piece)
 {
     while (strncmp(written, piece, strlen(piece)) == 0)
@@ -264,7 +264,7 @@ static void no_name_is_longer_than_its_room(void **state)
 
     (void)state;
 
-    /* Letters of one, two and four bytes, so that the room ends in the middle of each. */
+    /* Letters of one, two and four bytes: the buffer ends in the middle of each. */
     for (size_t first = 0; first < 4; first++) {
         memset(name, '\xff', sizeof(name));
         memset(name, 'a', first);

@@ -21,10 +21,10 @@
 
 #define FULL RELOCK_LOGGER_QUEUE_MAX
 
-/* A sink that writes into a log, and blocks there while the gate is closed. */
+/* A sink that writes to a log, and blocks while its gate is closed. */
 struct slow_sink {
     struct log *log;
-    sem_t gate; /* one for each line, while `blocks` */
+    sem_t gate; /* opened once per line, while `blocks` */
     atomic_bool blocks;
     atomic_int n_begun;
     atomic_bool in_callback;
@@ -73,7 +73,7 @@ static struct relock_logger *new_logger(void)
     return logger;
 }
 
-/* Each line has a cause of its own. */
+/* Each line has its own cause. */
 static void put_lines(struct relock_logger *logger, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 static const struct refusal {
-    int n_ok; /* replies before it */
+    int n_ok; /* replies before the refusal */
     const char *error;
     int result;
 } refusals[] = {
@@ -26,7 +26,8 @@ static const struct refusal {
     {1, "ERR max number of clients reached", RELOCK_E_CONN},
 };
 
-/* Of what is said to AUTH only the code: a server that does not know it repeats the password. */
+/* The log may contain only the code of a reply to AUTH: a server that does not know AUTH repeats
+ * the password. */
 static const char *says(const struct refusal *refusal)
 {
     return refusal->n_ok == 0 && strncmp(refusal->error, "ERR", 3) == 0 ? "AUTH: ERR"
@@ -75,7 +76,7 @@ static void a_server_that_repeats_the_password_is_not_quoted(void **state)
 static void no_answer_to_the_login_brings_the_password_into_the_log(void **state)
 {
     static const struct {
-        int n_ok; /* before it */
+        int n_ok; /* replies before the refusal */
         const char *error;
         const char *why;
     } answers[] = {

@@ -85,7 +85,7 @@ static void the_connection_id_is_the_one_of_the_server(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-/* Else what goes out on it could not be stopped. */
+/* Otherwise commands sent over this connection could not be killed. */
 static void without_memory_for_its_name_a_connection_fails(void **state)
 {
     redisReply info = {.type = REDIS_REPLY_STRING, .str = (char[]){INFO}, .len = sizeof(INFO) - 1};

@@ -27,12 +27,12 @@
 #define LOGIN_LABEL "h:6379"
 #define LOGIN_NAME "shop:id"
 
-/* The server begins with everything that a login can use: user, password, name and database. */
+/* At first the server has all that a login can use: user, password, name and database. */
 extern struct relock_server server;
 extern struct relock_login login;
 extern struct log *lines;
 
-/* A server of which a login needs as little as possible. */
+/* A server whose login needs no option. */
 struct relock_server logins_plain_server(void);
 
 int logins_begin(void **state);
@@ -40,11 +40,11 @@ int logins_end(void **state);
 
 void begins(void);
 
-/* Gives the login a reply, as it would come over the wire; take_info() gives it as a string. */
+/* Passes the bytes of a reply to the login; take_info() passes a string reply. */
 int take(const char *bytes);
 int take_info(const char *info);
 
-/* Gives it these replies, NULL behind the last, and none of them ends it. */
+/* Passes these replies, ended by NULL. None of them ends the login. */
 void take_more(const char *bytes, ...) __attribute__((sentinel));
 
 /* The login to a plain server begins, and gets the reply to HELLO. */

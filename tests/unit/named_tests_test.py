@@ -18,7 +18,7 @@ DEFINITION = re.compile(r"^static void (\w+)\(void \*\*state\)", re.MULTILINE)
 
 
 def missing(top, file, functions):
-    """What is wrong with one file and the functions named after it."""
+    """The faults of one file and of the functions named after it."""
     path = top / "tests" / file
     if not path.exists():
         return [f"there is no tests/{file}"]

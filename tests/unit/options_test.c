@@ -106,7 +106,7 @@ static void given_options_stay_as_they_are(void **state)
     assert_memory_equal(&options, &given, sizeof(options));
 }
 
-/* Each differs from what may be in one thing, which the log names. */
+/* Each has one invalid option, which the log must name. */
 static const struct {
     struct relock_options options;
     const char *named;
@@ -183,7 +183,7 @@ static void without_a_name_host_and_process_are_named(void **state)
     assert_int_equal(strlen(relock_options_name(host, INT32_MAX, name)), 7 + 64 + 11);
 }
 
-/* As relock_client_new() does it: the log first, for it is to say what is wrong with the rest. */
+/* Like relock_client_new(): first the log, which reports the other invalid options. */
 static void a_refusal_is_logged_where_the_program_wants_its_log(void **state)
 {
     (void)state;

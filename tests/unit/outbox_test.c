@@ -14,17 +14,17 @@
 #include <cmocka.h>
 
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* there is one thread, and no mutex needed */
+#pragma clang diagnostic ignored "-Wthread-safety" /* one thread needs no mutex */
 #endif
 
 #define N_ENTRIES 3
 
-/* A client without connections and I/O thread: nobody is woken. */
+/* A client without connections and I/O thread: no thread is woken. */
 static struct relock_client client;
 static struct relock_outbox outbox;
 
 static struct {
-    int result; /* of sending */
+    int result; /* result of the next send */
     relock_pipeline_fn *fn;
     struct relock_outbox_entry *sent[N_ENTRIES];
     int n_sent;
@@ -191,7 +191,7 @@ static void a_server_hangs_while_its_oldest_answer_is_late(void **state)
 {
     (void)state;
     post(0, 1000);
-    assert_false(relock_outbox_hangs(&outbox, 9000, 50)); /* it was not sent yet */
+    assert_false(relock_outbox_hangs(&outbox, 9000, 50)); /* the entry is still unsent */
     send_all();
     post(1, 1040);
     send_all();

@@ -16,20 +16,20 @@
 #include <cmocka.h>
 
 extern struct relock_wire wire;
-extern int peer; /* the test's end */
+extern int peer; /* the end of the test */
 
 int pair_begin(void **state);
 int pair_end(void **state);
 
-/* Anew. The wire's end does not block, so that RELOCK_AGAIN can be seen. */
+/* Connects again. The wire's end is non-blocking, so RELOCK_AGAIN can occur. */
 void pair_connect(void);
 
 void say(const char *bytes);
 
-/* What the wire has sent, of `len` bytes at most. */
+/* Reads what the wire has sent, at most `len` bytes. */
 size_t hear(char *bytes, size_t len);
 
-/* The wire has that reply; it has none. */
+/* Check that the next reply is this text, or that there is none. */
 void takes(const char *text);
 void takes_nothing(void);
 

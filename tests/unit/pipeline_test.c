@@ -1,4 +1,4 @@
-/* Scripts that the I/O thread runs: what a server may answer. */
+/* Scripts that the I/O thread runs, and the replies of a server. */
 #include "redis/pipeline.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ static const struct relock_call extend = {
     .n_args = 3,
 };
 
-/* A call that the I/O thread sends once, as soon as there is a connection. */
+/* A call that the I/O thread sends once, when it is connected. */
 struct job {
     const struct relock_call *call;
     bool is_sent;
@@ -37,7 +37,7 @@ struct job {
     char error[RELOCK_WHY_MAX];
 };
 
-/* The pause before the last one, of each pause that was computed. */
+/* Each computed pause, by the pause before it. */
 static struct {
     uint64_t previous_ms[8];
     size_t n;
@@ -119,7 +119,7 @@ static void add_job(const struct relock_call *call)
     jobs[n_jobs++].call = call;
 }
 
-/* Sends the jobs and waits until each has an answer and the server has said all. */
+/* Sends the jobs and waits until each has an answer and the script has been played. */
 static void run(void)
 {
     relock_pipeline_open(pipeline);
@@ -210,7 +210,8 @@ static void on_up_again(void *arg)
     jobs[0].is_sent = true;
 }
 
-/* A former master answers, but a connection to it does not work, and is made again ever later. */
+/* A former master replies, but every command fails: the connection is made again, with growing
+ * pauses. */
 static void a_server_that_is_no_master_is_tried_with_growing_pauses(void **state)
 {
     enum { TRIES = 4 };
@@ -237,12 +238,12 @@ static void a_server_that_is_no_master_is_tried_with_growing_pauses(void **state
         assert_true(pauses.previous_ms[i] > 0);
 }
 
-/* After two commands with such a key, the buffer gives its memory back. */
+/* After two commands with such a key, the buffer frees its memory. */
 #define LONG_KEY 40000
 
 static struct relock_call long_call;
 
-/* A ping for which there is no memory, and commands right behind it. */
+/* A ping that fails for lack of memory, with commands right behind it. */
 static void ping_without_memory(void *arg, int result, const struct redisReply *reply)
 {
     (void)arg;

@@ -1,4 +1,4 @@
-/* Channels of a connection: what an acknowledgement counts for. */
+/* Channels of a connection: which SUBSCRIBE an acknowledgement belongs to. */
 #include "redis/pubsub.h"
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@ static struct relock_pubsub *pubsub;
 static struct relock_gate over;
 static unsigned n_acknowledged; /* of channel b */
 static unsigned
-    n_before_its_own; /* of these, how many came before its last SUBSCRIBE was answered */
+    n_before_its_own; /* how many of these came before its last SUBSCRIBE was acknowledged */
 
 static uint64_t never(void *arg)
 {
@@ -65,7 +65,7 @@ static void on_a(void *arg, enum relock_channel_event event)
     }
 }
 
-/* Between the two the server has the channel unsubscribed, so a message would be missed. */
+/* Between the two commands the server has no subscription, and a message would be lost. */
 static void the_acknowledgement_of_an_earlier_subscribe_does_not_count(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@ struct relock_resource resource;
 struct relock_waiter waiters[N_WAITERS];
 struct relock_hold hold;
 
-static struct relock_client client; /* only its mutex is looked at */
+static struct relock_client client; /* only its mutex is used */
 
 int queue_begin(void **state)
 {

@@ -16,25 +16,26 @@
 
 #define N_WAITERS 4
 
-/* New for each test; nobody has joined. */
+/* New for each test, with an empty queue. */
 extern struct relock_resource resource;
-extern struct relock_waiter waiters[N_WAITERS]; /* of owners 1 to 4, come at 0, 100, 200, 300 ms */
+extern struct relock_waiter
+    waiters[N_WAITERS]; /* of owners 1 to 4, waiting since 0, 100, 200, 300 ms */
 extern struct relock_hold hold;
 
 int queue_begin(void **state);
 int queue_end(void **state);
 
-/* All join, and the head has looked up. */
+/* All join, and the head has been woken. */
 void join_all(void);
 
-/* What the head does when it asks Redis. */
+/* Waiter `i` is the head and asks Redis. */
 void ask(int i);
 bool may_ask(int i);
 
-/* Somebody here holds, without having waited. */
+/* A local owner acquires the lock without having waited. */
 void take(void);
 
-/* Whether the waiter was woken since it was last looked at. */
+/* Whether the waiter was woken since the last call. */
 bool is_woken(int i);
 void nobody_is_woken(void);
 

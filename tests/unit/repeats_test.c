@@ -1,4 +1,4 @@
-/* Lines of one cause that repeat: which are written, and which are counted. */
+/* Repeated lines of one cause: which are written, and which are counted. */
 #include "base/repeats.h"
 
 #include "base/clock.h"

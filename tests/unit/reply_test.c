@@ -12,7 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* As it would have come over the wire. */
+/* The reply that these bytes are on the wire. */
 static struct redisReply *reply_of(const char *bytes)
 {
     redisReader *reader = redisReaderCreate();
@@ -177,13 +177,13 @@ static const struct {
     {"ERR unknown command", RELOCK_REFUSED},
     {"", RELOCK_REFUSED},
 
-    /* a code alone, and what only begins like one */
+    /* a code alone, and a word that only begins like a code */
     {"LOADING", RELOCK_REFUSED_FOR_NOW},
     {"BUSYKEY Target key name already exists.", RELOCK_REFUSED},
     {"BUSYGROUP Consumer Group name already exists", RELOCK_REFUSED},
     {"ERR is it LOADING or BUSY?", RELOCK_REFUSED},
 
-    /* out of a script: since 7.0, and as it was before */
+    /* from a script: since 7.0, and before */
     {"NOPERM this user has no permissions to access the 'k' key script: 9a1e, on @user_script:3.",
      RELOCK_REFUSED_USER},
     {"WRONGTYPE Operation against a key holding the wrong kind of value script: 9a1e",

@@ -1,4 +1,4 @@
-/* The scripts as calls about one lock: their arguments and the order of these. */
+/* The scripts as calls: their arguments and the order of these. */
 #include "lock/request.h"
 
 #include "kind/reentrant.h"
@@ -54,7 +54,7 @@ static void asks(const struct relock_script *script, size_t n_args, const char *
         assert_memory_equal(call->args[i].data, args[i], strlen(args[i]));
     }
 
-    /* What the caller may add is not there yet. */
+    /* The optional fields are unset. */
     assert_null(call->fence);
     assert_null(call->reply);
     assert_int_equal(call->min_replicas, 0);

@@ -1,4 +1,4 @@
-/* Looking hosts up without waiting for it. */
+/* Resolving host names without blocking the caller. */
 #include "redis/resolve.h"
 
 #include "base/clock.h"
@@ -111,7 +111,7 @@ static void localhost_is_found(void **state)
 
 static void a_name_that_does_not_exist_is_a_failure_with_a_reason(void **state)
 {
-    /* Which no resolver need be asked for: a part of a name is not empty. */
+    /* Invalid without asking a resolver: a label must not be empty. */
     static const char host[] = "no..such..host";
     struct relock_resolve *resolve;
     struct addrinfo *addresses = NULL;
@@ -147,7 +147,7 @@ static void no_address_is_taken_before_the_answer(void **state)
     relock_resolve_free(resolve);
 }
 
-/* Nothing of it is left, descriptor or thread: the end of each test looks. */
+/* The end of each test checks that no descriptor and no thread is left. */
 static void an_abandoned_lookup_does_not_wait_for_the_answer(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void an_abandoned_lookup_does_not_wait_for_the_answer(void **state)
         const char *why = NULL;
 
         assert_int_equal(relock_resolve_new("localhost", 6379, &resolve, &why), RELOCK_OK);
-        if (i % 2 == 1) /* or just when it comes */
+        if (i % 2 == 1) /* or at the moment when the result arrives */
             assert_true(is_readable(resolve, SOON_MS));
         relock_resolve_free(resolve);
     }

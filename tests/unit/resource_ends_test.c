@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-#define NAMED_OWNER 1000000007 /* an owner that is no thread */
+#define NAMED_OWNER 1000000007 /* an owner that is not a thread */
 
 /* ---- with the lock ------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ static void a_waiter_that_acquires_leaves_the_queue(void **state)
     assert_ptr_equal(resource.queue, &waiters[1]);
     assert_false(may_ask(1));
     nobody_is_woken();
-    assert_true(resource.lease_end_ms == RELOCK_NEVER); /* that was of the one who held before */
+    assert_true(resource.lease_end_ms == RELOCK_NEVER); /* of the former holder */
     for (int i = 0; i < N_WAITERS; i++)
         assert_int_equal(waiters[i].end, RELOCK_WAITER_WAITS);
 }
@@ -68,7 +68,7 @@ static void other_waiters_of_the_same_owner_start_anew(void **state)
     assert_true(is_woken(2));
     assert_int_equal(waiters[1].end, RELOCK_WAITER_WAITS);
     assert_int_equal(waiters[3].end, RELOCK_WAITER_WAITS);
-    assert_int_equal(waiters[0].end, RELOCK_WAITER_WAITS); /* it has the lock itself */
+    assert_int_equal(waiters[0].end, RELOCK_WAITER_WAITS); /* this waiter has acquired the lock */
 }
 
 static void a_thread_and_an_explicit_call_for_it_are_the_same_owner(void **state)
@@ -122,7 +122,7 @@ static void a_head_without_a_signal_retries_at_its_recheck_or_the_end_of_the_lea
     assert_true(relock_resource_recheck_at(&resource, RELOCK_NEVER) == RELOCK_NEVER);
 }
 
-/* Else it would be awake, and may not ask. */
+/* A waiter that may not ask must sleep. */
 static void a_head_that_lets_others_go_first_does_not_ask_before(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void waits_end_that_saw_redis_unreachable_all_the_time(void **state)
 {
     (void)state;
 
-    join_all(); /* at 0, 100, 200, 300 */
+    join_all(); /* their waits began at 0, 100, 200, 300 */
     relock_resource_end_unreached(&resource, 100);
     for (int i = 0; i < N_WAITERS; i++) {
         assert_int_equal(waiters[i].end, i < 2 ? RELOCK_WAITER_UNREACHED : RELOCK_WAITER_WAITS);

@@ -97,7 +97,7 @@ static void the_next_waiter_asks_when_the_head_leaves(void **state)
     relock_resource_dequeue(&resource, &waiters[0]);
     assert_true(is_woken(1));
     nobody_is_woken();
-    assert_false(may_ask(1)); /* the last one who asked was refused, and nothing has changed */
+    assert_false(may_ask(1)); /* the last request was refused, and nothing has changed since */
     relock_resource_signal(&resource, true);
     assert_true(is_woken(1));
     assert_true(may_ask(1));
@@ -153,7 +153,7 @@ static void while_a_local_owner_holds_nobody_may_ask(void **state)
     assert_int_equal(resource.retry, RELOCK_RETRY_NONE);
 }
 
-/* Redis may still have it: asking would get a second hold beside it, or the same twice. */
+/* Redis may still have the hold: asking could acquire a second one, or the same twice. */
 static void while_a_local_hold_is_suspect_nobody_may_ask(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void after_an_announced_release_the_head_waits_for_the_message(void **sta
     take();
     join_all();
     relock_resource_released(&resource, true, 0);
-    assert_true(is_woken(0)); /* it has a recheck to wait for from now on */
+    assert_true(is_woken(0)); /* from now on it waits for a recheck */
     assert_false(may_ask(0));
 
     relock_resource_signal(&resource, true);

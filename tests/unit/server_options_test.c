@@ -60,7 +60,7 @@ static void user_and_password_of_the_options_stand_above_those_of_the_url(void *
 {
     static const struct {
         const char *url, *user, *password;  /* given */
-        const char *as_user, *and_password; /* what comes of it */
+        const char *as_user, *and_password; /* expected result */
     } cases[] = {
         {"redis://h", "me", "mine", "me", "mine"},
         {"redis://u:pw@h", "me", "mine", "me", "mine"},
@@ -69,7 +69,7 @@ static void user_and_password_of_the_options_stand_above_those_of_the_url(void *
         {"redis://:pw@h", "me", NULL, "me", "pw"},
         {"redis://h", NULL, "mine", NULL, "mine"},
         {"unix:///s", "me", "mine", "me", "mine"},
-        {"redis://h", "m%41", "%zz@:/", "m%41", "%zz@:/"}, /* nothing in it is escaped */
+        {"redis://h", "m%41", "%zz@:/", "m%41", "%zz@:/"}, /* percent signs are literal here */
     };
 
     (void)state;
@@ -179,7 +179,7 @@ static void a_url_that_cannot_be_used_is_logged_without_a_part_of_it(void **stat
         assert_int_equal(log_count(lines, ""), 1);
         assert_int_equal(log_count(lines, "url"), 1);
         assert_int_equal(log_count(lines, "hidden"), 0);
-        /* Nothing is left to be freed, and freeing again does no harm. */
+        /* Nothing is left to free, and freeing again does no harm. */
         assert_null(server.url.host);
         assert_null(server.label);
         assert_null(server.name);

@@ -1,5 +1,5 @@
 /*
- * Talk - lanes to a script server
+ * Talk - lanes that are connected to a script server
  *
  * The fixture of tests of lanes and calls. At its end each test waits until the script has been
  * played; then no descriptor and no thread may be left.

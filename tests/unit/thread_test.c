@@ -1,4 +1,4 @@
-/* Threads, conditions and the holding back of pthread_cancel. */
+/* Threads, conditions and the delay of pthread_cancel. */
 #include "base/thread.h"
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* The heap of timers, against an array that is searched from end to end. */
+/* The timer heap, compared with an array that is searched from end to end. */
 #include "base/timer.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ static void init_all(struct relock_timer *timers, size_t n)
         relock_timer_init(&timers[i], fire);
 }
 
-/* Takes out all that is due. Returns how many, each not before the one that came before it. */
+/* Pops all timers that are due, in order. Returns how many there were. */
 static size_t pop_all(struct relock_timers *heap, uint64_t now_ms)
 {
     struct relock_timer *timer;
@@ -176,8 +176,7 @@ static uint64_t model_next_ms(const struct model *model)
     return next_ms;
 }
 
-/* Sees that all links are whole and no child is due before its parent. Returns how many there are.
- */
+/* Checks the links, and that no child is due before its parent. Returns the number of timers. */
 static size_t count_below(const struct relock_timer *parent, const struct relock_timer *child)
 {
     const struct relock_timer *before = parent;

@@ -12,7 +12,7 @@
 #define LEN 40
 #define N 2000
 
-/* Those of the cipher are from its published test vectors. */
+/* From the published test vectors of the cipher. */
 static void a_token_is_the_clients_bytes_and_the_number_enciphered(void **state)
 {
     static const struct relock_tokens tokens = {
@@ -70,7 +70,7 @@ static void no_two_tokens_are_the_same(void **state)
         assert_string_not_equal(all[i - 1], all[i]);
 }
 
-/* Whoever sees one hold's token cannot write the next one's. */
+/* One hold's token must not reveal the next one's. */
 static void numbers_that_follow_each_other_have_tokens_that_do_not(void **state)
 {
     struct relock_tokens tokens;

@@ -173,7 +173,7 @@ static void is_refused(const char *text, int wanted)
         fail_msg("%s is not refused as it should be", text);
     assert_non_null(why);
     assert_string_not_equal(why, "");
-    /* Nothing is left to be freed. */
+    /* Nothing is left to free. */
     assert_null(url.host);
     assert_null(url.path);
     assert_null(url.user);
@@ -212,13 +212,13 @@ static void a_path_is_as_long_as_a_socket_may_have_it(void **state)
     snprintf(text, sizeof(text), "unix:///%0*d?db=1", (int)MAX_PATH, 7);
     is_refused(text, RELOCK_E_INVALID);
 
-    /* It is the length of the path that counts, not how it is written. */
+    /* The decoded length of the path counts. */
     snprintf(text, sizeof(text), "unix:///%%41%0*d", (int)MAX_PATH - 2, 7);
     assert_int_equal(relock_url_parse(&url, text, &why), RELOCK_OK);
     relock_url_deinit(&url);
 }
 
-/* Whether some part of the url, longer than a word of the grammar, stands in the reason. */
+/* Whether the reason contains a part of the url that is longer than a word of the grammar. */
 static bool repeats(const char *why, const char *text)
 {
     char part[5];
@@ -234,7 +234,7 @@ static bool repeats(const char *why, const char *text)
 
 static void a_reason_holds_no_part_of_the_url(void **state)
 {
-    /* With a password in each, for that is what must not be in a log. */
+    /* Each url contains a password, which must not reach a log. */
     static const char *const urls[] = {
         "hidden",
         "redi://hidden:hidden@hidden",

@@ -1,4 +1,4 @@
-/* How much a server may say. */
+/* The limits on what a server may send. */
 #include "pair.h"
 
 #include "base/status.h"
@@ -33,7 +33,7 @@ static void a_reply_longer_than_any_that_is_asked_for_is_a_failure(void **state)
     assert_non_null(strstr(wire.why, "longer"));
 }
 
-/* So many ones as one text, to be freed. */
+/* A string of so many ones. Free it. */
 static char *array_of_ones(size_t n)
 {
     char *text = malloc(16 + (4 * n));
@@ -52,7 +52,7 @@ static void a_reply_that_goes_on_for_ever_is_a_failure(void **state)
 
     (void)state;
 
-    say("*1000\r\n"); /* of arrays */
+    say("*1000\r\n"); /* nested arrays */
     for (int i = 0; r == RELOCK_OK && i < 900; i++) {
         say(bytes);
         r = relock_wire_fill(&wire);
@@ -82,7 +82,7 @@ static void replies_may_go_on_for_ever(void **state)
     }
 }
 
-/* The reader of hiredis before 1.0 makes room for as many as the server says. */
+/* Before 1.0, hiredis allocates as many elements as the server announces. */
 static void an_array_of_more_than_any_that_is_asked_for_is_a_failure(void **state)
 {
     static const char *const counts[] = {"*1025\r\n", "*2147483647\r\n", "*2\r\n*1025\r\n"};
@@ -115,8 +115,7 @@ static void an_array_of_as_many_as_may_be_is_taken(void **state)
     relock_reply_free(reply);
 }
 
-/* The reader of hiredis 1.0 to 1.4 goes as deep as the server says, until memory or a stack ends.
- */
+/* hiredis 1.0 to 1.4 recurses as deep as the server says, until memory or the stack ends. */
 static void arrays_in_arrays_without_end_are_a_failure(void **state)
 {
     static const char *const opens[] = {"*1\r\n", "*1024\r\n"};
@@ -140,7 +139,7 @@ static void arrays_in_arrays_without_end_are_a_failure(void **state)
     }
 }
 
-/* They come when RESP3 was asked for, and with a nil in one hiredis 1.0.0 ends the process. */
+/* Servers send these only in RESP3. One that contains a nil crashes hiredis 1.0.0. */
 static void pushes_maps_and_sets_are_a_failure(void **state)
 {
     static const char *const opens[] = {">1\r\n$-1\r\n", "%1\r\n+a\r\n$-1\r\n", "~1\r\n$-1\r\n",

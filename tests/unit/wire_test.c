@@ -1,4 +1,4 @@
-/* Bytes to and from a server, over a pair of sockets of which the test has the other end. */
+/* Bytes to and from a server. The test has the other end of the socket pair. */
 #include "pair.h"
 
 #include "base/status.h"
