@@ -173,7 +173,7 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
     return r;
 }
 
-/* Finds out whether the server has closed an idle connection, before a command is sent over it. */
+/* Whether the server has closed an idle connection. Found out before a command is sent over it. */
 static bool has_ended(struct relock_sync_conn *conn)
 {
     char byte;
@@ -183,6 +183,14 @@ static bool has_ended(struct relock_sync_conn *conn)
         return false;
     n = recv(conn->wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* Whether the connection works, as far as is known, or the attempt to make it has time left. */
+static bool is_usable(struct relock_sync_conn *conn)
+{
+    if (conn->state == RELOCK_SYNC_CONN_READY)
+        return relock_wire_is_quiet(&conn->wire) && !has_ended(conn);
+    return relock_clock_now_ms() < conn->connect_by_ms;
 }
 
 /* Continues in the current state. Returns RELOCK_AGAIN at the deadline. */
@@ -210,8 +218,7 @@ int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms
 {
     int r;
 
-    if (conn->state == RELOCK_SYNC_CONN_READY &&
-        (!relock_wire_is_quiet(&conn->wire) || has_ended(conn)))
+    if (!is_usable(conn))
         relock_sync_conn_close(conn);
     if (conn->state == RELOCK_SYNC_CONN_READY)
         return RELOCK_OK;

@@ -147,6 +147,24 @@ static void connecting_continues_after_a_deadline(void **state)
     assert_non_null(conn.conn_id);
 }
 
+/* Its users had short deadlines, and the next one comes late. */
+static void an_attempt_whose_time_is_over_is_made_again(void **state)
+{
+    (void)state;
+
+    script_accept(script);
+    script_expect(script, "HELLO");
+    assert_int_equal(relock_sync_conn_connect(&conn, in_ms(BRIEF_MS)), RELOCK_AGAIN);
+    conn.connect_by_ms = 1; /* long ago */
+
+    script_expect(script, "INFO server");
+    script_expect(script, "CLIENT INFO");
+    script_expect_end(script);
+    script_welcome(script, 8);
+    assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_OK);
+    assert_true(script_played(script));
+}
+
 static void without_a_listener_there_is_no_connection(void **state)
 {
     (void)state;
@@ -374,6 +392,7 @@ int main(void)
         CONN_TEST(a_refused_login_closes_the_connection),
         CONN_TEST(a_connect_to_a_silent_server_fails_in_time),
         CONN_TEST(connecting_continues_after_a_deadline),
+        CONN_TEST(an_attempt_whose_time_is_over_is_made_again),
         CONN_TEST(without_a_listener_there_is_no_connection),
         CONN_TEST(a_reply_may_come_byte_by_byte),
         CONN_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
