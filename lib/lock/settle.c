@@ -46,12 +46,8 @@ static int release(struct relock_client *client, struct relock_hold *hold)
     struct relock_request request;
     int r;
 
-    if (hold->fence) {
-        r = relock_pipeline_kill(client->pipeline, hold->fence);
-        if (r < 0)
-            return r;
-    }
     relock_request_unlock(&request, hold->resource, hold->number, 0);
+    request.call.fence = &hold->fence;
     r = relock_pipeline_call(client->pipeline, &request.call, on_released, relock_holds_ref(hold));
     if (r < 0)
         relock_holds_unref(client, hold);

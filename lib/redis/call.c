@@ -81,7 +81,6 @@ static int fail(struct relock_call *call, int result, const char *why)
 static int kill_fence(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
     struct relock_round_trip round_trip;
-    const char *error;
     int r;
 
     if (!call->fence || !*call->fence)
@@ -93,17 +92,12 @@ static int kill_fence(struct relock_call *call, struct relock_lane *lane, uint64
     if (r != RELOCK_OK)
         return fail(call, r, round_trip.exchange.why);
 
-    error = relock_reply_error(round_trip.exchange.reply);
-    if (error && relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW)
-        r = fail(call, RELOCK_AGAIN, error);
-    else if (error && relock_explain_is_missing(error))
-        relock_explain_extra(relock_lane_server(lane), RELOCK_EXTRA_KILL, error);
+    if (relock_conn_id_is_killed(relock_lane_server(lane), round_trip.exchange.reply))
+        *call->fence = relock_conn_id_unref(*call->fence);
+    else
+        r = fail(call, RELOCK_AGAIN, relock_reply_error(round_trip.exchange.reply));
     relock_reply_free(round_trip.exchange.reply);
-    if (r != RELOCK_OK)
-        return r;
-    /* It was killed, was gone already, or may not be killed. In no case is more to be done. */
-    *call->fence = relock_conn_id_unref(*call->fence);
-    return RELOCK_OK;
+    return r;
 }
 
 /* A command of this call was not answered and may have run. An orphan is the last command of its

@@ -1,9 +1,10 @@
 #include "redis/conn_id.h"
 
 #include "redis/command.h"
+#include "redis/explain.h"
+#include "redis/reply.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,4 +74,13 @@ void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relo
     relock_command_number(buffer, conn_id->id);
     relock_command_word(buffer, "ADDR");
     relock_command_word(buffer, conn_id->address);
+}
+
+bool relock_conn_id_is_killed(const struct relock_server *server, const struct redisReply *reply)
+{
+    const char *error = relock_reply_error(reply);
+
+    if (error && relock_explain_is_missing(error))
+        relock_explain_extra(server, RELOCK_EXTRA_KILL, error);
+    return !error || relock_refusal_of(error) != RELOCK_REFUSED_FOR_NOW;
 }

@@ -15,10 +15,14 @@
 #ifndef RELOCK_CONN_ID_H
 #define RELOCK_CONN_ID_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct redisReply;
+struct relock_buffer;
 struct relock_conn_id;
+struct relock_server;
 
 #define RELOCK_RUN_MAX 40
 
@@ -30,13 +34,15 @@ struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id);
 /* Takes NULL. Returns NULL. */
 struct relock_conn_id *relock_conn_id_unref(struct relock_conn_id *conn_id);
 
-struct relock_buffer;
-
 /*
  * Appends the command that kills the connection. It is to be sent over `killer`, NULL if that has
  * no id. It is a PING instead if the connection is gone, or cannot be told from a stranger's.
  */
 void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer,
                          struct relock_buffer *buffer);
+
+/* Reads the reply to that command. Returns false if the server refused for now; true if it killed
+ * the connection, had none, or may not kill it, which this logs: there is no more to do. */
+bool relock_conn_id_is_killed(const struct relock_server *server, const struct redisReply *reply);
 
 #endif

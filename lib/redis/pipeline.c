@@ -1,3 +1,11 @@
+/*
+ * Each command in flight knows whose reply comes next. Behind CALL and REPEAT it ends.
+ *
+ *     next reply    then      when
+ *     KILL          CALL      the server has answered CLIENT KILL
+ *     CALL          LOAD      it lacks the script: SCRIPT LOAD and the command are sent
+ *     LOAD          REPEAT    it has answered SCRIPT LOAD
+ */
 #include "redis/pipeline.h"
 
 #include "base/hash.h"
@@ -12,16 +20,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum next_reply { CALL, KILL, LOAD, REPEAT };
+
 /* A command in flight. */
 struct command {
-    const struct relock_script *script; /* that it runs; NULL for other commands */
-    relock_pipeline_fn *fn;             /* receives the answer; NULL: the answer is dropped */
+    enum next_reply next_reply;
+    bool is_kill_refused;               /* for now: an older command may still run */
+    const struct relock_script *script; /* that it runs */
+    relock_pipeline_fn *fn;             /* receives the answer; NULL: it is a PING */
     void *arg;
-    bool is_kill;     /* CLIENT KILL */
-    bool is_repeated; /* its script was missing, and has been loaded since */
     struct command *next, *prev;
     size_t len;
-    char bytes[]; /* of a script's command, which may have to be sent again */
+    char bytes[]; /* may have to be sent again */
 };
 
 struct relock_pipeline {
@@ -33,48 +43,41 @@ struct relock_pipeline {
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-/* Returns NULL when out of memory. */
-static struct command *new_command(struct command command, const char *bytes)
+/* Its bytes were appended to the buffer. */
+static void send_command(struct relock_pipeline *pipeline, struct command *command,
+                         enum next_reply next_reply)
 {
-    struct command *new = malloc(sizeof(*new) + command.len);
-
-    if (!new)
-        return NULL;
-    *new = command;
-    if (new->len > 0)
-        memcpy(new->bytes, bytes, new->len);
-    return new;
-}
-
-/* Sends the command appended since the buffer had that length. */
-static int send_command(struct relock_pipeline *pipeline, size_t from, struct command command)
-{
-    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
-    struct command *new = NULL;
-
-    command.len = command.fn ? out->len - from : 0;
-    if (!out->failed)
-        new = new_command(command, out->data + from);
-    if (!new) {
-        relock_buffer_take_back(out, from);
-        return RELOCK_E_NOMEM;
-    }
-    DL_APPEND(pipeline->in_flight, new);
-    relock_async_conn_send(&pipeline->conn, 1);
-    return RELOCK_OK;
+    command->next_reply = next_reply;
+    DL_APPEND(pipeline->in_flight, command);
+    relock_async_conn_send(&pipeline->conn, next_reply == CALL ? 1 : 2);
 }
 
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg)
 {
     struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
-    size_t from = out->len;
+    const struct relock_conn_id *fence = call->fence ? *call->fence : NULL;
+    struct command *command = NULL;
+    size_t before = out->len;
+    size_t from;
 
     if (!relock_async_conn_is_up(&pipeline->conn))
         return RELOCK_E_CONN;
+    if (fence)
+        relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
+    from = out->len;
     relock_call_write(call, out);
-    return send_command(pipeline, from,
-                        (struct command){.script = call->script, .fn = fn, .arg = arg});
+    if (!out->failed)
+        command = malloc(sizeof(*command) + out->len - from);
+    if (!command) {
+        relock_buffer_take_back(out, before);
+        return RELOCK_E_NOMEM;
+    }
+    *command =
+        (struct command){.script = call->script, .fn = fn, .arg = arg, .len = out->len - from};
+    memcpy(command->bytes, out->data + from, command->len);
+    send_command(pipeline, command, fence ? KILL : CALL);
+    return RELOCK_OK;
 }
 
 void relock_pipeline_ping(struct relock_pipeline *pipeline)
@@ -100,17 +103,6 @@ void relock_pipeline_flush(struct relock_pipeline *pipeline)
     relock_async_conn_flush(&pipeline->conn);
 }
 
-int relock_pipeline_kill(struct relock_pipeline *pipeline, const struct relock_conn_id *conn_id)
-{
-    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
-    size_t from = out->len;
-
-    if (!relock_async_conn_is_up(&pipeline->conn))
-        return RELOCK_E_CONN;
-    relock_conn_id_kill(conn_id, pipeline->conn.login.conn_id, out);
-    return send_command(pipeline, from, (struct command){.is_kill = true});
-}
-
 /* ---- answers ------------------------------------------------------------------------------- */
 
 /* Loads the script that the server does not have and sends the command again. Returns false when
@@ -121,40 +113,33 @@ static bool repeat(struct relock_pipeline *pipeline, struct command *command)
     size_t from = out->len;
 
     relock_call_write_load(command->script, out);
-    if (send_command(pipeline, from, (struct command){0}) < 0)
-        return false;
-    from = out->len;
     relock_buffer_append(out, command->bytes, command->len);
     if (out->failed) {
         relock_buffer_take_back(out, from);
         return false;
     }
-    command->is_repeated = true;
-    DL_APPEND(pipeline->in_flight, command);
-    relock_async_conn_send(&pipeline->conn, 1);
+    send_command(pipeline, command, LOAD);
     return true;
 }
 
-/* Returns false when the command is in flight again. */
-static bool answer(struct relock_pipeline *pipeline, struct command *command,
+/* It is in flight no more. */
+static void answer(struct relock_pipeline *pipeline, struct command *command,
                    const struct redisReply *reply, enum relock_refusal refusal)
 {
     const char *error = relock_reply_error(reply);
+    int result = command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
+    char why[RELOCK_WHY_MAX];
 
-    if (command->is_kill && error && relock_explain_is_missing(error))
-        relock_explain_extra(pipeline->conn.server, RELOCK_EXTRA_KILL, error);
-    if (!command->fn)
-        return true;
-    if (refusal == RELOCK_REFUSED_SCRIPT && !command->is_repeated && repeat(pipeline, command))
-        return false;
-    command->fn(command->arg, error ? relock_refusal_result(refusal) : RELOCK_OK, reply);
-    if (refusal == RELOCK_REFUSED_HERE) {
-        char why[RELOCK_WHY_MAX];
-
+    if (refusal == RELOCK_REFUSED_SCRIPT && command->next_reply == CALL &&
+        repeat(pipeline, command))
+        return;
+    if (command->fn)
+        command->fn(command->arg, error ? relock_refusal_result(refusal) : result, reply);
+    if (refusal == RELOCK_REFUSED_HERE && command->fn) {
         relock_explain(why, command->script, error);
         relock_async_conn_fail(&pipeline->conn, why);
     }
-    return true;
+    free(command);
 }
 
 static void on_reply(void *arg, const struct redisReply *reply)
@@ -169,9 +154,20 @@ static void on_reply(void *arg, const struct redisReply *reply)
         return;
     }
     relock_async_conn_answered(&pipeline->conn, refusal != RELOCK_REFUSED_HERE);
-    DL_DELETE(pipeline->in_flight, command);
-    if (answer(pipeline, command, reply, refusal))
-        free(command);
+    switch (command->next_reply) {
+    case KILL:
+        command->is_kill_refused = !relock_conn_id_is_killed(pipeline->conn.server, reply);
+        command->next_reply = CALL;
+        break;
+    case LOAD:
+        command->next_reply = REPEAT; /* whose own reply tells whether the script is there now */
+        break;
+    case CALL:
+    case REPEAT:
+        DL_DELETE(pipeline->in_flight, command);
+        answer(pipeline, command, reply, refusal);
+        break;
+    }
 }
 
 static void on_up(void *arg)

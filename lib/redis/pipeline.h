@@ -25,7 +25,8 @@ struct redisReply;
 
 /*
  * The answer to a call: RELOCK_OK and the reply; RELOCK_E_CONN without one, when the connection
- * ended first; RELOCK_E_SERVER, RELOCK_E_AUTH and the error.
+ * ended first; RELOCK_E_SERVER, RELOCK_E_AUTH and the error; RELOCK_E_SERVER and the reply, when the
+ * server refused for now to kill the fence.
  */
 typedef void relock_pipeline_fn(void *arg, int result, const struct redisReply *reply);
 
@@ -50,7 +51,8 @@ uint64_t relock_pipeline_reconnects(const struct relock_pipeline *pipeline);
 void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 
 /*
- * Sends a call, which the pipeline does not need after that, and calls `fn` once, later.
+ * Has the server kill the fence of the call, if it has one, and sends the call, which the pipeline
+ * does not need after that. Calls `fn` once, later. The fence stays the caller's.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN while the connection is down, RELOCK_E_NOMEM: `fn` is not
  * called.
@@ -67,8 +69,5 @@ uint64_t relock_pipeline_silent_ms(const struct relock_pipeline *pipeline);
 
 /* Writes to the socket at once, instead of when the loop next finds it writable. */
 void relock_pipeline_flush(struct relock_pipeline *pipeline);
-
-/* Kills a connection, without reporting the outcome. Returns as relock_pipeline_call. */
-int relock_pipeline_kill(struct relock_pipeline *pipeline, const struct relock_conn_id *conn_id);
 
 #endif

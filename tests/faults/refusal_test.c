@@ -272,6 +272,34 @@ static void a_kill_that_a_busy_server_refused_is_repeated(void **state)
     assert_result(actor_unlock(other, others), RELOCK_OK);
 }
 
+/* The script ends between the two commands that settle a hold: the first is refused, the second
+ * not.
+ */
+static void settling_repeats_a_kill_that_a_busy_server_refused(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = lock_of(t, short_ms());
+    struct proxy_rule *late = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+    struct proxy_rule *release = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 0");
+    struct proxy_rule *kill = proxy_next(t->proxy, PROXY_PASS, "CLIENT KILL");
+    struct actor *owner = actor_start();
+
+    actor_begin_lock(owner, lock);
+    assert_true(proxy_met(late, 1));
+    be_busy(t);
+    assert_true(proxy_met(release, 1));
+    assert_int_equal(proxy_fate(kill), PROXY_ANSWERED);
+    assert_true(proxy_counts(t->proxy, "-BUSY", 1));
+    be_busy_no_more(t);
+    proxy_let_go(release);
+    assert_int_equal(proxy_fate(release), PROXY_ANSWERED);
+    assert_result(actor_result(owner), RELOCK_E_CONN);
+    assert_true(proxy_counts(t->proxy, "CLIENT KILL", 2));
+    proxy_let_go(late);
+    assert_int_equal(proxy_fate(late), PROXY_ENDED);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+}
+
 /* It must know what the server calls it. */
 static void a_connection_that_a_busy_server_took_can_be_killed(void **state)
 {
@@ -366,6 +394,7 @@ int main(void)
         REFUSAL_TEST(an_unlock_that_a_busy_server_refused_is_completed_later),
         REFUSAL_TEST(a_hold_survives_a_busy_server),
         REFUSAL_TEST(a_kill_that_a_busy_server_refused_is_repeated),
+        REFUSAL_TEST(settling_repeats_a_kill_that_a_busy_server_refused),
         REFUSAL_TEST(a_connection_that_a_busy_server_took_can_be_killed),
         REFUSAL_TEST(a_replica_that_becomes_master_is_waited_for),
         REFUSAL_TEST(a_replica_that_stays_one_refuses),

@@ -1,6 +1,6 @@
 /*
  * What a server may answer to the scripts that the I/O thread runs. In the scene q the program
- * asks, in the scene k it has a connection killed.
+ * asks, in the scene k it asks with a fence.
  */
 #include "redis/call.h"
 #include "redis/conn_id.h"
@@ -41,7 +41,7 @@ static void on_answer(void *arg, int result, const struct redisReply *reply)
         FUZZ_CHECK(!reply);
         break;
     default:
-        FUZZ_CHECK(reply && relock_reply_error(reply));
+        FUZZ_CHECK(reply && (relock_reply_error(reply) || result == RELOCK_E_SERVER));
         break;
     }
 }
@@ -53,31 +53,33 @@ static void on_up(void *arg)
     FUZZ_CHECK(n_answered == n_asked); /* what was under way before has been answered */
 }
 
-static void ask(void)
+static void ask(const struct relock_call *call)
 {
     if (n_asked == sizeof(is_answered))
         return;
-    if (relock_pipeline_call(pipeline, &renew, on_answer, &is_answered[n_asked]) == RELOCK_OK)
+    if (relock_pipeline_call(pipeline, call, on_answer, &is_answered[n_asked]) == RELOCK_OK)
         n_asked++;
     else
         FUZZ_CHECK(!relock_pipeline_is_up(pipeline) && n_answered == n_asked);
 }
 
-static void kill_one(void)
+static void ask_with_fence(void)
 {
-    struct relock_conn_id *conn_id = relock_conn_id_new("", 7, "/there:1", 8);
+    struct relock_conn_id *fence = relock_conn_id_new("", 7, "/there:1", 8);
+    struct relock_call call = renew;
 
-    FUZZ_CHECK(conn_id);
-    (void)relock_pipeline_kill(pipeline, conn_id);
-    relock_conn_id_unref(conn_id);
+    FUZZ_CHECK(fence);
+    call.fence = &fence;
+    ask(&call);
+    relock_conn_id_unref(fence);
 }
 
 static void act(char letter)
 {
     if (letter == 'q')
-        ask();
+        ask(&renew);
     else if (letter == 'k')
-        kill_one();
+        ask_with_fence();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
