@@ -122,8 +122,8 @@ static bool run_benchmark(const struct plan *plan, const char *n_connections, st
 
 void row_ceiling(const struct plan *plan, struct report *report)
 {
-    struct result *result =
-        report_add(report, "ceiling", "redis-benchmark, EVALSHA of the script that takes a lock");
+    struct result *result = report_add(
+        report, "ceiling", "redis-benchmark, EVALSHA of the script that acquires a lock");
     struct redisContext *redis = bare_connect(plan->url); /* the server knows the script now */
     struct speed speed;
 

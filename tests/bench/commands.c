@@ -77,7 +77,7 @@ static double per_acquisition(const struct plan *plan, struct redisContext *redi
 
 static struct result *add_result(struct report *report)
 {
-    struct result *result = report_add(report, "commands", "commands that Redis sees");
+    struct result *result = report_add(report, "commands", "commands that Redis receives");
 
     result_add_line(result, "pair", "uncontended lock+unlock", "commands");
     result_add_line(result, "bare_pair", "two bare EVALSHA", "commands");

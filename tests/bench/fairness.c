@@ -22,7 +22,7 @@
 
 #define N_PROCESSES 2
 #define N_THREADS 8
-#define ORDER_MAX 100000 /* acquisitions of a process whose order is looked at */
+#define ORDER_MAX 100000 /* acquisitions of a process whose order is checked */
 #define ORDER_PART 5     /* of the time for the shares */
 #define END_MS 60000
 
@@ -247,7 +247,7 @@ void row_fairness(const struct plan *plan, struct report *report)
         series_add(&result->lines[OVERTAKEN].series, overtaken);
         must_be_gone(redis, contest->name);
     }
-    result_note(result, "the order was looked at in %lu acquisitions", n_ordered);
+    result_note(result, "the order was checked in %lu acquisitions", n_ordered);
     munmap(contest, sizeof(*contest));
     bare_close(redis);
 }

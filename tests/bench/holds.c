@@ -185,21 +185,21 @@ static struct result *add_result(struct report *report, const struct holds *hold
     result = report_add(report, "holds", title);
     result_add_line(result, "late", "renewed 100 ms after they were due, or later", "locks");
     result_add_line(result, "lost", "lost", "locks");
-    result_add_line(result, "latest", "the latest answer, after it was due", "ms");
+    result_add_line(result, "latest", "the latest renewal, after it was due", "ms");
     result_add_line(result, "cpu", "watchdog, at the default lease of 30 s", "% of a core");
     result_add_line(result, "renewal", "a renewal, processor time", "us");
     result_add_line(result, "bare_renewal", "a bare renewal, processor time", "us");
-    result_add_line(result, "memory", "memory of a held lock, handle and all", "bytes");
-    result_add_line(result, "handle_memory", "of that, the handle's", "bytes");
-    result_add_line(result, "beside_p50", "lock+unlock beside them, p50", "us");
+    result_add_line(result, "memory", "memory of a held lock with its handle", "bytes");
+    result_add_line(result, "handle_memory", "of that, the handle", "bytes");
+    result_add_line(result, "beside_p50", "lock+unlock while they are held, p50", "us");
     result_add_line(result, "alone_p50", "lock+unlock without them, p50", "us");
     result_add_limit(result, LATE, AT_MOST, 0);
     result_add_limit(result, LOST, AT_MOST, 0);
     result_add_limit(result, CPU, AT_MOST, 2);
     result_add_limit(result, MEMORY, AT_MOST, 512);
     result_add_ratio(result, "a renewal / a bare renewal", RENEWAL, BARE_RENEWAL, NO_TARGET, 0);
-    result_add_ratio(result, "lock+unlock beside them / without them", BESIDE_P50, ALONE_P50,
-                     NO_TARGET, 0);
+    result_add_ratio(result, "lock+unlock while they are held / without them", BESIDE_P50,
+                     ALONE_P50, NO_TARGET, 0);
     return result;
 }
 
@@ -220,7 +220,7 @@ void row_holds(const struct plan *plan, struct report *report)
     for (unsigned round = 0; round < plan->long_rounds; round++)
         run_round(plan, redis, &holds, result->lines);
     result_note(result,
-                "at a lease of %llu ms, each renewed every third of it, looked at every %d ms; "
+                "at a lease of %llu ms, each renewed every third of it, checked every %d ms; "
                 "processor time divided by %.1f for 30 s",
                 (unsigned long long)holds.lease_ms, SCAN_NS / 1000000,
                 LEASE_DEFAULT_MS / (double)holds.lease_ms);

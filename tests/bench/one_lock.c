@@ -115,7 +115,7 @@ void row_one_lock(const struct plan *plan, struct report *report)
         series_add(&result->lines[ALONE].series, run_ours(&guarded, 1, plan->seconds));
         series_add(&result->lines[FAIR].series, run_fair(&guarded, plan->seconds));
     }
-    result_note(result, "handed off without Redis: %.2f %% of them",
+    result_note(result, "acquisitions handed off without Redis: %.2f %%",
                 100 * (double)origins.handed_off / (double)(origins.handed_off + origins.taken));
 
     fair_mutex_deinit(&guarded.fair);

@@ -44,8 +44,8 @@ struct game {
 /* ---- round trips --------------------------------------------------------------------------- */
 
 /*
- * One bare round trip, again and again: in a tight loop, which keeps both ends awake and the caches
- * warm; and each after a rest, so that it begins as a passing does, with everybody asleep.
+ * One bare round trip, repeated: in a tight loop, which keeps both processes awake and the caches
+ * warm; and after a pause each, so that both are asleep before it, as when a lock is passed.
  */
 struct trips {
     struct redisContext *redis;
@@ -183,13 +183,13 @@ static struct result *add_result(struct report *report)
 
     result_add_line(result, "relock_p50", "relock, p50", "us");
     result_add_line(result, "tight_p50", "bare EVALSHA in a tight loop, p50", "us");
-    result_add_line(result, "rested_p50", "bare EVALSHA after 1 ms of rest, p50", "us");
+    result_add_line(result, "rested_p50", "bare EVALSHA after a pause of 1 ms, p50", "us");
     result_add_line(result, "message_p50", "bare, message then EVALSHA, p50", "us");
     result_add_line(result, "relock_p99", "relock, p99", "us");
     result_add_line(result, "message_p99", "bare, message then EVALSHA, p99", "us");
     result_add_ratio(result, "relock / round trip in a tight loop", OURS_P50, TIGHT_P50, AT_MOST,
                      2.5);
-    result_add_ratio(result, "relock / round trip after a rest", OURS_P50, RESTED_P50, AT_MOST,
+    result_add_ratio(result, "relock / round trip after a pause", OURS_P50, RESTED_P50, AT_MOST,
                      2.5);
     result_add_ratio(result, "relock / bare message then EVALSHA", OURS_P50, MESSAGE_P50, NO_TARGET,
                      0);
@@ -224,7 +224,8 @@ void row_passing(const struct plan *plan, struct report *report)
         series_add(&lines[TIGHT_P50].series, samples_percentile_us(&trips.tight, 50));
         series_add(&lines[RESTED_P50].series, samples_percentile_us(&trips.rested, 50));
     }
-    result_note(result, "passes %zu of %u; waits that ended without a message: %llu, must be 0",
+    result_note(result,
+                "passes in which the waiter slept: %zu of %u; waits that ended without a message: %llu, must be 0",
                 n_slept, n_passes * plan->rounds, (unsigned long long)rechecks);
     if (rechecks > 0)
         die("%llu waits ended by recheck: a release was missed", (unsigned long long)rechecks);

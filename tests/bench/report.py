@@ -87,7 +87,7 @@ def judged(result):
 
 def targets(run, peers):
     rows = [row for result in run["results"] for row in judged(result)]
-    return table(["what", "measured", "reach", ""], rows)
+    return table(["what", "measured", "target", ""], rows)
 
 
 def threads(results):

@@ -1,8 +1,8 @@
 /*
- * Threads of one process wait for a lock that a bare connection holds. Counted are all commands,
- * also those of the client's own connections, from before the first thread starts until the time is
- * over; then until each has given up. Connections are made before: what a client asks once, and
- * what an earlier wait leaves behind, is not counted.
+ * Threads of one process wait for a lock that a bare connection holds. The row counts all commands,
+ * including those of the client's own connections: from before the first thread starts until the
+ * time is over, and until the last wait has ended. It makes the connections before, so it does not
+ * count what a client sends once, or what an earlier wait leaves behind.
  */
 #include "bare.h"
 #include "counts.h"
@@ -126,8 +126,8 @@ static void measure(const struct plan *plan, struct redisContext *redis, unsigne
     snprintf(title, sizeof(title), "%u thread%s of a process for %g s at a held lock", n_threads,
              n_threads > 1 ? "s" : "", plan->long_seconds);
     result = report_add(report, id, title);
-    result_add_line(result, "commands", "commands that Redis sees meanwhile", "commands");
-    result_add_line(result, "in_all", "and until the last has given up", "commands");
+    result_add_line(result, "commands", "commands that Redis receives in that time", "commands");
+    result_add_line(result, "in_all", "the same, until the last wait has ended", "commands");
     result_add_limit(result, 0, AT_MOST, 4);
 
     row_name(name, "held", n);
@@ -141,7 +141,7 @@ static void measure(const struct plan *plan, struct redisContext *redis, unsigne
         series_add(&result->lines[0].series, (double)waited.meanwhile.all);
         series_add(&result->lines[1].series, (double)waited.in_all.all);
     }
-    result_note(result, "of the last: %llu scripts, %llu SUBSCRIBE, %llu PING",
+    result_note(result, "of these: %llu scripts, %llu SUBSCRIBE, %llu PING",
                 (unsigned long long)waited.in_all.scripts,
                 (unsigned long long)waited.in_all.subscribes,
                 (unsigned long long)waited.in_all.pings);
