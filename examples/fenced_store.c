@@ -83,8 +83,8 @@ static bool put(struct store *store, uint64_t token, const char *value)
         snprintf(store->guarded.value, sizeof(store->guarded.value), "%s", value);
     }
     pthread_mutex_unlock(&store->mutex);
-    printf("    %s, token %llu: %s\n", value, (unsigned long long)token,
-           is_stale ? "rejected" : "written");
+    printf("    write \"%s\" with token %llu: %s\n", value, (unsigned long long)token,
+           is_stale ? "rejected" : "done");
     return !is_stale;
 }
 
@@ -128,7 +128,7 @@ static void write_after_a_pause(struct store *store, const char *url)
     acquire_lock(&writer, url);
     expect(relock_valid_ms(writer.lock) > 0, "the hold is certain just before the write");
     raise(SIGSTOP); /* when this returns, another process holds the lock */
-    put(store, writer.grant.fencing_token, "the older");
+    put(store, writer.grant.fencing_token, "old price");
     expect(release_lock(&writer) == RELOCK_LOST, "the release reports the loss, too late");
 }
 
@@ -137,7 +137,7 @@ static void write_meanwhile(struct store *store, const char *url)
     struct writer writer;
 
     acquire_lock(&writer, url); /* waits until the first writer's lease has expired */
-    expect(put(store, writer.grant.fencing_token, "the newer"), "the holder may write");
+    expect(put(store, writer.grant.fencing_token, "new price"), "the holder may write");
     must(release_lock(&writer), "release the lock");
 }
 
@@ -160,8 +160,8 @@ static bool try_store(struct store *store, const char *url)
     kill(pid, SIGCONT);
     expect(waitpid(pid, &status, 0) == pid && status == 0, "the first writer ends normally");
 
-    is_newer = strcmp(store->guarded.value, "the newer") == 0;
-    printf("    in the store: %s\n", store->guarded.value);
+    is_newer = strcmp(store->guarded.value, "new price") == 0;
+    printf("    the store contains \"%s\"\n", store->guarded.value);
     return is_newer;
 }
 

@@ -117,7 +117,8 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
         n_failed += results[i] != RELOCK_OK;
     }
-    printf("%s: delivered %d times, sent %d times\n", ORDER, N_DELIVERIES, atomic_load(&n_sent));
+    printf("%s: delivered %d times, number of invoices sent: %d\n", ORDER, N_DELIVERIES,
+           atomic_load(&n_sent));
     relock_client_free(client);
     return n_failed == 0 && atomic_load(&n_sent) <= 1 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

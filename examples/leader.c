@@ -32,13 +32,13 @@ static void on_signal(int number)
 /* The leader's work. A step must not overlap with a step of another leader. */
 static void do_step(void)
 {
-    printf("%d leads\n", (int)getpid());
+    printf("process %d leads\n", (int)getpid());
     nanosleep(&(struct timespec){.tv_nsec = STEP_MS / 2 * 1000000L}, NULL);
 }
 
 /*
- * Before each step the leader checks that its hold is certain for as long as the step takes. This
- * does not ask Redis. If it is not, another process may lead soon, so this one stops.
+ * Before each step the leader checks, without asking Redis, that its hold is certain for as long as
+ * the step takes. If it is not, another process may lead soon, so this one stops.
  */
 static void lead(struct relock_lock *leadership)
 {

@@ -1,8 +1,9 @@
 /*
  * lockable - relock in C++, with std::scoped_lock, std::unique_lock and deadlines
  *
- * The class `lockable` has the members that the standard library expects of a timed mutex, so its
- * guards work. Write `struct relock_lock`: in C++ the name alone is the function.
+ * The class `lockable` has the members that the standard library expects of a timed mutex, so
+ * std::scoped_lock and std::unique_lock accept it. Write `struct relock_lock`: in C++ the name
+ * alone is the function.
  *
  *     c++ -std=c++17 lockable.cpp $(pkg-config --cflags --libs relock) -pthread -o lockable
  *     ./lockable [URL]                                      default: redis://127.0.0.1:6379
@@ -72,11 +73,11 @@ class lockable
 
     void lock()
     {
-        is_taken(relock_lock(handle.get()));
+        is_acquired(relock_lock(handle.get()));
     }
     bool try_lock()
     {
-        return is_taken(relock_trylock(handle.get()));
+        return is_acquired(relock_trylock(handle.get()));
     }
 
     template <class Rep, class Period>
@@ -84,7 +85,7 @@ class lockable
     {
         auto ms = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
 
-        return is_taken(relock_timedlock(handle.get(), ms));
+        return is_acquired(relock_timedlock(handle.get(), ms));
     }
 
     template <class Clock, class Duration>
@@ -106,7 +107,7 @@ class lockable
     }
 
   private:
-    bool is_taken(int r) const
+    bool is_acquired(int r) const
     {
         if (r == RELOCK_BUSY || r == RELOCK_TIMEOUT)
             return false;
@@ -134,17 +135,17 @@ void transfer(account &from, account &to, int cents)
     to.cents += cents;
 }
 
-/* Waits with a deadline while another thread holds the lock. */
-bool gives_up_in_time(account &account)
+/* Returns whether a wait ends at its deadline while another thread holds the lock. */
+bool times_out(account &account)
 {
     std::scoped_lock held(account.lock);
-    bool gave_up = false;
+    bool timed_out = false;
 
     std::thread([&] {
         std::unique_lock<lockable> guard(account.lock, std::chrono::steady_clock::now() + 200ms);
-        gave_up = !guard.owns_lock();
+        timed_out = !guard.owns_lock();
     }).join();
-    return gave_up;
+    return timed_out;
 }
 
 int demonstrate(const char *url)
@@ -162,9 +163,9 @@ int demonstrate(const char *url)
 
     there.join();
     back.join();
-    std::printf("ours %d, theirs %d\n", ours.cents, theirs.cents);
-    return ours.cents == 900 && theirs.cents == 1100 && gives_up_in_time(ours) ? EXIT_SUCCESS
-                                                                               : EXIT_FAILURE;
+    std::printf("account 1: %d cents, account 2: %d cents\n", ours.cents, theirs.cents);
+    return ours.cents == 900 && theirs.cents == 1100 && times_out(ours) ? EXIT_SUCCESS
+                                                                        : EXIT_FAILURE;
 }
 
 } // namespace

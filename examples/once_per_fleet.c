@@ -22,7 +22,7 @@
 
 static int run_job(void)
 {
-    printf("%d sends the hourly report\n", (int)getpid());
+    printf("process %d sends the hourly report\n", (int)getpid());
     return EXIT_SUCCESS;
 }
 

@@ -23,7 +23,7 @@
 #define N_WORKERS 2
 #define WORK_MS 200
 
-/* A worker must not wait for long: the release that it waits for may be next in its own queue. */
+/* A worker must not wait for long: the release that it waits for may be queued behind this step. */
 #define PATIENCE_MS 50
 
 enum step { ACQUIRE, NEST, WORK, RELEASE_INNER, RELEASE_OUTER, FINISHED };

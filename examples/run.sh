@@ -57,11 +57,11 @@ main()
     [[ ! -x $build/examples/lockable ]] || # it is missing without a C++ compiler
         run_example "$build/examples/lockable" "unix://$scratch/server.sock"
 
-    say 'once_per_fleet: a cron job on two machines; the second does not run it (status 75)'
+    say 'once_per_fleet: cron starts a job on two machines, and one runs it'
     run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
     fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
 
-    say 'done: right with locks, wrong without; the store rejected a stale holder by its token'
+    say 'done: the sum was right with locks and wrong without; the store rejected the old price'
 }
 
 say()

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define N_ACCOUNTS 10
-#define N_CONNECTIONS 16 /* served at a time; further ones wait to be accepted */
+#define N_CONNECTIONS 16 /* served concurrently; further ones wait to be accepted */
 #define AMOUNT_MAX INT64_C(1000000000000)
 #define LOCK_WAIT_MS 5000
 #define WRITE_MS 100 /* longer than writing two balances takes */
@@ -42,7 +42,7 @@ struct connection {
     struct relock_cancel *cancel; /* ends the waits of this thread */
     pthread_mutex_t mutex;
     struct {
-        int fd; /* of the present connection; -1 if there is none */
+        int fd; /* socket of the connection; -1 between two connections */
         bool drain;
     } guarded; /* by mutex */
 };
@@ -81,7 +81,8 @@ static int get_balance(const struct connection *c, int acct, int64_t *balance)
     return RELOCK_OK;
 }
 
-/* The caller holds the lock and has just checked may_write(); here it would be too late. */
+/* Check may_write() before the first write of a request: a check here could stop a transfer after
+ * one of its two writes. */
 static void put_balance(const struct connection *c, int acct, int64_t balance)
 {
     ssize_t n;
@@ -330,7 +331,7 @@ static void run(struct server *server, const sigset_t *until)
     /* This thread waits for the signal: a handler must not call relock_client_shutdown(). */
     sigwait(until, &signo);
     drain(server, connections);
-    printf("drained\n");
+    printf("drained: all handlers have ended\n");
 }
 
 int main(int argc, char **argv)

@@ -79,7 +79,7 @@ static int acquire_all(struct relock_lock **locks, int n, int64_t deadline_ms)
     int n_held, r = RELOCK_OK;
 
     for (n_held = 0; n_held < n; n_held++) {
-        /* After the deadline this is negative, which means one attempt without waiting. */
+        /* After the deadline, wait_ms is negative: one attempt without waiting. */
         struct relock_how how = {.wait_ms = deadline_ms - now_ms()};
 
         r = relock_acquire(locks[n_held], &how, NULL);

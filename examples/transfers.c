@@ -2,7 +2,7 @@
  * transfers - processes and threads move money between accounts in Redis, under nested locks
  *
  * After some seconds the parent kills a process that holds three locks and is in the middle of a
- * transfer. When its leases have expired, the others undo the half transfer and continue. At the
+ * transfer. When its leases have expired, the others undo that transfer and continue. At the
  * end not one cent may be missing. With --no-lock the processes use no locks, and the sum must be
  * wrong. transfers_bank.c has the transfers and their locks; this file has the processes and the
  * output.
@@ -180,7 +180,7 @@ static void report_recovery(struct demo *demo)
     }
     if (board->undone_by != NOBODY && !demo->has_reported_undo) {
         demo->has_reported_undo = true;
-        printf("      process %d undid the half transfer\n", board->undone_by);
+        printf("      process %d undid the incomplete transfer\n", board->undone_by);
     }
 }
 

@@ -24,7 +24,7 @@
 
 static bool outcome(bool came, const char *what)
 {
-    printf("    %s %s\n", came ? "=>" : "=> expected, but did not happen:", what);
+    printf("    %s %s\n", came ? "=>" : "=> FAILED: this should have happened:", what);
     return came;
 }
 
@@ -63,14 +63,14 @@ static bool stays_for_ever(void)
     bool stays = ask(&bob, "SETNX " LOCK " bob") == 0 && ask(&bob, "PTTL " LOCK) == -1;
 
     go(&bob);
-    return outcome(stays, "nobody holds the lock, and nobody can ever acquire it");
+    return outcome(stays, "the holder is dead, and nobody can ever acquire the lock");
 }
 
 static bool setnx_alone(void)
 {
     bool as_expected;
 
-    printf("\nSETNX alone: the caller that gets 1 holds the lock, and deletes it in the end\n");
+    printf("\nSETNX alone: a caller that gets 1 holds the lock, and deletes it when it is done\n");
     await_death(begin(setnx_and_die));
     as_expected = stays_for_ever();
     clear();
@@ -105,7 +105,7 @@ static bool lease_in_a_second_command(void)
     bool as_expected;
     pid_t pid;
 
-    printf("\nSETNX, then EXPIRE: the same with a lease, which a second command sets\n");
+    printf("\nSETNX, then EXPIRE: a second command sets a lease\n");
     await_death(begin(setnx_then_expire));
     as_expected = stays_for_ever();
     clear();
@@ -261,7 +261,7 @@ static bool delete_without_a_comparison(void)
 {
     bool as_expected;
 
-    printf("\nDEL without a comparison: SET with NX and PX, which is right, and released by DEL\n");
+    printf("\nDEL without a comparison: SET with NX and PX is right, but DEL may meet another's lock\n");
     as_expected = somebody_elses_is_deleted();
     clear();
 
