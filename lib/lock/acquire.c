@@ -1,77 +1,14 @@
 #include "lock/acquire.h"
 
 #include "base/clock.h"
-#include "lock/owner.h"
 #include "redis/inflight.h"
 
 #include <stdio.h>
-
-/* ---- life ---------------------------------------------------------------------------------- */
-
-static void init_waiter(struct relock_acquire *acquire)
-{
-    const struct relock_how *how = acquire->how;
-    const struct relock_options *options = &acquire->client->options;
-
-    acquire->waiter = (struct relock_waiter){
-        .renewed = how->lease_ms == 0,
-        .waits_for_server = !acquire->resource->kind->is_composite,
-        .tries = how->wait_ms <= 0,
-        .on_lost = how->on_lost ? how->on_lost : options->on_lost,
-        .arg = how->on_lost ? how->arg : options->arg,
-    };
-    acquire->waiter.owner = relock_owner_resolve(how->owner, &acquire->waiter.explicit_owner);
-    relock_gate_init(&acquire->waiter.gate);
-    relock_cancel_watch(&acquire->waiter.cancel_wait, how->cancel, &acquire->waiter.gate);
-    relock_cancel_watch(&acquire->stop_wait, acquire->stop, &acquire->waiter.gate);
-    if (acquire->stop) { /* the collecting call reports the loss */
-        acquire->waiter.of_composite = true;
-        acquire->waiter.on_lost = NULL;
-        acquire->waiter.arg = NULL;
-    }
-}
-
-void relock_acquire_init(struct relock_acquire *acquire, struct relock_lock *lock,
-                         const struct relock_how *how, struct relock_cancel *stop)
-{
-    uint64_t now_ms = relock_clock_now_ms();
-
-    acquire->lock = lock;
-    acquire->client = lock->client;
-    acquire->resource = lock->resource;
-    acquire->how = how;
-    acquire->stop = stop;
-    acquire->lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms;
-    acquire->deadline_ms = now_ms;
-    if (how->wait_ms == RELOCK_FOREVER)
-        acquire->deadline_ms = RELOCK_NEVER;
-    else if (how->wait_ms > 0)
-        acquire->deadline_ms = relock_clock_after(now_ms, (uint64_t)how->wait_ms);
-    acquire->write_number = 0;
-    acquire->queued = NULL;
-    acquire->has_slept = false;
-    acquire->contended = false;
-    acquire->stop_listening = NULL;
-    acquire->pause_ms = RELOCK_POLL_FIRST_MS;
-    acquire->hold = NULL;
-    acquire->failed_name = NULL;
-    acquire->why[0] = '\0';
-
-    init_waiter(acquire);
-}
-
-void relock_acquire_deinit(struct relock_acquire *acquire)
-{
-    relock_cancel_unwatch(&acquire->stop_wait);
-    relock_cancel_unwatch(&acquire->waiter.cancel_wait);
-}
 
 void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
 {
     (void)snprintf(acquire->why, sizeof(acquire->why), "%s", why);
 }
-
-/* ---- deadlines ----------------------------------------------------------------------------- */
 
 uint64_t relock_acquire_least_ms(const struct relock_acquire *acquire, uint64_t now_ms)
 {

@@ -42,15 +42,6 @@ struct relock_acquire {
     char why[RELOCK_WHY_MAX];   /* of a failure, for the log */
 };
 
-/*
- * If a call collects several locks and acquires this one for them, `stop` is its cancel and ends
- * the wait; else NULL. A loss is then reported only to the observers of the hold, and a fixed lease
- * is renewed until relock_levels_stop_keeping, for the other locks may take longer. Under no mutex.
- */
-void relock_acquire_init(struct relock_acquire *acquire, struct relock_lock *lock,
-                         const struct relock_how *how, struct relock_cancel *stop);
-void relock_acquire_deinit(struct relock_acquire *acquire);
-
 /* When a wait ends that asks at `now_ms`: at its deadline, but Redis has a minimum of time. */
 uint64_t relock_acquire_least_ms(const struct relock_acquire *acquire, uint64_t now_ms);
 

@@ -4,16 +4,7 @@
 #include "base/hash.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-
-struct relock_cancel {
-    atomic_bool fired;
-    struct {
-        struct relock_cancel_wait *waits;
-        unsigned generation; /* of the process that these waits belong to */
-    } guarded;               /* by the process mutex */
-};
 
 int relock_cancel_new(struct relock_cancel **cancel)
 {
@@ -69,8 +60,6 @@ void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *
 {
     wait->cancel = cancel;
     wait->gate = gate;
-    if (!cancel)
-        return;
     relock_mutex_lock(&relock_process_mutex);
     forget_parents_waits(cancel);
     DL_APPEND(cancel->guarded.waits, wait);
@@ -79,14 +68,7 @@ void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *
 
 void relock_cancel_unwatch(struct relock_cancel_wait *wait)
 {
-    if (!wait->cancel)
-        return;
     relock_mutex_lock(&relock_process_mutex);
     DL_DELETE(wait->cancel->guarded.waits, wait);
     relock_mutex_unlock(&relock_process_mutex);
-}
-
-bool relock_cancel_is_fired(const struct relock_cancel *cancel)
-{
-    return cancel && atomic_load(&cancel->fired);
 }

@@ -14,13 +14,24 @@
 
 #include <relock.h>
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 struct relock_cancel_wait {
     struct relock_cancel *cancel; /* NULL: the wait cannot be cancelled */
     struct relock_gate *gate;
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
 
-/* From now on firing `cancel`, which may be NULL, opens the gate. */
+struct relock_cancel {
+    atomic_bool fired;
+    struct {
+        struct relock_cancel_wait *waits;
+        unsigned generation; /* of the process that these waits belong to */
+    } guarded;               /* by the process mutex */
+};
+
+/* From now on firing `cancel` opens the gate. */
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
                          struct relock_gate *gate);
 
@@ -28,6 +39,9 @@ void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *
 void relock_cancel_unwatch(struct relock_cancel_wait *wait);
 
 /* Takes NULL, which is never fired. Under any mutex. */
-bool relock_cancel_is_fired(const struct relock_cancel *cancel);
+static inline bool relock_cancel_is_fired(const struct relock_cancel *cancel)
+{
+    return cancel && atomic_load(&cancel->fired);
+}
 
 #endif

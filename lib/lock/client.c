@@ -99,16 +99,3 @@ void relock_client_wake(struct relock_client *client)
     client->guarded.turn_at_ms = 0;
     relock_loop_wake(client->loop);
 }
-
-void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
-                             uint64_t due_ms)
-{
-    relock_timer_set(&client->guarded.timers, timer, due_ms);
-    if (due_ms < client->guarded.turn_at_ms)
-        relock_client_wake(client);
-}
-
-void relock_client_unset_timer(struct relock_client *client, struct relock_timer *timer)
-{
-    relock_timer_unset(&client->guarded.timers, timer);
-}

@@ -172,10 +172,20 @@ static inline bool relock_client_is_open(const struct relock_client *client)
 void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* Sets a timer of this client; wakes the I/O thread if it would sleep for too long. */
-void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
-                             uint64_t due_ms) RELOCK_REQUIRES(client->mutex);
-void relock_client_unset_timer(struct relock_client *client, struct relock_timer *timer)
-    RELOCK_REQUIRES(client->mutex);
+static inline void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
+                                           uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
+{
+    relock_timer_set(&client->guarded.timers, timer, due_ms);
+    if (due_ms < client->guarded.turn_at_ms)
+        relock_client_wake(client);
+}
+
+static inline void relock_client_unset_timer(struct relock_client *client,
+                                             struct relock_timer *timer)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_timer_unset(&client->guarded.timers, timer);
+}
 
 /* Lets the layer above free objects that it could not free under a mutex. Under no mutex. */
 void relock_client_reap(struct relock_client *client);

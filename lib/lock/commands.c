@@ -38,7 +38,7 @@ static bool run(struct relock_client *client, struct relock_hold *hold,
 
     call->fence = &hold->fence;
     relock_mutex_unlock(&client->mutex);
-    r = relock_request_run_until(request, client, deadline_ms);
+    r = relock_call_run(call, client->lanes, deadline_ms);
     relock_mutex_lock(&client->mutex);
     answer->unanswered = call->unanswered;
     if (r < 0)

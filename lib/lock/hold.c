@@ -42,11 +42,6 @@ bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms)
     return hold->keeping != RELOCK_HOLD_FIXED && now_ms < hold->cap_ms;
 }
 
-bool relock_hold_is_held(const struct relock_hold *hold)
-{
-    return hold->state == RELOCK_HOLD_HELD || hold->state == RELOCK_HOLD_SUSPECT;
-}
-
 bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms)
 {
     return relock_hold_is_held(hold) && now_ms < hold->valid_until_ms;

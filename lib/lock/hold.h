@@ -113,7 +113,10 @@ uint64_t relock_hold_retry_ms(uint64_t lease_ms);
 bool relock_hold_is_renewed(const struct relock_hold *hold, uint64_t now_ms);
 
 /* Held as far as is known: neither lost nor released. */
-bool relock_hold_is_held(const struct relock_hold *hold);
+static inline bool relock_hold_is_held(const struct relock_hold *hold)
+{
+    return hold->state == RELOCK_HOLD_HELD || hold->state == RELOCK_HOLD_SUSPECT;
+}
 
 /* Held, and that is certain. */
 bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms);

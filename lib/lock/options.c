@@ -7,14 +7,6 @@
 #define WATCHDOG_MIN_MS 30
 #define MAX_CONNECTIONS 1024
 
-bool relock_options_unused(const uint64_t *reserved, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (reserved[i] != 0)
-            return false;
-    return true;
-}
-
 void relock_options_log(const struct relock_options *given, struct relock_log *log)
 {
     *log = (struct relock_log){.level = RELOCK_LOG_INFO};

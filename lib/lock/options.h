@@ -14,7 +14,13 @@
 #define RELOCK_TEN_YEARS_MS UINT64_C(315360000000)
 
 /* Whether the `reserved` words of a public struct are all 0. */
-bool relock_options_unused(const uint64_t *reserved, size_t n);
+static inline bool relock_options_unused(const uint64_t *reserved, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (reserved[i] != 0)
+            return false;
+    return true;
+}
 
 /* Where the log goes. Never fails, so that the log can say what is wrong with other options. */
 void relock_options_log(const struct relock_options *given, struct relock_log *log);

@@ -57,12 +57,6 @@ uint64_t relock_owner_new(void)
     return RELOCK_OWNER_NAMED + atomic_fetch_add(&n, 1);
 }
 
-uint64_t relock_owner_resolve(uint64_t owner, bool *explicit_owner)
-{
-    *explicit_owner = owner != 0;
-    return owner != 0 ? owner : relock_owner_self();
-}
-
 bool relock_owner_watch(uint64_t owner)
 {
     return owner != relock_owner_self() || !has_key || pthread_setspecific(thread_end, &self) == 0;

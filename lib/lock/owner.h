@@ -24,11 +24,11 @@ void relock_owner_on_exit(relock_owner_exit_fn *fn);
 /* The number of the calling thread. */
 uint64_t relock_owner_self(void);
 
-/*
- * The number that a call means by `owner`: 0 is the calling thread. For an explicit owner other
- * threads may act at the same time.
- */
-uint64_t relock_owner_resolve(uint64_t owner, bool *explicit_owner);
+/* The number that a call means by `owner`: 0 is the calling thread. */
+static inline uint64_t relock_owner_resolve(uint64_t owner)
+{
+    return owner != 0 ? owner : relock_owner_self();
+}
 
 /*
  * If the calling thread is this owner, makes sure that its exit is noticed. Returns false when out

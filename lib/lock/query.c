@@ -47,7 +47,6 @@ int relock_check(struct relock_lock *lock, uint64_t owner, struct relock_grant *
 {
     struct relock_grant none;
     struct relock_guard guard;
-    bool explicit_owner;
     int r;
 
     if (!grant)
@@ -57,7 +56,7 @@ int relock_check(struct relock_lock *lock, uint64_t owner, struct relock_grant *
         return RELOCK_E_INVALID;
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = check(lock, relock_owner_resolve(owner, &explicit_owner), grant);
+    r = check(lock, relock_owner_resolve(owner), grant);
     relock_client_leave(lock->client, &guard);
     return r;
 }
@@ -165,7 +164,7 @@ static int force_once(struct relock_lock *lock)
         r = relock_request_run(&request, lock->client);
         if (r < 0)
             relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r, request.call.why);
-        else if (!relock_request_answer(&request, &answer) || answer == 0)
+        else if (!relock_reply_integer(request.call.reply, &answer) || answer == 0)
             r = request.call.unanswered ? RELOCK_OK : RELOCK_AGAIN;
         relock_call_end(&request.call);
     }

@@ -224,12 +224,11 @@ uint64_t relock_release_limit_ms(const struct relock_lock *lock)
 int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
 {
     struct relock_guard guard;
-    bool explicit_owner;
     int r;
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = release(lock, relock_owner_resolve(owner, &explicit_owner), deadline_ms);
+    r = release(lock, relock_owner_resolve(owner), deadline_ms);
     relock_client_leave(lock->client, &guard);
     assert(r <= 0);
     return r;
@@ -270,12 +269,11 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms
                      uint64_t deadline_ms)
 {
     struct relock_guard guard;
-    bool explicit_owner;
     int r;
 
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
-    r = extend(lock, relock_owner_resolve(owner, &explicit_owner), lease_ms, deadline_ms);
+    r = extend(lock, relock_owner_resolve(owner), lease_ms, deadline_ms);
     relock_client_leave(lock->client, &guard);
     assert(r <= 0);
     return r;

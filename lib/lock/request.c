@@ -1,7 +1,6 @@
 #include "lock/request.h"
 
 #include "base/clock.h"
-#include "redis/reply.h"
 
 #include <string.h>
 
@@ -147,16 +146,5 @@ int relock_request_run(struct relock_request *request, struct relock_client *cli
     uint64_t deadline_ms =
         relock_clock_after(relock_clock_now_ms(), client->options.command_timeout_ms);
 
-    return relock_request_run_until(request, client, deadline_ms);
-}
-
-int relock_request_run_until(struct relock_request *request, struct relock_client *client,
-                             uint64_t deadline_ms)
-{
     return relock_call_run(&request->call, client->lanes, deadline_ms);
-}
-
-bool relock_request_answer(const struct relock_request *request, int64_t *answer)
-{
-    return relock_reply_integer(request->call.reply, answer);
 }

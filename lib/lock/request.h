@@ -55,12 +55,7 @@ void relock_request_force_unlock(struct relock_request *request,
                                  const struct relock_resource *resource, const char *field,
                                  size_t len);
 
-/* Runs it over the lanes, for `command_timeout_ms` or until the deadline. Under no mutex. */
+/* Runs it over the lanes, for `command_timeout_ms`. Under no mutex. */
 int relock_request_run(struct relock_request *request, struct relock_client *client);
-int relock_request_run_until(struct relock_request *request, struct relock_client *client,
-                             uint64_t deadline_ms);
-
-/* Reads an integer reply. Returns false if the reply is something else. */
-bool relock_request_answer(const struct relock_request *request, int64_t *answer);
 
 #endif

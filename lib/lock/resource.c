@@ -5,26 +5,6 @@
 /* Enough for another process to be woken and to ask. */
 #define YIELD_MS 2
 
-struct relock_resource *relock_resource_readers(const struct relock_resource *resource)
-{
-    return resource->kind->side ? resource->primary->secondaries : NULL;
-}
-
-struct relock_resource *relock_resource_with_channel(struct relock_resource *resource)
-{
-    return resource->role == RELOCK_RESOURCE_READERS ? resource->primary : resource;
-}
-
-struct relock_hold *relock_resource_find(const struct relock_resource *resource, uint64_t owner)
-{
-    struct relock_hold *hold;
-
-    DL_FOREACH(resource->holds, hold)
-    if (hold->owner == owner)
-        return hold;
-    return NULL;
-}
-
 /* ---- signals ------------------------------------------------------------------------------- */
 
 /* Unchecked: the callers of this file hold the mutex, but its functions are not annotated. */
@@ -90,17 +70,6 @@ bool relock_resource_may_ask(const struct relock_resource *resource,
     if (!waiter->has_asked && (resource->kind->is_shared || waiter->tries))
         return !resource->holder;
     return resource->queue == waiter && !resource->holder && resource->retry != RELOCK_RETRY_NONE;
-}
-
-void relock_resource_doubt(struct relock_resource *resource, uint64_t now_ms)
-{
-    if (resource->held_ms == RELOCK_NEVER)
-        resource->held_ms = now_ms;
-}
-
-void relock_resource_learn(struct relock_resource *resource)
-{
-    resource->held_ms = RELOCK_NEVER;
 }
 
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms)

@@ -20,6 +20,7 @@
 #ifndef RELOCK_RESOURCE_H
 #define RELOCK_RESOURCE_H
 
+#include "base/clock.h"
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/timer.h"
@@ -140,13 +141,29 @@ struct relock_resource {
 };
 
 /* The read side of the same read/write lock; NULL while there is none. */
-struct relock_resource *relock_resource_readers(const struct relock_resource *resource);
+static inline struct relock_resource *
+relock_resource_readers(const struct relock_resource *resource)
+{
+    return resource->kind->side ? resource->primary->secondaries : NULL;
+}
 
 /* The one that subscribes to the channel: the two sides of a read/write lock have one. */
-struct relock_resource *relock_resource_with_channel(struct relock_resource *resource);
+static inline struct relock_resource *relock_resource_with_channel(struct relock_resource *resource)
+{
+    return resource->role == RELOCK_RESOURCE_READERS ? resource->primary : resource;
+}
 
 /* The hold of an owner that has levels, NULL when it has none. */
-struct relock_hold *relock_resource_find(const struct relock_resource *resource, uint64_t owner);
+static inline struct relock_hold *relock_resource_find(const struct relock_resource *resource,
+                                                       uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH(resource->holds, hold)
+    if (hold->owner == owner)
+        return hold;
+    return NULL;
+}
 
 /* Makes a retry pending. Wakes the head of the queue unless a local owner holds the lock. */
 void relock_resource_signal(struct relock_resource *resource, bool is_message);
@@ -166,8 +183,16 @@ bool relock_resource_may_ask(const struct relock_resource *resource,
                              const struct relock_waiter *waiter);
 
 /* Redis is being asked, so it is open again whether the lock is held; Redis said that it is. */
-void relock_resource_doubt(struct relock_resource *resource, uint64_t now_ms);
-void relock_resource_learn(struct relock_resource *resource);
+static inline void relock_resource_doubt(struct relock_resource *resource, uint64_t now_ms)
+{
+    if (resource->held_ms == RELOCK_NEVER)
+        resource->held_ms = now_ms;
+}
+
+static inline void relock_resource_learn(struct relock_resource *resource)
+{
+    resource->held_ms = RELOCK_NEVER;
+}
 
 /* When the head asks without a signal: the lease of the other process ends, or `recheck_ms` has
  * passed; but not while other processes go first. */

@@ -18,6 +18,73 @@
 
 #include <assert.h>
 
+/* ---- the state of a call ------------------------------------------------------------------- */
+
+/* The cancels open the gate from now on. */
+static void watch_cancels(struct relock_acquire *acquire)
+{
+    if (acquire->how->cancel)
+        relock_cancel_watch(&acquire->waiter.cancel_wait, acquire->how->cancel,
+                            &acquire->waiter.gate);
+    if (acquire->stop)
+        relock_cancel_watch(&acquire->stop_wait, acquire->stop, &acquire->waiter.gate);
+}
+
+static void unwatch_cancels(struct relock_acquire *acquire)
+{
+    if (acquire->stop)
+        relock_cancel_unwatch(&acquire->stop_wait);
+    if (acquire->how->cancel)
+        relock_cancel_unwatch(&acquire->waiter.cancel_wait);
+}
+
+static void init_waiter(struct relock_acquire *acquire)
+{
+    const struct relock_how *how = acquire->how;
+    const struct relock_options *options = &acquire->client->options;
+
+    acquire->waiter = (struct relock_waiter){
+        .owner = relock_owner_resolve(how->owner),
+        .explicit_owner = how->owner != 0,
+        .renewed = how->lease_ms == 0,
+        .waits_for_server = !acquire->resource->kind->is_composite,
+        .tries = how->wait_ms <= 0,
+        .on_lost = how->on_lost ? how->on_lost : options->on_lost,
+        .arg = how->on_lost ? how->arg : options->arg,
+    };
+    if (acquire->stop) { /* the collecting call reports the loss */
+        acquire->waiter.of_composite = true;
+        acquire->waiter.on_lost = NULL;
+        acquire->waiter.arg = NULL;
+    }
+    relock_gate_init(&acquire->waiter.gate);
+}
+
+static uint64_t deadline_of(const struct relock_how *how)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+
+    if (how->wait_ms == RELOCK_FOREVER)
+        return RELOCK_NEVER;
+    return how->wait_ms > 0 ? relock_clock_after(now_ms, (uint64_t)how->wait_ms) : now_ms;
+}
+
+static void init(struct relock_acquire *acquire, struct relock_lock *lock,
+                 const struct relock_how *how, struct relock_cancel *stop)
+{
+    *acquire = (struct relock_acquire){
+        .lock = lock,
+        .client = lock->client,
+        .resource = lock->resource,
+        .how = how,
+        .stop = stop,
+        .lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms,
+        .deadline_ms = deadline_of(how),
+        .pause_ms = RELOCK_POLL_FIRST_MS,
+    };
+    init_waiter(acquire);
+}
+
 /* ---- the first level ----------------------------------------------------------------------- */
 
 /* Leaves the queue without the lock. */
@@ -77,36 +144,41 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
 }
 
 /* Another thread acts for the same owner: commands of one owner run one at a time. */
-static int wait_for_own(struct relock_acquire *acquire, uint64_t until_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+static int wait_for_own(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex, until_ms))
-        return RELOCK_AGAIN;
-    relock_acquire_keep_why(acquire, "another command of this owner got no answer in time");
-    return RELOCK_E_CONN;
+    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t until_ms = RELOCK_NEVER; /* the other command bounds a try, */
+    const struct relock_hold *hold;
+
+    if (!acquire->waiter.tries)
+        until_ms = relock_acquire_least_ms(acquire, now_ms);
+    else if (acquire->resource->kind->is_collection) /* but a collecting call may wait */
+        until_ms = relock_acquire_limit_ms(acquire, now_ms);
+    do {
+        if (!relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex, until_ms)) {
+            relock_acquire_keep_why(acquire, "another command of this owner got no answer in time");
+            return RELOCK_E_CONN;
+        }
+        hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
+    } while (hold && hold->busy);
+    return RELOCK_AGAIN;
 }
 
 static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    uint64_t until_ms = RELOCK_NEVER; /* the other command bounds a try, */
     int r;
 
     if (!relock_owner_watch(acquire->waiter.owner))
         return RELOCK_E_NOMEM;
-    if (!acquire->waiter.tries)
-        until_ms = relock_acquire_least_ms(acquire, relock_clock_now_ms());
-    else if (acquire->resource->kind->is_collection) /* but a collecting call may wait */
-        until_ms = relock_acquire_limit_ms(acquire, relock_clock_now_ms());
     do {
         struct relock_hold *hold = relock_resource_find(acquire->resource, acquire->waiter.owner);
 
-        if (!hold) {
+        if (!hold)
             r = take_first_level(acquire);
-        } else if (!hold->busy) {
+        else if (hold->busy)
+            r = wait_for_own(acquire);
+        else
             return relock_levels_add(acquire, hold);
-        } else {
-            r = wait_for_own(acquire, until_ms);
-        }
     } while (r == RELOCK_AGAIN);
     if (acquire->contended)
         acquire->client->guarded.stats.contended++;
@@ -140,9 +212,8 @@ static void report(struct relock_acquire *acquire, int result, struct relock_gra
         grant->failed_member = acquire->failed_name;
     if (is_answer(result))
         return;
-    relock_mutex_unlock(&acquire->client->mutex);
-    relock_lock_log(acquire->lock, acquire->waiter.owner, "not acquired", result, acquire->why);
-    relock_mutex_lock(&acquire->client->mutex);
+    relock_lock_log_under(acquire->lock, acquire->waiter.owner, "not acquired", result,
+                          acquire->why);
 }
 
 static int check_how(const struct relock_how *how)
@@ -182,7 +253,8 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how, struct r
     struct relock_acquire acquire;
     int r;
 
-    relock_acquire_init(&acquire, lock, how, stop);
+    init(&acquire, lock, how, stop);
+    watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);
         report(&acquire, r, grant);
@@ -190,7 +262,7 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how, struct r
     } else {
         r = guard.result;
     }
-    relock_acquire_deinit(&acquire);
+    unwatch_cancels(&acquire);
     return r;
 }
 

@@ -9,8 +9,11 @@
 #include "lock/lock.h"
 
 /*
- * As relock_acquire, with checked arguments. `stop` is of a call that collects several locks, as in
- * relock_acquire_init; else NULL.
+ * As relock_acquire, with checked arguments.
+ *
+ * If a call collects several locks and acquires this one for them, `stop` is its cancel and ends
+ * the wait; else NULL. A loss is then reported only to the observers of the hold, and a fixed lease
+ * is renewed until relock_levels_stop_keeping, for the other locks may take longer.
  */
 int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
                 struct relock_grant *grant);

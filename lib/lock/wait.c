@@ -106,14 +106,13 @@ static bool has_tried_enough(const struct relock_acquire *acquire)
 
 int relock_wait_turn(struct relock_acquire *acquire)
 {
-    for (;;) {
+    int r;
+
+    do {
         uint64_t now_ms = relock_clock_now_ms();
-        int r = relock_wait_end(acquire);
         bool is_late = now_ms >= relock_acquire_until_ms(acquire);
         bool may_ask;
 
-        if (r != RELOCK_BUSY)
-            return r;
         if (is_late && has_tried_enough(acquire))
             return relock_acquire_be_late(acquire);
         if (is_late && acquire->resource->kind->is_queued)
@@ -133,5 +132,6 @@ int relock_wait_turn(struct relock_acquire *acquire)
         if (r != RELOCK_BUSY || acquire->waiter.tries)
             return r;
         relock_subscription_want(acquire->client, acquire->waiter.queues_on);
-    }
+    } while ((r = relock_wait_end(acquire)) == RELOCK_BUSY);
+    return r;
 }

@@ -16,8 +16,8 @@
  */
 int relock_wait_end(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
-/* Waits in the queue and asks Redis when it is this waiter's turn. Returns as relock_ask, and
- * RELOCK_TIMEOUT. */
+/* After relock_wait_end said RELOCK_BUSY: waits in the queue and asks Redis when it is this
+ * waiter's turn. Returns as relock_ask, and RELOCK_TIMEOUT. */
 int relock_wait_turn(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
 #endif

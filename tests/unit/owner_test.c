@@ -86,18 +86,11 @@ static void an_owner_that_is_made_is_no_thread_and_no_other(void **state)
 
 static void zero_stands_for_the_calling_thread(void **state)
 {
-    bool explicit_owner = true;
-
     (void)state;
 
-    assert_int_equal(relock_owner_resolve(0, &explicit_owner), relock_owner_self());
-    assert_false(explicit_owner);
-    assert_int_equal(relock_owner_resolve(RELOCK_OWNER_NAMED, &explicit_owner), RELOCK_OWNER_NAMED);
-    assert_true(explicit_owner);
-    explicit_owner = false;
-    assert_int_equal(relock_owner_resolve(relock_owner_self(), &explicit_owner),
-                     relock_owner_self());
-    assert_true(explicit_owner);
+    assert_int_equal(relock_owner_resolve(0), relock_owner_self());
+    assert_int_equal(relock_owner_resolve(RELOCK_OWNER_NAMED), RELOCK_OWNER_NAMED);
+    assert_int_equal(relock_owner_resolve(relock_owner_self()), relock_owner_self());
 }
 
 int main(void)
