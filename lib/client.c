@@ -5,7 +5,6 @@
 #include "base/fork.h"
 #include "base/logger.h"
 #include "base/status.h"
-#include "clients.h"
 #include "close.h"
 #include "io.h"
 #include "lock/losses.h"
@@ -111,8 +110,7 @@ static int make(const struct relock_options *options, const struct relock_log *l
         relock_client_unref(new);
         return r;
     }
-    relock_clients_add(new);
-    relock_thread_exit_watch();
+    relock_thread_exit_watch(new);
     relock_log_write(&new->log, RELOCK_LOG_INFO,
                      "%s: client %s was made; CLIENT LIST shows its connections as %s; its holds "
                      "in Redis begin with the id",

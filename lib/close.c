@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/logger.h"
-#include "clients.h"
 #include "io.h"
 #include "lock/client.h"
 #include "lock/holds.h"
@@ -13,6 +12,7 @@
 #include "lock/resources.h"
 #include "lock/subscription.h"
 #include "redis/lanes.h"
+#include "thread_exit.h"
 
 #include <errno.h>
 
@@ -118,13 +118,13 @@ static void close_calls(struct relock_client *client) RELOCK_REQUIRES(client->mu
 {
     shut_down(client);
     client->guarded.state = RELOCK_CLIENT_FREED;
-    while (client->guarded.n_calls > 0 || relock_clients_is_pinned(client))
+    while (client->guarded.n_calls > 0 || relock_thread_exit_is_pinned(client))
         (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
 }
 
 static void close_client(struct relock_client *client)
 {
-    relock_clients_remove(client);
+    relock_thread_exit_unwatch(client);
     relock_mutex_lock(&client->mutex);
     close_calls(client);
     release_all(client);

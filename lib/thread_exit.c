@@ -1,11 +1,33 @@
 #include "thread_exit.h"
 
 #include "base/clock.h"
-#include "clients.h"
+#include "base/fork.h"
+#include "base/hash.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/losses.h"
 #include "lock/owner.h"
+
+/* Those of the parent process are among them. Guarded by the process mutex. */
+static struct relock_client *clients;
+static uint64_t n_made;
+
+/* Pins the next client after the `nth`; returns NULL after the last. */
+static struct relock_client *pin_next(uint64_t nth)
+{
+    struct relock_client *at;
+
+    relock_mutex_lock(&relock_process_mutex);
+    DL_FOREACH(clients, at)
+    {
+        if (at->nth > nth && at->generation == relock_fork_generation()) {
+            atomic_fetch_add(&at->n_pins, 1);
+            break;
+        }
+    }
+    relock_mutex_unlock(&relock_process_mutex);
+    return at;
+}
 
 static struct relock_hold *find_held(struct relock_client *client, uint64_t owner)
     RELOCK_REQUIRES(client->mutex)
@@ -18,6 +40,7 @@ static struct relock_hold *find_held(struct relock_client *client, uint64_t owne
     return NULL;
 }
 
+/* The client is pinned until then. */
 static void release_all_of(struct relock_client *client, uint64_t owner)
 {
     struct relock_hold *hold;
@@ -42,6 +65,8 @@ static void release_all_of(struct relock_client *client, uint64_t owner)
                          name, (unsigned long long)owner);
         relock_mutex_lock(&client->mutex);
     }
+    atomic_fetch_sub(&client->n_pins, 1);
+    relock_cond_broadcast(&client->changed);
     relock_mutex_unlock(&client->mutex);
 }
 
@@ -50,14 +75,24 @@ static void end_owner(uint64_t owner)
     struct relock_client *client;
     uint64_t nth = 0;
 
-    while ((client = relock_clients_pin_next(nth))) {
-        nth = client->nth;
+    while ((client = pin_next(nth))) {
+        nth = client->nth; /* the client may be freed once it is no longer pinned */
         release_all_of(client, owner);
-        relock_clients_unpin(client);
     }
 }
 
-void relock_thread_exit_watch(void)
+void relock_thread_exit_watch(struct relock_client *client)
 {
+    relock_mutex_lock(&relock_process_mutex);
+    client->nth = ++n_made;
+    DL_APPEND(clients, client);
+    relock_mutex_unlock(&relock_process_mutex);
     relock_owner_on_exit(end_owner);
+}
+
+void relock_thread_exit_unwatch(struct relock_client *client)
+{
+    relock_mutex_lock(&relock_process_mutex);
+    DL_DELETE(clients, client);
+    relock_mutex_unlock(&relock_process_mutex);
 }

@@ -1,22 +1,15 @@
-#include "lock/commands.h"
-#include "lock/keys.h"
-#include "lock/lock.h"
+#include "kind/reentrant.h"
 
 /*
  * A reentrant lock with a queue in Redis. Each waiter has a place of its own there, so each asks
  * for itself and has a channel of its own: only Redis knows their order.
  */
 static const struct relock_kind fair = {
-    .operations = &relock_command_operations,
+    RELOCK_KIND_HASH,
     .lock = &relock_script_fair_lock,
     .unlock = &relock_script_fair_unlock,
-    .renew = &relock_script_renew,
-    .extend = &relock_script_extend,
-    .inspect = &relock_script_inspect,
     .force_unlock = &relock_script_fair_force_unlock,
     .channel = RELOCK_CHANNEL_LOCK,
-    .message = RELOCK_MESSAGE_FREE,
-    .field_suffix = "",
     .is_queued = true,
 };
 

@@ -1,20 +1,9 @@
 #include "kind/reentrant.h"
 
-#include "lock/commands.h"
-#include "lock/keys.h"
-#include "lock/lock.h"
-
 const struct relock_kind relock_kind_reentrant = {
-    .operations = &relock_command_operations,
+    RELOCK_KIND_REENTRANT,
     .lock = &relock_script_lock,
-    .unlock = &relock_script_unlock,
-    .renew = &relock_script_renew,
-    .extend = &relock_script_extend,
-    .inspect = &relock_script_inspect,
-    .force_unlock = &relock_script_force_unlock,
     .channel = RELOCK_CHANNEL_LOCK,
-    .message = RELOCK_MESSAGE_FREE,
-    .field_suffix = "",
     .is_handed_off = true,
 };
 

@@ -6,7 +6,19 @@
 #ifndef RELOCK_REENTRANT_H
 #define RELOCK_REENTRANT_H
 
-#include "lock/kind.h"
+#include "lock/commands.h"
+#include "lock/keys.h"
+#include "lock/lock.h"
+
+/* What all kinds share that are a hash in Redis, in the format of Redisson's RLock. */
+#define RELOCK_KIND_HASH                                                                    \
+    .operations = &relock_command_operations, .renew = &relock_script_renew,                \
+    .extend = &relock_script_extend, .inspect = &relock_script_inspect, .field_suffix = "", \
+    .message = RELOCK_MESSAGE_FREE
+
+/* And those of them that have no queue in Redis. */
+#define RELOCK_KIND_REENTRANT \
+    RELOCK_KIND_HASH, .unlock = &relock_script_unlock, .force_unlock = &relock_script_force_unlock
 
 extern const struct relock_kind relock_kind_reentrant;
 

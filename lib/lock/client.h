@@ -97,7 +97,7 @@ struct relock_client {
     void (*fire_hold)(struct relock_timer *timer,
                       uint64_t now_ms); /* called when the timer of a hold is due */
 
-    /* for lib/clients.c, which names their mutex */
+    /* for lib/thread_exit.c, which names their mutex */
     struct relock_client *next, *prev;
     uint64_t nth; /* in the order of their making; constant */
     atomic_uint n_pins;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-const char *relock_losses_reason(int reason)
+static const char *describe(int reason)
 {
     switch (reason) {
     case RELOCK_LOST_EXPIRED:
@@ -31,7 +31,7 @@ static void log_loss(const struct relock_client *client, const char *lock_name, 
 
     relock_log_cause(&client->log, (struct relock_cause){"lost", reason}, RELOCK_LOG_WARNING,
                      "%s: owner %llu lost the lock: %s", relock_log_name(lock_name, name),
-                     (unsigned long long)owner, relock_losses_reason(reason));
+                     (unsigned long long)owner, describe(reason));
 }
 
 static const char *name_of(const struct relock_hold *hold)

@@ -27,7 +27,4 @@ bool relock_losses_block(const struct relock_client *client, const struct relock
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* A word for a RELOCK_LOST_* reason. */
-const char *relock_losses_reason(int reason);
-
 #endif

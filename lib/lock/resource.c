@@ -30,13 +30,14 @@ void relock_resource_signal(struct relock_resource *resource, bool is_message)
         wake_head(resource);
 }
 
-void relock_resource_signal_all(struct relock_resource *resource, bool is_message)
+/* The same for all resources of the lock. */
+static void signal_all(struct relock_resource *resource)
 {
     struct relock_resource *at;
 
-    relock_resource_signal(resource->primary, is_message);
+    relock_resource_signal(resource->primary, false);
     DL_FOREACH(resource->primary->secondaries, at)
-    relock_resource_signal(at, is_message);
+    relock_resource_signal(at, false);
 }
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -144,7 +145,7 @@ void relock_resource_released(struct relock_resource *resource, bool is_announce
     resource->asked_ms = now_ms;
     resource->lease_end_ms = RELOCK_NEVER;
     if (!is_announced)
-        relock_resource_signal_all(resource, false);
+        signal_all(resource);
     wake_head(resource);
 }
 

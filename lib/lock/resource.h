@@ -168,9 +168,6 @@ static inline struct relock_hold *relock_resource_find(const struct relock_resou
 /* Makes a retry pending. Wakes the head of the queue unless a local owner holds the lock. */
 void relock_resource_signal(struct relock_resource *resource, bool is_message);
 
-/* The same for all resources of the lock. */
-void relock_resource_signal_all(struct relock_resource *resource, bool is_message);
-
 void relock_resource_enqueue(struct relock_resource *resource, struct relock_waiter *waiter);
 
 /* Removes the waiter, wherever it stands. Wakes the new head unless a local owner holds the lock.
