@@ -261,7 +261,8 @@ static bool delete_without_a_comparison(void)
 {
     bool as_expected;
 
-    printf("\nDEL without a comparison: SET with NX and PX is right, but DEL may meet another's lock\n");
+    printf("\nDEL without a comparison: SET with NX and PX is right, but DEL may meet another's "
+           "lock\n");
     as_expected = somebody_elses_is_deleted();
     clear();
 

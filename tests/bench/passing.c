@@ -225,7 +225,8 @@ void row_passing(const struct plan *plan, struct report *report)
         series_add(&lines[RESTED_P50].series, samples_percentile_us(&trips.rested, 50));
     }
     result_note(result,
-                "passes in which the waiter slept: %zu of %u; waits that ended without a message: %llu, must be 0",
+                "passes in which the waiter slept: %zu of %u; waits that ended without a message: "
+                "%llu, must be 0",
                 n_slept, n_passes * plan->rounds, (unsigned long long)rechecks);
     if (rechecks > 0)
         die("%llu waits ended by recheck: a release was missed", (unsigned long long)rechecks);
