@@ -15,9 +15,9 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "redis/resolve.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -59,11 +59,9 @@ void relock_dial_abandon(const struct relock_dial *dial)
 void relock_dial_end(struct relock_dial *dial)
 {
     drop_socket(dial);
-    dial->resolve = relock_resolve_free(dial->resolve);
-    if (dial->addresses)
-        freeaddrinfo(dial->addresses);
-    dial->addresses = NULL;
-    dial->next = NULL;
+    dial->lookup = relock_lookup_free(dial->lookup);
+    dial->addresses.n = 0;
+    dial->next = 0;
     dial->pause_ms = 0;
 }
 
@@ -98,17 +96,14 @@ static void set_tcp_options(int fd)
  * all. */
 static uint64_t share_of_time(const struct relock_dial *dial, uint64_t now_ms)
 {
-    uint64_t n = 1;
-
-    for (const struct addrinfo *at = dial->next; at; at = at->ai_next)
-        n++;
-    return relock_clock_left(now_ms, dial->limit_ms) / n;
+    return relock_clock_left(now_ms, dial->limit_ms) / (dial->addresses.n - dial->next + 1);
 }
 
 /* Starts to connect. Returns 0, or an errno, with its text in `why`. */
-static int try_address(struct relock_dial *dial, int family, const struct sockaddr *address,
-                       socklen_t len, uint64_t now_ms)
+static int try_address(struct relock_dial *dial, const void *address, socklen_t len,
+                       uint64_t now_ms)
 {
+    sa_family_t family = ((const struct sockaddr *)address)->sa_family;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int err = 0;
 
@@ -134,11 +129,11 @@ static int try_address(struct relock_dial *dial, int family, const struct sockad
 
 static int try_next(struct relock_dial *dial, uint64_t now_ms)
 {
-    while (dial->next) {
-        const struct addrinfo *at = dial->next;
+    while (dial->next < dial->addresses.n) {
+        unsigned i = dial->next++;
 
-        dial->next = at->ai_next;
-        if (try_address(dial, at->ai_family, at->ai_addr, at->ai_addrlen, now_ms) == 0)
+        if (try_address(dial, &dial->addresses.at[i].address, dial->addresses.at[i].len, now_ms) ==
+            0)
             return RELOCK_AGAIN;
     }
     relock_dial_end(dial);
@@ -167,7 +162,7 @@ static int try_path(struct relock_dial *dial, uint64_t now_ms)
     int err;
 
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", dial->server->url.path);
-    err = try_address(dial, AF_UNIX, (struct sockaddr *)&address, sizeof(address), now_ms);
+    err = try_address(dial, &address, sizeof(address), now_ms);
     if (err == EAGAIN)
         return wait_for_room(dial, now_ms);
     if (err == 0)
@@ -178,19 +173,18 @@ static int try_path(struct relock_dial *dial, uint64_t now_ms)
 
 static int begin(struct relock_dial *dial, uint64_t now_ms)
 {
-    const struct relock_url *url = &dial->server->url;
     const char *why = "";
     int r;
 
     dial->limit_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
     dial->why[0] = '\0';
-    if (url->path)
+    if (dial->server->url.path)
         return try_path(dial, now_ms);
-    r = relock_resolve_new(url->host, url->port, &dial->resolve, &why);
+    r = relock_lookup_new(dial->server->resolver, &dial->lookup, &why);
     if (r < 0)
         return fail(dial, r, why);
     dial->state = RELOCK_DIAL_RESOLVING;
-    dial->fd = relock_resolve_fd(dial->resolve);
+    dial->fd = relock_lookup_fd(dial->lookup);
     dial->deadline_ms = dial->limit_ms;
     return RELOCK_AGAIN;
 }
@@ -198,7 +192,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
 static int take_addresses(struct relock_dial *dial, uint64_t now_ms)
 {
     const char *why = NULL;
-    int r = relock_resolve_take(dial->resolve, &dial->addresses, &why);
+    int r = relock_lookup_take(dial->lookup, &dial->addresses, &why);
 
     if (r == RELOCK_AGAIN)
         return now_ms < dial->deadline_ms
@@ -206,9 +200,8 @@ static int take_addresses(struct relock_dial *dial, uint64_t now_ms)
                    : fail(dial, RELOCK_E_CONN, "no answer from the resolver");
     if (r < 0)
         return fail(dial, r, why);
-    dial->resolve = relock_resolve_free(dial->resolve);
+    dial->lookup = relock_lookup_free(dial->lookup);
     dial->fd = -1;
-    dial->next = dial->addresses;
     return try_next(dial, now_ms);
 }
 

@@ -10,6 +10,7 @@
 #ifndef RELOCK_DIAL_H
 #define RELOCK_DIAL_H
 
+#include "redis/resolve.h"
 #include "redis/server.h"
 
 #include <stdbool.h>
@@ -29,9 +30,9 @@ struct relock_dial {
     uint64_t deadline_ms; /* of the current state */
     uint64_t limit_ms;    /* of all attempts together */
 
-    struct relock_resolve *resolve; /* used in RESOLVING */
-    struct addrinfo *addresses;
-    struct addrinfo *next;    /* the address to try after the current one */
+    struct relock_lookup *lookup; /* used in RESOLVING */
+    struct relock_addresses addresses;
+    unsigned next;            /* the address to try after the current one */
     uint64_t pause_ms;        /* the last pause */
     char why[RELOCK_WHY_MAX]; /* the last failure */
 };

@@ -1,37 +1,56 @@
 #include "redis/resolve.h"
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/thread.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct relock_resolve {
-    struct relock_mutex mutex;
-    char *host;
-    char port[8];
-    int fd; /* eventfd; closed by relock_resolve_free */
-    struct {
-        struct addrinfo *addresses;
-        int err;        /* the result of getaddrinfo */
-        int system_err; /* if its cause was that: EMFILE, ENFILE; else 0 */
-        bool done;      /* by the thread; of done and abandoned, the second one frees */
-        bool abandoned; /* by the user */
-    } guarded;          /* by mutex */
+struct answer {
+    int result; /* RELOCK_AGAIN: none yet */
+    const char *why;
+    struct relock_addresses addresses;
 };
 
-static void destroy(struct relock_resolve *resolve)
+struct relock_lookup {
+    struct relock_resolver *resolver;
+    int fd;               /* eventfd */
+    struct answer answer; /* guarded by the mutex of the resolver */
+    struct relock_lookup *next, *prev;
+};
+
+struct relock_resolver {
+    /* constant */
+    char *host;
+    char port[8];
+
+    struct relock_mutex mutex;
+    struct {
+        struct relock_lookup *waiting; /* without an answer */
+        bool is_running;   /* the thread; once it has ended, relock_resolver_free frees */
+        bool is_abandoned; /* by its user: the thread frees */
+    } guarded;             /* by mutex */
+};
+
+static void destroy(struct relock_resolver *resolver)
 {
-    if (resolve->guarded.addresses)
-        freeaddrinfo(resolve->guarded.addresses);
-    relock_mutex_deinit(&resolve->mutex);
-    free(resolve->host);
-    free(resolve);
+    relock_mutex_deinit(&resolver->mutex);
+    free(resolver->host);
+    free(resolver);
+}
+
+static void copy(const struct addrinfo *from, struct relock_addresses *to)
+{
+    for (to->n = 0; from && to->n < RELOCK_ADDRESSES_MAX; from = from->ai_next, to->n++) {
+        memcpy(&to->at[to->n].address, from->ai_addr, from->ai_addrlen);
+        to->at[to->n].len = from->ai_addrlen;
+    }
 }
 
 static bool is_out_of_descriptors(int err)
@@ -39,137 +58,171 @@ static bool is_out_of_descriptors(int err)
     return err == EMFILE || err == ENFILE;
 }
 
-/* After a failure, errno is the last error that the resolver met. */
-static int look_up(struct relock_resolve *resolve, int flags, struct addrinfo **addresses)
+static void look_up(const struct relock_resolver *resolver, int flags, struct answer *answer)
 {
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC,
         .ai_socktype = SOCK_STREAM,
         .ai_flags = flags | AI_NUMERICSERV,
     };
+    struct addrinfo *addresses;
     int err;
 
     /* A resolver that cannot read its files for lack of memory reports that there is no such name.
-     */
+     * After a failure, errno is the last error that it met. */
     errno = 0;
-    err = getaddrinfo(resolve->host, resolve->port, &hints, addresses);
-    return err != 0 && errno == ENOMEM ? EAI_MEMORY : err;
+    err = getaddrinfo(resolver->host, resolver->port, &hints, &addresses);
+    if (err == 0) {
+        answer->result = RELOCK_OK;
+        copy(addresses, &answer->addresses);
+        freeaddrinfo(addresses);
+        return;
+    }
+    if (errno == ENOMEM)
+        err = EAI_MEMORY;
+    answer->result = err == EAI_MEMORY ? RELOCK_E_NOMEM : RELOCK_E_CONN;
+    answer->why = is_out_of_descriptors(errno) ? relock_status_errno(errno) : gai_strerror(err);
 }
 
 static void *run(void *arg)
 {
-    struct relock_resolve *resolve = arg;
-    struct addrinfo *addresses = NULL;
-    int err = look_up(resolve, AI_ADDRCONFIG, &addresses);
-    int system_err = err != 0 && is_out_of_descriptors(errno) ? errno : 0;
-    bool abandoned;
+    struct relock_resolver *resolver = arg;
+    struct answer answer;
+    struct relock_lookup *at, *next;
+    bool is_abandoned;
 
-    relock_mutex_lock(&resolve->mutex);
-    resolve->guarded.addresses = err == 0 ? addresses : NULL;
-    resolve->guarded.err = err;
-    resolve->guarded.system_err = system_err;
-    resolve->guarded.done = true;
-    abandoned = resolve->guarded.abandoned;
-    if (!abandoned)
-        (void)eventfd_write(resolve->fd, 1);
-    relock_mutex_unlock(&resolve->mutex);
-    if (abandoned)
-        destroy(resolve);
+    look_up(resolver, AI_ADDRCONFIG, &answer);
+    relock_mutex_lock(&resolver->mutex);
+    DL_FOREACH_SAFE(resolver->guarded.waiting, at, next)
+    {
+        DL_DELETE(resolver->guarded.waiting, at);
+        at->answer = answer;
+        (void)eventfd_write(at->fd, 1);
+    }
+    resolver->guarded.is_running = false;
+    is_abandoned = resolver->guarded.is_abandoned;
+    relock_mutex_unlock(&resolver->mutex);
+    if (is_abandoned)
+        destroy(resolver);
     return NULL;
 }
 
-static int start(struct relock_resolve *resolve, const char **why)
+struct relock_resolver *relock_resolver_new(const char *host, uint16_t port)
+{
+    struct relock_resolver *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    relock_mutex_init(&new->mutex);
+    (void)snprintf(new->port, sizeof(new->port), "%u", port);
+    new->host = strdup(host);
+    if (new->host)
+        return new;
+    destroy(new);
+    return NULL;
+}
+
+void relock_resolver_free(struct relock_resolver *resolver)
+{
+    bool is_running;
+
+    if (!resolver)
+        return;
+    relock_mutex_lock(&resolver->mutex);
+    is_running = resolver->guarded.is_running;
+    resolver->guarded.is_abandoned = true;
+    relock_mutex_unlock(&resolver->mutex);
+    if (!is_running)
+        destroy(resolver);
+}
+
+/* ---- lookups ------------------------------------------------------------------------------- */
+
+/* Has the thread answer the lookup; starts it if it does not run. */
+static int wait_for_thread(struct relock_resolver *resolver, struct relock_lookup *lookup)
 {
     pthread_t thread;
-    int r;
+    int r = RELOCK_OK;
 
-    if (look_up(resolve, AI_NUMERICHOST, &resolve->guarded.addresses) == 0) {
-        resolve->guarded.done = true;
-        (void)eventfd_write(resolve->fd, 1);
-        return RELOCK_OK;
+    relock_mutex_lock(&resolver->mutex);
+    if (!resolver->guarded.is_running)
+        r = relock_thread_start(&thread, "relock:resolve", run, resolver);
+    if (r == RELOCK_OK) {
+        if (!resolver->guarded.is_running)
+            (void)pthread_detach(thread);
+        resolver->guarded.is_running = true;
+        lookup->answer.result = RELOCK_AGAIN;
+        DL_APPEND(resolver->guarded.waiting, lookup);
     }
-    r = relock_thread_start(&thread, "relock:resolve", run, resolve);
-    if (r == RELOCK_OK)
-        (void)pthread_detach(thread);
-    else
-        *why = "no thread could be started to resolve the host";
+    relock_mutex_unlock(&resolver->mutex);
     return r;
 }
 
-static int begin(struct relock_resolve *resolve, const char *host, uint16_t port, const char **why)
+static int start(struct relock_lookup *lookup, const char **why)
 {
-    (void)snprintf(resolve->port, sizeof(resolve->port), "%u", port);
-    resolve->host = strdup(host);
-    if (!resolve->host)
-        return RELOCK_E_NOMEM;
-    resolve->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (resolve->fd < 0) {
-        int err = errno;
-
-        *why = relock_status_errno(err);
-        return is_out_of_descriptors(err) ? RELOCK_E_CONN : RELOCK_E_NOMEM;
+    lookup->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lookup->fd < 0) {
+        *why = relock_status_errno(errno);
+        return is_out_of_descriptors(errno) ? RELOCK_E_CONN : RELOCK_E_NOMEM;
     }
-    return start(resolve, why);
+    look_up(lookup->resolver, AI_NUMERICHOST, &lookup->answer);
+    if (lookup->answer.result == RELOCK_OK) {
+        (void)eventfd_write(lookup->fd, 1);
+        return RELOCK_OK;
+    }
+    *why = "no thread could be started to resolve the host";
+    return wait_for_thread(lookup->resolver, lookup);
 }
 
-int relock_resolve_new(const char *host, uint16_t port, struct relock_resolve **resolve,
-                       const char **why)
+int relock_lookup_new(struct relock_resolver *resolver, struct relock_lookup **lookup,
+                      const char **why)
 {
-    struct relock_resolve *new = calloc(1, sizeof(*new));
+    struct relock_lookup *new = calloc(1, sizeof(*new));
     int r;
 
     *why = "out of memory";
     if (!new)
         return RELOCK_E_NOMEM;
-    new->fd = -1;
-    relock_mutex_init(&new->mutex);
-    r = begin(new, host, port, why);
-    if (r < 0) {
-        if (new->fd >= 0)
-            close(new->fd);
-        destroy(new);
-        return r;
-    }
-    *resolve = new;
-    return RELOCK_OK;
-}
-
-int relock_resolve_fd(const struct relock_resolve *resolve)
-{
-    return resolve->fd;
-}
-
-int relock_resolve_take(struct relock_resolve *resolve, struct addrinfo **addresses,
-                        const char **why)
-{
-    int r = RELOCK_AGAIN;
-
-    relock_mutex_lock(&resolve->mutex);
-    if (resolve->guarded.addresses) {
-        *addresses = resolve->guarded.addresses;
-        resolve->guarded.addresses = NULL;
-        r = RELOCK_OK;
-    } else if (resolve->guarded.done) {
-        *why = resolve->guarded.system_err ? relock_status_errno(resolve->guarded.system_err)
-                                           : gai_strerror(resolve->guarded.err);
-        r = resolve->guarded.err == EAI_MEMORY ? RELOCK_E_NOMEM : RELOCK_E_CONN;
-    }
-    relock_mutex_unlock(&resolve->mutex);
+    new->resolver = resolver;
+    r = start(new, why);
+    if (r == RELOCK_OK)
+        *lookup = new;
+    else
+        relock_lookup_free(new);
     return r;
 }
 
-struct relock_resolve *relock_resolve_free(struct relock_resolve *resolve)
+int relock_lookup_fd(const struct relock_lookup *lookup)
 {
-    bool done;
+    return lookup->fd;
+}
 
-    if (!resolve)
+int relock_lookup_take(struct relock_lookup *lookup, struct relock_addresses *addresses,
+                       const char **why)
+{
+    const struct answer *answer = &lookup->answer;
+    int r;
+
+    relock_mutex_lock(&lookup->resolver->mutex);
+    r = answer->result;
+    if (r == RELOCK_OK)
+        *addresses = answer->addresses;
+    else
+        *why = answer->why;
+    relock_mutex_unlock(&lookup->resolver->mutex);
+    return r;
+}
+
+struct relock_lookup *relock_lookup_free(struct relock_lookup *lookup)
+{
+    if (!lookup)
         return NULL;
-    relock_mutex_lock(&resolve->mutex);
-    done = resolve->guarded.done;
-    resolve->guarded.abandoned = true;
-    close(resolve->fd);
-    relock_mutex_unlock(&resolve->mutex);
-    if (done)
-        destroy(resolve);
+    relock_mutex_lock(&lookup->resolver->mutex);
+    if (lookup->answer.result == RELOCK_AGAIN)
+        DL_DELETE(lookup->resolver->guarded.waiting, lookup);
+    relock_mutex_unlock(&lookup->resolver->mutex);
+    if (lookup->fd >= 0)
+        close(lookup->fd);
+    free(lookup);
     return NULL;
 }

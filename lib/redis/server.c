@@ -1,5 +1,7 @@
 #include "redis/server.h"
 
+#include "redis/resolve.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +65,10 @@ int relock_server_init(struct relock_server *server, const struct relock_options
     if (options->client_name && asprintf(&server->name, "%s:%s", options->client_name, id) < 0)
         server->name = NULL;
     server->warned = calloc(1, sizeof(*server->warned));
-    if (server->label && server->warned && (server->name || !options->client_name))
+    if (server->url.host)
+        server->resolver = relock_resolver_new(server->url.host, server->url.port);
+    if (server->label && server->warned && (server->name || !options->client_name) &&
+        (server->resolver || !server->url.host))
         return RELOCK_OK;
     r = RELOCK_E_NOMEM;
 
@@ -78,5 +83,6 @@ void relock_server_deinit(struct relock_server *server)
     free(server->name);
     free(server->label);
     free(server->warned);
+    relock_resolver_free(server->resolver);
     *server = (struct relock_server){0};
 }

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct relock_resolver;
+
 /* Room for a text about a failure, with the address of the server. */
 #define RELOCK_WHY_MAX 256
 
@@ -23,6 +25,7 @@ struct relock_server {
     char *name;        /* CLIENT SETNAME, or NULL */
     bool name_is_ours; /* the library made it up, so a server may refuse it without consequence */
     char *label;       /* the address, for messages: without the password */
+    struct relock_resolver *resolver; /* of its host; NULL for a path */
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;

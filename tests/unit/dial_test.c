@@ -214,9 +214,11 @@ static void the_limit_is_named(char *host, rlim_t n)
     int r;
 
     server.url = (struct relock_url){.host = host, .port = 1, .path = host ? NULL : path};
+    server.resolver = host ? relock_resolver_new(host, 1) : NULL;
     leave_descriptors(n);
     r = step_for(1000, &fd);
     setrlimit(RLIMIT_NOFILE, &limit);
+    relock_resolver_free(server.resolver);
     assert_int_equal(r, RELOCK_E_CONN);
     assert_non_null(strstr(dial.why, "h:6379: "));
     if (!strstr(dial.why, "ulimit -n"))

@@ -2,149 +2,173 @@
 #include "redis/resolve.h"
 
 #include "base/clock.h"
+#include "base/gate.h"
 #include "base/status.h"
 #include "support/leaks.h"
 #include "support/wait.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #define ROUNDS 100
+#define PORT 7000
 
+/* The resolver of the system does not answer for this host until the gate opens. */
+#define SLOW_HOST "slow.example"
+
+static struct relock_gate answers;
 static struct leaks before;
+static struct relock_resolver *resolver;
+static struct relock_addresses addresses;
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **found);
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **found);
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **found)
+{
+    if (strcmp(host, SLOW_HOST) != 0)
+        return __real_getaddrinfo(host, port, hints, found);
+    if (hints->ai_flags & AI_NUMERICHOST)
+        return EAI_NONAME;
+    (void)relock_gate_wait(&answers, RELOCK_NEVER);
+    return __real_getaddrinfo("127.0.0.1", port, hints, found);
+}
 
 static int begin(void **state)
 {
     (void)state;
     before = leaks_now();
+    resolver = NULL;
+    addresses.n = 0;
+    relock_gate_init(&answers);
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
+    relock_gate_open(&answers);
+    relock_resolver_free(resolver);
     return leaks_none_since(&before) ? 0 : -1;
 }
 
-static bool is_readable(const struct relock_resolve *resolve, uint64_t within_ms)
+static struct relock_lookup *look_up(const char *host)
 {
-    struct pollfd pollfd = {.fd = relock_resolve_fd(resolve), .events = POLLIN};
+    struct relock_lookup *lookup = NULL;
+    const char *why = NULL;
+
+    if (!resolver)
+        resolver = relock_resolver_new(host, PORT);
+    assert_non_null(resolver);
+    assert_int_equal(relock_lookup_new(resolver, &lookup, &why), RELOCK_OK);
+    return lookup;
+}
+
+static bool is_readable(const struct relock_lookup *lookup, uint64_t within_ms)
+{
+    struct pollfd pollfd = {.fd = relock_lookup_fd(lookup), .events = POLLIN};
 
     return poll(&pollfd, 1, (int)slow_ms(within_ms)) == 1;
 }
 
+static int take(struct relock_lookup *lookup)
+{
+    const char *why = NULL;
+    int r = relock_lookup_take(lookup, &addresses, &why);
+
+    if (r < 0)
+        assert_string_not_equal(why, "");
+    return r;
+}
+
 static void an_address_in_digits_is_there_at_once(void **state)
 {
-    struct relock_resolve *resolve;
-    struct addrinfo *addresses = NULL;
-    const char *why = NULL;
-    struct sockaddr_in address;
+    struct relock_lookup *lookup = look_up("127.0.0.1");
+    const struct sockaddr_in *address = (const void *)&addresses.at[0].address;
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("127.0.0.1", 7000, &resolve, &why), RELOCK_OK);
     assert_int_equal(leaks_now().n_threads, before.n_threads);
-    assert_true(is_readable(resolve, 0));
-    assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_OK);
-    assert_int_equal(addresses->ai_family, AF_INET);
-    assert_int_equal(addresses->ai_socktype, SOCK_STREAM);
-    assert_int_equal(addresses->ai_addrlen, sizeof(address));
-    address = *(struct sockaddr_in *)(void *)addresses->ai_addr;
-    assert_int_equal(ntohl(address.sin_addr.s_addr), INADDR_LOOPBACK);
-    assert_int_equal(ntohs(address.sin_port), 7000);
-    freeaddrinfo(addresses);
-    assert_null(relock_resolve_free(resolve));
+    assert_true(is_readable(lookup, 0));
+    assert_int_equal(take(lookup), RELOCK_OK);
+    assert_int_equal(addresses.n, 1);
+    assert_int_equal(addresses.at[0].len, sizeof(*address));
+    assert_int_equal(address->sin_family, AF_INET);
+    assert_int_equal(ntohl(address->sin_addr.s_addr), INADDR_LOOPBACK);
+    assert_int_equal(ntohs(address->sin_port), PORT);
+    assert_null(relock_lookup_free(lookup));
 }
 
 static void an_ipv6_address_in_digits_is_there_at_once(void **state)
 {
-    struct relock_resolve *resolve;
-    struct addrinfo *addresses = NULL;
-    const char *why = NULL;
-    struct sockaddr_in6 address;
+    struct relock_lookup *lookup = look_up("::1");
+    const struct sockaddr_in6 *address = (const void *)&addresses.at[0].address;
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("::1", 65535, &resolve, &why), RELOCK_OK);
-    assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_OK);
-    assert_int_equal(addresses->ai_family, AF_INET6);
-    address = *(struct sockaddr_in6 *)(void *)addresses->ai_addr;
-    assert_memory_equal(&address.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback));
-    assert_int_equal(ntohs(address.sin6_port), 65535);
-    freeaddrinfo(addresses);
-    relock_resolve_free(resolve);
+    assert_int_equal(take(lookup), RELOCK_OK);
+    assert_int_equal(address->sin6_family, AF_INET6);
+    assert_memory_equal(&address->sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback));
+    assert_int_equal(ntohs(address->sin6_port), PORT);
+    relock_lookup_free(lookup);
 }
 
-static void addresses_that_nobody_takes_are_freed(void **state)
+static void addresses_need_not_be_taken(void **state)
 {
-    struct relock_resolve *resolve;
-    const char *why = NULL;
-
     (void)state;
 
-    assert_int_equal(relock_resolve_new("127.0.0.1", 7000, &resolve, &why), RELOCK_OK);
-    relock_resolve_free(resolve);
-    assert_null(relock_resolve_free(NULL));
+    relock_lookup_free(look_up("127.0.0.1"));
+    assert_null(relock_lookup_free(NULL));
 }
 
 static void localhost_is_found(void **state)
 {
-    struct relock_resolve *resolve;
-    struct addrinfo *addresses = NULL;
-    const char *why = NULL;
+    struct relock_lookup *lookup = look_up("localhost");
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("localhost", 6379, &resolve, &why), RELOCK_OK);
-    assert_true(is_readable(resolve, SOON_MS));
-    assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_OK);
-    assert_non_null(addresses);
-    freeaddrinfo(addresses);
-    relock_resolve_free(resolve);
+    assert_true(is_readable(lookup, SOON_MS));
+    assert_int_equal(take(lookup), RELOCK_OK);
+    assert_true(addresses.n > 0);
+    relock_lookup_free(lookup);
 }
 
 static void a_name_that_does_not_exist_is_a_failure_with_a_reason(void **state)
 {
     /* Invalid without asking a resolver: a label must not be empty. */
-    static const char host[] = "no..such..host";
-    struct relock_resolve *resolve;
-    struct addrinfo *addresses = NULL;
-    const char *why = NULL;
+    struct relock_lookup *lookup = look_up("no..such..host");
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new(host, 6379, &resolve, &why), RELOCK_OK);
-    assert_true(is_readable(resolve, SOON_MS));
-    assert_int_equal(relock_resolve_take(resolve, &addresses, &why), RELOCK_E_CONN);
-    assert_null(addresses);
-    assert_non_null(why);
-    assert_string_not_equal(why, "");
-    relock_resolve_free(resolve);
+    assert_true(is_readable(lookup, SOON_MS));
+    assert_int_equal(take(lookup), RELOCK_E_CONN);
+    assert_int_equal(addresses.n, 0);
+    relock_lookup_free(lookup);
 }
 
 static void no_address_is_taken_before_the_answer(void **state)
 {
-    struct relock_resolve *resolve;
-    struct addrinfo *addresses = NULL;
-    const char *why = NULL;
-    int r;
+    struct relock_lookup *lookup = look_up(SLOW_HOST);
 
     (void)state;
 
-    assert_int_equal(relock_resolve_new("localhost", 6379, &resolve, &why), RELOCK_OK);
-    do {
-        r = relock_resolve_take(resolve, &addresses, &why);
-        assert_true(r == RELOCK_OK || r == RELOCK_AGAIN);
-    } while (r == RELOCK_AGAIN && is_readable(resolve, SOON_MS));
-    assert_int_equal(r, RELOCK_OK);
-    freeaddrinfo(addresses);
-    relock_resolve_free(resolve);
+    assert_int_equal(take(lookup), RELOCK_AGAIN);
+    assert_false(is_readable(lookup, 0));
+    relock_gate_open(&answers);
+    assert_true(is_readable(lookup, SOON_MS));
+    assert_int_equal(take(lookup), RELOCK_OK);
+    relock_lookup_free(lookup);
 }
 
 /* The end of each test checks that no descriptor and no thread is left. */
@@ -153,14 +177,33 @@ static void an_abandoned_lookup_does_not_wait_for_the_answer(void **state)
     (void)state;
 
     for (int i = 0; i < ROUNDS; i++) {
-        struct relock_resolve *resolve;
-        const char *why = NULL;
+        struct relock_lookup *lookup = look_up("localhost");
 
-        assert_int_equal(relock_resolve_new("localhost", 6379, &resolve, &why), RELOCK_OK);
         if (i % 2 == 1) /* or at the moment when the result arrives */
-            assert_true(is_readable(resolve, SOON_MS));
-        relock_resolve_free(resolve);
+            assert_true(is_readable(lookup, SOON_MS));
+        relock_lookup_free(lookup);
     }
+}
+
+static void a_resolver_that_hangs_costs_one_thread(void **state)
+{
+    struct relock_lookup *first, *second;
+
+    (void)state;
+
+    for (int i = 0; i < ROUNDS; i++)
+        relock_lookup_free(look_up(SLOW_HOST));
+    first = look_up(SLOW_HOST);
+    second = look_up(SLOW_HOST);
+    assert_int_equal(leaks_now().n_threads, before.n_threads + 1);
+    relock_gate_open(&answers);
+    assert_true(is_readable(first, SOON_MS));
+    assert_true(is_readable(second, SOON_MS));
+    assert_int_equal(take(first), RELOCK_OK);
+    assert_int_equal(take(second), RELOCK_OK);
+    assert_int_equal(addresses.n, 1);
+    relock_lookup_free(first);
+    relock_lookup_free(second);
 }
 
 #define RESOLVE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
@@ -170,11 +213,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RESOLVE_TEST(an_address_in_digits_is_there_at_once),
         RESOLVE_TEST(an_ipv6_address_in_digits_is_there_at_once),
-        RESOLVE_TEST(addresses_that_nobody_takes_are_freed),
+        RESOLVE_TEST(addresses_need_not_be_taken),
         RESOLVE_TEST(localhost_is_found),
         RESOLVE_TEST(a_name_that_does_not_exist_is_a_failure_with_a_reason),
         RESOLVE_TEST(no_address_is_taken_before_the_answer),
         RESOLVE_TEST(an_abandoned_lookup_does_not_wait_for_the_answer),
+        RESOLVE_TEST(a_resolver_that_hangs_costs_one_thread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
