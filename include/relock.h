@@ -125,7 +125,7 @@ RELOCK_API const char *relock_strerror(int result);
 
 /* Why a hold was lost, for logs and counters. The holder must stop in every case. Later versions
  * may add reasons. */
-#define RELOCK_LOST_EXPIRED 1 /* the lease expired: Redis unreachable or this process paused */
+#define RELOCK_LOST_EXPIRED 1 /* the lease expired: fixed, Redis unreachable, or process paused */
 #define RELOCK_LOST_GONE 2    /* the key is gone: forced, deleted, or the server lost its data */
 #define RELOCK_LOST_TAKEN 3   /* another owner holds the lock */
 #define RELOCK_LOST_CAPPED 4  /* `max_hold_ms` stopped the renewals, and the lease expired */

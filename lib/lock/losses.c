@@ -12,7 +12,7 @@ static const char *describe(int reason)
 {
     switch (reason) {
     case RELOCK_LOST_EXPIRED:
-        return "its lease expired";
+        return "its lease expired (Redis unreachable, process paused, or a fixed lease ended)";
     case RELOCK_LOST_GONE:
         return "Redis no longer has it (deleted, forced or data lost)";
     case RELOCK_LOST_TAKEN:
@@ -29,9 +29,11 @@ static void log_loss(const struct relock_client *client, const char *lock_name, 
 {
     char name[RELOCK_LOG_NAME_MAX];
 
-    relock_log_cause(&client->log, (struct relock_cause){"lost", reason}, RELOCK_LOG_WARNING,
-                     "%s: owner %llu lost the lock: %s", relock_log_name(lock_name, name),
-                     (unsigned long long)owner, describe(reason));
+    relock_log_cause(
+        &client->log, (struct relock_cause){"lost", reason}, RELOCK_LOG_WARNING,
+        "%s: owner %llu lost the lock: %s; its calls on the lock return RELOCK_LOST until "
+        "every level is released",
+        relock_log_name(lock_name, name), (unsigned long long)owner, describe(reason));
 }
 
 static const char *name_of(const struct relock_hold *hold)

@@ -178,6 +178,7 @@ static const struct {
     {"no right to release", no_right_to_release, "released, but not in Redis yet"},
     {"no right to subscribe", no_right_to_subscribe, "not subscribed"},
     {"lost", lost, "lost the lock: Redis no longer has it"},
+    {"lost, the consequence", lost, "return RELOCK_LOST until every level is released"},
     {"gone", gone, "Redis no longer had the hold"},
     {"thread ended", thread_ended, "is a thread that ended"},
     {"last handle", last_handle, "its last handle was freed"},
