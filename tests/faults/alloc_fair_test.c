@@ -74,7 +74,7 @@ static void a_waiter_gets_the_lock_or_an_error(void **state)
                                       .after = unlock});
 }
 
-/* No place in the queue is left, whatever memory was refused to the thread that gives it up. */
+/* No place stays in the queue, even if the thread that leaves it is refused memory. */
 static void a_wait_that_times_out_leaves_nothing(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,

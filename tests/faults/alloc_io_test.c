@@ -1,4 +1,4 @@
-/* Without memory on the I/O thread: renewing, settling, subscribing, connecting again. */
+/* Without memory on the I/O thread: renewing, settling, subscribing, reconnecting. */
 #include "trial.h"
 
 #include <pthread.h>
@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two such names do not go into the first piece of memory for commands. */
+/* Two such names do not fit into the first buffer for commands. */
 #define LONG_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define LONG_NAME LONG_A LONG_A LONG_A LONG_A
 #define PARCELS "parcels" LONG_NAME
 #define CHANNEL "redisson_lock__channel:{" PARCELS "}"
-#define RENEWED_MS 2000 /* a lease of which a renewal can be waited for */
+#define RENEWED_MS 2000 /* a lease short enough to wait for a renewal */
 
 static uint64_t renewed(struct trial *trial)
 {
@@ -28,7 +28,7 @@ static bool has_been_renewed(void *arg)
     return renewed(trial) > trial->seen;
 }
 
-/* It goes on being held, and renewed, and is released. */
+/* The lock stays held, is renewed, and is released. */
 static void is_still_held(struct trial *trial, int result)
 {
     assert_result(result, RELOCK_OK);
@@ -124,7 +124,7 @@ static void a_hold_without_an_owner_is_released(void **state)
                           .whose = ALLOC_OTHERS, .before = a_thread_holds, .act = the_thread_ends});
 }
 
-/* Nobody knows whether Redis has granted it: the connection is killed, and the number released. */
+/* Whether Redis granted it is unknown: the connection is killed, and the hold's number released. */
 static int take_from_who_does_not_answer(struct trial *trial)
 {
     int r;
@@ -185,14 +185,13 @@ static void actor_gets_in(struct trial *trial)
 {
     assert_true(probe_wait_subscribers(trial->f->probe, CHANNEL, 1));
     assert_true(peer_unlock(trial->f->probe, PARCELS, PEER));
-    assert_result(actor_result(trial->actor), RELOCK_OK);
-    assert_result(actor_unlock(trial->actor, trial->other), RELOCK_OK);
+    assert_gets_in(trial->actor, trial->other);
     fixture_free_lock(trial->f, trial->other);
 }
 
 /* ---- connecting again ---------------------------------------------------------------------- */
 
-/* Nobody waits for it any more, and for a while it stays subscribed. */
+/* No thread waits for it any more, and for a while it stays subscribed. */
 static void subscribe_another(struct trial *trial)
 {
     struct relock_lock *letters = fixture_lock(trial->f, trial->client, "letters" LONG_NAME);
@@ -216,7 +215,7 @@ static void hold_and_actor_waits(struct trial *trial)
     two_are_subscribed(trial);
 }
 
-/* Whoever waits is subscribed, and renewals can be sent. */
+/* The waiter is subscribed, and renewals can be sent. */
 static bool has_connected_again(void *arg)
 {
     struct trial *trial = arg;
@@ -280,7 +279,8 @@ static void connections_are_made_again(void **state)
                                       .after = holds_and_waits});
 }
 
-/* The I/O thread is: the last words on the lane were others. Redis before 7.0 tells the first. */
+/* The connection of the I/O thread; the last command on the lane was another one. Redis before
+ * 7.0 logs the first only. */
 static bool has_logged_in(void *arg)
 {
     struct probe *probe = ((struct trial *)arg)->f->probe;
@@ -327,7 +327,7 @@ static bool has_woken(void *arg)
     return stats_of(((struct trial *)arg)->client).wakes > 0;
 }
 
-/* Again and again, for a message that comes while the waiter asks wakes nobody. */
+/* Repeats, because a message that arrives while the waiter asks wakes no thread. */
 static bool hears_much(void *arg)
 {
     struct trial *trial = arg;
@@ -360,7 +360,7 @@ static int hear_more(struct trial *trial)
     return trial_wait(trial, hears_more, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
-/* A buffer that has become large is where hiredis would end the process. */
+/* hiredis may crash when a large buffer cannot be replaced. */
 static void a_message_after_a_long_one_wakes_the_waiter(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,

@@ -1,4 +1,4 @@
-/* Without memory: taking a lock and waiting for it. */
+/* Without memory: acquiring a lock and waiting for it. */
 #include "trial.h"
 
 /* ---- what was there before ----------------------------------------------------------------- */

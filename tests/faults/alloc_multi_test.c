@@ -2,7 +2,7 @@
 #include "trial.h"
 
 static struct relock_lock *both, *more;
-static struct relock_grant grant; /* of the last acquire */
+static struct relock_grant grant; /* from the last acquire */
 
 /* ---- handles ------------------------------------------------------------------------------- */
 
@@ -75,7 +75,7 @@ static int take_for_a_time(struct trial *trial)
     return relock_acquire(both, &(struct relock_how){.lease_ms = LONG_MS}, &grant);
 }
 
-/* All of it or nothing, and it can be taken. */
+/* Either all members are held or none, and the lock can be acquired. */
 static void give_up(struct trial *trial, int result)
 {
     if (result == RELOCK_OK)

@@ -31,7 +31,7 @@ static bool is_held_everywhere(void *arg)
     return probe_n_keys(trial->f->probe) == N;
 }
 
-/* A machine so slow that the server is late is forgiven. */
+/* On a machine so slow that a server is late, this may fail. */
 static void unlock(void)
 {
     int r = relock_unlock(red);
@@ -40,7 +40,7 @@ static void unlock(void)
         assert_result(r, RELOCK_OK);
 }
 
-/* Each client is connected for good. */
+/* Each client is connected, and stays so. */
 static void has_red(struct trial *trial)
 {
     bool is_held = false;

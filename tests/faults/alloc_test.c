@@ -10,14 +10,12 @@ static int new_client(struct trial *trial)
 {
     int r = relock_client_new(&options, &trial->client);
 
-    trial->f->clients[0] = trial->client; /* freed with the others */
+    trial->f->clients[0] = trial->client; /* freed with the other clients */
     return r;
 }
 
-/*
- * A system's resolver that has no memory for /etc/hosts asks the name servers instead. What then
- * stands in the way may be they.
- */
+/* A resolver that lacks the memory to read /etc/hosts asks the name servers instead, which may
+ * fail for other reasons. */
 static int new_client_by_name(struct trial *trial)
 {
     uint64_t began_ms = now_ms();
@@ -101,7 +99,7 @@ static void a_handle_that_cannot_be_made_leaves_nothing(void **state)
                       });
 }
 
-/* The table of names grows with them. */
+/* The table of names grows with these. */
 #define N_NAMES 600
 
 static size_t make_one_more(struct relock_client *client, struct relock_lock **lock, unsigned i)
@@ -137,8 +135,8 @@ static void names_are_found_again_though_their_table_could_not_grow(void **state
         least = n < least ? n : least;
         most = n > most ? n : most;
     }
-    assert_int_equal(least, 2); /* handle and name */
-    assert_true(most > 2);      /* and once, at least, the table */
+    assert_int_equal(least, 2); /* the handle and the name */
+    assert_true(most > 2);      /* and at least once the table */
     assert_result(relock_lock(locks[0]), RELOCK_OK);
     assert_result(relock_lock_new(client, "parcel 0", &again), RELOCK_OK);
     assert_true(relock_is_mine(again));
@@ -179,7 +177,7 @@ static void hold(struct trial *trial)
     assert_result(relock_lock(trial->lock), RELOCK_OK);
 }
 
-/* Everything that is answered from memory, or that cannot fail. */
+/* All calls that answer from memory, or that cannot fail. */
 static int ask_memory(struct trial *trial)
 {
     struct relock_grant grant;
@@ -228,7 +226,7 @@ static int free_client(struct trial *trial)
     return RELOCK_OK;
 }
 
-/* For good: Redis cannot be told before the time for it is over, and then the lease ends. */
+/* Memory stays refused: Redis is not told in time, and the lease ends. */
 static void a_freed_client_releases_its_holds(void **state)
 {
     trial_play(state, &(struct scene){

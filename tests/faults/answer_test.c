@@ -1,12 +1,10 @@
-/*
- * Late replies. A hold is certain since before its command was sent. A reply belongs to the hold
- * for which the command was sent, and revives no hold that was lost meanwhile.
- */
+/* Late replies. Certainty counts from the send of the command. A reply belongs to the hold for
+ * which the command was sent, and revives no lost hold. */
 #include "faults.h"
 
 #define LATE_MS 400
 
-/* As late as the test wants, but for renewals: those are asked again after three tenths. */
+/* The delay of a reply. Renewals are repeated after three tenths of the lease. */
 static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_ms)
 {
     return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = lease_ms,
@@ -64,7 +62,7 @@ static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
     assert_result(actor_unlock(owner, lock), RELOCK_OK);
 }
 
-/* This thread holds, with the answer to the first renewal under way. */
+/* This thread holds the lock, and the reply to its first renewal is in flight. */
 static struct relock_client *hold_until_renewal(struct faults *t, uint64_t lease_ms,
                                                 struct relock_lock **lock,
                                                 struct proxy_rule **answer)
@@ -83,9 +81,9 @@ static void a_late_answer_to_a_renewal_makes_no_hold_certain_for_longer(void **s
     struct faults *t = *state;
     struct relock_lock *lock;
     struct proxy_rule *answer;
-    uint64_t lease_ms = outlast_ms(8000); /* it is asked again after three tenths */
+    uint64_t lease_ms = outlast_ms(8000); /* it is renewed after three tenths */
     struct relock_client *client = hold_until_renewal(t, lease_ms, &lock, &answer);
-    uint64_t asked_ms = now_ms(), looked_ms; /* asked then, or before */
+    uint64_t asked_ms = now_ms(), looked_ms; /* sent then, or before */
 
     let_pass(LATE_MS);
     proxy_let_go(answer);
@@ -108,14 +106,15 @@ static void a_late_answer_to_a_renewal_is_not_for_the_next_hold(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
     proxy_let_go(answer);
-    let_pass(100); /* it is here */
+    let_pass(100); /* the reply has arrived */
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     assert_true(relock_valid_ms(lock) < how.lease_ms);
     assert_true(probe_pttl(t->f->probe, "orders") <= (long long)how.lease_ms);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* The answer says that the hold was there when the one before was to be verified, and no more. */
+/* The reply proves that the hold existed when the previous hand-off was to be verified, and no
+ * more. */
 static void a_late_answer_does_not_verify_a_hold_that_was_handed_off_since(void **state)
 {
     struct faults *t = *state;
@@ -147,10 +146,10 @@ static void a_late_answer_does_not_verify_a_hold_that_was_handed_off_since(void 
 
 /* ---- after a loss -------------------------------------------------------------------------- */
 
-/* Of a hold that is to be lost while something is asked for it, and not before. */
+/* A hold that must be lost while a command is in flight, and not before. */
 #define LOST_AFTER_MS 1500
 
-/* Redis has granted it in time, and for longer; the owner was told that it has lost it. */
+/* Redis granted it in time and for longer, but the owner has been told that the lock is lost. */
 static void stays_lost(struct faults *t, struct actor *owner, struct relock_lock *lock,
                        struct proxy_rule *answer)
 {
@@ -194,7 +193,7 @@ static void an_extension_that_is_granted_late_brings_no_hold_back(void **state)
     stays_lost(t, owner, lock, answer);
 }
 
-/* It is asked again and again until the lease is over: every three tenths of it. */
+/* The renewal is repeated until the lease is over, every three tenths of it. */
 static void a_renewal_that_is_answered_late_brings_no_hold_back(void **state)
 {
     struct faults *t = *state;
@@ -206,7 +205,7 @@ static void a_renewal_that_is_answered_late_brings_no_hold_back(void **state)
     assert_true(losses_wait(t->f->losses, 1, SOON_MS));
     assert_true(proxy_met(answers, 2));
     proxy_let_go(answers);
-    let_pass(100); /* it is here */
+    let_pass(100); /* the reply has arrived */
     assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
     assert_int_equal(stats_of(client).renewed, 0);
     assert_result(relock_unlock(lock), RELOCK_LOST);

@@ -6,7 +6,7 @@
 
 #define N_HOLDS 20
 #define N_WAITERS 20
-#define LATE_MS 8000 /* how late something may be on a shared machine */
+#define LATE_MS 8000 /* a delay that a shared machine may cause */
 #define SHORT_LEASE_MS 6000
 
 /* ---- holds --------------------------------------------------------------------------------- */
@@ -15,7 +15,7 @@ struct held {
     struct relock_lock *lock;
     struct actor *owner;
     atomic_int told, reason;
-    atomic_bool was_certain; /* when it was told */
+    atomic_bool was_certain; /* during the callback */
 };
 
 static void on_lost(const struct relock_lost *what, void *arg)
@@ -52,7 +52,8 @@ static bool all_are_told(void *arg)
     return true;
 }
 
-/* Each exactly once, and it knew by then; the release says it again, and that is the end of it. */
+/* Each holder was called back exactly once, when its hold was no longer certain. Its release
+ * reports the loss again, and then the hold is gone. */
 static void was_told_once(struct faults *t, struct held held[N_HOLDS])
 {
     for (int i = 0; i < N_HOLDS; i++) {
@@ -61,7 +62,7 @@ static void was_told_once(struct faults *t, struct held held[N_HOLDS])
         assert_int_equal(held[i].told, 1);
         assert_false(held[i].was_certain);
     }
-    assert_int_equal(losses_count(t->f->losses), 0); /* which are the client's */
+    assert_int_equal(losses_count(t->f->losses), 0); /* those of the client's callback */
 }
 
 static void a_server_that_stops_for_two_seconds_loses_no_hold(void **state)
@@ -80,7 +81,7 @@ static void a_server_that_stops_for_two_seconds_loses_no_hold(void **state)
         let_pass(500);
         server_pause(t->f->server);
         actor_begin_lock(nested, lock);
-        nothing_is_lost_for(t, client, 2000); /* with the shorter lease a renewal is due */
+        nothing_is_lost_for(t, client, 2000); /* with the shorter lease, a renewal falls due */
         assert_true(actor_is_busy(nested));
         server_resume(t->f->server);
 
@@ -95,7 +96,7 @@ static void a_server_that_stops_for_two_seconds_loses_no_hold(void **state)
     }
 }
 
-/* Not even to be connected to, and with its data when it comes back. */
+/* The server refuses connections, and comes back with its data. */
 static void a_server_that_is_gone_for_two_seconds_loses_no_hold(void **state)
 {
     struct faults *t = *state;
@@ -117,7 +118,7 @@ static void a_server_that_is_gone_for_two_seconds_loses_no_hold(void **state)
     }
 }
 
-/* The network is away, the server is not: what the holders know is compared with what it has. */
+/* The network is down, the server is not: compares what the holders know with the server's keys. */
 static void a_hold_is_uncertain_before_the_server_grants_it_to_another(void **state)
 {
     struct faults *t = *state;
@@ -158,14 +159,14 @@ static void a_server_that_stops_beyond_the_lease_is_reported_once_to_each_holder
     hold(t, client, held);
     server_pause(t->f->server);
     assert_true(wait_until(all_are_told, held, SOON_MS));
-    let_pass(slow_ms(900)); /* for those who would be told again */
+    let_pass(slow_ms(900)); /* time for a second callback */
     server_resume(t->f->server);
     was_told_once(t, held);
     assert_int_equal(stats_of(client).lost, N_HOLDS);
 }
 
-/* Nobody has the lock any more, and the old owner does not know: the new one is in the right. The
- * next renewal finds out, not the end of the lease. */
+/* The lock is free and the old owner does not know it, so the new owner is right. The next
+ * renewal finds out, before the lease ends. */
 static void a_server_that_comes_back_empty_is_reported_to_holders_and_admits_waiters(void **state)
 {
     struct faults *t = *state;
@@ -194,8 +195,8 @@ static void a_server_that_comes_back_empty_is_reported_to_holders_and_admits_wai
 
 /* ---- waits --------------------------------------------------------------------------------- */
 
-/* Those who wait hear of it together, about as late as one command; one after the other it would
- * take as many. */
+/* All waits end together, after about the time of one command. One after the other they would
+ * take N times as long. */
 static void all_waits_end(struct actor *waiting[N_WAITERS])
 {
     uint64_t began_ms = now_ms();
@@ -218,55 +219,34 @@ static void begin_to_wait(struct faults *t, struct relock_client *client,
     }
     assert_true(wait_for_waiters(client, N_WAITERS));
     assert_true(proxy_met(asked, 2));
-    assert_int_equal(proxy_fate(asked), PROXY_ANSWERED); /* the head has nothing under way */
+    assert_int_equal(proxy_fate(asked), PROXY_ANSWERED); /* the head has no command in flight */
 }
 
-static void waits_end_together_when_the_head_cannot_connect(void **state)
+/* The connections with these commands end, and no new one is accepted. */
+static void waits_end_together(struct faults *t, uint64_t recheck_ms, const char *words)
 {
-    struct faults *t = *state;
     struct relock_client *client = faults_client(
-        t, &(struct relock_options){.recheck_ms = short_ms(), .command_timeout_ms = short_ms()});
+        t, &(struct relock_options){.recheck_ms = recheck_ms, .command_timeout_ms = short_ms()});
     struct actor *waiting[N_WAITERS];
 
     begin_to_wait(t, client, waiting);
     proxy_refuse(t->proxy, true);
-    proxy_cut(t->proxy, "");
+    proxy_cut(t->proxy, words);
     all_waits_end(waiting);
     proxy_refuse(t->proxy, false);
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
 
-/* Nothing gives the head a reason to ask, but that Redis is away for as long as a wait may miss it.
- */
+/* The head, which retries when the subscriber connection ends, or the I/O thread ends the waits. */
 static void waits_end_together_when_the_server_is_gone(void **state)
 {
-    struct faults *t = *state;
-    struct relock_client *client = faults_client(
-        t, &(struct relock_options){.recheck_ms = LONG_MS, .command_timeout_ms = short_ms()});
-    struct actor *waiting[N_WAITERS];
-
-    begin_to_wait(t, client, waiting);
-    proxy_refuse(t->proxy, true);
-    proxy_cut(t->proxy, "");
-    all_waits_end(waiting);
-    proxy_refuse(t->proxy, false);
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    waits_end_together(*state, LONG_MS, "");
 }
 
-/* The server answers the I/O thread all the time, and lets no command of a caller through. */
+/* The I/O thread reaches the server all the time, so the head has to end the waits. */
 static void waits_end_together_when_only_the_io_thread_gets_through(void **state)
 {
-    struct faults *t = *state;
-    struct relock_client *client = faults_client(
-        t, &(struct relock_options){.recheck_ms = short_ms(), .command_timeout_ms = short_ms()});
-    struct actor *waiting[N_WAITERS];
-
-    begin_to_wait(t, client, waiting);
-    proxy_refuse(t->proxy, true);
-    proxy_cut(t->proxy, "lock 1 orders");
-    all_waits_end(waiting);
-    proxy_refuse(t->proxy, false);
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    waits_end_together(*state, short_ms(), "lock 1 orders");
 }
 
 static void waits_end_together_when_the_server_stands_still(void **state)
@@ -309,7 +289,6 @@ int main(void)
         FAULT_TEST(a_hold_is_uncertain_before_the_server_grants_it_to_another),
         FAULT_TEST(a_server_that_stops_beyond_the_lease_is_reported_once_to_each_holder),
         FAULT_TEST(a_server_that_comes_back_empty_is_reported_to_holders_and_admits_waiters),
-        FAULT_TEST(waits_end_together_when_the_head_cannot_connect),
         FAULT_TEST(waits_end_together_when_the_server_is_gone),
         FAULT_TEST(waits_end_together_when_only_the_io_thread_gets_through),
         FAULT_TEST(waits_end_together_when_the_server_stands_still),

@@ -1,7 +1,5 @@
-/*
- * Clocks and timers that do not behave: a date that jumps, which must not matter to anybody, and an
- * I/O thread or a process that gets to its timers late.
- */
+/* Clocks and timers that misbehave: a date that jumps, which must have no effect, and an I/O
+ * thread or a process whose timers fire late. */
 #include "faults.h"
 
 #include "support/child.h"
@@ -12,13 +10,13 @@
 #include <stdlib.h>
 
 #define LEASE_MS 2500
-#define LATE_MS 8000 /* how late the end of a wait may be on a shared machine; dates jump days */
+#define LATE_MS 8000 /* how late a wait may end on a shared machine; dates jump by days */
 
 /* ---- the date ------------------------------------------------------------------------------ */
 
 static atomic_bool jumping;
 
-/* Days and decades, both ways, many times in each lease and each wait. */
+/* Jumps by days and decades, both ways, many times in each lease and each wait. */
 static int jump(void *arg)
 {
     static const int64_t days[] = {3, -3, 10000, -10000, 1, 0, -1};
@@ -38,7 +36,7 @@ static void begin_to_jump(void)
     actor_begin(actor_start(), jump, NULL);
 }
 
-/* Also when the test has failed. */
+/* Also after a failed test. */
 static int end_jumps(void **state)
 {
     jumping = false;
@@ -65,7 +63,7 @@ static void a_hold_is_renewed_while_the_date_jumps(void **state)
     nothing_is_lost_for(t, client, lease_ms);
     assert_true(wait_for_renewals(client, 0, 3));
     assert_true(relock_valid_ms(lock) > 0 && relock_valid_ms(lock) <= lease_ms);
-    renewed = stats_of(client).renewed; /* and not all the time: after three tenths each */
+    renewed = stats_of(client).renewed; /* renewed every three tenths, not more often */
     assert_true(renewed <= 1 + (now_ms() - began_ms) / (lease_ms * 3 / 10));
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -99,7 +97,7 @@ static void waits_end_on_time_while_the_date_jumps(void **state)
     assert_true(wait_for_waiters(client, 1));
     for (int i = 0; i < 3; i++) {
         assert_result(actor_wait_out(hasty, lock, 300), RELOCK_TIMEOUT);
-        assert_true(actor_took_ms(hasty) >= 300 - 1); /* by another clock */
+        assert_true(actor_took_ms(hasty) >= 300 - 1); /* measured by another clock */
         assert_true(actor_took_ms(hasty) <= 300 + slow_ms(LATE_MS));
     }
     assert_true(actor_is_busy(patient));
@@ -109,7 +107,7 @@ static void waits_end_on_time_while_the_date_jumps(void **state)
     assert_result(actor_unlock(patient, lock), RELOCK_OK);
 }
 
-/* Pauses, time-outs and pings are the business of the redis layer: it must make do without, too. */
+/* The redis layer computes pauses, timeouts and pings: it must not use the date either. */
 static void connections_are_made_again_while_the_date_jumps(void **state)
 {
     struct faults *t = *state;
@@ -132,7 +130,7 @@ static void connections_are_made_again_while_the_date_jumps(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* libev does ask: so we know that whoever asks is seen, and is told a date that jumps. */
+/* libev reads the date, which shows that the test sees such calls and that the date jumps. */
 static void the_library_never_reads_the_wall_clock(void **state)
 {
     size_t before = wall_clock_asked_by_others("relock_lock");
@@ -169,7 +167,7 @@ static int hold_for_a_while(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-/* All its timers are late at once, and the clock of its leases has gone on. */
+/* All timers are late at once, and the clock of the leases went on. */
 static void a_process_that_is_stopped_for_a_second_does_not_lose_a_hold_of_three(void **state)
 {
     struct faults *t = *state;
@@ -184,7 +182,8 @@ static void a_process_that_is_stopped_for_a_second_does_not_lose_a_hold_of_three
         let_pass(slow_ms(HELD_UP_MS));
         child_signal(child, SIGCONT);
         assert_true(probe_pttl(t->f->probe, "orders") > 0);
-        let_pass(slow_ms(700 + 130 * (uint64_t)i)); /* for one renewal at least, mostly not now */
+        let_pass(slow_ms(
+            700 + 130 * (uint64_t)i)); /* long enough for a renewal, which is mostly not due now */
     }
     assert_true(child_send(child, 1));
     assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);

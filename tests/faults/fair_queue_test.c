@@ -1,8 +1,8 @@
-/* The queue of a fair lock while connections, rights or the server go away. */
+/* The queue of a fair lock while connections, rights or the server are lost. */
 #include "faults.h"
 #include "support/fair_queue.h"
 
-#define RECHECK_MS 500 /* after three without a sign of life a place is taken for dead */
+#define RECHECK_MS 500 /* after three of these without a retry, a waiter counts as dead */
 #define N_WAITERS 5
 
 static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms)
@@ -36,7 +36,7 @@ static bool all_listen(void *arg)
     return probe_n_channels(arg) == N_WAITERS;
 }
 
-/* By messages alone: each is subscribed again, under its own number. */
+/* Only messages wake the waiters: each is subscribed again, under its own number. */
 static void a_queue_stays_in_order_when_its_connections_are_cut(void **state)
 {
     struct faults *t = *state;
@@ -57,7 +57,7 @@ static void a_queue_stays_in_order_when_its_connections_are_cut(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* Nobody heard it: who is connected again finds out. */
+/* No waiter received the message, so each retries once it is connected again. */
 static void a_release_while_the_first_is_cut_off_is_not_missed(void **state)
 {
     struct faults *t = *state;
@@ -78,7 +78,7 @@ static void a_release_while_the_first_is_cut_off_is_not_missed(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* Cut again and again while the lock goes through the queue. */
+/* Connections are cut repeatedly while the lock goes through the queue. */
 static void all_waiters_get_the_lock_while_their_connections_are_cut(void **state)
 {
     struct faults *t = *state;
@@ -98,7 +98,7 @@ static void all_waiters_get_the_lock_while_their_connections_are_cut(void **stat
     assert_true(fair_queue_wait(t->f, 0));
 }
 
-/* Without its data: nobody holds the lock and nobody stands in the queue. */
+/* The server loses its data: the lock is free and its queue empty. */
 static void all_waiters_get_the_lock_when_the_server_is_restarted(void **state)
 {
     struct faults *t = *state;
@@ -127,7 +127,7 @@ static struct relock_client *mute_client(struct faults *t, uint64_t recheck_ms)
                                                      .recheck_ms = recheck_ms});
 }
 
-/* It knows that its release was not announced, and who waits here asks. */
+/* The client knows that its release was not published, and its own waiters retry. */
 static void without_the_right_to_publish_local_waiters_get_the_lock_at_once(void **state)
 {
     struct faults *t = *state;

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define RECHECK_MS 500 /* after three without a sign of life a place is taken for dead */
+#define RECHECK_MS 500 /* after three of these without a retry, a waiter counts as dead */
 
 static bool can_kill = true;
 
@@ -27,7 +27,7 @@ static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms,
                                                      .command_timeout_ms = command_timeout_ms});
 }
 
-/* Not through the proxy. */
+/* A client that bypasses the proxy. */
 static struct relock_client *sound_client(struct faults *t)
 {
     return fixture_client(
@@ -82,7 +82,7 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
 
 /* ---- in the queue -------------------------------------------------------------------------- */
 
-/* Somebody holds it; the first behind goes through the proxy, the second does not. */
+/* The lock is held. The first waiter goes through the proxy, the second does not. */
 struct line {
     struct relock_lock *held, *lock;
     struct actor *first, *second;
@@ -102,14 +102,13 @@ static void line_up(struct faults *t, struct line *line, uint64_t recheck_ms,
     assert_true(fair_queue_wait(t->f, 1));
     actor_begin_lock(line->second, line->held);
     assert_true(fair_queue_wait(t->f, 2));
-    /* it has asked again, being subscribed */
+    /* it has retried after its subscription */
     assert_true(proxy_counts(t->proxy, "fair_lock 1 orders", n_asked + 2));
 }
 
 static void the_second_gets_in(struct faults *t, struct line *line)
 {
-    assert_result(actor_result(line->second), RELOCK_OK);
-    assert_result(actor_unlock(line->second, line->held), RELOCK_OK);
+    assert_gets_in(line->second, line->held);
     is_free(t);
 }
 
@@ -152,7 +151,7 @@ static void an_attempt_without_an_answer_leaves_the_queue(void **state)
     }
 }
 
-/* The grant itself: it has the lock and does not know, or has it once. */
+/* The reply to the grant is lost: the waiter does not know that it has the lock, or has it once. */
 static void a_grant_without_an_answer_is_released_and_the_next_waiter_is_woken(void **state)
 {
     static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
@@ -188,7 +187,7 @@ static void a_grant_that_is_cut_off_counts_once(void **state)
     }
 }
 
-/* The answer comes when the lease that it speaks of is over: not held, and the next is woken. */
+/* The reply arrives after the lease that it grants: not held, and the next waiter is woken. */
 static void a_grant_that_comes_too_late_is_released(void **state)
 {
     struct faults *t = *state;
@@ -232,8 +231,7 @@ static void a_release_without_an_answer_wakes_the_next(void **state)
         assert_true(fair_queue_wait(t->f, 1));
         proxy_next(t->proxy, deeds[i], "fair_unlock 1 orders * 0");
         assert_result(relock_unlock(lock), i < 2 ? RELOCK_E_CONN : RELOCK_OK);
-        assert_result(actor_result(next), RELOCK_OK);
-        assert_result(actor_unlock(next, theirs), RELOCK_OK);
+        assert_gets_in(next, theirs);
         is_free(t);
     }
 }
@@ -257,7 +255,7 @@ static void leaving_the_queue_is_repeated_until_it_succeeds(void **state)
     assert_result(relock_unlock(held), RELOCK_OK);
 }
 
-/* It runs when its caller has long gone: nobody stands there then, or nobody for long. */
+/* It runs long after its caller has gone: it leaves no place, or one that is soon dropped. */
 static void a_late_attempt_blocks_the_queue_only_briefly(void **state)
 {
     struct faults *t = *state;

@@ -36,7 +36,7 @@ struct relock_client *faults_connected_client(struct faults *t,
     struct proxy_rule *background;
     struct relock_client *client;
 
-    proxy_next(t->proxy, PROXY_PASS, "CLIENT INFO"); /* of the connection for callers */
+    proxy_next(t->proxy, PROXY_PASS, "CLIENT INFO"); /* the connection for callers */
     background = proxy_next(t->proxy, PROXY_PASS, "CLIENT INFO");
     client = faults_client(t, options);
     assert_int_equal(proxy_fate(background), PROXY_ANSWERED);
@@ -78,6 +78,15 @@ struct relock_client *faults_patient_client(struct faults *t)
                                                      .handoff_ms = 1});
 }
 
+struct actor *faults_blocked(struct faults *t, struct relock_lock *lock)
+{
+    struct actor *waiting = actor_start();
+
+    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    return waiting;
+}
+
 void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
                           struct actor **holding, struct actor **waiting)
 {
@@ -91,15 +100,14 @@ void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct
     assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(*holding), RELOCK_OK);
-    let_pass(50); /* so that the hold is not handed off */
+    let_pass(50); /* after this the hold is not handed off */
 }
 
 void faults_gets_in_by_signals(struct relock_client *client, struct actor *waiting,
                                struct relock_lock *lock)
 {
-    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_gets_in(waiting, lock);
     assert_int_equal(stats_of(client).rechecks, 0);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
 int faults_start_with(void **state, const struct server_options *options, bool tcp)
@@ -151,7 +159,7 @@ int faults_begin(void **state)
     return fixture_begin(&fixture);
 }
 
-/* Whatever a test that failed has left broken is mended first. */
+/* First repairs whatever a failed test has left broken. */
 int faults_end(void **state)
 {
     struct faults *t = *state;

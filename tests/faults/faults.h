@@ -24,8 +24,7 @@
 #include "support/peer.h"
 #include "support/proxy.h"
 
-/* A lease and a recheck that no test lives to see the end of. What then happens all the same was
- * not waited for by time. */
+/* A lease or recheck that ends after every test, so no test waits for its end. */
 #define LONG_MS 3600000
 
 #define CHANNEL "redisson_lock__channel:{orders}"
@@ -37,41 +36,44 @@ struct faults {
     struct proxy *proxy;
 };
 
-/* The `command_timeout_ms` where a test waits for its end. What is to be answered has to be in that
- * time, too: a machine that stops for a second may, and a slow one is slow. */
+/* The `command_timeout_ms` of tests that wait for its end. Commands that must be answered need
+ * to be answered within this time, too, on a slow machine. */
 uint64_t short_ms(void);
 
-/* As fixture_client(), through the proxy. */
+/* Like fixture_client(), through the proxy. */
 struct relock_client *faults_client(struct faults *t, const struct relock_options *options);
 
-/* The same, and its I/O thread has connected: what counts as connected again, was so before. */
+/* The same, and its I/O thread has connected: later connections count as reconnects. */
 struct relock_client *faults_connected_client(struct faults *t,
                                               const struct relock_options *options);
 
-/* Makes the user WORKER with these rights, as ACL SETUSER has them: "~* &* +@all". */
+/* Makes the user WORKER with these rights, in the words of ACL SETUSER: "~* &* +@all". */
 void faults_worker(struct faults *t, const char *rights);
 
-/* Where a test is about time that passes: `ms`, during which no hold of the client is lost. */
+/* Lets `ms` pass, and checks that the client loses no hold meanwhile. */
 void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_t ms);
 
-/* Lets a held command go, and waits until it has run or, if the connection could be killed, ended
- * without running. */
+/* Lets a held command go on, and waits until it has run or, if the connection could be killed,
+ * ended without running. */
 void faults_run_late(struct proxy_rule *rule, bool can_kill);
 
-/* Nothing ends by time, and a hold is not handed off after its first few milliseconds: whoever gets
- * in was woken. */
+/* Nothing ends by time, and a hold is handed off only in its first few milliseconds: a waiter
+ * that gets in was woken. */
 struct relock_client *faults_patient_client(struct faults *t);
 
-/* One owner of this process holds "orders", the next waits and is subscribed; what is released now
+/* A peer holds "orders", and this actor waits for it. */
+struct actor *faults_blocked(struct faults *t, struct relock_lock *lock);
+
+/* One owner of this process holds "orders", the next one waits and is subscribed. A release now
  * goes through Redis. */
 void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
                           struct actor **holding, struct actor **waiting);
 
-/* The waiter gets in, by signals alone, and releases. */
+/* The waiter gets in without a recheck, and releases. */
 void faults_gets_in_by_signals(struct relock_client *client, struct actor *waiting,
                                struct relock_lock *lock);
 
-/* For the group setup: options of the server; whether clients come over TCP. */
+/* For the group setup: the options of the server, and whether clients connect over TCP. */
 int faults_start_with(void **state, const struct server_options *options, bool tcp);
 int faults_start(void **state);
 int faults_start_tcp(void **state);

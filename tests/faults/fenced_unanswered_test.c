@@ -54,7 +54,7 @@ static void a_level_that_is_cut_off_is_repeated_and_keeps_the_token(void **state
     }
 }
 
-/* Granted, and nobody was told: the next one has a greater token all the same. */
+/* Granted, but no caller knows: the next token is greater all the same. */
 static void an_unanswered_grant_is_released_with_its_token(void **state)
 {
     struct faults *t = *state;
@@ -73,7 +73,7 @@ static void an_unanswered_grant_is_released_with_its_token(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* The counter stays behind by its nature. */
+/* The counter stays by its nature. */
 static int end(void **state)
 {
     struct faults *t = *state;

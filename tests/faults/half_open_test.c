@@ -5,11 +5,19 @@
 #include "faults.h"
 
 #define RECHECK_MS 600
-#define LEASE_MS 3600 /* six tenths are over when a renewal goes over another connection */
-#define PING_MS (2 * RECHECK_MS) /* of quiet: then comes a ping */
+#define LEASE_MS 3600            /* after six tenths a renewal uses another connection */
+#define PING_MS (2 * RECHECK_MS) /* after so long without traffic, a ping is sent */
 
-/* How long it may take after the time that is promised, on a shared machine. */
+/* How late an event may be on a shared machine. */
 #define LATE_MS 7000
+
+static struct actor *subscribed_waiter(struct faults *t, struct relock_lock *lock)
+{
+    struct actor *waiting = faults_blocked(t, lock);
+
+    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    return waiting;
+}
 
 /* A waiter whose subscriber becomes half-open. */
 static void subscriber_is_noticed(struct faults *t, uint64_t command_timeout_ms)
@@ -18,12 +26,10 @@ static void subscriber_is_noticed(struct faults *t, uint64_t command_timeout_ms)
         faults_client(t, &(struct relock_options){.recheck_ms = slow_ms(RECHECK_MS),
                                                   .command_timeout_ms = command_timeout_ms});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct actor *waiting = actor_start();
+    struct actor *waiting;
     uint64_t took_ms;
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    waiting = subscribed_waiter(t, lock);
     proxy_stall(t->proxy, "SUBSCRIBE");
     took_ms = now_ms();
     assert_true(wait_for_reconnects(client, 1));
@@ -32,8 +38,7 @@ static void subscriber_is_noticed(struct faults *t, uint64_t command_timeout_ms)
     proxy_reset(t->proxy);
     assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
     if (took_ms > slow_ms(2 * PING_MS + LATE_MS))
         fail_msg("noticed after %llu ms", (unsigned long long)took_ms);
 }
@@ -48,7 +53,7 @@ static void a_half_open_subscriber_is_noticed_as_soon_when_commands_may_take_lon
     subscriber_is_noticed(*state, slow_ms(2 * PING_MS + 2 * LATE_MS));
 }
 
-/* The server is there, and it is only that connection which is not. */
+/* The server is up; only this connection is broken. */
 static void a_half_open_connection_of_the_io_thread_ends_no_wait(void **state)
 {
     struct faults *t = *state;
@@ -56,33 +61,27 @@ static void a_half_open_connection_of_the_io_thread_ends_no_wait(void **state)
     struct relock_client *client = faults_client(
         t, &(struct relock_options){.recheck_ms = LONG_MS, .command_timeout_ms = command_ms});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct actor *waiting = actor_start();
+    struct actor *waiting = subscribed_waiter(t, lock);
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
     assert_true(proxy_counts(t->proxy, "PING", 1));
     proxy_stall(t->proxy, "PING");
     let_pass(3 * command_ms);
     assert_true(actor_is_busy(waiting));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
 }
 
-/* A message that was published into nothing: asking again is what is left. */
+/* The message is lost, so only a retry finds the release. */
 static void a_release_that_a_half_open_subscriber_missed_is_found_by_recheck(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.recheck_ms = slow_ms(RECHECK_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct actor *waiting = actor_start();
+    struct actor *waiting;
     uint64_t freed_ms;
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
+    waiting = subscribed_waiter(t, lock);
     proxy_stall(t->proxy, "SUBSCRIBE");
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     freed_ms = now_ms();
@@ -105,10 +104,10 @@ static void a_half_open_lane_is_noticed_within_the_command_timeout(void **state)
     proxy_stall(t->proxy, "lock");
     assert_result(actor_lock(owner, lock), RELOCK_E_CONN);
     assert_true(actor_took_ms(owner) <= short_ms() + slow_ms(LATE_MS));
-    assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a new one */
+    assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a new connection */
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
 
-    proxy_flow(t->proxy); /* what was under way does not run: it was killed */
+    proxy_flow(t->proxy); /* the command in flight does not run: its connection was killed */
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
     assert_int_equal(proxy_count(t->proxy, "lock 1 orders * * 2"), 2);
     assert_result(actor_unlock(owner, lock), RELOCK_OK);

@@ -10,18 +10,19 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define LONGEST_WAIT_MS 10 /* until it sees that it is to stop */
+#define LONGEST_WAIT_MS 10 /* until it notices the order to stop */
 
 enum { GOES, IS_TO_STOP, STANDS };
 
 static atomic_int state;
-static char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* constant while it is to stop */
+static char
+    path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* constant while the thread must stop */
 
 static bool has_connection(const struct pollfd *fds, nfds_t n)
 {
     for (nfds_t i = 0; i < n; i++) {
         struct sockaddr_un peer = {.sun_family = AF_UNSPEC};
-        socklen_t size = sizeof(peer) - 1; /* so that the path ends in any case */
+        socklen_t size = sizeof(peer) - 1; /* so that the path is terminated in any case */
 
         if (getpeername(fds[i].fd, (struct sockaddr *)&peer, &size) == 0 &&
             peer.sun_family == AF_UNIX && strcmp(peer.sun_path, path) == 0)

@@ -12,10 +12,11 @@
 
 #include <stdbool.h>
 
-/* Waits until the thread stands still that has a connection to this unix socket, an URL. */
+/* Stops the thread that has a connection to this unix socket (a URL), and waits until it stands
+ * still. */
 bool io_thread_stop(const char *url);
 
-/* Says whether it stood still till now: it goes on by itself after SOON_MS. */
+/* Lets it go on. Returns whether it stood still until now: it goes on by itself after SOON_MS. */
 bool io_thread_go_on(void);
 
 #endif

@@ -25,7 +25,7 @@ static void a_server_out_of_memory_refuses_new_holds_only(void **state)
     assert_true(log_wait(t->f->log, "OOM", SOON_MS));
     assert_result(relock_unlock(other), RELOCK_NOT_OWNER);
 
-    assert_result(relock_lock(lock), RELOCK_E_SERVER); /* and is held once, as before */
+    assert_result(relock_lock(lock), RELOCK_E_SERVER); /* still held once */
     assert_true(wait_for_renewals(client, stats_of(client).renewed, 3));
     assert_true(relock_valid_ms(lock) > 0);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -49,8 +49,8 @@ static void a_key_of_another_type_is_refused_and_left_alone(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* Somebody writes over the lock: its holder is told when its lease ends, nothing is taken back, and
- * the other holds are renewed. */
+/* A stranger overwrites the key: the holder is told when its lease ends, the key stays as it is,
+ * and the other holds are renewed. */
 static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
 {
     struct faults *t = *state;
@@ -72,7 +72,7 @@ static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
     assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
 }
 
-/* Also when the test has failed. */
+/* Also after a failed test. */
 static int end_refusals(void **state)
 {
     set_max_memory(*state, "0");

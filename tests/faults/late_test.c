@@ -27,7 +27,7 @@ static struct relock_lock *lock_of(struct faults *t)
     return fixture_lock(t->f, client_with_lease(t, LONG_MS), "orders");
 }
 
-/* What Redis has of the lock, to be compared with what it has later. */
+/* The lock's state in Redis, to be compared later. */
 static const char *state_of(struct faults *t)
 {
     static char text[256];
@@ -55,7 +55,7 @@ static void a_late_acquire_is_released(void **state)
     if (can_kill)
         assert_int_equal(probe_n_keys(t->f->probe), 0);
 
-    /* Else nobody has it until its lease ends, which nothing makes longer. */
+    /* Otherwise the lock stays until its lease ends, and nothing extends the lease. */
     for (last = (long long)how.lease_ms; last >= 0;) {
         long long pttl = probe_pttl(t->f->probe, "orders");
 
@@ -66,7 +66,8 @@ static void a_late_acquire_is_released(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* What a paused server has read it runs after all, or not: the pause lasts longer than a call. */
+/* After the pause a server may run the commands that it had read. The pause is longer than a
+ * call. */
 static void an_acquire_that_a_paused_server_runs_late_is_released(void **state)
 {
     struct faults *t = *state;
@@ -97,7 +98,7 @@ static void a_late_acquire_takes_nothing_from_the_next_holder(void **state)
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
 
-/* The same thread takes it again: that is another hold. */
+/* The same thread acquires the lock again: that is another hold. */
 static void a_late_acquire_is_not_the_next_hold_of_its_owner(void **state)
 {
     struct faults *t = *state;
@@ -116,7 +117,7 @@ static void a_late_acquire_is_not_the_next_hold_of_its_owner(void **state)
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
-/* What is released in the background for an older one, while the owner holds other locks too. */
+/* An older hold is released in the background while the owner holds other locks. */
 static void a_late_settling_frees_no_newer_hold(void **state)
 {
     struct faults *t = *state;
@@ -152,7 +153,7 @@ static void a_late_nested_acquire_creates_no_hold(void **state)
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
-/* Where it runs, the next command of the hold sets the count again. */
+/* If it runs, the next command of the hold sets the count again. */
 static void a_late_partial_unlock_is_corrected_and_frees_nothing(void **state)
 {
     struct faults *t = *state;
@@ -222,7 +223,7 @@ static void a_late_extension_prolongs_no_newer_hold(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* Nobody kills for a renewal: it runs, and finds another number. */
+/* A renewal is not killed: it runs, and finds another number. */
 static void a_late_renewal_prolongs_no_newer_hold(void **state)
 {
     struct faults *t = *state;
@@ -244,7 +245,7 @@ static void a_late_renewal_prolongs_no_newer_hold(void **state)
     assert_int_equal(losses_count(t->f->losses), 0);
 }
 
-/* A forced unlock names the hold that its caller saw. */
+/* A forced unlock names the hold that its caller read. */
 static void a_late_forced_unlock_frees_no_newer_hold(void **state)
 {
     struct faults *t = *state;

@@ -8,9 +8,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static FILE *file;            /* where stderr goes meanwhile */
-static int before_file;       /* where it went */
-static char text[256 * 1024]; /* what came */
+static FILE *file;            /* the file that receives stderr */
+static int before_file;       /* the former stderr */
+static char text[256 * 1024]; /* the lines that were read */
 
 void lines_write(int level, const char *line, void *arg)
 {
@@ -93,7 +93,7 @@ static bool holds_a_secret(const char *line)
     return false;
 }
 
-/* That a thread ended, a name is held or a channel is not heard is nobody's in particular. */
+/* Lines about an ended thread, a held name or an unsubscribed channel name no owner. */
 static bool has_owner(const char *line)
 {
     return strstr(line, "owner ") || strstr(line, "handle") || strstr(line, "subscribed");

@@ -11,16 +11,16 @@
 
 #include <stdbool.h>
 
-#define LINES_SECRET "s3cret@w:rd/%"                /* as it is */
-#define LINES_SECRET_IN_URL "s3cret%40w%3Ard%2F%25" /* as a url has it */
+#define LINES_SECRET "s3cret@w:rd/%"                /* as written */
+#define LINES_SECRET_IN_URL "s3cret%40w%3Ard%2F%25" /* as encoded in a url */
 
 /* A relock_log_fn. */
 void lines_write(int level, const char *line, void *arg);
 
-/* From here to the end stderr goes to a file. */
+/* From here on, stderr goes to a file until lines_end(). */
 void lines_begin(void);
 
-/* Waits until the words are there. */
+/* Waits until the words have been written. */
 bool lines_wait(const char *words);
 
 /* Ends it, and fails the test unless every line is the library's, in printable ASCII and without a
@@ -28,7 +28,7 @@ bool lines_wait(const char *words);
  * that is said. */
 void lines_end(const char *what, const char *words, bool about_lock);
 
-/* Behind a test: if it failed before the end, shows what was there. */
+/* After a test: if it failed before the end, prints the lines. */
 void lines_reset(void);
 
 #endif

@@ -17,7 +17,7 @@
 
 struct scene {
     struct faults *t;
-    const char *name; /* of the lock */
+    const char *name; /* name of the lock */
     bool has_sink;
     struct relock_client *client;
     struct relock_lock *lock;
@@ -119,7 +119,7 @@ static void lost(struct scene *scene)
 
 static void gone(struct scene *scene)
 {
-    struct relock_how not_renewed = {.lease_ms = LONG_MS}; /* which would find out */
+    struct relock_how not_renewed = {.lease_ms = LONG_MS}; /* a renewal would find the loss */
 
     assert_result(relock_acquire(scene->lock, &not_renewed, NULL), RELOCK_OK);
     assert_int_equal(probe_int(scene->t->f->probe, "DEL %s", scene->name), 1);
@@ -151,7 +151,7 @@ static void silence(struct scene *scene)
     assert_true(probe_wait_no_key(scene->t->f->probe, scene->name, SOON_MS));
 }
 
-/* The password is another one from now on, and all must log in anew. */
+/* The password changes, and all connections must log in again. */
 static void new_password(struct scene *scene)
 {
     assert_result(relock_lock(scene->lock), RELOCK_OK);
@@ -162,7 +162,7 @@ static void new_password(struct scene *scene)
     assert_true(lines_wait("reconnecting"));
     let_user(scene, "resetpass");
     let_user(scene, ">" LINES_SECRET);
-    (void)relock_unlock(scene->lock); /* lost, if that took long */
+    (void)relock_unlock(scene->lock); /* lost, if that took too long */
     assert_true(probe_wait_no_key(scene->t->f->probe, scene->name, SOON_MS));
 }
 

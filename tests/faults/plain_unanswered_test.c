@@ -38,13 +38,13 @@ static struct relock_lock *lock_of(struct faults *t)
     return plainlock(t, client_with(t, LONG_MS, short_ms()));
 }
 
-/* Where each command is answered in the end. */
+/* For tests in which each command is answered in the end. */
 static struct relock_lock *patient_lock_of(struct faults *t)
 {
     return plainlock(t, client_with(t, LONG_MS, slow_ms(SOON_MS)));
 }
 
-/* Who has it in Redis; valid until the next call but one. */
+/* The holder in Redis; valid until the next call but one. */
 static const char *token_of(struct faults *t)
 {
     static char tokens[2][64];

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Through the proxy. NULL when it refuses. */
+/* Connects through the proxy. NULL if it refuses. */
 static redisContext *open_client(struct faults *t)
 {
     redisContext *client = redisConnectUnix(proxy_url(t->proxy) + strlen("unix://"));
@@ -18,7 +18,7 @@ static redisContext *open_client(struct faults *t)
     return NULL;
 }
 
-/* Sends, and does not wait for the reply. */
+/* Sends without waiting for the reply. */
 static void tell(redisContext *client, const char *command)
 {
     int done = 0;

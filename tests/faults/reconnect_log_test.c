@@ -1,4 +1,4 @@
-/* The log of connections that break and come back: each reason once, and the return. */
+/* The log of connections that break and come back: each reason once, then the reconnect. */
 #include "faults.h"
 
 #define LEASE_MS 10000
@@ -13,7 +13,7 @@ static void kick(struct faults *t)
     probe_int(t->f->probe, "CLIENT KILL USER " WORKER);
 }
 
-/* Nobody asks for anything, and the log says why it does not get in any more. */
+/* No call is made, and the log still says why the client cannot log in. */
 static void a_new_reason_is_logged_when_it_occurs(void **state)
 {
     struct faults *t = *state;
@@ -29,7 +29,7 @@ static void a_new_reason_is_logged_when_it_occurs(void **state)
     assert_true(proxy_counts(t->proxy, "AUTH", 6));
     assert_true(log_wait_n(t->f->log, "AUTH: WRONGPASS", 1, SOON_MS));
     proxy_refuse(t->proxy, true);
-    assert_true(log_wait(t->f->log, "No such file", SOON_MS)); /* the socket is gone */
+    assert_true(log_wait(t->f->log, "No such file", SOON_MS)); /* the socket has been deleted */
     log_clear(t->f->log);
     proxy_refuse(t->proxy, false);
     assert_true(log_wait(t->f->log, "AUTH: WRONGPASS", SOON_MS));
@@ -63,7 +63,7 @@ static void a_first_connection_is_not_logged_as_a_reconnect(void **state)
     assert_int_equal(log_count(t->f->log, ": connected again"), 0);
 }
 
-/* It logs in each time, and fails at the first command. */
+/* Each login succeeds, and the first command fails. */
 static void a_connection_that_keeps_failing_is_not_logged_each_time(void **state)
 {
     struct faults *t = *state;

@@ -7,12 +7,13 @@
 #include "support/actor.h"
 #include "support/red.h"
 
-#define LEASE_MS 20000  /* so a server has 400 ms for its answer */
-#define DELAY_MS 1000   /* each way */
-#define HANGING_MS 1000 /* after which a server that has not answered is not asked */
-#define LONG_MS 3600000 /* a lease whose renewal nobody sees */
+#define LEASE_MS 20000  /* so a server has 400 ms to answer */
+#define DELAY_MS 1000   /* in each direction */
+#define HANGING_MS 1000 /* after this time, a silent server is skipped */
+#define LONG_MS 3600000 /* a lease too long for a renewal */
 #define LATE 2
-#define QUICK_MS 300 /* so nobody has waited for a late server; a stop may spoil single tries */
+#define QUICK_MS \
+    300 /* so no call waited for a late server; a stalled machine may spoil single tries */
 #define MAX_TRIES 5
 
 #define CERTAIN(lease_ms) ((lease_ms) - ((lease_ms) / 100) - 2)
@@ -34,7 +35,7 @@ static bool has_run(void *arg)
     return probe_script_calls(expected->probe) >= expected->n_calls;
 }
 
-/* Waits until that server has run so many scripts. */
+/* Waits until this server has run so many scripts. */
 static bool wait_for_scripts(struct servers *s, size_t i, long long n)
 {
     return wait_until(has_run, &(struct expected){s->probe[i], n}, SOON_MS);
@@ -82,8 +83,8 @@ static void a_late_server_costs_neither_time_nor_certainty(void **state)
     assert_true(unlocked);
 }
 
-/* Waits until the late server has run so many scripts. It is not sent them, if the thread for that
- * gets to it when nobody wants them any more. */
+/* Waits until the late server has run so many scripts. It gets none if they are no longer wanted
+ * when the thread sends them. */
 static bool late_runs(struct servers *s, long long n)
 {
     struct expected expected = {s->probe[LATE], n};
@@ -110,7 +111,7 @@ static void a_late_acquire_is_followed_by_its_release(void **state)
         proxy_delay(s->proxy[LATE], slow_ms(DELAY_MS));
         assert_result(relock_lock(red.lock), RELOCK_OK);
         red_unlock(&red);
-        is_late = probe_script_calls(s->probe[LATE]) == calls; /* neither has come yet */
+        is_late = probe_script_calls(s->probe[LATE]) == calls; /* neither reply has arrived yet */
         n_late += late_runs(s, calls + 2) && is_late;
         assert_true(wait_until(late_has_no_key, s, SOON_MS));
         proxy_delay(s->proxy[LATE], 0);
@@ -144,7 +145,7 @@ static void a_late_grant_to_a_refused_caller_is_released(void **state)
     red_unlock(&a);
 }
 
-/* All answers come late, so what is certain is that much less. */
+/* All replies are late, which shortens the certain time by as much. */
 static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
 {
     enum { EACH_WAY_MS = 100 };
@@ -165,7 +166,7 @@ static void a_late_answer_makes_no_hold_certain_for_longer(void **state)
     red_unlock(&red);
 }
 
-/* In a connection that is given up it could still run, after its release. */
+/* On an abandoned connection it could still run, after its release. */
 static void an_abandoned_acquire_is_killed(void **state)
 {
     struct servers *s = *state;
@@ -184,7 +185,7 @@ static void an_abandoned_acquire_is_killed(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-/* The I/O thread, which sends it, is kept from that until it has been released. */
+/* The I/O thread, which sends it, is stopped until it has been released. */
 static void an_acquire_abandoned_before_it_was_sent_is_not_sent(void **state)
 {
     struct servers *s = *state;
@@ -199,7 +200,7 @@ static void an_acquire_abandoned_before_it_was_sent_is_not_sent(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-/* Its lock and its release are on their way to all when they are taken up again. */
+/* Its acquire and its release are in flight to all servers when the lock is acquired again. */
 static void every_server_may_answer_late(void **state)
 {
     struct servers *s = *state;
@@ -239,7 +240,7 @@ static void commands_to_a_hanging_server_do_not_pile_up(void **state)
     let_pass(HANGING_MS);
     n = proxy_count(s->proxy[LATE], "");
     take_turns(&red, 200);
-    /* A slow machine has the time to connect again and again meanwhile. */
+    /* A slow machine may reconnect repeatedly meanwhile. */
     assert_true(proxy_count(s->proxy[LATE], "") - n < 100);
     server_resume(s->server[LATE]);
     red_settle(s, &red, s->n);
@@ -247,8 +248,8 @@ static void commands_to_a_hanging_server_do_not_pile_up(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-/* Once its answers are there it may be asked again: no longer are turns taken. Returns whether that
- * was time enough to see something. */
+/* Once its replies have arrived, the server may be asked again. Returns whether the time
+ * sufficed to see that. */
 static bool is_asked_little(struct servers *s, struct red *red)
 {
     uint64_t until_ms = now_ms() + 2 * slow_ms(DELAY_MS);
@@ -261,7 +262,7 @@ static bool is_asked_little(struct servers *s, struct red *red)
         take_turns(red, 1);
     if (n_turns < 10 || now_ms() >= until_ms)
         return false;
-    let_pass(slow_ms(DELAY_MS)); /* what was sent is seen when it gets there */
+    let_pass(slow_ms(DELAY_MS)); /* a command is counted when it arrives */
     assert_true(proxy_count(s->proxy[LATE], "") - n <= 4);
     return true;
 }

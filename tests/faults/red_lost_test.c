@@ -1,5 +1,5 @@
-/* Red locks that are kept for a long time: renewed on all servers, set again on those that forgot,
- * and lost with the quorum. */
+/* Red locks that are held for long: renewed on all servers, acquired again on servers that lost
+ * their data, and lost with the quorum. */
 #include "io_thread.h"
 
 #include "support/actor.h"
@@ -7,8 +7,8 @@
 
 #define LEASE_MS 2500
 #define LONG_MS 30000
-#define MAX_HOLD_MS 2000     /* renewed before that */
-#define FORGET_LEASE_MS 4000 /* servers start anew, and are connected to, before it ends */
+#define MAX_HOLD_MS 2000     /* renewed before it ends */
+#define FORGET_LEASE_MS 4000 /* servers restart, and are connected, before it ends */
 
 static struct red red_with_lease(struct servers *s, uint64_t lease_ms)
 {
@@ -41,7 +41,7 @@ static void forget(struct servers *s, size_t first, size_t n)
     servers_up(s);
 }
 
-/* Told once, and that is what the owner hears until it has released it. */
+/* The owner was called back once, and gets RELOCK_LOST until it has released the lock. */
 static void assert_lost(struct servers *s, struct red *red, int reason)
 {
     struct relock_grant grant;
@@ -110,7 +110,7 @@ static void servers_that_forgot_get_the_lock_again_while_the_quorum_holds(void *
         assert_true(red_wait_keys(s, s->n));
         assert_true(relock_is_mine(red.lock));
     }
-    let_pass(outlast_ms(LEASE_MS) * 3 / 2); /* and it is kept there, too */
+    let_pass(outlast_ms(LEASE_MS) * 3 / 2); /* it is renewed there, too */
     assert_int_equal(red_n_keys(s), s->n);
     assert_int_equal(losses_count(s->f->losses), 0);
     red_unlock(&red);
@@ -127,7 +127,7 @@ static void servers_unreachable_at_the_acquire_get_the_lock_when_they_are_back(v
     assert_int_equal(red_n_keys(s), 3);
     servers_up(s);
     assert_true(red_wait_keys(s, s->n));
-    forget(s, 3, 2); /* of the first three that had it only one is left */
+    forget(s, 3, 2); /* of the first three servers that granted it, one is left */
     assert_true(red_wait_keys(s, s->n));
     assert_result(relock_check(red.lock, 0, NULL), RELOCK_OK);
     red_unlock(&red);
@@ -147,7 +147,7 @@ static void three_servers_that_forget_at_once_lose_the_lock(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
-/* Two of those that will forget are renewed later than the others from now on. */
+/* From now on, two of the servers that will lose their data are renewed later than the others. */
 static void renew_two_later(struct servers *s)
 {
     struct proxy_rule *rules[2];
@@ -168,8 +168,8 @@ static void renew_two_later(struct servers *s)
         assert_true(proxy_counts(s->proxy[i + 2], "EVALSHA", n[i] + 1));
 }
 
-/* Those that are renewed later still say yes, as far as is known, when the first is found out: the
- * I/O thread of the whole looks at them just then. */
+/* When the first loss is found, the servers that are renewed later still count as granted: the
+ * I/O thread checks the votes at that moment. */
 static void no_server_gets_the_lock_again_before_the_others_have_answered(void **state)
 {
     struct servers *s = *state;
@@ -194,8 +194,8 @@ static bool has_renewed(void *arg)
     return stats_of(arg).renewed > 0;
 }
 
-/* Three have said yes in this renewal when three forget, one of which has still to be heard and
- * says so: what the others said before that proves nothing. */
+/* Three servers have granted this renewal when three lose their data. One of these has still to
+ * answer, and reports it: the earlier grants prove nothing. */
 static void no_server_gets_the_lock_again_for_answers_older_than_the_loss(void **state)
 {
     struct servers *s = *state;
@@ -268,7 +268,7 @@ static void a_lost_red_lock_is_released_on_the_servers_before_its_owner_releases
     assert_true(red_wait_keys(s, 0));
     assert_result(relock_lock(other.lock), RELOCK_OK);
     assert_true(red_wait_keys(s, s->n));
-    let_pass(outlast_ms(LEASE_MS) / 2); /* with a renewal in it */
+    let_pass(outlast_ms(LEASE_MS) / 2); /* contains a renewal */
     assert_true(relock_is_mine(other.lock));
     assert_lost(s, &red, RELOCK_LOST_GONE);
     assert_int_equal(red_n_keys(s), s->n);
@@ -305,7 +305,7 @@ static void an_extension_finds_a_loss(void **state)
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
     deadline_ms = deadline_in(SOON_MS);
-    do { /* until all three have said so in time */
+    do { /* until all three have answered in time */
         r = relock_extend(red.lock, 0, LONG_MS);
     } while (r == RELOCK_E_CONN && now_ms() < deadline_ms);
     assert_result(r, RELOCK_LOST);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define N_STRANGERS 64
-#define N_BEFORE 16 /* connections that end before ours begins, and have lower numbers */
+#define N_BEFORE 16 /* earlier connections, with lower ids */
 
 struct strangers {
     size_t n;
@@ -27,7 +27,7 @@ static void let_some_come_and_go(struct faults *t)
     }
 }
 
-/* Of the connection over which the client under test has asked last. */
+/* The id of the connection that the client under test used last. */
 static long long id_of_ours(struct faults *t)
 {
     const char *line = probe_text(t->f->probe, "CLIENT LIST");
@@ -43,7 +43,7 @@ static long long id_of_ours(struct faults *t)
     return 0;
 }
 
-/* One of them has that number. */
+/* Connects strangers until one of them has this id. */
 static void come_up_to(struct faults *t, struct strangers *strangers, long long id)
 {
     bool has_come = false;
@@ -68,8 +68,8 @@ static void are_all_still_there(struct strangers *strangers)
     }
 }
 
-/* What the client asks is on its way when the server is killed. Returns the number of that
- * connection; nobody gets through until the strangers are there. */
+/* Kills the server while a command of the client is in flight. Returns the id of that
+ * connection. The proxy refuses connections until the strangers have connected. */
 static long long is_interrupted(struct faults *t, struct relock_lock *lock, struct actor *owner)
 {
     struct proxy_rule *late;
@@ -131,7 +131,7 @@ static void a_settled_acquire_kills_no_other_connection(void **state)
     are_all_still_there(&strangers);
 }
 
-/* Who may not ask which run of the server it is cannot tell ours from a stranger's. */
+/* A client that may not read the run id cannot distinguish our connection from a stranger's. */
 static void without_the_run_id_no_connection_is_killed_by_a_shared_address(void **state)
 {
     struct faults *t = *state;

@@ -52,7 +52,8 @@ static void a_command_denied_inside_a_script_is_reported(void **state)
     is_told_to_lack_rights(*state, "~* &* +@all -exists");
     is_told_to_lack_rights(*state, "~* &* +@all -hset");
     is_told_to_lack_rights(*state, "~* &* +@all -pttl");
-    is_told_to_lack_rights(*state, "~* &* +@all -pexpire"); /* else it would be held for ever */
+    is_told_to_lack_rights(*state,
+                           "~* &* +@all -pexpire"); /* otherwise it would be held for ever */
 }
 
 static void rights_that_come_back_before_the_lease_ends_lose_no_hold(void **state)
@@ -75,15 +76,14 @@ static void without_the_right_to_subscribe_a_waiter_polls(void **state)
     struct faults *t = *state;
     struct relock_lock *lock;
     struct relock_client *client;
-    struct actor *waiting = actor_start();
+    struct actor *waiting;
 
     faults_worker(t, "~* +@all");
     client = faults_client(
         t,
         &(struct relock_options){.user = WORKER, .password = PASSWORD, .recheck_ms = slow_ms(200)});
     lock = fixture_lock(t->f, client, "orders");
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
+    waiting = faults_blocked(t, lock);
     assert_true(log_wait(t->f->log, "not subscribed", SOON_MS));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(waiting), RELOCK_OK);
@@ -107,7 +107,7 @@ static void without_the_right_to_publish_an_unlock_succeeds_and_the_log_warns(vo
     assert_int_equal(log_count_grave(t->f->log, RELOCK_LOG_WARNING), 1);
 }
 
-/* What it leaves behind, and where: a caller that asks again, and the I/O thread that settles. */
+/* Where a release leaves work: for a caller that retries, and for the I/O thread that settles. */
 static void a_missing_right_to_kill_is_logged_once(void **state)
 {
     static const char rights[] = "~* &* +@all -client +client|info";
@@ -144,7 +144,7 @@ static void a_missing_right_to_kill_is_logged_without_a_further_call(void **stat
     assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
 }
 
-/* Nobody announces it, and who waits in this process knows that. */
+/* The release is not published, and waiters of this process know that. */
 static void an_unlock_that_is_not_published_admits_the_next_waiter(void **state)
 {
     struct faults *t = *state;
@@ -168,7 +168,7 @@ static void an_unlock_that_is_not_published_admits_the_next_waiter(void **state)
     assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(first), RELOCK_OK);
-    let_pass(50); /* so that the hold is not handed off */
+    let_pass(50); /* after this the hold is not handed off */
     assert_result(actor_unlock(first, lock), RELOCK_OK);
     assert_result(actor_result(second), RELOCK_OK);
     assert_int_equal(stats_of(client).passed_on, 0);
@@ -176,7 +176,8 @@ static void an_unlock_that_is_not_published_admits_the_next_waiter(void **state)
     assert_result(actor_unlock(second, lock), RELOCK_OK);
 }
 
-/* A level given up here and not in Redis: the next owner would begin with one too many there. */
+/* A level was released here and not in Redis: the next owner would have one level too many
+ * there. */
 static void a_hold_whose_count_differs_in_redis_is_not_handed_off(void **state)
 {
     struct faults *t = *state;

@@ -7,7 +7,7 @@
 
 #define N_WAITERS 16
 
-/* Half of them to read, half to write. */
+/* Half of them read, half write. */
 static void begin_to_wait(struct faults *t, struct relock_client *client, struct sides ours,
                           struct actor *waiting[N_WAITERS])
 {
@@ -19,6 +19,14 @@ static void begin_to_wait(struct faults *t, struct relock_client *client, struct
     assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 1));
 }
 
+/* The same behind a writer of another client. */
+static void begin_to_wait_for_writer(struct faults *t, struct relock_client *client,
+                                     struct sides theirs, struct actor *waiting[N_WAITERS])
+{
+    assert_result(relock_lock(theirs.write), RELOCK_OK);
+    begin_to_wait(t, client, sides_of(t->f, client), waiting);
+}
+
 static void all_get_in(struct faults *t, struct relock_client *client,
                        struct actor *waiting[N_WAITERS])
 {
@@ -28,7 +36,7 @@ static void all_get_in(struct faults *t, struct relock_client *client,
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
-/* Nothing ends by time: whoever gets in was woken, or saw the connection come back. */
+/* Nothing ends by time: a waiter that gets in was woken, or reconnected. */
 static struct relock_client *distant_client(struct faults *t)
 {
     return faults_connected_client(
@@ -67,17 +75,15 @@ static void waiters_of_both_sides_go_on_when_their_connections_are_cut(void **st
     }
 }
 
-/* Cut while the lock goes around: whatever was under way is put right. */
+/* Connections are cut while the lock changes owners: unanswered commands are corrected. */
 static void waiters_of_both_sides_go_on_while_their_connections_are_cut(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = distant_client(t);
-    struct sides ours = sides_of(t->f, client);
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct actor *waiting[N_WAITERS];
 
-    assert_result(relock_lock(theirs.write), RELOCK_OK);
-    begin_to_wait(t, client, ours, waiting);
+    begin_to_wait_for_writer(t, client, theirs, waiting);
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
     for (int i = 0; i < 10; i++) {
         proxy_cut(t->proxy, "");
@@ -86,17 +92,15 @@ static void waiters_of_both_sides_go_on_while_their_connections_are_cut(void **s
     all_get_in(t, client, waiting);
 }
 
-/* The message that would have woken them was said while nobody listened. */
+/* The message that would have woken them was published while they were not subscribed. */
 static void a_release_during_a_broken_subscription_wakes_both_sides(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = distant_client(t);
-    struct sides ours = sides_of(t->f, client);
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct actor *waiting[N_WAITERS];
 
-    assert_result(relock_lock(theirs.write), RELOCK_OK);
-    begin_to_wait(t, client, ours, waiting);
+    begin_to_wait_for_writer(t, client, theirs, waiting);
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
     assert_true(probe_wait_subscribers(t->f->probe, SIDES_CHANNEL, 0));
@@ -110,12 +114,10 @@ static void waits_of_both_sides_end_when_the_server_is_gone(void **state)
     struct faults *t = *state;
     struct relock_client *client = faults_client(
         t, &(struct relock_options){.recheck_ms = LONG_MS, .command_timeout_ms = short_ms()});
-    struct sides ours = sides_of(t->f, client);
     struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct actor *waiting[N_WAITERS];
 
-    assert_result(relock_lock(theirs.write), RELOCK_OK);
-    begin_to_wait(t, client, ours, waiting);
+    begin_to_wait_for_writer(t, client, theirs, waiting);
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
     for (int i = 0; i < N_WAITERS; i++)
@@ -162,7 +164,7 @@ static void without_the_right_to_publish_each_side_is_released_and_the_log_warns
     assert_result(relock_lock(ours.write), RELOCK_OK);
     assert_result(relock_lock(ours.read), RELOCK_OK);
     log_clear(t->f->log);
-    assert_result(relock_unlock(ours.write), RELOCK_OK); /* a step down */
+    assert_result(relock_unlock(ours.write), RELOCK_OK); /* a downgrade */
     assert_true(log_wait_n(t->f->log, "the server refused PUBLISH", 1, SOON_MS));
     assert_true(relock_is_mine(ours.read));
     assert_result(relock_unlock(ours.read), RELOCK_OK);
@@ -173,7 +175,7 @@ static void without_the_right_to_publish_each_side_is_released_and_the_log_warns
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
-/* Nobody announces it, and who waits in this process knows that. */
+/* The release is not published, and waiters of this process know that. */
 static void a_release_that_is_not_published_admits_local_waiters(void **state)
 {
     struct faults *t = *state;
@@ -194,8 +196,7 @@ static void a_release_that_is_not_published_admits_local_waiters(void **state)
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_true(actor_is_busy(writer));
     assert_result(actor_unlock(reader, ours.read), RELOCK_OK);
-    assert_result(actor_result(writer), RELOCK_OK);
-    assert_result(actor_unlock(writer, ours.write), RELOCK_OK);
+    assert_gets_in(writer, ours.write);
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 

@@ -25,13 +25,13 @@ static struct sides late_sides(struct faults *t)
     return sides_of(t->f, faults_client(t, &options));
 }
 
-/* Of a client that has no trouble. */
+/* Of a client that bypasses the proxy. */
 static struct sides other_sides(struct faults *t)
 {
     return sides_of(t->f, fixture_client(t->f, NULL));
 }
 
-/* What Redis has of the lock is the same before and after. */
+/* The lock's state in Redis is the same before and after. */
 static void changes_nothing(struct faults *t, struct proxy_rule *rule)
 {
     long long n_keys = probe_n_keys(t->f->probe);
@@ -73,7 +73,7 @@ static void a_late_writer_takes_nothing_from_readers(void **state)
     assert_result(relock_unlock(ours.read), RELOCK_OK);
 }
 
-/* It speaks of a write hold that is not there any more. */
+/* It names a write hold that has ended. */
 static void a_late_read_under_a_write_hold_is_refused_by_the_next_writer(void **state)
 {
     struct faults *t = *state;
@@ -89,8 +89,8 @@ static void a_late_read_under_a_write_hold_is_refused_by_the_next_writer(void **
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
 }
 
-/* Where it runs it is a reader that nobody renews: it keeps writers out for its lease, no longer.
- */
+/* If it runs, it adds a reader that no client renews: it blocks writers for its lease, no
+ * longer. */
 static void a_late_reader_beside_others_is_there_for_its_lease_at_most(void **state)
 {
     struct faults *t = *state;
@@ -128,7 +128,7 @@ static void a_late_nested_acquire_of_either_side_creates_no_hold(void **state)
     }
 }
 
-/* The same thread has both sides again: those are other holds. */
+/* The same thread holds both sides again: these are other holds. */
 static void a_late_unlock_of_either_side_frees_no_newer_hold(void **state)
 {
     static const char *const unlocks[] = {"read_unlock 1 orders * 0", "write_unlock 1 orders * 0"};
@@ -150,7 +150,7 @@ static void a_late_unlock_of_either_side_frees_no_newer_hold(void **state)
     }
 }
 
-/* Where it runs, the next command of the hold sets the count again, and the levels with it. */
+/* If it runs, the next command of the hold sets the count and the levels again. */
 static void a_late_partial_read_unlock_is_corrected(void **state)
 {
     struct faults *t = *state;

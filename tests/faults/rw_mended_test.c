@@ -29,7 +29,7 @@ static void levels_that_are_cut_off_count_once(void **state)
     }
 }
 
-/* The hold goes on as it was, whatever Redis has; whatever comes next puts that right. */
+/* The hold stays as it was, whatever happened in Redis; the next command corrects Redis. */
 static void a_nested_acquire_without_an_answer_is_corrected_by_the_next_command(void **state)
 {
     struct faults *t = *state;

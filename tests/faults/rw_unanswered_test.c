@@ -38,12 +38,13 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
         rw_is_free(t);
         rw_has_levels(t, &side[i % 2], 0, -1);
         assert_result(relock_unlock(side[i % 2].lock), RELOCK_NOT_OWNER);
-        assert_result(relock_lock(side[1 - i % 2].lock), RELOCK_OK); /* nor is it in the way */
+        assert_result(relock_lock(side[1 - i % 2].lock),
+                      RELOCK_OK); /* it does not block the other side */
         assert_result(relock_unlock(side[1 - i % 2].lock), RELOCK_OK);
     }
 }
 
-/* What was read meanwhile goes, and who writes goes on. */
+/* The read level is released, and the writer keeps its hold. */
 static void a_read_without_an_answer_leaves_its_writer_alone(void **state)
 {
     struct faults *t = *state;
@@ -67,7 +68,7 @@ static void a_read_without_an_answer_leaves_its_writer_alone(void **state)
 
 /* ---- the last level ------------------------------------------------------------------------ */
 
-/* "Gone" is what the repeat finds, when the first attempt did it. */
+/* The repeat finds the hold gone if the first attempt ran. */
 static void a_last_unlock_that_is_cut_off_is_ok(void **state)
 {
     struct faults *t = *state;
@@ -100,7 +101,7 @@ static void a_last_unlock_without_an_answer_leaves_nothing(void **state)
     }
 }
 
-/* Another side of the same owner, or another owner, is there: the first attempt did it all the
+/* Another side of the same owner, or another owner, still holds: the first attempt ran all the
  * same. */
 static void an_unlock_that_is_cut_off_beside_other_holds_is_ok(void **state)
 {
@@ -124,7 +125,7 @@ static void an_unlock_that_is_cut_off_beside_other_holds_is_ok(void **state)
     }
 }
 
-/* The step down is made, now or by the settling: those who read are let in, and we go on. */
+/* The downgrade happens, now or by settling: other readers are admitted, and ours stays. */
 static void a_downgrade_without_an_answer_happens(void **state)
 {
     struct faults *t = *state;

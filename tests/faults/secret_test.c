@@ -19,7 +19,7 @@ static void ignore_loss(const struct relock_lost *what, void *arg)
     (void)arg;
 }
 
-/* Makes a client in vain, whose log goes to stderr, by itself or by a sink; and reads that. */
+/* Fails to make a client, and reads its log: on stderr by default, or by a sink. */
 static void fails(struct relock_options options, int wanted, const char *words)
 {
     for (int has_sink = 0; has_sink < 2; has_sink++) {
@@ -64,7 +64,7 @@ static void no_line_about_a_wrong_login_has_a_password(void **state)
     fails((struct relock_options){.url = url, .user = WORKER}, RELOCK_E_INVALID, "no password");
 }
 
-/* The default user has no password yet, then one that we do not have, or have not told. */
+/* First the default user has no password, then one that we do not have or did not pass. */
 static void no_line_about_the_default_user_has_a_password(void **state)
 {
     struct faults *t = *state;
@@ -140,7 +140,7 @@ static void no_line_about_an_invalid_url_has_a_password(void **state)
           "invalid url");
 }
 
-/* As do those that do not know AUTH, or stand in for one that does. */
+/* Servers that do not know AUTH repeat the password, and so do proxies that pretend to be one. */
 static void no_line_about_a_server_that_echoes_has_a_password(void **state)
 {
     static const char *const replies[] = {
@@ -168,7 +168,7 @@ static void no_line_about_a_server_that_echoes_has_a_password(void **state)
     }
 }
 
-/* Also when the test has failed. */
+/* Also after a failed test. */
 static int end_secret_test(void **state)
 {
     struct faults *t = *state;

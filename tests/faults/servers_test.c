@@ -1,4 +1,4 @@
-/* Several servers at once: each thing that support/servers.h offers to a test works. */
+/* Several servers at once: each function of support/servers.h works. */
 #include "support/actor.h"
 #include "support/servers.h"
 
@@ -10,7 +10,7 @@
 
 #define DELAY_MS 500
 
-static bool keeps_data; /* what the program is run with */
+static bool keeps_data; /* the program's arguments */
 
 static bool has_key(struct servers *s, size_t i)
 {
@@ -114,20 +114,19 @@ static void a_paused_server_blocks_its_callers(void **state)
     let_pass(50);
     assert_true(actor_is_busy(actor));
     server_resume(s->server[3]);
-    assert_result(actor_result(actor), RELOCK_OK);
-    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+    assert_gets_in(actor, lock);
 }
 
 static void a_delay_affects_one_server_in_both_directions(void **state)
 {
     struct servers *s = *state;
-    uint64_t least_ms[2] = {UINT64_MAX, UINT64_MAX}; /* a machine may stop, but not always */
+    uint64_t least_ms[2] = {UINT64_MAX, UINT64_MAX}; /* a machine may stall, but not always */
 
     for (size_t i = 0; i < 2; i++) {
         struct relock_client *client = servers_client_by_proxy(s, i, NULL);
         struct relock_lock *lock = fixture_lock(s->f, client, "orders");
 
-        assert_result(relock_lock(lock), RELOCK_OK); /* connected from here on */
+        assert_result(relock_lock(lock), RELOCK_OK); /* connected from now on */
         assert_result(relock_unlock(lock), RELOCK_OK);
         for (int n = 0; n < 3 && least_ms[i] >= 2 * slow_ms(DELAY_MS) - 1; n++) {
             uint64_t began_ms, took_ms;

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define ERRNO 4711 /* none that anybody sets */
+#define ERRNO 4711 /* a value that no function sets */
 #define SOME_REFUSALS 3
 
-/* What a test that fails was about. */
+/* Describes a failed play. */
 static struct {
     bool under_way;
     size_t nth, n;
@@ -36,7 +36,7 @@ struct relock_options trial_options(struct trial *trial, const struct scene *sce
         all.watchdog_timeout_ms = slow_ms(LEASE_MS);
     if (all.recheck_ms == 0)
         all.recheck_ms = slow_ms(RECHECK_MS);
-    all.on_log = count_line; /* the fixture's keeps what it is told */
+    all.on_log = count_line; /* the fixture's callback stores its arguments */
     all.log_level = RELOCK_LOG_DEBUG;
     return all;
 }
@@ -57,7 +57,7 @@ bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg
 
 /* ---- one play ------------------------------------------------------------------------------ */
 
-/* The client is as good as one that never was short of memory. */
+/* The client works as well as one that never lacked memory. */
 static void check_client(struct trial *trial)
 {
     struct relock_lock *ledger = fixture_lock(trial->f, trial->client, "ledger");
@@ -100,7 +100,7 @@ static size_t act(struct trial *trial, const struct scene *scene, size_t nth, si
     return refused;
 }
 
-/* With the `nth` request refused and those behind it, `n` in all. Returns how many were. */
+/* Refuses request number `nth`, or all `n` from there. Returns how many were refused. */
 static size_t play(struct trial *trial, const struct scene *scene, size_t nth, size_t n)
 {
     struct relock_options options = trial_options(trial, scene);
@@ -160,7 +160,8 @@ static size_t play_both(void **state, const struct scene *scene)
 
     actor_begin(trial.actor, spare, NULL);
     assert_result(actor_result(trial.actor), RELOCK_OK);
-    (void)play(&trial, scene, 0, 0); /* what somebody keeps for ever, it has from then on */
+    (void)play(&trial, scene, 0,
+               0); /* memory that is kept for ever is allocated in the first play */
     n = play_all(&trial, scene, 1);
     (void)play_all(&trial, scene, ALLOC_FROM_THEN_ON);
     return n;
@@ -181,7 +182,7 @@ void trial_play_without(void **state, const struct scene *scene)
 
 /* ---- the group ----------------------------------------------------------------------------- */
 
-/* As the library has it done, so that libc has what it keeps. */
+/* Makes libc allocate what it keeps for ever, as the library would. */
 static void look_up(void)
 {
     struct addrinfo hints = {.ai_flags = AI_ADDRCONFIG, .ai_socktype = SOCK_STREAM};

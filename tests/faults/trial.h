@@ -22,47 +22,47 @@
 #include <stdatomic.h>
 
 #define LONG_MS 3600000
-#define LEASE_MS 2500  /* the watchdog tries again after a twentieth */
-#define RECHECK_MS 500 /* a wait that is not subscribed goes on with that */
-#define USER "worker"  /* has all rights, with */
+#define LEASE_MS 2500  /* the watchdog retries after a twentieth of it */
+#define RECHECK_MS 500 /* an unsubscribed waiter retries as often */
+#define USER "worker"  /* has all rights; its password: */
 #define PASSWORD "secret"
 
 struct trial {
     struct fixture *f;
-    struct relock_client *client; /* NULL: the scene makes it */
+    struct relock_client *client; /* NULL if the scene makes it */
     struct relock_lock *lock;     /* "orders", likewise */
-    struct actor *actor;          /* has memory, always */
-    bool for_good;                /* from the refused one on all are */
+    struct actor *actor;          /* always has memory */
+    bool for_good;                /* all later requests are refused, too */
 
-    /* the scene's own */
+    /* for the scene */
     struct relock_cancel *cancel;
     struct relock_lock *other;
     uint64_t seen;
-    atomic_bool done; /* `act` is */
+    atomic_bool done; /* `act` has ended */
 };
 
 struct scene {
-    enum alloc_whose whose;        /* who is short of memory */
-    struct relock_options options; /* of the client; those not set are for quick tests */
-    int answer;                    /* what `act` returns with memory */
-    bool makes_client;             /* `act` does, with the options in `options` */
-    bool ends_client;              /* `act` does, or leaves it of no use */
+    enum alloc_whose whose;        /* whose memory is refused */
+    struct relock_options options; /* of the client; unset ones suit quick tests */
+    int answer;                    /* result of `act` with memory */
+    bool makes_client;             /* `act` makes the client, with `options` */
+    bool ends_client;              /* `act` ends the client, or makes it useless */
     void (*before)(struct trial *trial);
     int (*act)(struct trial *trial);
-    void (*after)(struct trial *trial, int result); /* with memory again */
+    void (*after)(struct trial *trial, int result); /* has memory again */
 };
 
-/* Plays it all. Memory must be asked for, or the scene shows nothing. */
+/* Plays the scene with every refusal. It must request memory, or it shows nothing. */
 void trial_play(void **state, const struct scene *scene);
 
-/* Plays what must not ask for any. */
+/* Plays a scene that must not request memory. */
 void trial_play_without(void **state, const struct scene *scene);
 
-/* For `act` and what the I/O thread does: waits until it is done, or, where memory is refused for
- * good, until it has been refused a few times. */
+/* For an `act` that the I/O thread completes: waits until it is done or, if memory stays
+ * refused, until some requests have been refused. */
 bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg);
 
-/* All options that a client of the scene has. */
+/* All options of the scene's client. */
 struct relock_options trial_options(struct trial *trial, const struct scene *scene);
 
 int trial_group_start(void **state);

@@ -14,7 +14,7 @@
 
 static enum { CAN_KILL, NO_KILL, NO_CLIENT } rights;
 
-/* Leases are such that no end of one is waited for: what is gone was released. */
+/* No lease ends in a test: a missing key was released. */
 static struct relock_client *client_with(struct faults *t, uint64_t command_timeout_ms)
 {
     static const char *const of[] = {
@@ -37,13 +37,13 @@ static struct relock_lock *lock_of(struct faults *t)
     return fixture_lock(t->f, client_with(t, short_ms()), "orders");
 }
 
-/* Where each command is answered in the end. */
+/* For tests in which each command is answered in the end. */
 static struct relock_lock *patient_lock_of(struct faults *t)
 {
     return fixture_lock(t->f, client_with(t, slow_ms(SOON_MS)), "orders");
 }
 
-/* Between the command that met the rule and the next such one its connection was killed. */
+/* Its connection was killed between the command that met the rule and the next such command. */
 static void was_killed_before(struct faults *t, struct proxy_rule *rule, const char *next)
 {
     size_t next_place = proxy_next_place(t->proxy, proxy_place(rule), next);
@@ -62,7 +62,7 @@ static void was_killed_before(struct faults *t, struct proxy_rule *rule, const c
         assert_true(proxy_next_place(t->proxy, kill_place, "-NOPERM") > 0);
 }
 
-/* What the owner, this thread, and Redis think of it. */
+/* Checks the levels of the owner, this thread, here and in Redis. */
 static void has_levels(struct faults *t, struct relock_lock *lock, unsigned ours, long long redis)
 {
     struct relock_grant grant;
@@ -118,7 +118,7 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* The first attempt had it, was cut off, and is in the way of nobody when the lock goes on. */
+/* The first attempt was granted and cut off. It blocks no other owner later. */
 static void an_acquire_that_is_refused_after_it_was_cut_off_leaves_nothing(void **state)
 {
     struct faults *t = *state;
@@ -133,7 +133,7 @@ static void an_acquire_that_is_refused_after_it_was_cut_off_leaves_nothing(void 
     is_free(t);
 }
 
-/* The answer comes, but when the lease that it speaks of is over. */
+/* The reply arrives after the lease that it grants. */
 static void a_grant_that_comes_too_late_is_released(void **state)
 {
     struct faults *t = *state;
@@ -173,7 +173,7 @@ static void a_nested_acquire_that_is_cut_off_counts_once(void **state)
     }
 }
 
-/* The hold goes on as it was, whatever Redis has; whatever comes next puts that right. */
+/* The hold stays as it was, whatever happened in Redis; the next command corrects Redis. */
 static void a_nested_acquire_without_an_answer_is_corrected_by_the_next_command(void **state)
 {
     struct faults *t = *state;
@@ -244,7 +244,7 @@ static void a_partial_unlock_without_an_answer_is_corrected_by_the_next_command(
     is_free(t);
 }
 
-/* The next owner would begin with one too many in Redis. */
+/* Otherwise the next owner would begin with one level too many in Redis. */
 static void a_hold_with_a_level_without_an_answer_is_not_handed_off(void **state)
 {
     struct faults *t = *state;
@@ -268,7 +268,7 @@ static void a_hold_with_a_level_without_an_answer_is_not_handed_off(void **state
 
 /* ---- the last level ------------------------------------------------------------------------ */
 
-/* "Gone" is what the repeat finds, when the first attempt did it. */
+/* The repeat finds the hold gone if the first attempt ran. */
 static void a_last_unlock_that_is_cut_off_is_ok(void **state)
 {
     static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
@@ -286,7 +286,7 @@ static void a_last_unlock_that_is_cut_off_is_ok(void **state)
     }
 }
 
-/* The same when another has taken it by then. */
+/* The same if another owner has acquired the lock meanwhile. */
 static void a_last_unlock_that_is_cut_off_is_ok_though_another_has_the_lock(void **state)
 {
     struct faults *t = *state;

@@ -23,7 +23,8 @@ static struct relock_client *client_of(struct faults *t)
                                                      .command_timeout_ms = slow_ms(SOON_MS)});
 }
 
-/* At once, for time does not mend it; and in the words of the server, which repeat the name. */
+/* At once, because a retry would not help; the log has the words of the server, which repeat the
+ * name. */
 static void a_command_that_is_not_known_is_refused_at_once(void **state)
 {
     struct faults *t = *state;
@@ -45,16 +46,14 @@ static void a_command_that_is_not_known_is_refused_at_once(void **state)
     assert_int_equal(stats_of(client).holds, 0);
 }
 
-/* Nothing is announced to us: then waiting is asking. */
+/* Without messages, waiters poll. */
 static void without_the_subscribe_command_a_waiter_polls(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_of(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct actor *waiting = actor_start();
+    struct actor *waiting = faults_blocked(t, lock);
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
     assert_true(log_wait(t->f->log, "not subscribed", SOON_MS));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(waiting), RELOCK_OK);

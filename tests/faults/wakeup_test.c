@@ -10,12 +10,10 @@ static void a_release_before_the_subscription_is_not_missed(void **state)
     struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE " CHANNEL);
-    struct actor *waiting = actor_start();
+    struct actor *waiting = faults_blocked(t, lock);
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
     assert_true(proxy_met(subscribe, 1));
-    assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* nobody hears it */
+    assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* no subscriber receives this */
     assert_int_equal(proxy_count(t->proxy, "lock 1 orders"), 1);
     assert_true(actor_is_busy(waiting));
 
@@ -30,18 +28,16 @@ static void a_release_before_the_subscription_is_acknowledged_is_not_missed(void
     struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD_REPLY, "SUBSCRIBE " CHANNEL);
-    struct actor *waiting = actor_start();
+    struct actor *waiting = faults_blocked(t, lock);
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
     assert_int_equal(proxy_fate(subscribe), PROXY_ANSWERED);
-    assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* the message is behind the reply */
+    assert_true(peer_unlock(t->f->probe, "orders", PEER)); /* the message follows the reply */
 
     proxy_let_go(subscribe);
     faults_gets_in_by_signals(client, waiting, lock);
 }
 
-/* Each of the tries that are refused: the message comes while its answer is under way. */
+/* For each refused attempt: the message arrives while its reply is in flight. */
 static void a_release_during_a_try_that_is_refused_is_not_missed(void **state)
 {
     struct faults *t = *state;
@@ -68,10 +64,8 @@ static void a_message_while_the_subscriber_is_disconnected_is_not_missed(void **
     struct faults *t = *state;
     struct relock_client *client = faults_patient_client(t);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct actor *waiting = actor_start();
+    struct actor *waiting = faults_blocked(t, lock);
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    actor_begin_lock(waiting, lock);
     assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
     assert_true(proxy_counts(t->proxy, "lock 1 orders", 2));
     proxy_refuse(t->proxy, true);
@@ -85,7 +79,7 @@ static void a_message_while_the_subscriber_is_disconnected_is_not_missed(void **
     faults_gets_in_by_signals(client, waiting, lock);
 }
 
-/* The owner before us, in this process, counts on the announcement that it made. */
+/* The previous owner, in this process, relies on the message that it published. */
 static void a_lost_message_of_our_own_release_is_not_missed(void **state)
 {
     struct faults *t = *state;
@@ -97,19 +91,19 @@ static void a_lost_message_of_our_own_release_is_not_missed(void **state)
     proxy_stall(t->proxy, "SUBSCRIBE");
     assert_result(actor_unlock(holding, lock), RELOCK_OK);
     let_pass(100);
-    assert_true(actor_is_busy(waiting)); /* else it did not count on it */
+    assert_true(actor_is_busy(waiting)); /* otherwise it did not rely on it */
     proxy_cut(t->proxy, "SUBSCRIBE");
     faults_gets_in_by_signals(client, waiting, lock);
     assert_int_equal(stats_of(client).passed_on, 0);
 }
 
-/* Between the first line and the second it has become known to all. */
+/* Between the two lines all waiters have learned of it. */
 static bool has_failed_again(void *log)
 {
     return log_count(log, "reconnecting") >= 2;
 }
 
-/* Then there is no announcement to count on. */
+/* Then there is no message to rely on. */
 static void a_local_release_while_the_subscriber_is_disconnected_is_not_missed(void **state)
 {
     struct faults *t = *state;
@@ -126,7 +120,7 @@ static void a_local_release_while_the_subscriber_is_disconnected_is_not_missed(v
     assert_int_equal(stats_of(client).passed_on, 0);
 }
 
-/* It was given up when nobody had waited for a while, and somebody waits again. */
+/* It ended when no thread had waited for a while, and now one waits again. */
 static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **state)
 {
     struct faults *t = *state;
@@ -174,7 +168,8 @@ static void a_subscription_that_is_not_answered_is_made_again(void **state)
     }
 }
 
-/* The try that fails has used up the news: who came during it must not wait for more. */
+/* The failing attempt has used up the signal: a waiter that came meanwhile must not wait for
+ * another. */
 static void a_waiter_that_arrives_during_a_failing_try_asks_for_itself(void **state)
 {
     struct faults *t = *state;
@@ -189,14 +184,14 @@ static void a_waiter_that_arrives_during_a_failing_try_asks_for_itself(void **st
 
     actor_begin_lock(first, lock);
     assert_true(proxy_met(lost, 1));
-    let_pass(5); /* its clock counts milliseconds */
+    let_pass(5); /* Redis counts milliseconds */
     actor_begin_lock(second, lock);
     assert_true(wait_for_waiters(client, 2));
     assert_result(actor_result(first), RELOCK_E_CONN);
     faults_gets_in_by_signals(client, second, lock);
 }
 
-/* Bytes that come one by one are the same messages. */
+/* Messages that arrive byte by byte are the same messages. */
 static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
 {
     struct faults *t = *state;
@@ -210,7 +205,7 @@ static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
     struct actor *waiting = actor_start();
 
     proxy_by_byte(t->proxy, true);
-    proxy_cut(t->proxy, ""); /* logging in too */
+    proxy_cut(t->proxy, ""); /* the login as well */
     for (int i = 0; i < 3; i++) {
         assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
         actor_begin_lock(waiting, lock);

@@ -10,7 +10,8 @@
 
 #define MAX_ASKERS 16
 
-/* By the address at which a program or library begins; the last is for all that find no room. */
+/* By the address at which a program or library begins; the last entry counts those that found no
+ * room. */
 static struct {
     _Atomic(void *) base;
     atomic_size_t n;

@@ -14,11 +14,11 @@
 
 #define WALL_DAY_S 86400
 
-/* From now on the date is so much later than it is, or earlier. */
+/* Shifts the date by so much from now on. */
 void wall_clock_set_off(int64_t seconds);
 
-/* How often the date was asked for so far: by the library or program that
- * has `function`, and by all others. */
+/* How often the date was read so far: by the library or program that contains `function`, and by
+ * all others. */
 size_t wall_clock_asked_by(const char *function);
 size_t wall_clock_asked_by_others(const char *function);
 
