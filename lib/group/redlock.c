@@ -215,15 +215,17 @@ RELOCK_UNCHECKED static void release(struct relock_client *client, struct relock
     take_release(tally, answer);
 }
 
-/* Unchecked: clang does not know that the coordinator of the tally is this client. */
-RELOCK_UNCHECKED static void give_back(struct relock_client *client, struct relock_hold *hold)
+/*
+ * A command in flight uses the votes, and releases them at its end.
+ *
+ * Unchecked: clang does not know that the coordinator of the tally is this client.
+ */
+RELOCK_UNCHECKED static void release_votes(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    if (!relock_tally_of(hold))
-        return;        /* there was no memory for it */
-    while (hold->busy) /* a command uses its votes */
-        (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
-    relock_votes_release(relock_tally_of(hold));
+    (void)client;
+    if (relock_tally_of(hold) && !hold->busy) /* NULL: there was no memory for it */
+        relock_votes_release(relock_tally_of(hold));
 }
 
 static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
@@ -231,7 +233,7 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
 {
     (void)now_ms;
     hold->count = 0;
-    give_back(client, hold);
+    release_votes(client, hold);
     relock_holds_end(client, hold);
 }
 
@@ -276,7 +278,7 @@ static const struct relock_operations operations = {
     .inspect = relock_survey_run,
     .renew = renew,
     .let_go = let_go,
-    .lost = give_back,
+    .lost = release_votes,
     .keep = keep,
 };
 

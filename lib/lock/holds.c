@@ -354,8 +354,9 @@ void relock_holds_end_owner_command(struct relock_client *client, struct relock_
     relock_cond_broadcast(&client->changed);
     if (hold->state == RELOCK_HOLD_SETTLING) /* lost, and its last level released in on_lost */
         relock_holds_arm(client, hold, relock_clock_now_ms());
-    else if (hold->state == RELOCK_HOLD_LOST && hold->notice != RELOCK_HOLD_TO_TAKE_UP)
-        relock_holds_release_lost(client, hold); /* which the I/O thread left to this command */
+    else if (hold->state == RELOCK_HOLD_ENDED ||
+             (hold->state == RELOCK_HOLD_LOST && hold->notice != RELOCK_HOLD_TO_TAKE_UP))
+        relock_holds_release_lost(client, hold); /* which other threads left to this command */
 }
 
 void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)

@@ -83,8 +83,8 @@ struct relock_operations {
      * background. Sets the count to 0. The hold ends with the release, or at once. */
     void (*let_go)(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms);
 
-    /* The hold was lost: releases it in the background on servers that may still have it.
-     * NULL: there are none. */
+    /* The hold was lost, or let go while a command of its owner was in flight: releases it in the
+     * background on servers that may still have it. NULL: there are none. */
     void (*lost)(struct relock_client *client, struct relock_hold *hold);
 
     /* From now on the watchdog renews the hold, or no longer does. Called at the end of a command

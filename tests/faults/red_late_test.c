@@ -5,6 +5,7 @@
 #include "io_thread.h"
 
 #include "support/actor.h"
+#include "support/multi.h"
 #include "support/red.h"
 
 #define LEASE_MS 20000  /* so a server has 400 ms to answer */
@@ -283,6 +284,66 @@ static void a_late_server_gets_one_command_at_a_time(void **state)
     red_settle(s, &red, s->n);
 }
 
+/* ---- a release that has no time to wait ------------------------------------------------------ */
+
+struct extension {
+    struct relock_lock *lock;
+    uint64_t owner;
+};
+
+static int extend(void *arg)
+{
+    const struct extension *extension = arg;
+
+    return relock_extend(extension->lock, extension->owner, LONG_MS);
+}
+
+/* Servers 2 to 4 hang, so an extension of the red lock waits. Returns whether the multi lock was
+ * released before the extension ended. */
+static bool is_released_during_extension(struct servers *s, struct relock_lock *red,
+                                         struct relock_lock *multi)
+{
+    struct actor *actor = actor_start();
+    struct extension extension = {.lock = red};
+    struct relock_grant grant;
+    bool is_first;
+    size_t n;
+
+    assert_result(relock_acquire(multi, NULL, &grant), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    extension.owner = grant.owner;
+    for (size_t i = LATE; i < s->n; i++)
+        server_pause(s->server[i]);
+    n = proxy_count(s->proxy[0], "");
+    actor_begin(actor, extend, &extension);
+    assert_true(proxy_counts(s->proxy[0], "", n + 1));
+    assert_result(relock_unlock(multi), RELOCK_E_CONN);
+    is_first = actor_is_busy(actor);
+    (void)actor_result(actor);
+    servers_up(s);
+    actor_end(actor);
+    return is_first;
+}
+
+/* The member on a server that hangs is released first, and leaves no time for the red lock. */
+static void a_release_without_time_waits_for_no_extension(void **state)
+{
+    struct servers *s = *state;
+    struct relock_options options = {.watchdog_timeout_ms = LEASE_MS, .release_timeout_ms = 100};
+    struct red red = red_new_by_proxy(s, &options);
+    struct relock_lock *last = fixture_lock(s->f, red.clients[LATE], RED_NAME "-last");
+    struct relock_lock *multi = fixture_multi(s->f, red.lock, last, NULL);
+    bool seen = false;
+
+    for (int i = 0; i < MAX_TRIES && !seen; i++) {
+        red_settle(s, &red, s->n);
+        seen = is_released_during_extension(s, red.lock, multi);
+        assert_true(red_wait_keys(s, 0));
+        assert_true(probe_wait_no_key(s->probe[LATE], RED_NAME "-last", SOON_MS));
+    }
+    assert_true(seen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +356,7 @@ int main(void)
         SERVERS_TEST(every_server_may_answer_late),
         SERVERS_TEST(commands_to_a_hanging_server_do_not_pile_up),
         SERVERS_TEST(a_late_server_gets_one_command_at_a_time),
+        SERVERS_TEST(a_release_without_time_waits_for_no_extension),
     };
     return SERVERS_TESTS_RUN(tests);
 }
