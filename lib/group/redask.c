@@ -8,8 +8,7 @@
 #include "base/ident.h"
 #include "base/status.h"
 #include "group/listeners.h"
-#include "group/voter.h"
-#include "group/votes.h"
+#include "group/vote.h"
 #include "lock/cancel.h"
 
 /* The pause before the next attempt after too few answers; after split votes. */
@@ -80,16 +79,18 @@ static void judge(const struct relock_acquire *acquire, const struct relock_tall
     }
 }
 
-/* The tally of the attempt before is over. Returns RELOCK_OK, RELOCK_E_NOMEM. */
-static int new_tally(struct relock_acquire *acquire, struct relock_hold *hold)
+/* The tally of the attempt before is over. Returns NULL when out of memory. */
+static struct relock_tally *new_tally(struct relock_acquire *acquire, struct relock_hold *hold)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    if (relock_tally_of(hold)) {
-        relock_observer_remove(acquire->client, hold, &relock_tally_of(hold)->observer);
-        relock_tally_unref(relock_tally_of(hold));
+    struct relock_tally *before = relock_tally_of(hold);
+
+    if (before) {
+        relock_observer_remove(acquire->client, hold, &before->observer);
+        relock_tally_unref(before);
     }
     hold->data = relock_tally_new(relock_group_of(acquire->resource), hold);
-    return relock_tally_of(hold) ? RELOCK_OK : RELOCK_E_NOMEM;
+    return hold->data;
 }
 
 /* A fixed lease is renewed too while a collecting call waits for other locks. */
@@ -113,25 +114,25 @@ RELOCK_UNCHECKED static void ask_once(struct relock_acquire *acquire, struct rel
 {
     struct relock_vote_terms terms = terms_of(acquire);
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, terms.sent_ms);
-    uint64_t patience_ms =
-        relock_clock_after(terms.sent_ms, relock_voter_patience_ms(terms.lease_ms));
+    uint64_t patience_ms = relock_votes_patience_until(terms.sent_ms, terms.lease_ms);
+    struct relock_tally *tally = new_tally(acquire, hold);
     bool wanted[RELOCK_TALLY_MAX];
 
-    if (new_tally(acquire, hold) < 0) {
+    if (!tally) {
         answer->verdict = RELOCK_VERDICT_FAILED;
         answer->result = RELOCK_E_NOMEM;
         return;
     }
     for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
-        wanted[i] = i < n_of(relock_tally_of(hold));
+        wanted[i] = i < n_of(tally);
     answer->sent_ms = terms.sent_ms;
-    relock_votes_ask(relock_tally_of(hold), wanted, &terms);
+    relock_votes_ask(tally, wanted, &terms);
     relock_mutex_unlock(&acquire->client->mutex);
-    relock_tally_wait(relock_tally_of(hold), limit_ms < patience_ms ? limit_ms : patience_ms);
+    (void)relock_gate_wait(&tally->gate, limit_ms < patience_ms ? limit_ms : patience_ms);
     relock_mutex_lock(&acquire->client->mutex);
-    judge(acquire, relock_tally_of(hold), answer);
+    judge(acquire, tally, answer);
     if (answer->verdict != RELOCK_VERDICT_DONE)
-        relock_votes_release(relock_tally_of(hold));
+        relock_votes_let_go(tally);
 }
 
 /* Too few answered: a little pause before they are asked again. Returns RELOCK_AGAIN to do so. */

@@ -8,8 +8,7 @@
 #include "group/local.h"
 #include "group/redask.h"
 #include "group/survey.h"
-#include "group/voter.h"
-#include "group/votes.h"
+#include "group/vote.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 
@@ -21,20 +20,7 @@ static size_t n_of(const struct relock_tally *tally)
     return tally->group->n;
 }
 
-static struct relock_client *client_of(const struct relock_tally *tally, size_t member)
-{
-    return tally->group->members[member]->client;
-}
-
 /* ---- keeping ------------------------------------------------------------------------------- */
-
-/* The votes. They stay as long as the hold is busy. */
-static void look_at_votes(struct relock_tally *tally, struct relock_vote *votes[RELOCK_TALLY_MAX])
-    RELOCK_REQUIRES(tally->group->coordinator->mutex)
-{
-    for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
-        votes[i] = tally->guarded.votes[i].vote;
-}
 
 static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
 {
@@ -60,21 +46,11 @@ RELOCK_UNCHECKED static void extend(struct relock_client *client, struct relock_
                                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_tally *tally = relock_tally_of(hold);
-    struct relock_vote *votes[RELOCK_TALLY_MAX];
-    uint64_t sent_ms = answer->sent_ms;
-    uint64_t patience_ms = relock_clock_after(sent_ms, relock_voter_patience_ms(lease_ms));
-    unsigned round = relock_tally_begin(tally, (unsigned)n_of(tally));
+    uint64_t patience_ms = relock_votes_patience_until(answer->sent_ms, lease_ms);
 
-    look_at_votes(tally, votes);
-    relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < n_of(tally); i++) {
-        if (votes[i])
-            relock_voter_extend(tally, i, votes[i], round, sent_ms, lease_ms);
-        else
-            relock_tally_count(tally, round, RELOCK_ANSWER_NONE, 0, 0);
-    }
-    relock_tally_wait(tally, earlier(deadline_ms, patience_ms));
-    relock_mutex_lock(&client->mutex);
+    (void)client;
+    relock_votes_send(tally, RELOCK_VOTE_COMMAND_EXTEND, answer->sent_ms, lease_ms,
+                      earlier(deadline_ms, patience_ms));
     take_round(tally, answer);
     answer->valid_until_ms = relock_tally_valid_until(tally);
 }
@@ -98,15 +74,8 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
 RELOCK_UNCHECKED static void keep(struct relock_client *client, struct relock_hold *hold,
                                   bool renewed) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_tally *tally = relock_tally_of(hold);
-    struct relock_vote *votes[RELOCK_TALLY_MAX];
-
-    look_at_votes(tally, votes);
-    relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < n_of(tally); i++)
-        if (votes[i])
-            relock_voter_keep(client_of(tally, i), votes[i], renewed);
-    relock_mutex_lock(&client->mutex);
+    (void)client;
+    relock_votes_keep(relock_tally_of(hold), renewed);
 }
 
 /* The servers without our vote. Returns whether there are any. */
@@ -195,23 +164,13 @@ RELOCK_UNCHECKED static void release(struct relock_client *client, struct relock
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_tally *tally = relock_tally_of(hold);
-    struct relock_vote *votes[RELOCK_TALLY_MAX];
-    uint64_t patience_ms = relock_clock_after(relock_clock_now_ms(), RELEASE_MS);
-    unsigned round;
+    uint64_t now_ms = relock_clock_now_ms();
 
+    (void)client;
     if (hold->count > 0)
         return;
-    round = relock_tally_begin(tally, (unsigned)n_of(tally));
-    relock_votes_take(tally, votes);
-    relock_mutex_unlock(&client->mutex);
-    for (size_t i = 0; i < n_of(tally); i++) {
-        if (votes[i])
-            relock_voter_release(tally, i, votes[i], round);
-        else
-            relock_tally_count(tally, round, RELOCK_ANSWER_NONE, 0, 0);
-    }
-    relock_tally_wait(tally, earlier(deadline_ms, patience_ms));
-    relock_mutex_lock(&client->mutex);
+    relock_votes_send(tally, RELOCK_VOTE_COMMAND_UNLOCK, now_ms, 0,
+                      earlier(deadline_ms, relock_clock_after(now_ms, RELEASE_MS)));
     take_release(tally, answer);
 }
 
@@ -225,7 +184,7 @@ RELOCK_UNCHECKED static void release_votes(struct relock_client *client, struct 
 {
     (void)client;
     if (relock_tally_of(hold) && !hold->busy) /* NULL: there was no memory for it */
-        relock_votes_release(relock_tally_of(hold));
+        relock_votes_let_go(relock_tally_of(hold));
 }
 
 static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
@@ -262,7 +221,7 @@ void relock_redlock_drop_votes(struct relock_client *client)
 
         relock_let_go(client, hold, relock_clock_now_ms());
         relock_mutex_unlock(&client->mutex);
-        relock_tally_lose(vote->tally, vote->member, vote->round, RELOCK_LOST_GONE);
+        relock_tally_lose(vote, RELOCK_LOST_GONE);
         relock_mutex_lock(&client->mutex);
         relock_holds_unref(client, hold);
     }

@@ -75,11 +75,6 @@ static bool is_decided(const struct relock_tally *tally)
     return tally->guarded.n_yes >= quorum || tally->guarded.n_yes + tally->guarded.n_left < quorum;
 }
 
-void relock_tally_wait(struct relock_tally *tally, uint64_t deadline_ms)
-{
-    (void)relock_gate_wait(&tally->gate, deadline_ms);
-}
-
 void relock_tally_count(struct relock_tally *tally, unsigned round, enum relock_vote_answer answer,
                         uint64_t free_at_ms, int64_t n_receivers)
 {
@@ -178,28 +173,32 @@ bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)
     return n >= relock_tally_quorum(tally);
 }
 
-bool relock_tally_grant(struct relock_tally *tally, size_t member,
-                        const struct relock_tally_grant *grant)
+bool relock_tally_grant(const struct relock_vote *vote, uint64_t sent_ms, uint64_t valid_until_ms)
 {
+    struct relock_tally *tally = vote->tally;
+    size_t member = vote->member;
     bool is_wanted;
 
     relock_mutex_lock(&tally->group->coordinator->mutex);
-    is_wanted = tally->guarded.composite && tally->guarded.votes[member].round == grant->round;
+    is_wanted = tally->guarded.composite && tally->guarded.votes[member].round == vote->round;
     if (is_wanted) {
-        tally->guarded.votes[member].number = grant->number;
+        tally->guarded.votes[member].number = vote->hold->number;
         tally->guarded.votes[member].yes = true;
-        tally->guarded.votes[member].valid_until_ms = grant->valid_until_ms;
-        tally->guarded.votes[member].sent_ms = grant->sent_ms;
+        tally->guarded.votes[member].valid_until_ms = valid_until_ms;
+        tally->guarded.votes[member].sent_ms = sent_ms;
         update(tally, RELOCK_LOST_EXPIRED);
     }
     relock_mutex_unlock(&tally->group->coordinator->mutex);
     return is_wanted;
 }
 
-void relock_tally_lose(struct relock_tally *tally, size_t member, unsigned round, int reason)
+void relock_tally_lose(const struct relock_vote *vote, int reason)
 {
+    struct relock_tally *tally = vote->tally;
+    size_t member = vote->member;
+
     relock_mutex_lock(&tally->group->coordinator->mutex);
-    if (tally->guarded.votes[member].round == round) {
+    if (tally->guarded.votes[member].round == vote->round) {
         if (tally->guarded.votes[member].yes)
             tally->guarded.lost_ms = relock_clock_now_ms() + 1; /* not in the same one */
         tally->guarded.votes[member].yes = false;

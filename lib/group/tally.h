@@ -18,8 +18,6 @@
 #include "lock/observer.h"
 #include "lock/operations.h"
 
-struct relock_vote;
-
 #define RELOCK_TALLY_MAX 9
 
 enum relock_vote_answer {
@@ -28,12 +26,14 @@ enum relock_vote_answer {
     RELOCK_ANSWER_NONE, /* in time, or none that counts */
 };
 
-/* A server's yes. */
-struct relock_tally_grant {
-    unsigned round;          /* in which the library asked for the vote */
-    uint64_t number;         /* of the vote */
-    uint64_t sent_ms;        /* when the command was sent */
-    uint64_t valid_until_ms; /* the server has the lock for us until then, for certain */
+/* One server's part. Lives as long as its hold: a pointer to a vote needs a reference to the hold.
+ * All constant. */
+struct relock_vote {
+    struct relock_observer observer; /* of the hold */
+    struct relock_hold *hold;        /* detached, on the client of the member */
+    struct relock_tally *tally;      /* a reference */
+    size_t member;
+    unsigned round; /* in which the library asked for it */
 };
 
 struct relock_tally {
@@ -41,7 +41,7 @@ struct relock_tally {
     atomic_uint refs;
     struct relock_group *group; /* a reference; constant */
     uint64_t owner;             /* constant */
-    struct relock_gate gate;    /* of the thread that waits for the round */
+    struct relock_gate gate; /* of the thread that waits for the round: open once it is decided */
     struct {
         struct relock_hold *composite; /* NULL: over */
         unsigned round;
@@ -88,9 +88,6 @@ unsigned relock_tally_quorum(const struct relock_tally *tally);
 unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
-/* Sleeps until the round is decided, or its time is over. Under no mutex. */
-void relock_tally_wait(struct relock_tally *tally, uint64_t deadline_ms);
-
 /* Under no mutex: an answer of this round; a no with the time at which the lease in the way ends, a
  * yes to a release with the number of receivers of its message. */
 void relock_tally_count(struct relock_tally *tally, unsigned round, enum relock_vote_answer answer,
@@ -109,14 +106,14 @@ void relock_tally_fail(const struct relock_tally *tally, unsigned n_answers,
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
 /*
- * Under no mutex: the server of this member granted its vote. Returns false when the tally is over,
- * or has asked this server again: the caller releases the vote there.
+ * Under no mutex: the server granted the command sent at `sent_ms`, so the vote counts until then.
+ * Returns false when the tally is over, or has asked this server again: the caller releases the
+ * vote there.
  */
-bool relock_tally_grant(struct relock_tally *tally, size_t member,
-                        const struct relock_tally_grant *grant);
+bool relock_tally_grant(const struct relock_vote *vote, uint64_t sent_ms, uint64_t valid_until_ms);
 
-/* Under no mutex: it does not have it any more. */
-void relock_tally_lose(struct relock_tally *tally, size_t member, unsigned round, int reason);
+/* Under no mutex: the server does not have the vote any more. */
+void relock_tally_lose(const struct relock_vote *vote, int reason);
 
 /* Whether a quorum has granted commands sent since then, and since the last vote was lost. */
 bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)

@@ -1,20 +1,34 @@
 #include "group/vote.h"
 
+#include "base/clock.h"
+#include "base/status.h"
+#include "group/listeners.h"
+#include "group/local.h"
 #include "lock/holds.h"
+#include "lock/let_go.h"
 
 #include <stdlib.h>
 
-bool relock_vote_count(const struct relock_vote *vote, uint64_t sent_ms, uint64_t valid_until_ms)
-{
-    const struct relock_tally_grant grant = {
-        .round = vote->round,
-        .number = vote->hold->number,
-        .sent_ms = sent_ms,
-        .valid_until_ms = valid_until_ms,
-    };
+/* Small against the lease, so that slow servers leave most of it; with room for a network. */
+#define PATIENCE_PART 50
+#define PATIENCE_MIN_MS 50
+#define PATIENCE_MAX_MS 1000
 
-    return relock_tally_grant(vote->tally, vote->member, &grant);
+static uint64_t patience_ms(uint64_t lease_ms)
+{
+    uint64_t ms = lease_ms / PATIENCE_PART;
+
+    if (ms < PATIENCE_MIN_MS)
+        return PATIENCE_MIN_MS;
+    return ms < PATIENCE_MAX_MS ? ms : PATIENCE_MAX_MS;
 }
+
+uint64_t relock_votes_patience_until(uint64_t sent_ms, uint64_t lease_ms)
+{
+    return relock_clock_after(sent_ms, patience_ms(lease_ms));
+}
+
+/* ---- the hold of a vote -------------------------------------------------------------------- */
 
 static void on_lost(struct relock_client *client, struct relock_hold *hold,
                     struct relock_observer *observer) RELOCK_REQUIRES(client->mutex)
@@ -23,7 +37,7 @@ static void on_lost(struct relock_client *client, struct relock_hold *hold,
     int reason = hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
-    relock_tally_lose(vote->tally, vote->member, vote->round, reason);
+    relock_tally_lose(vote, reason);
     relock_mutex_lock(&client->mutex);
 }
 
@@ -35,7 +49,7 @@ static void on_renewed(struct relock_client *client, struct relock_hold *hold,
     uint64_t valid_until_ms = hold->valid_until_ms;
 
     relock_mutex_unlock(&client->mutex);
-    (void)relock_vote_count(vote, sent_ms, valid_until_ms);
+    (void)relock_tally_grant(vote, sent_ms, valid_until_ms);
     relock_mutex_lock(&client->mutex);
 }
 
@@ -58,9 +72,11 @@ struct relock_vote *relock_vote_of(const struct relock_hold *hold)
     return (struct relock_vote *)relock_observer_find(hold, &ops);
 }
 
-struct relock_vote *relock_vote_new(struct relock_client *client, struct relock_tally *tally,
+/* A vote about to be asked for, on the member's client. NULL when out of memory. */
+static struct relock_vote *new_vote(struct relock_client *client, struct relock_tally *tally,
                                     size_t member, unsigned round,
                                     const struct relock_vote_terms *terms)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_vote *vote = calloc(1, sizeof(*vote));
     struct relock_hold *hold;
@@ -83,4 +99,238 @@ struct relock_vote *relock_vote_new(struct relock_client *client, struct relock_
     relock_holds_keep(client, hold, terms->renewed ? RELOCK_HOLD_RENEWED : RELOCK_HOLD_FIXED);
     relock_observer_add(client, hold, &vote->observer);
     return vote;
+}
+
+/* ---- one server, under no mutex ------------------------------------------------------------ */
+
+static struct relock_client *client_of(const struct relock_tally *tally, size_t member)
+{
+    return tally->group->members[member]->client;
+}
+
+/* Lets the round count an answer for a server to which no command was posted. */
+static void count_unasked(struct relock_tally *tally, unsigned round, int why,
+                          enum relock_vote_answer answer)
+{
+    if (why == RELOCK_E_NOMEM)
+        relock_tally_refuse(tally, round, why, "");
+    relock_tally_count(tally, round, answer, 0, 0);
+}
+
+/* Returns RELOCK_OK, RELOCK_E_NOMEM; RELOCK_E_CONN when it is not to be asked now. */
+static int ask_under(struct relock_client *client, struct relock_tally *tally, size_t member,
+                     unsigned round, const struct relock_vote_terms *terms,
+                     struct relock_vote **vote) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_vote *new;
+    int r;
+
+    if (!relock_client_is_open(client) ||
+        relock_outbox_hangs(&relock_local_of(client)->votes, terms->sent_ms,
+                            patience_ms(terms->lease_ms)))
+        return RELOCK_E_CONN;
+    new = new_vote(client, tally, member, round, terms);
+    if (!new)
+        return RELOCK_E_NOMEM;
+    r = relock_vote_command_post(client, new, RELOCK_VOTE_COMMAND_LOCK, round, terms->sent_ms);
+    if (r < 0) {
+        relock_holds_end(client, new->hold);
+        return r;
+    }
+    (void)relock_holds_ref(new->hold);
+    relock_group_asked(tally->group, member, new->hold->number);
+    *vote = new;
+    return RELOCK_OK;
+}
+
+/* Returns the vote with a reference; NULL when there is none. */
+static struct relock_vote *ask(struct relock_tally *tally, size_t member, unsigned round,
+                               const struct relock_vote_terms *terms)
+{
+    struct relock_client *client = client_of(tally, member);
+    struct relock_vote *vote = NULL;
+    struct relock_guard guard;
+    int r;
+
+    if (relock_client_enter(client, false, &guard)) {
+        r = ask_under(client, tally, member, round, terms, &vote);
+        relock_client_leave(client, &guard);
+    } else {
+        r = guard.result;
+    }
+    if (r < 0)
+        count_unasked(tally, round, r, RELOCK_ANSWER_NONE);
+    return vote;
+}
+
+/* The answer that counts for a server that is not asked, because the vote is lost. */
+static enum relock_vote_answer answer_of(const struct relock_hold *hold)
+{
+    return hold->state == RELOCK_HOLD_LOST && hold->lost_reason != RELOCK_LOST_EXPIRED
+               ? RELOCK_ANSWER_NO
+               : RELOCK_ANSWER_NONE;
+}
+
+/* A release drops the reference. If it cannot be posted, the vote is released in the background. */
+static int send_under(struct relock_client *client, struct relock_vote *vote,
+                      enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold = vote->hold;
+    int r = RELOCK_LOST;
+
+    if (relock_hold_is_held(hold))
+        r = relock_vote_command_post(client, vote, kind, round, sent_ms);
+    if (kind == RELOCK_VOTE_COMMAND_UNLOCK) {
+        if (r == RELOCK_OK)
+            relock_holds_leave(client, hold);
+        else
+            relock_let_go(client, hold, sent_ms);
+        relock_holds_unref(client, hold);
+    }
+    return r;
+}
+
+static void send(struct relock_tally *tally, struct relock_vote *vote, size_t member,
+                 enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms,
+                 uint64_t lease_ms)
+{
+    struct relock_client *client = client_of(tally, member);
+    enum relock_vote_answer answer = RELOCK_ANSWER_NONE;
+    struct relock_guard guard;
+    int r;
+
+    if (relock_client_enter(client, false, &guard)) {
+        answer = answer_of(vote->hold);
+        if (lease_ms > vote->hold->lease_ms)
+            vote->hold->lease_ms = lease_ms;
+        r = send_under(client, vote, kind, round, sent_ms);
+        relock_client_leave(client, &guard);
+    } else {
+        r = guard.result;
+    }
+    if (r < 0)
+        count_unasked(tally, round, r, answer);
+}
+
+static void keep(struct relock_client *client, struct relock_vote *vote, bool renewed)
+{
+    struct relock_guard guard;
+
+    if (!relock_client_enter(client, false, &guard))
+        return;
+    relock_holds_keep(client, vote->hold, renewed ? RELOCK_HOLD_RENEWED : RELOCK_HOLD_FIXED);
+    relock_client_leave(client, &guard);
+}
+
+/* Drops the reference. */
+static void let_go(struct relock_client *client, struct relock_vote *vote)
+{
+    struct relock_guard guard;
+    struct relock_hold *hold;
+
+    if (!relock_client_enter(client, false, &guard))
+        return;
+    hold = vote->hold;
+    relock_let_go(client, hold, relock_clock_now_ms());
+    relock_holds_unref(client, hold);
+    relock_client_leave(client, &guard);
+}
+
+/* ---- all servers --------------------------------------------------------------------------- */
+
+static void look_at(const struct relock_tally *tally, struct relock_vote *votes[RELOCK_TALLY_MAX])
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
+        votes[i] = tally->guarded.votes[i].vote;
+}
+
+static void take(struct relock_tally *tally, struct relock_vote *votes[RELOCK_TALLY_MAX])
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    look_at(tally, votes);
+    tally->guarded.composite = NULL;
+    for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
+        tally->guarded.votes[i].vote = NULL;
+}
+
+static void let_go_all(struct relock_tally *tally, struct relock_vote *votes[RELOCK_TALLY_MAX])
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+    for (size_t i = 0; i < tally->group->n; i++)
+        if (votes[i])
+            let_go(client_of(tally, i), votes[i]);
+    relock_mutex_lock(&tally->group->coordinator->mutex);
+}
+
+void relock_votes_let_go(struct relock_tally *tally)
+{
+    struct relock_vote *votes[RELOCK_TALLY_MAX];
+
+    take(tally, votes);
+    let_go_all(tally, votes);
+}
+
+void relock_votes_ask(struct relock_tally *tally, const bool wanted[RELOCK_TALLY_MAX],
+                      const struct relock_vote_terms *terms)
+{
+    struct relock_vote *votes[RELOCK_TALLY_MAX] = {0}; /* those asked for, then those in excess */
+    unsigned round;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < tally->group->n; i++)
+        n += wanted[i];
+    round = relock_tally_begin(tally, n);
+    for (size_t i = 0; i < tally->group->n; i++)
+        if (wanted[i])
+            tally->guarded.votes[i].round = round;
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+    for (size_t i = 0; i < tally->group->n; i++)
+        if (wanted[i])
+            votes[i] = ask(tally, i, round, terms);
+    relock_mutex_lock(&tally->group->coordinator->mutex);
+    for (size_t i = 0; i < tally->group->n && tally->guarded.composite; i++) {
+        struct relock_vote *before = tally->guarded.votes[i].vote;
+
+        if (wanted[i]) {
+            tally->guarded.votes[i].vote = votes[i];
+            votes[i] = before;
+        }
+    }
+    let_go_all(tally, votes);
+}
+
+void relock_votes_send(struct relock_tally *tally, enum relock_vote_command_kind kind,
+                       uint64_t sent_ms, uint64_t lease_ms, uint64_t until_ms)
+{
+    struct relock_vote *votes[RELOCK_TALLY_MAX];
+    unsigned round = relock_tally_begin(tally, (unsigned)tally->group->n);
+
+    if (kind == RELOCK_VOTE_COMMAND_UNLOCK)
+        take(tally, votes);
+    else
+        look_at(tally, votes);
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+    for (size_t i = 0; i < tally->group->n; i++) {
+        if (votes[i])
+            send(tally, votes[i], i, kind, round, sent_ms, lease_ms);
+        else
+            relock_tally_count(tally, round, RELOCK_ANSWER_NONE, 0, 0);
+    }
+    (void)relock_gate_wait(&tally->gate, until_ms);
+    relock_mutex_lock(&tally->group->coordinator->mutex);
+}
+
+void relock_votes_keep(struct relock_tally *tally, bool renewed)
+{
+    struct relock_vote *votes[RELOCK_TALLY_MAX];
+
+    look_at(tally, votes);
+    relock_mutex_unlock(&tally->group->coordinator->mutex);
+    for (size_t i = 0; i < tally->group->n; i++)
+        if (votes[i])
+            keep(client_of(tally, i), votes[i], renewed);
+    relock_mutex_lock(&tally->group->coordinator->mutex);
 }

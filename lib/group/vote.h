@@ -4,21 +4,17 @@
  * A vote is a detached hold of one member, on that member's client. The watchdog renews it like any
  * hold. The vote observes it and reports every renewal and its loss to the tally.
  *
- * Threads: any, as said at each function.
+ * The functions here act on the votes of all servers for one tally. A server that leaves a command
+ * unanswered beyond its patience is not asked for further votes until it answers. So a server that
+ * hangs does not delay a red lock.
+ *
+ * Threads: any, with the mutex of the coordinator held, unless a function says otherwise; unlock it
+ * meanwhile.
  */
 #ifndef RELOCK_VOTE_H
 #define RELOCK_VOTE_H
 
-#include "group/tally.h"
-
-/* Lives as long as its hold: a pointer to a vote needs a reference to the hold. All constant. */
-struct relock_vote {
-    struct relock_observer observer; /* of the hold */
-    struct relock_hold *hold;
-    struct relock_tally *tally; /* a reference */
-    size_t member;
-    unsigned round; /* in which the library asked for it */
-};
+#include "group/vote_command.h"
 
 /* How a vote is asked for. */
 struct relock_vote_terms {
@@ -28,19 +24,29 @@ struct relock_vote_terms {
     bool renewed;
 };
 
-/* A vote about to be asked for, on the member's client. NULL when out of memory. */
-struct relock_vote *relock_vote_new(struct relock_client *client, struct relock_tally *tally,
-                                    size_t member, unsigned round,
-                                    const struct relock_vote_terms *terms)
-    RELOCK_REQUIRES(client->mutex);
-
 /* The vote that observes this hold, NULL when none does. Mutex of its client held. */
 struct relock_vote *relock_vote_of(const struct relock_hold *hold);
 
-/*
- * Under no mutex: the server granted the command sent at `sent_ms`, so the vote counts until then.
- * Returns false if the tally has no use for it: the caller releases the vote.
- */
-bool relock_vote_count(const struct relock_vote *vote, uint64_t sent_ms, uint64_t valid_until_ms);
+/* Until when a caller waits for the answers to commands sent at `sent_ms` about that lease. */
+uint64_t relock_votes_patience_until(uint64_t sent_ms, uint64_t lease_ms);
+
+/* Asks all members that are `wanted`, in a new round, and puts their votes into the tally. */
+void relock_votes_ask(struct relock_tally *tally, const bool wanted[RELOCK_TALLY_MAX],
+                      const struct relock_vote_terms *terms)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* Extends or releases all votes, in a new round, and sleeps until it is decided or its time is
+ * over. A release takes the votes out of the tally. */
+void relock_votes_send(struct relock_tally *tally, enum relock_vote_command_kind kind,
+                       uint64_t sent_ms, uint64_t lease_ms, uint64_t until_ms)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* From now on the watchdog renews the votes, or no longer does. */
+void relock_votes_keep(struct relock_tally *tally, bool renewed)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* Releases each server's vote, known or not, in the background: the tally is over. */
+void relock_votes_let_go(struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
 #endif

@@ -153,14 +153,14 @@ static void tell(struct relock_client *client, const struct command *command,
     const struct relock_vote *vote = command->vote;
 
     if (verdict->valid_until_ms > 0 &&
-        !relock_vote_count(vote, command->sent_ms, verdict->valid_until_ms)) {
+        !relock_tally_grant(vote, command->sent_ms, verdict->valid_until_ms)) {
         relock_mutex_lock(&client->mutex);
         relock_let_go(client, vote->hold, relock_clock_now_ms());
         relock_mutex_unlock(&client->mutex);
     }
     /* First the loss: counting may wake the thread of the round, which then looks at the hold. */
     if (verdict->lost_reason)
-        relock_tally_lose(vote->tally, vote->member, vote->round, verdict->lost_reason);
+        relock_tally_lose(vote, verdict->lost_reason);
     if (verdict->refusal < 0 && verdict->why)
         tell_refusal(command, verdict);
     relock_tally_count(vote->tally, command->round, verdict->answer, verdict->free_at_ms,
@@ -251,13 +251,13 @@ static const struct relock_outbox_ops ops = {
     .drop = drop,
 };
 
-bool relock_vote_command_post(struct relock_client *client, struct relock_vote *vote,
-                              enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
+int relock_vote_command_post(struct relock_client *client, struct relock_vote *vote,
+                             enum relock_vote_command_kind kind, unsigned round, uint64_t sent_ms)
 {
     struct command *new = calloc(1, sizeof(*new));
 
     if (!new)
-        return false;
+        return RELOCK_E_NOMEM;
     *new = (struct command){
         .entry = {.ops = &ops, .posted_ms = sent_ms},
         .vote = vote,
@@ -268,5 +268,5 @@ bool relock_vote_command_post(struct relock_client *client, struct relock_vote *
     };
     (void)relock_holds_ref(vote->hold);
     relock_outbox_post(client, &relock_local_of(client)->votes, &new->entry);
-    return true;
+    return RELOCK_OK;
 }

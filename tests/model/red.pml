@@ -23,13 +23,14 @@
  *                   relock_pipeline_call, on_reply, on_down            lib/redis/pipeline.c
  *   read_first()    answer, judge_lock, tell                           lib/group/vote_command.c
  *                   on_renewed, take_answer                            lib/lock/watchdog.c
- *                   relock_vote_count, relock_tally_lose             lib/group/vote.c tally.c
+ *                   relock_tally_grant, relock_tally_lose              lib/group/tally.c
  *   break_it()      the same with RELOCK_E_CONN
- *   update()        update, relock_tally_valid_until                  lib/group/tally.c
- *   ask_all, ask()  relock_votes_ask, relock_voter_ask                 lib/group/votes.c voter.c
- *   IS_DECIDED      is_decided, relock_tally_wait                     lib/group/tally.c
- *   judge           judge, be_refused, free_at, ask_once               lib/group/redask.c
- *   drop_all()      relock_votes_release, relock_let_go              lib/group/votes.c lib/lock/let_go.c
+ *   update()        update, relock_tally_valid_until                   lib/group/tally.c
+ *   ask_all, ask()  relock_votes_ask, ask                              lib/group/vote.c
+ *   IS_DECIDED      is_decided                                         lib/group/tally.c
+ *   judge           judge, refuse, free_at, ask_once                   lib/group/redask.c
+ *   drop_all()      relock_votes_let_go, relock_votes_send             lib/group/vote.c
+ *                   relock_let_go                                      lib/lock/let_go.c
  *                   release, let_go                                    lib/group/redlock.c
  *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/holds.c settle.c
  *   set again       renew, relock_tally_is_heard                       lib/group/redlock.c tally.c
