@@ -11,6 +11,7 @@
 
 #include "group/group.h"
 #include "lock/inspection.h"
+#include "lock/outbox.h"
 
 struct redisReply;
 struct relock_survey;
@@ -23,6 +24,8 @@ enum relock_question_state {
 };
 
 struct relock_question {
+    struct relock_outbox_entry entry; /* of the client of the lock; posted while ASKED */
+
     struct relock_survey *survey; /* that it is a question of; constant */
 
     /* constant; the group of the survey keeps both */

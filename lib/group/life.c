@@ -1,8 +1,8 @@
 #include "group/life.h"
 
 #include "base/fork.h"
-#include "group/composites.h"
 #include "group/listeners.h"
+#include "group/local.h"
 #include "lock/resources.h"
 
 #include <assert.h>
@@ -213,7 +213,7 @@ static int make_handle(struct relock_group *group, const struct relock_lock *fir
 
     if (!relock_client_enter(coordinator, false, &guard))
         return guard.result;
-    r = relock_composites_get(coordinator, group, name_in(group, first), &resource);
+    r = relock_local_get(coordinator, group, name_in(group, first), &resource);
     if (r == RELOCK_OK) {
         made = relock_lock_for(coordinator, resource, name_in(relock_group_of(resource), first));
         if (!made) {

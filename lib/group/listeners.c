@@ -96,7 +96,7 @@ bool relock_group_answered(struct relock_group *group, size_t member, uint64_t n
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-void relock_group_begin_wait(struct relock_group *group)
+void relock_group_listen(struct relock_group *group, bool waits)
 {
     for (size_t i = 0; i < group->n; i++) {
         struct relock_lock *member = group->members[i];
@@ -104,23 +104,14 @@ void relock_group_begin_wait(struct relock_group *group)
 
         if (!relock_client_enter(member->client, false, &guard))
             continue;
-        group->listeners[i].base.n_waiting++;
-        if (!member->resource->kind->is_queued)
-            relock_subscription_want(member->client, member->resource);
-        relock_client_leave(member->client, &guard);
-    }
-}
-
-void relock_group_end_wait(struct relock_group *group)
-{
-    for (size_t i = 0; i < group->n; i++) {
-        struct relock_lock *member = group->members[i];
-        struct relock_guard guard;
-
-        if (!relock_client_enter(member->client, false, &guard))
-            continue;
-        group->listeners[i].base.n_waiting--;
-        relock_subscription_idle(member->client, member->resource);
+        if (waits) {
+            group->listeners[i].base.n_waiting++;
+            if (!member->resource->kind->is_queued)
+                relock_subscription_want(member->client, member->resource);
+        } else {
+            group->listeners[i].base.n_waiting--;
+            relock_subscription_idle(member->client, member->resource);
+        }
         relock_client_leave(member->client, &guard);
     }
 }

@@ -33,9 +33,8 @@ int relock_group_add_listeners(struct relock_group *group);
 /* Removes them, when the group ends: its members are still there. */
 void relock_group_remove_listeners(struct relock_group *group);
 
-/* A call begins to wait for releases on all members, or ends. */
-void relock_group_begin_wait(struct relock_group *group);
-void relock_group_end_wait(struct relock_group *group);
+/* From now on a call waits for releases on all members, or no longer does. */
+void relock_group_listen(struct relock_group *group, bool waits);
 
 /* The member is asked for the vote with this number. Mutex of its client held. */
 void relock_group_asked(struct relock_group *group, size_t member, uint64_t number);

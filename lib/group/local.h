@@ -1,6 +1,9 @@
 /*
  * Local - the state of multi and red locks that belongs to one client
  *
+ * The resources of its multi and red locks are found by their members. Locks that are made of the
+ * same members share one resource, whose data is the group that was the first to need it.
+ *
  * It is attached when the first such lock with a member on the client is made, and lives as long as
  * the struct of the client.
  *
@@ -9,8 +12,8 @@
 #ifndef RELOCK_LOCAL_H
 #define RELOCK_LOCAL_H
 
+#include "group/group.h"
 #include "lock/cancel.h"
-#include "lock/client.h"
 #include "lock/outbox.h"
 
 /* A call that acquires a multi lock, while it lasts. */
@@ -24,7 +27,7 @@ struct relock_local {
     struct relock_group *groups;     /* that have a resource on the client, by members */
     struct relock_local_call *calls; /* on multi locks whose first member is on the client */
     struct relock_outbox votes;      /* commands about votes */
-    struct relock_outbox inquiries;
+    struct relock_outbox inquiries;  /* of surveys */
 };
 
 /* Makes it, unless the client has it already. Returns RELOCK_OK, RELOCK_E_NOMEM. */
@@ -33,6 +36,19 @@ int relock_local_attach(struct relock_client *client, const struct relock_client
 
 /* Of a client that has a member of a group. */
 struct relock_local *relock_local_of(const struct relock_client *client);
+
+/* The resource for the members of this group; NULL when there is none. */
+struct relock_resource *relock_local_find(struct relock_client *client,
+                                          const struct relock_group *group)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Finds or makes it, with a reference. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_local_get(struct relock_client *client, struct relock_group *group, const char *name,
+                     struct relock_resource **resource) RELOCK_REQUIRES(client->mutex);
+
+/* At the end of the client: lets go of its holds of multi and red locks, on other clients, too.
+ * Unlocks the mutex meanwhile. */
+void relock_local_let_go(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* With the client, when no group refers to that any more. */
 void relock_local_free(struct relock_client_hook *hook);

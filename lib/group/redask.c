@@ -172,10 +172,7 @@ static void listen_to_releases(struct relock_acquire *acquire, bool listens)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     relock_mutex_unlock(&acquire->client->mutex);
-    if (listens)
-        relock_group_begin_wait(relock_group_of(acquire->resource));
-    else
-        relock_group_end_wait(relock_group_of(acquire->resource));
+    relock_group_listen(relock_group_of(acquire->resource), listens);
     relock_mutex_lock(&acquire->client->mutex);
 }
 

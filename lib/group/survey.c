@@ -1,15 +1,14 @@
 /*
  * A survey asks about locks that have a key in Redis: the members of a multi lock and, for each red
  * lock among them, its members. The calling thread first finds the caller's own holds, then posts
- * all inquiries, and sleeps.
+ * all questions to the I/O threads of their clients, and sleeps.
  */
 #include "group/survey.h"
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "group/answers.h"
-#include "group/composites.h"
-#include "group/inquiry.h"
+#include "group/local.h"
 #include "group/opinion.h"
 #include "group/tally.h"
 #include "lock/owner.h"
@@ -19,6 +18,9 @@
 /* The pause before an unreachable server is asked again, and the extra time of servers that are
  * slower than a quorum. */
 #define PAUSE_MS 20
+
+/* A server that is slower than this is given no further questions until it has answered. */
+#define HANGS_MS 500
 
 struct relock_survey {
     atomic_uint refs;           /* answers may come after the asking thread has left */
@@ -117,7 +119,7 @@ static void find_votes(struct relock_question *questions, uint64_t owner)
 
     if (!relock_client_enter(red->coordinator, false, &guard))
         return;
-    resource = relock_composites_find(red->coordinator, red);
+    resource = relock_local_find(red->coordinator, red);
     whole = resource ? relock_resource_find(resource, owner) : NULL;
     for (size_t i = 0; i < red->n && whole && relock_tally_of(whole); i++) {
         const struct relock_tally *tally = relock_tally_of(whole);
@@ -186,30 +188,58 @@ static void tell(struct relock_question *question, int result, const struct redi
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-static void on_answer(void *arg, int result, const struct redisReply *reply)
+static bool write_command(const struct relock_outbox_entry *entry, struct relock_request *request)
 {
-    struct relock_question *question = arg;
-    struct relock_survey *survey = question->survey;
+    const struct relock_question *question = (const struct relock_question *)entry;
 
-    tell(question, result, reply);
-    unref(survey);
+    relock_request_inspect(request, question->lock->resource, question->number);
+    return true;
 }
 
+static void answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                   const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_question *question = (struct relock_question *)entry;
+    struct relock_survey *survey = question->survey;
+
+    relock_mutex_unlock(&client->mutex);
+    tell(question, result, reply); /* from here on it may be posted again */
+    unref(survey);
+    relock_mutex_lock(&client->mutex);
+}
+
+static void drop(struct relock_client *client, struct relock_outbox_entry *entry)
+    RELOCK_REQUIRES(client->mutex)
+{
+    answer(client, entry, RELOCK_E_CLOSED, NULL);
+}
+
+static const struct relock_outbox_ops ops = {
+    .write = write_command,
+    .answer = answer,
+    .drop = drop,
+};
+
+/* Returns RELOCK_OK, and the question is answered once; or why it cannot be asked now. */
 static int post(struct relock_question *question)
 {
     struct relock_client *client = question->lock->client;
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_outbox *outbox;
     struct relock_guard guard;
-    int r;
+    bool hangs;
 
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
-    atomic_fetch_add(&question->survey->refs, 1);
-    r = relock_inquiry_post(client, question->lock->resource, question->number, on_answer,
-                            question);
-    if (r < 0)
-        atomic_fetch_sub(&question->survey->refs, 1); /* not the last */
+    outbox = &relock_local_of(client)->inquiries;
+    hangs = relock_outbox_hangs(outbox, now_ms, HANGS_MS);
+    if (!hangs) {
+        atomic_fetch_add(&question->survey->refs, 1);
+        question->entry = (struct relock_outbox_entry){.ops = &ops, .posted_ms = now_ms};
+        relock_outbox_post(client, outbox, &question->entry);
+    }
     relock_client_leave(client, &guard);
-    return r;
+    return hangs ? RELOCK_E_CONN : RELOCK_OK;
 }
 
 /* Posts the questions that are open. */

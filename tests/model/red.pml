@@ -34,7 +34,7 @@
  *                   release, let_go                                    lib/group/redlock.c
  *   settle()        relock_holds_settle, relock_settle_step, release   lib/lock/holds.c settle.c
  *   set again       renew, relock_tally_is_heard                       lib/group/redlock.c tally.c
- *   tell()          notify, deliver, relock_group_begin_wait           lib/group/listeners.c
+ *   tell()          notify, deliver, relock_group_listen               lib/group/listeners.c
  *                   relock_group_asked, relock_group_answered          lib/group/listeners.c
  *
  * A reply is judged and entered into the tally in one step, and releasing is one step for all servers:
