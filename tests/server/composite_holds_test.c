@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

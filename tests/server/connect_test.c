@@ -301,38 +301,6 @@ static void the_log_names_the_id_of_a_client(void **state)
     assert_int_equal(log_count_grave(f->log, RELOCK_LOG_WARNING), 0);
 }
 
-static int lock_often(void *arg)
-{
-    for (int i = 0; i < 50; i++) {
-        int r = relock_lock(arg);
-
-        if (r == RELOCK_OK)
-            r = relock_unlock(arg);
-        if (r != RELOCK_OK)
-            return r;
-    }
-    return RELOCK_OK;
-}
-
-/* Two for the commands, one each for what the client does by itself: it renews and it listens. */
-static void many_threads_share_a_few_connections(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &(struct relock_options){.connections = 2});
-    struct actor *actors[16];
-    char name[16];
-
-    for (int i = 0; i < 16; i++) {
-        snprintf(name, sizeof(name), "lock %d", i);
-        actors[i] = actor_start();
-        actor_begin(actors[i], lock_often, fixture_lock(f, client, name));
-    }
-    for (int i = 0; i < 16; i++) {
-        assert_true(probe_n_clients(f->probe, "") <= 2 + 2 + 1);
-        assert_result(actor_result(actors[i]), RELOCK_OK);
-    }
-}
-
 static void tls_needs_a_build_with_tls(void **state)
 {
     struct fixture *f = *state;
@@ -378,7 +346,6 @@ int main(void)
         SERVER_TEST(connections_bear_the_name_of_the_client),
         SERVER_TEST(without_a_name_they_bear_that_of_the_process),
         SERVER_TEST(the_log_names_the_id_of_a_client),
-        SERVER_TEST(many_threads_share_a_few_connections),
         SERVER_TEST(tls_needs_a_build_with_tls),
         SERVER_TEST(strings_of_the_options_are_copied),
     };

@@ -1,7 +1,6 @@
 /* Users, passwords and rights. After any failure no line of the log holds a password. */
 #include "support/actor.h"
 #include "support/fixture.h"
-#include "support/peer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -193,31 +192,6 @@ static void without_the_right_to_publish_a_release_still_works(void **state)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
-static bool has_asked_again(void *client)
-{
-    return stats_of(client).rechecks > 0;
-}
-
-/* Without the right to subscribe a wait goes on, by asking again. */
-static void without_the_right_to_subscribe_a_wait_still_works(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_options options = {.user = USER, .password = PASSWORD, .recheck_ms = 200};
-    struct relock_client *client;
-    struct relock_lock *lock;
-    struct actor *waiting = actor_start();
-
-    make_user(f, "~* resetchannels +@all");
-    client = fixture_client(f, &options);
-    lock = fixture_lock(f, client, "orders");
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(wait_until(has_asked_again, client, SOON_MS));
-    assert_true(actor_is_busy(waiting));
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_gets_in(waiting, lock);
-}
-
 /* The rights that the documentation names are enough, and CLIENT KILL is not among the needed. */
 static void a_user_with_just_the_rights_of_a_locker_can_lock(void **state)
 {
@@ -254,7 +228,6 @@ int main(void)
         SERVER_TEST(a_connection_made_again_logs_in_again),
         SERVER_TEST(a_right_that_is_missing_is_auth),
         SERVER_TEST(without_the_right_to_publish_a_release_still_works),
-        SERVER_TEST(without_the_right_to_subscribe_a_wait_still_works),
         SERVER_TEST(a_user_with_just_the_rights_of_a_locker_can_lock),
     };
 

@@ -14,35 +14,6 @@ static struct relock_cancel *new_cancel(void)
     return cancel;
 }
 
-static void a_wait_for_another_client_takes_as_long_as_it_may(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, woken_client(f), "orders");
-    uint64_t began_ms;
-
-    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
-    began_ms = now_ms();
-    assert_result(fixture_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
-    assert_true(now_ms() - began_ms >= WAIT_MS - TWO_CLOCKS_MS);
-    assert_true(now_ms() - began_ms <= WAIT_MS + slow_ms(SLACK_MS));
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-}
-
-static void a_wait_for_another_thread_takes_as_long_as_it_may(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct actor *other = actor_start();
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(actor_wait_out(other, lock, WAIT_MS), RELOCK_TIMEOUT);
-    assert_true(actor_took_ms(other) >= WAIT_MS - TWO_CLOCKS_MS);
-    assert_true(actor_took_ms(other) <= WAIT_MS + slow_ms(SLACK_MS));
-    assert_result(actor_acquire(other, lock, &(struct relock_how){.wait_ms = WAIT_MS}),
-                  RELOCK_TIMEOUT);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
 static void a_wait_of_nothing_or_less_is_one_try(void **state)
 {
     struct fixture *f = *state;
@@ -133,25 +104,6 @@ static void a_release_just_before_a_deadline_is_not_lost_to_the_next(void **stat
     }
     print_message("in time: %d of 60\n", n_in_time);
     assert_int_equal(stats_of(client).rechecks, 0);
-}
-
-static void a_cancel_ends_a_wait(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *lock = fixture_lock(f, client, "orders");
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .cancel = new_cancel()};
-    struct actor *waiting = actor_start();
-
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_acquire(waiting, lock, &how);
-    assert_true(wait_for_waiters(client, 1));
-    relock_cancel_fire(how.cancel);
-    assert_result(actor_result(waiting), RELOCK_CANCELLED);
-    assert_int_equal(actor_grant(waiting).hold_count, 0);
-    assert_result(actor_unlock(waiting, lock), RELOCK_NOT_OWNER);
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    relock_cancel_free(how.cancel);
 }
 
 static void a_cancel_ends_a_wait_for_another_thread(void **state)
@@ -290,12 +242,9 @@ static void a_call_returns_in_time_while_redis_hangs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_wait_for_another_client_takes_as_long_as_it_may),
-        SERVER_TEST(a_wait_for_another_thread_takes_as_long_as_it_may),
         SERVER_TEST(a_wait_of_nothing_or_less_is_one_try),
         SERVER_TEST(a_very_long_wait_is_not_a_short_one),
         SERVER_TEST(a_release_just_before_a_deadline_is_not_lost_to_the_next),
-        SERVER_TEST(a_cancel_ends_a_wait),
         SERVER_TEST(a_cancel_ends_a_wait_for_another_thread),
         SERVER_TEST(a_cancelled_head_leaves_the_release_to_the_next),
         SERVER_TEST(a_cancel_that_was_fired_ends_every_later_wait_at_once),

@@ -30,34 +30,6 @@ static void a_thread_that_ends_releases_all_its_holds(void **state)
     assert_result(relock_unlock(orders), RELOCK_OK);
 }
 
-static void a_hold_of_an_explicit_owner_outlives_the_thread(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct relock_how how = {.owner = relock_owner_new()};
-    struct actor *other = actor_start();
-
-    assert_result(actor_acquire(other, lock, &how), RELOCK_OK);
-    actor_end(other);
-    assert_result(relock_check(lock, how.owner, NULL), RELOCK_OK);
-    assert_int_equal(probe_only_value(f->probe, "orders"), 1);
-    assert_result(relock_release(lock, how.owner), RELOCK_OK);
-}
-
-static void a_waiter_gets_the_lock_when_the_holding_thread_ends(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = woken_client(f);
-    struct relock_lock *lock = fixture_lock(f, client, "orders");
-    struct actor *careless = actor_start(), *waiting = actor_start();
-
-    assert_result(actor_lock(careless, lock), RELOCK_OK);
-    actor_begin_lock(waiting, lock);
-    assert_true(wait_for_waiters(client, 1));
-    actor_end(careless);
-    assert_gets_in(waiting, lock);
-}
-
 static void freeing_a_client_releases_its_holds(void **state)
 {
     struct fixture *f = *state;
@@ -226,8 +198,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_thread_that_ends_releases_all_its_holds),
-        SERVER_TEST(a_hold_of_an_explicit_owner_outlives_the_thread),
-        SERVER_TEST(a_waiter_gets_the_lock_when_the_holding_thread_ends),
         SERVER_TEST(freeing_a_client_releases_its_holds),
         SERVER_TEST(freeing_a_client_ends_its_waits),
         SERVER_TEST(a_handle_that_outlives_its_client_says_closed),

@@ -3,8 +3,6 @@
 #include "support/fixture.h"
 #include "support/peer.h"
 
-#include <stdio.h>
-
 static struct relock_lock *make(struct relock_client *client)
 {
     struct relock_lock *lock = NULL;

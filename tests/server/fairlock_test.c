@@ -4,7 +4,6 @@
 #include "support/fair_queue.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define N_WAITERS 6
 #define N_CHILDREN 3

@@ -2,7 +2,6 @@
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/fixture.h"
-#include "support/peer.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

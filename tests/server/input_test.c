@@ -4,9 +4,7 @@
  */
 #include "support/actor.h"
 #include "support/fixture.h"
-#include "support/peer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

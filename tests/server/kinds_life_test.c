@@ -55,11 +55,14 @@ static void the_end_of_a_fixed_lease_is_reported(void **state)
     assert_result(fixture_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(300)}), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_EXPIRED);
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_int_equal(stats_of(client).renewed, 0);
     assert_result(relock_lock(lock), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
+    assert_int_equal(losses_count(f->losses), 1);
 }
 
 static void extending_lengthens_and_never_shortens(void **state)
@@ -113,15 +116,19 @@ static void a_level_finds_out_that_the_hold_is_gone(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
     assert_result(relock_lock(lock), RELOCK_LOST);
+    assert_result(relock_lock(lock), RELOCK_LOST);
     assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_result(relock_unlock(lock), RELOCK_LOST);
+    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER); /* the refused calls were no levels */
 }
 
 static void a_waiter_behind_a_lost_hold_gets_the_lock(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f, LEASE_MS);
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                                   .recheck_ms = NEVER_MS});
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
@@ -162,7 +169,7 @@ static void force_frees_the_lock_for_the_waiter(void **state)
 static void a_thread_that_ends_and_a_client_that_is_freed_release(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct actor *careless = actor_start(), *waiting = actor_start();
 
@@ -197,6 +204,8 @@ static void a_wait_ends_at_its_deadline(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(actor_wait_out(other, lock, WAIT_MS), RELOCK_TIMEOUT);
     assert_true(actor_took_ms(other) >= WAIT_MS - TWO_CLOCKS_MS);
+    assert_true(actor_took_ms(other) <= WAIT_MS + slow_ms(SLACK_MS));
+    assert_result(actor_trylock(other, lock), RELOCK_BUSY);
     assert_result(actor_unlock(other, lock), RELOCK_NOT_OWNER);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -217,6 +226,7 @@ static void a_wait_ends_by_cancel_and_by_shutdown(void **state)
     assert_true(wait_for_waiters(client, 2));
     relock_cancel_fire(how.cancel);
     assert_result(actor_result(cancelled), RELOCK_CANCELLED);
+    assert_int_equal(actor_grant(cancelled).hold_count, 0);
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_CANCELLED);
     assert_true(actor_is_busy(closed));
     relock_client_shutdown(client);
@@ -243,7 +253,9 @@ static void a_call_with_an_explicit_owner_acts_for_it(void **state)
     assert_true(grant.fencing_token == actor_grant(other).fencing_token);
     assert_result(relock_acquire(lock, &two, NULL), RELOCK_BUSY);
     assert_result(relock_trylock(lock), RELOCK_BUSY);
-    actor_end(other); /* what a named owner holds outlives the thread */
+    assert_true(kind_has_levels(f, "orders", 2));
+    assert_result(actor_unlock(other, lock), RELOCK_NOT_OWNER);
+    actor_end(other); /* the hold of a named owner outlives the thread */
     assert_result(relock_check(lock, one.owner, NULL), RELOCK_OK);
     assert_result(relock_extend(lock, one.owner, LONG_MS), RELOCK_OK);
     assert_result(relock_release(lock, one.owner), RELOCK_OK);
@@ -257,12 +269,22 @@ static void queries_agree_with_redis(void **state)
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct relock_holder holder;
-    unsigned count;
-    int64_t ttl_ms;
-    bool locked;
+    unsigned count = 7;
+    int64_t ttl_ms = 7;
+    bool locked = true;
 
+    memset(&holder, 0x55, sizeof(holder));
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    assert_string_equal(holder.id, "");
+    assert_int_equal(holder.ttl_ms, -2);
+    assert_int_equal(holder.hold_count, 0);
+    assert_int_equal(holder.n_holders, 0);
     assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
     assert_false(locked);
+    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
+    assert_int_equal(ttl_ms, -2);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
@@ -271,6 +293,7 @@ static void queries_agree_with_redis(void **state)
         assert_int_equal(strncmp(holder.id, relock_client_id(client), 36), 0);
     assert_int_equal(holder.hold_count, 2);
     assert_int_equal(holder.n_holders, 1);
+    assert_true(holder.ttl_ms > 0 && holder.ttl_ms <= 30000);
     assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
     assert_true(locked);
     assert_result(relock_hold_count(lock, &count), RELOCK_OK);
@@ -289,8 +312,9 @@ static void stats_count_each_operation(void **state)
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct actor *waiting = actor_start();
-    struct relock_stats stats;
+    struct relock_stats stats = stats_of(client);
 
+    assert_memory_equal(&stats, &(struct relock_stats){0}, sizeof(stats));
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     stats = stats_of(client);

@@ -1,5 +1,4 @@
 /* Fixed leases, how leases nest, and relock_extend. */
-#include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
 
@@ -48,21 +47,6 @@ static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
     assert_int_equal(stats_of(client).renewed, 0);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
-}
-
-static void the_end_of_a_fixed_lease_calls_on_lost(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-
-    assert_result(take_briefly(lock), RELOCK_OK);
-    assert_true(losses_wait(f->losses, 1, SOON_MS));
-    assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_EXPIRED);
-    assert_int_equal(relock_valid_ms(lock), 0);
-    assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
-    assert_result(relock_trylock(lock), RELOCK_LOST);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
-    assert_int_equal(losses_count(f->losses), 1);
 }
 
 static void a_fixed_lease_can_be_released_before_its_end(void **state)
@@ -168,18 +152,6 @@ static void extend_lengthens_a_fixed_lease(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void extend_never_shortens(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-
-    assert_result(take(lock, LONG_MS), RELOCK_OK);
-    assert_result(relock_extend(lock, 0, 1), RELOCK_OK);
-    assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
-    assert_true(relock_valid_ms(lock) > LONG_LEAST_MS);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
 static void extend_on_a_renewed_hold_survives_its_renewals(void **state)
 {
     struct fixture *f = *state;
@@ -237,7 +209,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_fixed_lease_is_not_renewed_and_ends_on_time),
-        SERVER_TEST(the_end_of_a_fixed_lease_calls_on_lost),
         SERVER_TEST(a_fixed_lease_can_be_released_before_its_end),
         SERVER_TEST(a_grant_is_certain_for_less_than_the_lease),
         SERVER_TEST(a_nested_lease_does_not_shorten_the_outer_one),
@@ -245,7 +216,6 @@ int main(void)
         SERVER_TEST(a_renewed_hold_goes_on_under_a_short_nested_lease),
         SERVER_TEST(a_hold_is_renewed_once_a_level_asked_for_it),
         SERVER_TEST(extend_lengthens_a_fixed_lease),
-        SERVER_TEST(extend_never_shortens),
         SERVER_TEST(extend_on_a_renewed_hold_survives_its_renewals),
         SERVER_TEST(a_renewed_hold_that_was_extended_goes_on_after_that),
         SERVER_TEST(extend_by_a_stranger_changes_nothing),

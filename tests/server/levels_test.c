@@ -12,20 +12,6 @@ static void lock_levels(struct relock_lock *lock, int n)
         assert_result(relock_lock(lock), RELOCK_OK);
 }
 
-static void nesting_in_a_hold_that_is_gone_is_lost_at_once(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-
-    lock_levels(lock, 2);
-    probe_int(f->probe, "DEL orders");
-
-    assert_result(relock_lock(lock), RELOCK_LOST);
-    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
-}
-
 /* A helper deep inside that tries again must not get a new hold while its callers believe in
  * theirs. */
 static void a_helper_that_tries_again_still_gets_lost(void **state)
@@ -89,19 +75,6 @@ static void after_the_last_level_the_lock_can_be_taken_anew(void **state)
     assert_int_equal(grant.hold_count, 1);
     assert_int_equal(probe_only_value(f->probe, "orders"), 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
-static void lost_adds_no_level(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-
-    lock_levels(lock, 1);
-    probe_int(f->probe, "DEL orders");
-    assert_result(relock_lock(lock), RELOCK_LOST);
-    assert_result(relock_lock(lock), RELOCK_LOST);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
-    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
 }
 
 static void levels_of_a_lost_hold_do_not_touch_the_next_holder(void **state)
@@ -181,11 +154,9 @@ static void a_level_is_released_though_redis_is_unreachable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(nesting_in_a_hold_that_is_gone_is_lost_at_once),
         SERVER_TEST(a_helper_that_tries_again_still_gets_lost),
         SERVER_TEST(every_call_of_the_owner_reports_the_loss),
         SERVER_TEST(after_the_last_level_the_lock_can_be_taken_anew),
-        SERVER_TEST(lost_adds_no_level),
         SERVER_TEST(levels_of_a_lost_hold_do_not_touch_the_next_holder),
         SERVER_TEST(another_owner_may_take_a_lost_lock),
         SERVER_TEST(an_explicit_owner_loses_by_the_same_rules),

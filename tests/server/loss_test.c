@@ -1,5 +1,4 @@
 /* A hold that ends without a release: how soon the program learns it, and with which reason. */
-#include "support/actor.h"
 #include "support/child.h"
 #include "support/fixture.h"
 #include "support/peer.h"
@@ -220,27 +219,6 @@ static void a_loss_found_by_nesting_is_called_back_once(void **state)
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-/* What a local owner lost is news to those who wait behind it: nothing else will wake them. */
-static void a_waiter_behind_a_hold_that_is_lost_gets_the_lock(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client =
-        fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                                   .recheck_ms = NEVER_MS});
-    struct relock_lock *lock = fixture_lock(f, client, "orders");
-    struct actor *waiting = actor_start();
-
-    hold(lock);
-    actor_begin_lock(waiting, lock);
-    assert_true(wait_for_waiters(client, 1));
-    probe_int(f->probe, "DEL orders");
-
-    assert_result(actor_result(waiting), RELOCK_OK);
-    give_up_lost(lock);
-    assert_result(actor_check(waiting, lock), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-}
-
 static int hold_and_be_stopped(struct child *parent, void *arg)
 {
     struct fixture *f = arg;
@@ -291,7 +269,6 @@ int main(void)
         SERVER_TEST(a_hold_that_reached_its_cap_is_reported_as_capped),
         SERVER_TEST(a_loss_found_by_the_last_release_is_not_called_back),
         SERVER_TEST(a_loss_found_by_nesting_is_called_back_once),
-        SERVER_TEST(a_waiter_behind_a_hold_that_is_lost_gets_the_lock),
         SERVER_TEST(a_process_that_was_stopped_knows_on_waking),
     };
 

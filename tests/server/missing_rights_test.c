@@ -2,7 +2,6 @@
  * A user without a right: the log names the command, our script and the page about rights, in the
  * same words for every server. A right that is not essential is logged once.
  */
-#include "support/actor.h"
 #include "support/fixture.h"
 
 #include <stdio.h>

@@ -88,26 +88,6 @@ static void handles_of_the_same_members_share_the_hold(void **state)
     assert_result(relock_unlock(t.both), RELOCK_NOT_OWNER);
 }
 
-static void a_non_reentrant_call_reports_a_deadlock(void **state)
-{
-    struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .flags = RELOCK_NON_REENTRANT};
-    struct relock_grant grant;
-
-    assert_result(relock_acquire(t.both, &how, &grant), RELOCK_OK);
-    assert_result(relock_acquire(t.both, &how, &grant), RELOCK_E_DEADLOCK);
-    assert_string_equal(grant.failed_member, "b"); /* the first given */
-    assert_result(relock_unlock(t.both), RELOCK_OK);
-    assert_int_equal(probe_n_keys(f->probe), 0);
-
-    assert_result(relock_lock(t.a), RELOCK_OK);
-    assert_result(relock_acquire(t.both, &how, &grant), RELOCK_E_DEADLOCK);
-    assert_string_equal(grant.failed_member, "a");
-    assert_int_equal(probe_n_keys(f->probe), 1);
-    assert_result(relock_unlock(t.a), RELOCK_OK);
-}
-
 /* ---- owners -------------------------------------------------------------------------------- */
 
 static void a_call_with_an_explicit_owner_acts_for_it(void **state)
@@ -269,7 +249,6 @@ int main(void)
         SERVER_TEST(a_member_may_be_taken_once_more_by_itself),
         SERVER_TEST(two_multi_locks_that_share_a_member_nest_in_it),
         SERVER_TEST(handles_of_the_same_members_share_the_hold),
-        SERVER_TEST(a_non_reentrant_call_reports_a_deadlock),
         SERVER_TEST(a_call_with_an_explicit_owner_acts_for_it),
         SERVER_TEST(two_threads_that_wait_for_one_owner_get_a_level_each),
         SERVER_TEST(threads_that_act_for_one_owner_see_no_false_loss),

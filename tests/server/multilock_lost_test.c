@@ -1,5 +1,4 @@
 /* Multi locks: the first lost member loses the multi lock, which is reported once. */
-#include "support/actor.h"
 #include "support/multi.h"
 #include "support/peer.h"
 
@@ -108,17 +107,6 @@ static void a_release_that_discovers_a_lost_member_names_it(void **state)
     assert_result(relock_unlock(t.both), RELOCK_LOST);
     assert_int_equal(losses_count(f->losses), 1);
     assert_true(peer_unlock(f->probe, "b", PEER));
-}
-
-static void a_last_release_that_discovers_a_lost_member_counts_one_loss(void **state)
-{
-    struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
-
-    assert_result(relock_lock(t.both), RELOCK_OK);
-    assert_int_equal(probe_int(f->probe, "DEL b"), 1);
-    assert_result(relock_unlock(t.both), RELOCK_LOST);
-    assert_int_equal(stats_of(t.client).lost, 1);
 }
 
 /* ---- to whom ------------------------------------------------------------------------------- */
@@ -277,6 +265,7 @@ static void a_loss_found_by_the_last_release_is_its_result(void **state)
     assert_result(relock_unlock(both), RELOCK_LOST);
     assert_result(relock_unlock(both), RELOCK_NOT_OWNER);
     assert_int_equal(losses_count(f->losses), 0);
+    assert_int_equal(stats_of(client).lost, 1);
 }
 
 /* The levels of a member belong to whoever gives them up: one too many is missed by the whole. */
@@ -392,7 +381,6 @@ int main(void)
         MULTI_TEST(a_member_that_another_took_is_reported_as_taken),
         MULTI_TEST(a_lease_that_ran_out_is_reported_as_expired),
         MULTI_TEST(a_release_that_discovers_a_lost_member_names_it),
-        MULTI_TEST(a_last_release_that_discovers_a_lost_member_counts_one_loss),
         MULTI_TEST(the_client_of_the_first_given_member_reports_the_loss),
         MULTI_TEST(the_callback_of_the_first_level_is_called_instead),
         MULTI_TEST(two_multi_locks_that_share_a_lost_member_are_reported_once_each),

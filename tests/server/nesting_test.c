@@ -79,19 +79,6 @@ static void unlock_by_a_stranger_changes_nothing_and_sends_nothing(void **state)
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
 }
 
-static void a_refused_try_adds_no_level(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct actor *other = actor_start();
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(actor_trylock(other, lock), RELOCK_BUSY);
-    assert_result(actor_wait_out(other, lock, 20), RELOCK_TIMEOUT);
-    assert_result(actor_unlock(other, lock), RELOCK_NOT_OWNER);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
 static void a_try_at_a_lock_of_this_process_sends_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -107,35 +94,22 @@ static void a_try_at_a_lock_of_this_process_sends_nothing(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void a_level_costs_two_commands(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    long long calls;
-
-    assert_result(relock_lock(lock), RELOCK_OK); /* the scripts get known */
-    assert_result(relock_unlock(lock), RELOCK_OK);
-
-    calls = probe_script_calls(f->probe);
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_int_equal(probe_script_calls(f->probe) - calls, 4);
-}
-
 static void a_hold_belongs_to_its_owner_and_not_to_a_handle(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
     struct relock_lock *one = fixture_lock(f, client, "orders");
     struct relock_lock *two = fixture_lock(f, client, "orders");
+    unsigned count;
 
     assert_result(relock_lock(one), RELOCK_OK);
     assert_result(relock_lock(two), RELOCK_OK);
     assert_int_equal(probe_only_value(f->probe, "orders"), 2);
     assert_true(relock_is_mine(one));
     assert_true(relock_is_mine(two));
+    assert_true(relock_valid_ms(two) > 0);
+    assert_result(relock_hold_count(two, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
 
     fixture_free_lock(f, one);
     assert_result(relock_extend(two, 0, 60000), RELOCK_OK);
@@ -180,23 +154,6 @@ static void two_owners_of_one_thread_exclude_each_other(void **state)
     assert_result(relock_release(lock, first.owner), RELOCK_OK);
     assert_result(relock_acquire(lock, &second, NULL), RELOCK_OK);
     assert_result(relock_release(lock, second.owner), RELOCK_OK);
-}
-
-static void a_call_with_an_explicit_owner_acts_for_it(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct relock_how how = {.owner = relock_owner_new()};
-    struct actor *other = actor_start();
-
-    assert_result(actor_acquire(other, lock, &how), RELOCK_OK);
-    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
-    assert_int_equal(probe_only_value(f->probe, "orders"), 2);
-    assert_result(relock_check(lock, how.owner, NULL), RELOCK_OK);
-    assert_result(relock_extend(lock, how.owner, 60000), RELOCK_OK);
-    assert_result(relock_release(lock, how.owner), RELOCK_OK);
-    assert_result(relock_release(lock, how.owner), RELOCK_OK);
-    assert_result(actor_unlock(other, lock), RELOCK_NOT_OWNER);
 }
 
 static void a_grant_names_the_owner_of_the_thread(void **state)
@@ -281,13 +238,10 @@ int main(void)
         SERVER_TEST(another_thread_gets_in_only_after_the_last_level),
         SERVER_TEST(another_client_gets_in_only_after_the_last_level),
         SERVER_TEST(unlock_by_a_stranger_changes_nothing_and_sends_nothing),
-        SERVER_TEST(a_refused_try_adds_no_level),
         SERVER_TEST(a_try_at_a_lock_of_this_process_sends_nothing),
-        SERVER_TEST(a_level_costs_two_commands),
         SERVER_TEST(a_hold_belongs_to_its_owner_and_not_to_a_handle),
         SERVER_TEST(two_clients_are_two_strangers_in_one_thread_too),
         SERVER_TEST(two_owners_of_one_thread_exclude_each_other),
-        SERVER_TEST(a_call_with_an_explicit_owner_acts_for_it),
         SERVER_TEST(a_grant_names_the_owner_of_the_thread),
         SERVER_TEST(owners_are_never_zero_and_never_the_same),
         SERVER_TEST(every_exit_from_a_scope_releases_one_level),

@@ -1,7 +1,6 @@
 /* The on_lost callback: its thread, the calls that it may make, and its end. */
 #include "support/actor.h"
 #include "support/fixture.h"
-#include "support/peer.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,63 +1,10 @@
 /* Queries about a lock and a client, from memory and from Redis. */
-#include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define LEASE_MS 30000
-
-static void a_free_lock_is_held_by_nobody(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct relock_holder holder;
-    unsigned count = 7;
-    int64_t ttl_ms = 7;
-    bool locked = true;
-
-    memset(&holder, 0x55, sizeof(holder));
-    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
-    assert_string_equal(holder.id, "");
-    assert_int_equal(holder.ttl_ms, -2);
-    assert_int_equal(holder.hold_count, 0);
-    assert_int_equal(holder.n_holders, 0);
-    assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
-    assert_false(locked);
-    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
-    assert_int_equal(count, 0);
-    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
-    assert_int_equal(ttl_ms, -2);
-}
-
-static void our_own_hold_is_seen_as_redis_has_it(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *lock = fixture_lock(f, client, "orders");
-    struct relock_holder holder;
-    unsigned count;
-    int64_t ttl_ms;
-    bool locked;
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
-    assert_string_equal(holder.id, probe_only_field(f->probe, "orders"));
-    assert_int_equal(strncmp(holder.id, relock_client_id(client), 36), 0);
-    assert_int_equal(holder.hold_count, 2);
-    assert_int_equal(holder.n_holders, 1);
-    assert_true(holder.ttl_ms > 0 && holder.ttl_ms <= LEASE_MS);
-    assert_result(relock_is_locked(lock, &locked), RELOCK_OK);
-    assert_true(locked);
-    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
-    assert_int_equal(count, 2);
-    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
-    assert_true(ttl_ms > 0 && ttl_ms <= LEASE_MS);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
 
 static void a_strangers_hold_is_seen_and_not_ours(void **state)
 {
@@ -129,23 +76,6 @@ static void a_holder_with_a_very_long_name_does_no_harm(void **state)
     assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
 }
 
-static void force_unlock_frees_any_holder(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct actor *waiting = actor_start();
-
-    assert_result(relock_force_unlock(lock), RELOCK_OK); /* free: stays free */
-    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
-
-    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
-    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
-    assert_result(relock_force_unlock(lock), RELOCK_OK);
-    assert_gets_in(waiting, lock);
-}
-
 static void check_reports_the_hold(void **state)
 {
     struct fixture *f = *state;
@@ -190,39 +120,6 @@ static void queries_of_local_state_send_nothing(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void stats_count_each_operation(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *orders = fixture_lock(f, client, "orders");
-    struct relock_lock *ledger = fixture_lock(f, client, "ledger");
-    struct relock_stats stats = stats_of(client);
-    struct actor *waiting = actor_start();
-
-    assert_memory_equal(&stats, &(struct relock_stats){0}, sizeof(stats));
-    assert_result(relock_lock(orders), RELOCK_OK);
-    assert_result(relock_lock(orders), RELOCK_OK);
-    assert_result(relock_lock(ledger), RELOCK_OK);
-    assert_int_equal(stats_of(client).acquired, 2); /* first levels */
-    assert_int_equal(stats_of(client).holds, 2);
-    assert_int_equal(stats_of(client).contended, 0);
-    assert_result(relock_unlock(orders), RELOCK_OK);
-    assert_result(relock_unlock(orders), RELOCK_OK);
-    assert_int_equal(stats_of(client).holds, 1);
-
-    actor_begin_lock(waiting, ledger);
-    assert_true(wait_for_waiters(client, 1));
-    assert_result(relock_unlock(ledger), RELOCK_OK);
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_int_equal(stats_of(client).contended, 1);
-    assert_result(actor_unlock(waiting, ledger), RELOCK_OK);
-    stats = stats_of(client);
-    assert_int_equal(stats.acquired + stats.passed_on, 3);
-    assert_int_equal(stats.waiters, 0);
-    assert_int_equal(stats.holds, 0);
-    assert_int_equal(stats.lost, 0);
-}
-
 static void stats_fit_into_older_and_newer_structs(void **state)
 {
     struct fixture *f = *state;
@@ -247,39 +144,16 @@ static void stats_fit_into_older_and_newer_structs(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* Both handles are asked in one thread: the answers come from one resource and one owner. */
-static void answers_are_the_same_through_every_handle(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *one = fixture_lock(f, client, "orders");
-    struct relock_lock *two = fixture_lock(f, client, "orders");
-    unsigned count;
-
-    assert_result(relock_lock(one), RELOCK_OK);
-    assert_true(relock_is_mine(two));
-    assert_true(relock_valid_ms(two) > 0);
-    assert_result(relock_hold_count(two, &count), RELOCK_OK);
-    assert_int_equal(count, 1);
-    assert_result(relock_unlock(two), RELOCK_OK);
-    assert_false(relock_is_mine(one));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_free_lock_is_held_by_nobody),
-        SERVER_TEST(our_own_hold_is_seen_as_redis_has_it),
         SERVER_TEST(a_strangers_hold_is_seen_and_not_ours),
         SERVER_TEST(the_count_is_that_of_the_calling_thread),
         SERVER_TEST(a_hold_without_a_lease_says_so),
         SERVER_TEST(a_holder_with_a_very_long_name_does_no_harm),
-        SERVER_TEST(force_unlock_frees_any_holder),
         SERVER_TEST(check_reports_the_hold),
         SERVER_TEST(queries_of_local_state_send_nothing),
-        SERVER_TEST(stats_count_each_operation),
         SERVER_TEST(stats_fit_into_older_and_newer_structs),
-        SERVER_TEST(answers_are_the_same_through_every_handle),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -3,7 +3,6 @@
 #include "support/fixture.h"
 #include "support/peer.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* Both outlive a second in which a machine stands still. */

@@ -1,5 +1,4 @@
 /* Red locks: clients that are freed meanwhile, and their remains. */
-#include "support/actor.h"
 #include "support/red.h"
 
 #define N_WAITS 3

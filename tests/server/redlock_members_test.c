@@ -3,7 +3,6 @@
 #include "support/red.h"
 
 #define N_CLIENTS 11
-#define FIXED_MS 20000
 
 /* ---- what cannot be ------------------------------------------------------------------------ */
 

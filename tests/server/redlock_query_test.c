@@ -7,7 +7,6 @@
 
 #define LEASE_MS 30000 /* the default */
 #define SHORT_MS 10000
-#define LONG_MS 60000
 #define TIMEOUT_MS 300
 
 /* By so much a call may end later than it should. */

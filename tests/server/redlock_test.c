@@ -1,9 +1,6 @@
 /* Red locks: one lock on five servers, as long as they are up. */
 #include "support/actor.h"
-#include "support/child.h"
 #include "support/red.h"
-
-#include <stdlib.h>
 
 #define LEASE_MS 30000 /* the default */
 #define FIXED_MS 20000

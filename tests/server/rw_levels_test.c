@@ -1,5 +1,4 @@
 /* Levels and leases of both sides of a read/write lock, and their renewal. */
-#include "support/actor.h"
 #include "support/sides.h"
 
 #define LEASE_MS 2000 /* outlives a second in which a machine stands still */

@@ -4,7 +4,6 @@
 #include "support/peer.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define LEASE_MS 2000 /* outlives a second in which a machine stands still */
 

@@ -4,26 +4,6 @@
 
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 
-static void the_read_side_is_freed_by_force_under_a_write_hold(void **state)
-{
-    struct fixture *f = *state;
-    struct sides ours = sides_of(f, fixture_client(f, NULL));
-    bool is_locked;
-
-    assert_result(relock_lock(ours.write), RELOCK_OK);
-    assert_result(relock_lock(ours.read), RELOCK_OK);
-    assert_result(relock_lock(ours.read), RELOCK_OK);
-    assert_result(relock_force_unlock(ours.read), RELOCK_OK);
-    assert_result(relock_is_locked(ours.read, &is_locked), RELOCK_OK);
-    assert_false(is_locked);
-    assert_result(relock_is_locked(ours.write, &is_locked), RELOCK_OK);
-    assert_true(is_locked);
-    assert_result(relock_unlock(ours.read), RELOCK_LOST);
-    assert_result(relock_unlock(ours.read), RELOCK_LOST);
-    assert_result(relock_unlock(ours.write), RELOCK_OK);
-    assert_int_equal(probe_int(f->probe, "DBSIZE"), 0);
-}
-
 static void two_threads_that_read_for_one_owner_have_one_hold(void **state)
 {
     struct fixture *f = *state;
@@ -83,7 +63,6 @@ static void the_channel_of_a_lost_read_hold_is_unsubscribed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(the_read_side_is_freed_by_force_under_a_write_hold),
         SERVER_TEST(two_threads_that_read_for_one_owner_have_one_hold),
         SERVER_TEST(a_waiting_writer_gets_deadlock_when_its_owner_comes_to_read),
         SERVER_TEST(the_channel_of_a_lost_read_hold_is_unsubscribed),

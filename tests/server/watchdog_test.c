@@ -22,28 +22,6 @@ static uint64_t most_renewals(uint64_t passed_ms)
     return passed_ms / (slow_ms(LEASE_MS) * 3 / 10) + 1;
 }
 
-static void a_hold_outlives_its_lease(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_options options = short_lease();
-    struct relock_client *client = fixture_client(f, &options);
-    struct relock_lock *lock = fixture_lock(f, client, "orders");
-    uint64_t until_ms = deadline_in(LEASE_MS * 5 / 2);
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    while (now_ms() < until_ms) {
-        long long pttl = probe_pttl(f->probe, "orders");
-
-        assert_true(pttl > 0);
-        assert_true(pttl <= (long long)slow_ms(LEASE_MS));
-        let_pass(5);
-    }
-    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_int_equal(stats_of(client).lost, 0);
-    assert_int_equal(losses_count(f->losses), 0);
-}
-
 static void a_hold_is_renewed_every_third_of_its_lease(void **state)
 {
     struct fixture *f = *state;
@@ -211,7 +189,6 @@ static void a_killed_process_holds_no_longer_than_its_lease(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_hold_outlives_its_lease),
         SERVER_TEST(a_hold_is_renewed_every_third_of_its_lease),
         SERVER_TEST(the_certain_time_stays_above_two_thirds),
         SERVER_TEST(after_unlock_the_key_is_never_seen_again),

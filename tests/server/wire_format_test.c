@@ -4,7 +4,6 @@
 #include "support/listener.h"
 #include "support/peer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "support/child.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

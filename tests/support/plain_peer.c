@@ -1,7 +1,5 @@
 #include "support/plain_peer.h"
 
-#include <string.h>
-
 static const char unlock_script[] = "if redis.call('get', KEYS[1]) == ARGV[1] then"
                                     "    return redis.call('del', KEYS[1]) "
                                     "else"
