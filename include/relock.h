@@ -30,7 +30,7 @@
  *
  * Leases. Redis frees a lock when its lease ends. The watchdog, a part of each client, renews the
  * leases of its holds in the background, except those acquired with a fixed `lease_ms`. A hold is
- * certain until shortly before its lease ends: so long, Redis cannot grant the lock to another
+ * certain until shortly before its lease ends: until then, Redis cannot grant the lock to another
  * owner. relock_valid_ms() returns the remaining time.
  *
  * Lost holds. A hold is lost if it ends before its last release: its lease expired, or its key was
@@ -125,7 +125,7 @@ RELOCK_API const char *relock_strerror(int result);
 
 /* Why a hold was lost, for logs and counters. The holder must stop in every case. Later versions
  * may add reasons. */
-#define RELOCK_LOST_EXPIRED 1 /* the lease expired: fixed, Redis unreachable, or process paused */
+#define RELOCK_LOST_EXPIRED 1 /* the lease expired: Redis unreachable, process paused, or fixed */
 #define RELOCK_LOST_GONE 2    /* the key is gone: forced, deleted, or the server lost its data */
 #define RELOCK_LOST_TAKEN 3   /* another owner holds the lock */
 #define RELOCK_LOST_CAPPED 4  /* `max_hold_ms` stopped the renewals, and the lease expired */
@@ -214,11 +214,11 @@ struct relock_options {
     /* [relock:<host>:<pid>] CLIENT LIST shows `client_name:<client id>`; no blanks */
     const char *client_name;
 
-    uint64_t watchdog_timeout_ms; /* [30000] lease without a lease_ms; renewed at 3/10 of it */
+    uint64_t watchdog_timeout_ms; /* [30000] lease if `lease_ms` is 0; renewed after 3/10 of it */
     uint64_t connect_timeout_ms;  /* [1000] how long connecting to the server may take */
     uint64_t command_timeout_ms;  /* [3000] how long Redis may be silent before calls fail */
     uint64_t recheck_ms;          /* [5000] longest time between two attempts of a waiter */
-    uint64_t handoff_ms;          /* [10] how long this process may hand a lock off to itself */
+    uint64_t handoff_ms;          /* [10] how long threads may hand a lock off to each other */
     uint64_t replica_timeout_ms;  /* [1000] how long an acquire waits for `min_replicas` */
     uint64_t max_hold_ms;         /* [no limit] age at which the watchdog stops renewing a hold */
 
@@ -411,7 +411,7 @@ RELOCK_API uint64_t relock_owner_new(void);
 
 #define RELOCK_NON_REENTRANT 1u /* RELOCK_E_DEADLOCK if the owner already holds the lock */
 
-/** How to acquire a lock. The library does not keep it beyond the call. */
+/** How to acquire a lock. The struct need not outlive the call. */
 struct relock_how {
     /* [one attempt] how long to wait for other owners; negative is 0, so `deadline - now` works */
     int64_t wait_ms;
@@ -443,9 +443,9 @@ struct relock_grant {
  *
  * The calling thread becomes the owner. If it already holds the lock, this only adds a level.
  *
- * A wait survives reconnects. It fails when Redis has been silent for `command_timeout_ms`, at most
- * half of that time later, even if the holder is another thread of this process. A red lock polls
- * its servers every `recheck_ms` instead: its wait fails if too few of them answer within
+ * A wait survives reconnects. If Redis becomes silent, it fails after one to one and a half
+ * `command_timeout_ms`, even if the holder is another thread of this process. A red lock polls its
+ * servers every `recheck_ms` instead: its wait fails if too few of them answer within
  * `command_timeout_ms` of a poll.
  *
  * Threads: any; asks Redis; waits.
