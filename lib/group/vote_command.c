@@ -212,23 +212,18 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
 {
     const struct command *command = (const struct command *)entry;
     const struct relock_hold *hold = command->vote->hold;
-    struct relock_resource *resource = hold->resource;
 
     switch (command->kind) {
     case RELOCK_VOTE_COMMAND_LOCK:
         if (hold->state != RELOCK_HOLD_ASKED)
             return false;
-        relock_request_lock(request, resource, hold->number, 1, command->lease_ms);
-        if (resource->kind->primary)
-            relock_request_beside(request, resource->primary, 0);
-        if (resource->kind->is_queued)
-            relock_request_queue(request, resource, false);
+        relock_request_lock(request, hold, 1, command->lease_ms, 0, false);
         break;
     case RELOCK_VOTE_COMMAND_EXTEND:
-        relock_request_extend(request, resource, hold->number, 1, command->lease_ms);
+        relock_request_extend(request, hold, 1, command->lease_ms);
         break;
     case RELOCK_VOTE_COMMAND_UNLOCK:
-        relock_request_unlock(request, resource, hold->number, 0);
+        relock_request_unlock(request, hold, 0);
         break;
     }
     return true;

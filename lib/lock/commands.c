@@ -56,13 +56,8 @@ static void end(struct relock_client *client, struct relock_hold *hold,
 static void prepare(const struct relock_acquire *acquire, struct relock_request *request,
                     const struct relock_hold *hold, unsigned count)
 {
-    struct relock_resource *resource = acquire->resource;
-
-    relock_request_lock(request, resource, hold->number, count, acquire->lease_ms);
-    if (resource->kind->primary)
-        relock_request_beside(request, resource->primary, acquire->write_number);
-    if (resource->kind->is_queued)
-        relock_request_queue(request, resource, acquire->how->wait_ms > 0);
+    relock_request_lock(request, hold, count, acquire->lease_ms, acquire->write_number,
+                        acquire->how->wait_ms > 0);
 }
 
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
@@ -108,7 +103,7 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
 {
     struct relock_request request;
 
-    relock_request_unlock(&request, hold->resource, hold->number, hold->count);
+    relock_request_unlock(&request, hold, hold->count);
     if (run(client, hold, &request, deadline_ms, answer))
         conclude(answer, relock_verdict_release(request.call.reply, &answer->n_receivers));
     answer->is_announced = answer->verdict == RELOCK_VERDICT_DONE && answer->n_receivers >= 0;
@@ -121,7 +116,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
 {
     struct relock_request request;
 
-    relock_request_extend(&request, hold->resource, hold->number, hold->count, lease_ms);
+    relock_request_extend(&request, hold, hold->count, lease_ms);
     if (run(client, hold, &request, deadline_ms, answer))
         conclude(answer, relock_verdict_renewal(request.call.reply));
     answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, lease_ms);

@@ -22,13 +22,11 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
                 size_t len, struct relock_lock **lock, const char **why)
     RELOCK_REQUIRES(client->mutex)
 {
+    struct relock_resource *resource = relock_resources_get(client, kind, name, len, why);
     struct relock_lock *new;
-    struct relock_resource *resource;
-    int r;
 
-    r = relock_resources_get(client, kind, name, len, &resource, why);
-    if (r < 0)
-        return r;
+    if (!resource)
+        return *why ? RELOCK_E_INVALID : RELOCK_E_NOMEM;
     new = relock_lock_for(client, resource, resource->name);
     if (!new) {
         relock_resources_unref(client, resource);
@@ -49,7 +47,7 @@ static void log_refusal(const struct relock_client *client, const char *name, co
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock)
 {
-    const char *why = NULL;
+    const char *why;
     struct relock_guard guard;
     size_t len;
     int r;
@@ -73,12 +71,10 @@ static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->c
 {
     if (lock->resource->n_handles > 1 || !lock->resource->holds)
         return;
-    relock_mutex_unlock(&lock->client->mutex);
-    relock_lock_log(lock, 0,
-                    "its last handle was freed while this process holds it; release it through a "
-                    "new handle",
-                    0, "");
-    relock_mutex_lock(&lock->client->mutex);
+    relock_lock_log_under(lock, 0,
+                          "its last handle was freed while this process holds it; release it "
+                          "through a new handle",
+                          0, "");
 }
 
 /* All but the reference to the client. Returns false in a forked child, whose copy of the mutex may

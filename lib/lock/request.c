@@ -22,24 +22,24 @@ static void add_text(struct relock_request *request, const char *data, size_t le
     request->call.args[request->call.n_args++] = (struct relock_text){data, len};
 }
 
-/* The field, or the token, of the hold in Redis. */
-static void add_field(struct relock_request *request, const struct relock_resource *resource,
-                      uint64_t number)
-{
-    const struct relock_client *client = resource->client;
-    size_t len;
-
-    if (resource->kind->has_token_only)
-        len = relock_tokens_write(&client->tokens, number, request->field);
-    else
-        len = relock_keys_field(request->field, client->id, number, resource->kind->field_suffix);
-    add_text(request, request->field, len);
-}
-
 static void add_number(struct relock_request *request, char text[RELOCK_DECIMAL_MAX],
                        uint64_t number)
 {
     add_text(request, text, relock_decimal(text, number));
+}
+
+/* The field, or the token, of a hold in Redis; empty for the number 0. */
+static void add_field(struct relock_request *request, char field[RELOCK_FIELD_MAX],
+                      const struct relock_resource *resource, uint64_t number)
+{
+    const struct relock_client *client = resource->client;
+    size_t len = 0;
+
+    if (number > 0 && resource->kind->has_token_only)
+        len = relock_tokens_write(&client->tokens, number, field);
+    else if (number > 0)
+        len = relock_keys_field(field, client->id, number, resource->kind->field_suffix);
+    add_text(request, field, len);
 }
 
 static void add_announcement(struct relock_request *request, const struct relock_resource *resource)
@@ -47,6 +47,8 @@ static void add_announcement(struct relock_request *request, const struct relock
     const struct relock_kind *kind = resource->kind;
     size_t len = 0;
 
+    if (kind->is_queued)
+        return; /* the script finds the next waiter's channel */
     if (kind->channel)
         len = relock_keys_channel(request->channel, kind->channel, resource->name,
                                   resource->name_len);
@@ -66,56 +68,45 @@ static void add_side(struct relock_request *request, const struct relock_resourc
         add_text(request, resource->kind->side, strlen(resource->kind->side));
 }
 
-void relock_request_lock(struct relock_request *request, const struct relock_resource *resource,
-                         uint64_t number, unsigned count, uint64_t lease_ms)
+static void begin_lease(struct relock_request *request, const struct relock_script *script,
+                        const struct relock_hold *hold, uint64_t lease_ms)
 {
-    begin(request, resource->kind->lock, resource);
+    begin(request, script, hold->resource);
     add_number(request, request->lease, lease_ms);
-    add_field(request, resource, number);
+    add_field(request, request->field, hold->resource, hold->number);
+}
+
+void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
+                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool waits)
+{
+    const struct relock_resource *resource = hold->resource;
+
+    begin_lease(request, resource->kind->lock, hold, lease_ms);
     add_number(request, request->count, count);
+    if (resource->kind->primary)
+        add_field(request, request->beside, resource->primary, write_number);
+    if (resource->kind->is_queued)
+        add_number(request, request->patience, waits ? patience_ms(resource) : 0);
 }
 
-void relock_request_beside(struct relock_request *request, const struct relock_resource *primary,
-                           uint64_t number)
+void relock_request_unlock(struct relock_request *request, const struct relock_hold *hold,
+                           unsigned count)
 {
-    size_t len = 0;
-
-    if (number > 0)
-        len = relock_keys_field(request->beside, primary->client->id, number,
-                                primary->kind->field_suffix);
-    add_text(request, request->beside, len);
-}
-
-void relock_request_queue(struct relock_request *request, const struct relock_resource *resource,
-                          bool waits)
-{
-    add_number(request, request->patience, waits ? patience_ms(resource) : 0);
-}
-
-void relock_request_unlock(struct relock_request *request, const struct relock_resource *resource,
-                           uint64_t number, unsigned count)
-{
-    begin(request, resource->kind->unlock, resource);
-    add_field(request, resource, number);
+    begin(request, hold->resource->kind->unlock, hold->resource);
+    add_field(request, request->field, hold->resource, hold->number);
     add_number(request, request->count, count);
-    if (!resource->kind->is_queued)
-        add_announcement(request, resource);
+    add_announcement(request, hold->resource);
 }
 
-void relock_request_renew(struct relock_request *request, const struct relock_resource *resource,
-                          uint64_t number, uint64_t lease_ms)
+void relock_request_renew(struct relock_request *request, const struct relock_hold *hold)
 {
-    begin(request, resource->kind->renew, resource);
-    add_number(request, request->lease, lease_ms);
-    add_field(request, resource, number);
+    begin_lease(request, hold->resource->kind->renew, hold, hold->renewal_ms);
 }
 
-void relock_request_extend(struct relock_request *request, const struct relock_resource *resource,
-                           uint64_t number, unsigned count, uint64_t lease_ms)
+void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
+                           unsigned count, uint64_t lease_ms)
 {
-    begin(request, resource->kind->extend, resource);
-    add_number(request, request->lease, lease_ms);
-    add_field(request, resource, number);
+    begin_lease(request, hold->resource->kind->extend, hold, lease_ms);
     add_number(request, request->count, count);
 }
 
@@ -123,10 +114,7 @@ void relock_request_inspect(struct relock_request *request, const struct relock_
                             uint64_t number)
 {
     begin(request, resource->kind->inspect, resource);
-    if (number > 0)
-        add_field(request, resource, number);
-    else
-        add_text(request, "", 0);
+    add_field(request, request->field, resource, number);
     add_side(request, resource);
 }
 
@@ -136,8 +124,7 @@ void relock_request_force_unlock(struct relock_request *request,
 {
     begin(request, resource->kind->force_unlock, resource);
     add_text(request, field, len);
-    if (!resource->kind->is_queued)
-        add_announcement(request, resource);
+    add_announcement(request, resource);
     add_side(request, resource);
 }
 

@@ -4,7 +4,8 @@
  * A struct relock_call and the texts that it points to. Each function fills it for one script; the
  * caller adds fences and replicas.
  *
- * Threads: the owner of the request; only constant fields of the resource are read.
+ * Threads: the owner of the request; only constant fields of resource and hold are read, and
+ * `renewal_ms`.
  */
 #ifndef RELOCK_REQUEST_H
 #define RELOCK_REQUEST_H
@@ -25,26 +26,21 @@ struct relock_request {
     char channel[RELOCK_CHANNEL_MAX];
 };
 
-/* Acquires the lock, or sets the level count of the hold to `count`. */
-void relock_request_lock(struct relock_request *request, const struct relock_resource *resource,
-                         uint64_t number, unsigned count, uint64_t lease_ms);
-
-/* Added for a reader: `number` is that of the owner's write hold, 0 for none. */
-void relock_request_beside(struct relock_request *request, const struct relock_resource *primary,
-                           uint64_t number);
-
-/* Added for a fair lock: whether a refused request joins the queue. */
-void relock_request_queue(struct relock_request *request, const struct relock_resource *resource,
-                          bool waits);
+/*
+ * Acquires the lock, or sets the level count of the hold to `count`. Of a reader, `write_number` is
+ * the number of the owner's write hold, 0 for none. For a fair lock, `waits` means that a refused
+ * request joins the queue.
+ */
+void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
+                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool waits);
 
 /* Sets the level count to `count`; 0 frees the lock and leaves the queue. */
-void relock_request_unlock(struct relock_request *request, const struct relock_resource *resource,
-                           uint64_t number, unsigned count);
+void relock_request_unlock(struct relock_request *request, const struct relock_hold *hold,
+                           unsigned count);
 
-void relock_request_renew(struct relock_request *request, const struct relock_resource *resource,
-                          uint64_t number, uint64_t lease_ms);
-void relock_request_extend(struct relock_request *request, const struct relock_resource *resource,
-                           uint64_t number, unsigned count, uint64_t lease_ms);
+void relock_request_renew(struct relock_request *request, const struct relock_hold *hold);
+void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
+                           unsigned count, uint64_t lease_ms);
 
 /* `number` is the caller's hold, 0 for none. */
 void relock_request_inspect(struct relock_request *request, const struct relock_resource *resource,

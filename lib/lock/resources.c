@@ -60,70 +60,56 @@ static bool shares_its_queue(const struct relock_client *client, const struct re
     return found && found->kind->is_queued;
 }
 
-static int get_primary(struct relock_client *client, const struct relock_kind *kind,
-                       const char *name, size_t len, struct relock_resource **resource,
-                       const char **why) RELOCK_REQUIRES(client->mutex)
+static struct relock_resource *get_primary(struct relock_client *client,
+                                           const struct relock_kind *kind, const char *name,
+                                           size_t len, const char **why)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *found;
 
     HASH_FIND(hh, client->guarded.resources, name, len, found);
     if (found && found->kind != kind) {
         *why = "this client uses the name for a lock of another kind";
-        return RELOCK_E_INVALID;
+        return NULL;
     }
     if (found) {
         found->refs++;
-        *resource = found;
-        return RELOCK_OK;
+        return found;
     }
     if (shares_its_queue(client, kind, name, len)) {
         *why = "this client has a fair lock whose name differs from it only in braces, and "
                "in Redis both would share one queue";
-        return RELOCK_E_INVALID;
+        return NULL;
     }
     found = new_resource(client, kind, name, len, RELOCK_RESOURCE_NAMED);
     if (!found)
-        return RELOCK_E_NOMEM;
+        return NULL;
     HASH_ADD_KEYPTR(hh, client->guarded.resources, found->name, found->name_len, found);
-    if (!found->hh.tbl) {
-        free(found);
-        return RELOCK_E_NOMEM;
-    }
-    *resource = found;
-    return RELOCK_OK;
+    if (found->hh.tbl)
+        return found;
+    free(found);
+    return NULL;
 }
 
-static int get_readers(struct relock_client *client, const struct relock_kind *kind,
-                       struct relock_resource *primary, struct relock_resource **resource)
-    RELOCK_REQUIRES(client->mutex)
+struct relock_resource *relock_resources_get(struct relock_client *client,
+                                             const struct relock_kind *kind, const char *name,
+                                             size_t len, const char **why)
 {
-    struct relock_resource *readers = relock_resource_readers(primary);
+    struct relock_resource *primary, *readers;
 
+    *why = NULL;
+    if (!kind->primary)
+        return get_primary(client, kind, name, len, why);
+    primary = get_primary(client, kind->primary, name, len, why);
+    if (!primary)
+        return NULL;
+    readers = relock_resource_readers(primary);
     if (readers)
         readers->refs++;
     else
         readers = new_secondary(client, kind, primary, RELOCK_RESOURCE_READERS);
-    if (!readers)
-        return RELOCK_E_NOMEM;
-    *resource = readers;
-    return RELOCK_OK;
-}
-
-int relock_resources_get(struct relock_client *client, const struct relock_kind *kind,
-                         const char *name, size_t len, struct relock_resource **resource,
-                         const char **why)
-{
-    struct relock_resource *primary;
-    int r;
-
-    if (!kind->primary)
-        return get_primary(client, kind, name, len, resource, why);
-    r = get_primary(client, kind->primary, name, len, &primary, why);
-    if (r < 0)
-        return r;
-    r = get_readers(client, kind, primary, resource);
     relock_resources_unref(client, primary); /* a secondary has a reference of its own */
-    return r;
+    return readers;
 }
 
 /* ---- not by name --------------------------------------------------------------------------- */

@@ -10,14 +10,13 @@
 #include "lock/resource.h"
 
 /*
- * Finds or makes the resource of a name, with a reference.
- *
- * Returns RELOCK_OK, RELOCK_E_NOMEM, or RELOCK_E_INVALID if it would conflict with another lock of
- * the client: `*why` says how.
+ * Finds or makes the resource of a name, with a reference. Returns NULL when out of memory, or if
+ * it would conflict with another lock of the client: then `*why` says how.
  */
-int relock_resources_get(struct relock_client *client, const struct relock_kind *kind,
-                         const char *name, size_t len, struct relock_resource **resource,
-                         const char **why) RELOCK_REQUIRES(client->mutex);
+struct relock_resource *relock_resources_get(struct relock_client *client,
+                                             const struct relock_kind *kind, const char *name,
+                                             size_t len, const char **why)
+    RELOCK_REQUIRES(client->mutex);
 
 /*
  * Makes a resource that is not found by name, with a reference: its maker finds it by its `data`.

@@ -92,7 +92,7 @@ void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hol
     struct relock_request request;
     int r;
 
-    relock_request_renew(&request, hold->resource, hold->number, hold->renewal_ms);
+    relock_request_renew(&request, hold);
     r = relock_pipeline_call(client->pipeline, &request.call, on_renewed, relock_holds_ref(hold));
     if (r == RELOCK_OK) {
         relock_holds_send(hold, now_ms);

@@ -19,6 +19,7 @@
 
 static struct relock_client client = {.id = ID};
 static struct relock_resource *resource;
+static struct relock_hold hold;
 static struct relock_request request;
 
 static int begin(void **state)
@@ -30,6 +31,7 @@ static int begin(void **state)
     resource->kind = &relock_kind_reentrant;
     resource->name_len = strlen(NAME);
     strcpy(resource->name, NAME);
+    hold = (struct relock_hold){.resource = resource, .number = NUMBER, .renewal_ms = 30000};
     memset(&request, 0xff, sizeof(request));
     return 0;
 }
@@ -68,9 +70,10 @@ static void a_lock_request_has_the_lease_the_field_and_the_count(void **state)
 {
     (void)state;
 
-    relock_request_lock(&request, resource, NUMBER, 1, 30000);
+    relock_request_lock(&request, &hold, 1, 30000, 0, true);
     assert_asks(lock, 3, "30000", FIELD, "1");
-    relock_request_lock(&request, resource, UINT64_MAX, 4294967295, UINT64_MAX);
+    hold.number = UINT64_MAX;
+    relock_request_lock(&request, &hold, 4294967295, UINT64_MAX, 0, true);
     assert_asks(lock, 3, "18446744073709551615", ID ":18446744073709551615", "4294967295");
 }
 
@@ -78,9 +81,9 @@ static void an_unlock_request_has_the_field_the_count_and_the_announcement(void 
 {
     (void)state;
 
-    relock_request_unlock(&request, resource, NUMBER, 0);
+    relock_request_unlock(&request, &hold, 0);
     assert_asks(unlock, 4, FIELD, "0", CHANNEL, "0");
-    relock_request_unlock(&request, resource, NUMBER, 2);
+    relock_request_unlock(&request, &hold, 2);
     assert_asks(unlock, 4, FIELD, "2", CHANNEL, "0");
 }
 
@@ -88,7 +91,7 @@ static void a_renew_request_has_the_lease_and_the_field(void **state)
 {
     (void)state;
 
-    relock_request_renew(&request, resource, NUMBER, 30000);
+    relock_request_renew(&request, &hold);
     assert_asks(renew, 2, "30000", FIELD);
 }
 
@@ -96,7 +99,7 @@ static void an_extend_request_has_the_lease_the_field_and_the_count(void **state
 {
     (void)state;
 
-    relock_request_extend(&request, resource, NUMBER, 2, 30000);
+    relock_request_extend(&request, &hold, 2, 30000);
     assert_asks(extend, 3, "30000", FIELD, "2");
 }
 
@@ -130,7 +133,8 @@ static void a_request_has_room_for_the_longest_name(void **state)
     longest->kind = &relock_kind_reentrant;
     longest->name_len = RELOCK_NAME_MAX;
     memset(longest->name, 'x', RELOCK_NAME_MAX);
-    relock_request_unlock(&request, longest, UINT64_MAX, 0);
+    hold = (struct relock_hold){.resource = longest, .number = UINT64_MAX};
+    relock_request_unlock(&request, &hold, 0);
     assert_int_equal(request.call.key.len, RELOCK_NAME_MAX);
     assert_int_equal(channel->len, strlen("redisson_lock__channel:{}") + RELOCK_NAME_MAX);
     assert_int_equal(channel->data[channel->len - 1], '}');
