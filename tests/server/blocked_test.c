@@ -81,7 +81,7 @@ static void ignore_loss(const struct relock_lost *what, void *arg)
     (void)arg;
 }
 
-/* ---- what goes on meanwhile ---------------------------------------------------------------- */
+/* ---- progress meanwhile -------------------------------------------------------------------- */
 
 static bool wait_for_many_renewals(struct relock_client *client)
 {
@@ -166,7 +166,7 @@ static void fill_stderr(struct full_pipe *to)
     assert_true(dup2(to->ends[1], STDERR_FILENO) >= 0);
 }
 
-/* No assertion before this, for none could say what is wrong. */
+/* No assertion before this: its message would go into the full pipe. */
 static void restore_stderr(struct full_pipe *from)
 {
     dup2(from->stderr_before, STDERR_FILENO);
@@ -261,7 +261,7 @@ static void a_full_pipe_on_stderr_does_not_keep_a_client_from_being_freed(void *
 
 /* ---- on_lost ------------------------------------------------------------------------------- */
 
-/* Its callback stops, and so do those after it. */
+/* Its callback blocks, and the callbacks after it wait. */
 static struct relock_lock *lose_and_stop(struct fixture *f, struct relock_client *client)
 {
     struct relock_lock *gone = fixture_lock(f, client, "gone");

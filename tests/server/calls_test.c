@@ -68,7 +68,7 @@ static void on_signal(int signal)
     atomic_fetch_add(&n_signals, 1);
 }
 
-/* Without SA_RESTART: what sleeps or reads is interrupted. */
+/* Without SA_RESTART: the signal interrupts sleeps and reads. */
 static void handle_signal(int signal)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -113,7 +113,7 @@ static void no_signal_ends_a_wait(void **state)
         assert_true(actor_took_ms(waiting) >= (uint64_t)target.wait_ms - TWO_CLOCKS_MS);
     } while (atomic_load(&n_signals) == 0);
     assert_true(peer_unlock(f->probe, "orders", PEER));
-    signal(SIGUSR1, SIG_IGN); /* one may still be on its way */
+    signal(SIGUSR1, SIG_IGN); /* a signal may still be in flight */
 }
 
 static int lock_and_unlock_often(void *arg)
@@ -149,7 +149,7 @@ static void no_signal_harms_a_command(void **state)
     atomic_store(&target.over, true);
     assert_result(actor_result(other), RELOCK_OK);
     assert_int_equal(stats_of(client).reconnects, 0);
-    signal(SIGUSR1, SIG_IGN); /* one may still be on its way */
+    signal(SIGUSR1, SIG_IGN); /* a signal may still be in flight */
 }
 
 static bool was_signalled(void *arg)

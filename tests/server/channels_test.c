@@ -11,7 +11,7 @@
 
 static const char *const names[N_NAMES] = {"orders", "{orders}"};
 
-/* Two clients, of which the first waits for what the second holds, under both names. */
+/* Two clients: the first waits for the locks of both names, which the second holds. */
 struct scene {
     struct fixture *f;
     struct relock_client *client;
@@ -36,7 +36,7 @@ static struct scene new_scene(struct fixture *f, fixture_constructor_fn *constru
     return scene;
 }
 
-/* It has asked in vain, and once more when it could hear of a release. */
+/* The waiter was refused, subscribed, and was refused again. */
 static void begins_to_wait(struct scene *scene, int i)
 {
     long long before = probe_script_calls(scene->f->probe);
@@ -95,8 +95,8 @@ static void two_readers_that_share_a_channel_are_both_woken(void **state)
 
 /* ---- leaving ------------------------------------------------------------------------------- */
 
-/* A third one, with a channel of its own, begins to linger after the other: when its channel is
- * gone, so is what the other had. */
+/* A third lock, with a channel of its own, leaves after the other. Channels go in that order, so
+ * when its channel is gone, the other lock has left, too. */
 static void has_left(struct scene *scene)
 {
     struct relock_lock *last = fixture_lock(scene->f, scene->client, "last");
@@ -122,7 +122,7 @@ static void a_lock_that_leaves_a_shared_channel_silences_no_other(void **state)
     }
 }
 
-static void the_channel_goes_with_its_last_listener(void **state)
+static void the_subscription_ends_with_its_last_waiter(void **state)
 {
     struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
 
@@ -133,7 +133,7 @@ static void the_channel_goes_with_its_last_listener(void **state)
     assert_true(probe_wait_subscribers(scene.f->probe, scene.channel, 0));
 }
 
-/* What one waiter's end does to the channel, round after round, keeps no lock from another. */
+/* The waits of one lock begin and end again and again, and the other lock is still woken. */
 static void sharing_a_channel_starves_nobody(void **state)
 {
     struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
@@ -171,7 +171,7 @@ static void two_fair_locks_of_one_client_share_no_queue(void **state)
     (void)fixture_lock_of(f, client, "{orders}:2", relock_fairlock_new);
 }
 
-static void a_fair_lock_and_one_of_another_kind_share_none(void **state)
+static void a_fair_lock_and_one_of_another_kind_share_no_queue(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -196,10 +196,10 @@ int main(void)
         FENCED_TEST(two_fenced_locks_that_share_a_channel_are_both_woken),
         SERVER_TEST(two_readers_that_share_a_channel_are_both_woken),
         SERVER_TEST(a_lock_that_leaves_a_shared_channel_silences_no_other),
-        SERVER_TEST(the_channel_goes_with_its_last_listener),
+        SERVER_TEST(the_subscription_ends_with_its_last_waiter),
         SERVER_TEST(sharing_a_channel_starves_nobody),
         SERVER_TEST(two_fair_locks_of_one_client_share_no_queue),
-        SERVER_TEST(a_fair_lock_and_one_of_another_kind_share_none),
+        SERVER_TEST(a_fair_lock_and_one_of_another_kind_share_no_queue),
     };
 
     return SERVER_TESTS_RUN(tests);

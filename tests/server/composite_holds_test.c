@@ -14,10 +14,10 @@
 
 #define N_SERVERS 3
 
-/* So much longer than before is a lease that was renewed. */
+/* A lease that has grown by so much was renewed. */
 #define RENEWED_MS 100
 
-/* ---- what stands in Redis ------------------------------------------------------------------ */
+/* ---- the state in Redis -------------------------------------------------------------------- */
 
 static bool lacks_quorum(void *arg)
 {
@@ -42,7 +42,7 @@ static bool is_gone_or_renewed(void *arg)
     return pttl_ms == -2 || lease->n_renewals >= lease->enough;
 }
 
-/* Whether it ends, with fewer renewals than that. */
+/* Whether the lease ends after fewer renewals than that. */
 static bool ends(struct probe *probe, const char *key, unsigned n_renewals)
 {
     struct lease lease = {probe, key, probe_pttl(probe, key), 0, n_renewals};
@@ -53,7 +53,7 @@ static bool ends(struct probe *probe, const char *key, unsigned n_renewals)
 
 /* ---- a thread that stops inside a call ----------------------------------------------------- */
 
-/* A call on a client puts thread cancellation off, and asks then what it was. */
+/* A call on a client disables thread cancellation and asks for the state before. */
 static _Thread_local int stops_at; /* that call of this thread; 0: at none */
 static sem_t has_stopped, may_go_on;
 
@@ -154,7 +154,7 @@ static bool have_all(void *arg)
     return n == N_SERVERS;
 }
 
-/* A fixed lease asks nobody again who was late: only who is connected is not. */
+/* With a fixed lease, a late server is not asked again. Only connected servers are in time. */
 static void acquire_on_all(struct servers *s, struct actor *actor, struct relock_lock *lock,
                            const struct relock_how *how)
 {
@@ -215,16 +215,16 @@ static void votes_end_with_a_quorum_that_is_lost_while_a_level_asks_for_renewal(
     probe_int(s->probe[0], "DEL a");
     probe_int(s->probe[1], "DEL b");
     assert_true(wait_until(is_lost, &held, SOON_MS));
-    (void)losses_wait(s->f->losses, 1, 2000); /* unless it is told when that thread is done */
+    (void)losses_wait(s->f->losses, 1, 2000); /* or later, by that thread */
     sem_post(&may_go_on);
     (void)actor_result(actor);
-    ended = ends(s->probe[2], "c", 2); /* one may have been under way */
+    ended = ends(s->probe[2], "c", 2); /* a renewal may have been in flight */
     assert_result(actor_unlock(actor, lock), RELOCK_LOST);
     (void)actor_unlock(actor, lock); /* another level, if the nesting came first */
     assert_true(ended);
 }
 
-/* ---- a call that gives up ------------------------------------------------------------------- */
+/* ---- a call that fails --------------------------------------------------------------------- */
 
 static void a_level_with_a_lease_outlives_a_call_that_gave_the_member_back(void **state)
 {
@@ -250,7 +250,7 @@ static void a_level_with_a_lease_outlives_a_call_that_gave_the_member_back(void 
     relock_cancel_fire(cancel);
     assert_result(actor_result(actor), RELOCK_CANCELLED);
     cancel = relock_cancel_free(cancel);
-    ended = ends(s->probe[0], "a", 2); /* one may have been under way */
+    ended = ends(s->probe[0], "a", 2); /* a renewal may have been in flight */
     assert_result(relock_release(a, how.owner), ended ? RELOCK_LOST : RELOCK_OK);
     assert_result(relock_unlock(theirs), RELOCK_OK);
     assert_true(ended);
@@ -305,7 +305,7 @@ static void a_call_gives_a_red_member_back_without_waiting_for_a_level_of_it(voi
     assert_true(ended);
 }
 
-/* ---- a level that is collected when the composite ends --------------------------------------- */
+/* ---- a level that is collected when the composite ends ------------------------------------- */
 
 struct nesting {
     struct relock_client *client;

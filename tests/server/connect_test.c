@@ -1,5 +1,5 @@
-/* How a client gets to its server: urls, users, passwords, databases, and servers that are not
- * there. */
+/* How a client reaches its server: urls, databases, names of connections, and servers that are
+ * unreachable. */
 #include "support/actor.h"
 #include "support/fixture.h"
 
@@ -28,7 +28,7 @@ static int connect_url(struct fixture *f, const char *url)
     return connect_to(f, &(struct relock_options){.url = url});
 }
 
-static void a_url_that_cannot_be_is_invalid_and_the_log_says_so(void **state)
+static void an_impossible_url_is_refused_and_logged(void **state)
 {
     static const char *const urls[] = {
         "",
@@ -70,7 +70,7 @@ static void a_socket_path_that_is_too_long_is_invalid(void **state)
     assert_result(connect_url(f, url), RELOCK_E_INVALID);
 }
 
-static void options_that_cannot_be_are_invalid_and_the_log_says_so(void **state)
+static void impossible_options_are_refused_and_logged(void **state)
 {
     struct relock_options bad[] = {
         {.client_name = "with blank"},
@@ -102,7 +102,7 @@ static void a_server_is_reached_by_address_name_and_socket(void **state)
     assert_result(connect_url(f, url), RELOCK_OK);
 }
 
-static void nothing_there_is_conn(void **state)
+static void connecting_to_no_server_returns_conn(void **state)
 {
     struct fixture *f = *state;
 
@@ -114,8 +114,8 @@ static void nothing_there_is_conn(void **state)
     assert_true(log_count_grave(f->log, RELOCK_LOG_ERROR) > 0);
 }
 
-/* In that of connecting: the other one would be noticed. */
-static void a_server_that_does_not_answer_is_conn_in_time(void **state)
+/* Within the time limit for connecting. The other limit is much longer. */
+static void a_server_that_does_not_answer_returns_conn_in_time(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = {.connect_timeout_ms = 200,
@@ -131,7 +131,7 @@ static void a_server_that_does_not_answer_is_conn_in_time(void **state)
 
 #define MAX_QUEUED 64
 
-/* Connections that a server does not take, and then there is no room for one more. */
+/* Fills the queue of connections that the server has not accepted, until it is full. */
 static size_t fill_queue(const struct server *server, int queued[MAX_QUEUED])
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -265,7 +265,7 @@ static bool are_all_named(void *arg)
     return n >= 1 && n == probe_n_clients(naming->probe, "") - 1;
 }
 
-static void connections_bear_the_name_of_the_client(void **state)
+static void connections_carry_the_name_of_the_client(void **state)
 {
     struct fixture *f = *state;
     struct naming naming = {.probe = f->probe};
@@ -279,7 +279,7 @@ static void connections_bear_the_name_of_the_client(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void without_a_name_they_bear_that_of_the_process(void **state)
+static void without_a_name_connections_carry_that_of_the_process(void **state)
 {
     struct fixture *f = *state;
     struct naming naming = {.probe = f->probe};
@@ -332,19 +332,19 @@ static void strings_of_the_options_are_copied(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(a_url_that_cannot_be_is_invalid_and_the_log_says_so),
+        SERVER_TEST(an_impossible_url_is_refused_and_logged),
         SERVER_TEST(a_socket_path_that_is_too_long_is_invalid),
-        SERVER_TEST(options_that_cannot_be_are_invalid_and_the_log_says_so),
+        SERVER_TEST(impossible_options_are_refused_and_logged),
         SERVER_TEST(a_server_is_reached_by_address_name_and_socket),
-        SERVER_TEST(nothing_there_is_conn),
-        SERVER_TEST(a_server_that_does_not_answer_is_conn_in_time),
+        SERVER_TEST(connecting_to_no_server_returns_conn),
+        SERVER_TEST(a_server_that_does_not_answer_returns_conn_in_time),
         SERVER_TEST(a_connect_waits_for_a_server_whose_queue_is_full),
         SERVER_TEST(a_lazy_client_is_made_while_its_server_is_unreachable),
         SERVER_TEST(a_lazy_client_with_a_bad_url_is_still_invalid),
         SERVER_TEST(a_database_is_selected),
         SERVER_TEST(a_database_that_is_not_there_is_refused),
-        SERVER_TEST(connections_bear_the_name_of_the_client),
-        SERVER_TEST(without_a_name_they_bear_that_of_the_process),
+        SERVER_TEST(connections_carry_the_name_of_the_client),
+        SERVER_TEST(without_a_name_connections_carry_that_of_the_process),
         SERVER_TEST(the_log_names_the_id_of_a_client),
         SERVER_TEST(tls_needs_a_build_with_tls),
         SERVER_TEST(strings_of_the_options_are_copied),

@@ -11,9 +11,9 @@
 #define N_THREADS 8
 #define N_PROCESSES 4
 #define N_ROUNDS 1000
-#define BUDGET_MS 20000 /* on a machine that is slower, as many as it can */
+#define BUDGET_MS 20000 /* a slower machine does as many as it can */
 
-/* What one thread does. */
+/* The work of one thread. */
 struct work {
     pthread_t thread;
     struct relock_lock *lock;

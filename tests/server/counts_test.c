@@ -1,4 +1,4 @@
-/* How often Redis is asked, counted there: nothing is asked twice. */
+/* The number of commands, counted by Redis: none is sent twice. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
@@ -10,16 +10,16 @@
 #define N_ROUNDS 100
 #define N_LOCKS 40
 #define N_CLIENTS 6
-#define VERIFY_MS 5    /* so often a hold is verified that is handed off */
-#define LINGER_MS 1000 /* for so long a subscription stays that nobody waits by */
+#define VERIFY_MS 5    /* how often a hold is verified while it is handed off */
+#define LINGER_MS 1000 /* how long a subscription stays that no waiter needs */
 
 static long long evalshas(struct fixture *f)
 {
     return probe_calls(f->probe, "evalsha");
 }
 
-/* All commands so far, but for what a connection asks about itself when it opens, at any time, and
- * the signs of life that are asked for while anybody waits. */
+/* All commands so far, without those that a new connection sends about itself, and without the
+ * pings sent while a call waits. */
 static long long commands(struct fixture *f)
 {
     return probe_commands(f->probe) - probe_calls(f->probe, "client") -
@@ -39,7 +39,7 @@ static bool has_come(void *arg)
     return expected->count(expected->f) >= expected->n;
 }
 
-/* Waits until so many have come, and then whether more do. */
+/* Waits until so many have come, and then a while to see whether more come. */
 static void assert_counts_to(struct fixture *f, long long (*count)(struct fixture *f), long long n)
 {
     assert_true(wait_until(has_come, &(struct expected){f, count, n}, SOON_MS));
@@ -61,7 +61,7 @@ static void a_pair_is_two_commands_and_nothing_else(void **state)
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
     long long before;
 
-    take_and_give_often(lock); /* what a client asks once has been asked */
+    take_and_give_often(lock); /* the client has sent the commands that it sends once */
     before = commands(f);
     take_and_give_often(lock);
     assert_int_equal(commands(f) - before, 2 * N_PAIRS);
@@ -94,9 +94,9 @@ static int lock_many_times(void *arg)
     return RELOCK_OK;
 }
 
-/* From when all wait: before that the first would be alone. A machine that stands still for a while
- * hands off less often within the hand-off time, after which the lock goes through Redis. The hold
- * is verified while it is handed off. */
+/* Counts from the moment when all threads wait. A machine that stands still hands off less often
+ * within the hand-off time, after which the lock goes through Redis. The hold is verified while it
+ * is handed off. */
 static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
 {
     struct fixture *f = *state;
@@ -127,8 +127,8 @@ static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
                         (long long)took_ms / VERIFY_MS);
 }
 
-/* Waits once, so that the connections are made and the scripts known; then the subscription goes.
- */
+/* Waits once, so that connections, scripts and subscriptions have been made; returns when the
+ * subscription has ended. */
 static void have_waited_before(struct fixture *f, struct relock_client *client)
 {
     struct relock_lock *other = fixture_lock(f, client, "before");
@@ -176,7 +176,7 @@ static void many_that_wait_are_three_commands_too(void **state)
     wait_as_many(*state, 32);
 }
 
-/* One that nobody waits by goes after a while: on a machine that stood still that may be. */
+/* An unused subscription ends after a while, which may happen on a machine that stood still. */
 static void waiting_again_does_not_subscribe_again(void **state)
 {
     struct fixture *f = *state;

@@ -75,7 +75,7 @@ static void a_url_holds_user_and_password_escaped(void **state)
     the_log_holds_no_password(f);
 }
 
-static void options_stand_above_the_url(void **state)
+static void options_override_the_url(void **state)
 {
     struct fixture *f = *state;
     char url[256];
@@ -90,7 +90,7 @@ static void options_stand_above_the_url(void **state)
     the_log_holds_no_password(f);
 }
 
-static void a_wrong_user_or_password_is_auth(void **state)
+static void a_wrong_user_or_password_returns_auth(void **state)
 {
     struct fixture *f = *state;
     char url[256];
@@ -108,8 +108,8 @@ static void a_wrong_user_or_password_is_auth(void **state)
     the_log_holds_no_password(f);
 }
 
-/* Lazy is patient with a server that is not there, not with one that says no. */
-static void a_wrong_password_is_auth_for_a_lazy_client_too(void **state)
+/* A lazy client tolerates an unreachable server, but not a refusal. */
+static void a_wrong_password_returns_auth_to_a_lazy_client_too(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = fixture_options(
@@ -138,7 +138,7 @@ static void a_password_without_a_user_is_that_of_the_default_user(void **state)
     the_log_holds_no_password(f);
 }
 
-static void a_connection_made_again_logs_in_again(void **state)
+static void a_new_connection_logs_in_again(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = {.user = USER, .password = PASSWORD, .client_name = "billing"};
@@ -155,7 +155,7 @@ static void a_connection_made_again_logs_in_again(void **state)
     the_log_holds_no_password(f);
 }
 
-static void a_right_that_is_missing_is_auth(void **state)
+static void a_missing_right_returns_auth(void **state)
 {
     struct fixture *f = *state;
     struct relock_options options = {.user = USER, .password = PASSWORD};
@@ -174,7 +174,7 @@ static void a_right_that_is_missing_is_auth(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* Without the right to publish a release frees all the same. */
+/* Without the right to publish, a release still frees the lock. */
 static void without_the_right_to_publish_a_release_still_works(void **state)
 {
     struct fixture *f = *state;
@@ -192,7 +192,7 @@ static void without_the_right_to_publish_a_release_still_works(void **state)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
-/* The rights that the documentation names are enough, and CLIENT KILL is not among the needed. */
+/* The documented rights suffice, even without CLIENT KILL. */
 static void a_user_with_just_the_rights_of_a_locker_can_lock(void **state)
 {
     struct fixture *f = *state;
@@ -221,12 +221,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_user_with_a_password_gets_in),
         SERVER_TEST(a_url_holds_user_and_password_escaped),
-        SERVER_TEST(options_stand_above_the_url),
-        SERVER_TEST(a_wrong_user_or_password_is_auth),
-        SERVER_TEST(a_wrong_password_is_auth_for_a_lazy_client_too),
+        SERVER_TEST(options_override_the_url),
+        SERVER_TEST(a_wrong_user_or_password_returns_auth),
+        SERVER_TEST(a_wrong_password_returns_auth_to_a_lazy_client_too),
         SERVER_TEST(a_password_without_a_user_is_that_of_the_default_user),
-        SERVER_TEST(a_connection_made_again_logs_in_again),
-        SERVER_TEST(a_right_that_is_missing_is_auth),
+        SERVER_TEST(a_new_connection_logs_in_again),
+        SERVER_TEST(a_missing_right_returns_auth),
         SERVER_TEST(without_the_right_to_publish_a_release_still_works),
         SERVER_TEST(a_user_with_just_the_rights_of_a_locker_can_lock),
     };

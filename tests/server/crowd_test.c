@@ -15,8 +15,8 @@ struct member {
     pthread_t thread;
     struct relock_lock *lock;
     int rounds;
-    bool may_fail; /* connections are being cut, and some are for certain */
-    int result;    /* the first that may not be */
+    bool may_fail; /* connections are being cut, at least MIN_CUTS times */
+    int result;    /* the first result that is wrong */
 };
 
 static atomic_int n_done; /* members */
@@ -27,8 +27,7 @@ static int rounds(void)
     return N_ROUNDS / (int)slow_ms(1);
 }
 
-/* Takes its own lock twice and gives it up. A hold that could not be kept is given up all the same.
- */
+/* Acquires its own lock twice and releases it, also if the second level failed. */
 static int use(struct relock_lock *lock)
 {
     int r = relock_lock(lock), nested, released;
@@ -125,7 +124,7 @@ static void a_crowd_has_no_more_connections_than_it_may(void **state)
     assert_in_range(most, 1, N_CONNECTIONS + 2); /* the pipeline's and the subscriber's */
 }
 
-/* Each connection that a crowd uses is cut again and again, its commands under way or not. */
+/* Every connection of the crowd is cut again and again, with or without a command in flight. */
 static void a_crowd_goes_on_while_its_connections_are_cut(void **state)
 {
     struct fixture *f = *state;

@@ -75,7 +75,8 @@ static bool has_come(void *arg)
     return stats_of(coming->client).waiters > 0 || !actor_is_busy(coming->actor);
 }
 
-/* The head gives up just when the message comes: whoever stands behind it must still hear of it. */
+/* The wait of the head ends just when the message arrives. The waiter behind it must still be
+ * woken. */
 static void a_release_just_before_a_deadline_is_not_lost_to_the_next(void **state)
 {
     struct fixture *f = *state;

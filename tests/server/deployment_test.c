@@ -119,7 +119,7 @@ static void a_node_of_a_cluster_is_unsupported(void **state)
     is_unsupported(*state, "this is a node of a cluster", "without cluster mode");
 }
 
-/* One that comes to stand where a server stood: the calls say so, and the log. */
+/* A cluster node replaces a server: results and log say so. */
 static void calls_report_a_cluster_node_that_replaced_the_server(void **state)
 {
     struct fixture *f = *state;
@@ -196,7 +196,7 @@ static void calls_report_a_master_that_became_a_replica(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* ---- by what right ------------------------------------------------------------------------- */
+/* ---- rights -------------------------------------------------------------------------------- */
 
 static void a_user_without_any_right_learns_of_a_replica(void **state)
 {
@@ -214,7 +214,7 @@ static void a_user_without_any_right_learns_of_a_replica(void **state)
     assert_true(log_wait_n(f->log, "this is a replica", 1, SOON_MS));
 }
 
-/* Then the first command tells. */
+/* Then the first command reveals the replica. */
 static void a_server_without_hello_is_used_as_it_is(void **state)
 {
     struct fixture *f = *state;

@@ -73,7 +73,7 @@ static void freeing_a_client_ends_its_waits(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void a_handle_that_outlives_its_client_says_closed(void **state)
+static void a_handle_that_outlives_its_client_returns_closed(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -152,7 +152,7 @@ static void freeing_the_last_handle_of_a_held_name_warns_and_releases_nothing(vo
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* It could wait for as long as the lease. */
+/* Without that limit, it could wait for as long as the lease. */
 static void freeing_a_client_does_not_wait_longer_than_a_command_may_take(void **state)
 {
     struct fixture *f = *state;
@@ -168,7 +168,7 @@ static void freeing_a_client_does_not_wait_longer_than_a_command_may_take(void *
     fixture_free_client(f, client);
     assert_true(now_ms() - began_ms <= slow_ms(300 + 5000));
     server_resume(f->server);
-    probe_int(f->probe, "DEL orders"); /* unless it was told at last */
+    probe_int(f->probe, "DEL orders"); /* unless the release still reached the server */
 }
 
 static int leave_without_freeing(struct child *parent, void *arg)
@@ -200,7 +200,7 @@ int main(void)
         SERVER_TEST(a_thread_that_ends_releases_all_its_holds),
         SERVER_TEST(freeing_a_client_releases_its_holds),
         SERVER_TEST(freeing_a_client_ends_its_waits),
-        SERVER_TEST(a_handle_that_outlives_its_client_says_closed),
+        SERVER_TEST(a_handle_that_outlives_its_client_returns_closed),
         SERVER_TEST(frees_go_in_any_order_and_take_null),
         SERVER_TEST(freeing_the_last_handle_of_a_held_name_warns_and_releases_nothing),
         SERVER_TEST(freeing_a_client_does_not_wait_longer_than_a_command_may_take),

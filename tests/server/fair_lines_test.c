@@ -67,7 +67,7 @@ static void a_waiter_that_gives_up_leaves_the_queue(void **state)
 #define OWNER 1000000007 /* no thread */
 #define PLACES "redisson_lock_timeout:{orders}"
 
-/* Until when the last one in the queue is waited for. */
+/* The deadline of the last waiter in the queue. */
 static long long deadline(struct fixture *f)
 {
     return probe_int(f->probe, "EVAL %s 0",
@@ -86,7 +86,7 @@ static bool is_later(void *arg)
     return deadline(later->f) >= later->than;
 }
 
-/* Else it would be dropped as dead when it is first. */
+/* Otherwise it would be dropped as dead when it becomes first. */
 static void a_waiter_renews_its_place_in_the_queue(void **state)
 {
     struct fixture *f = *state;
@@ -121,7 +121,7 @@ static void a_try_takes_no_place(void **state)
     theirs = relock_lock_free(theirs);
 }
 
-/* It asks again and again, and one of these fails: the place is there from those before. */
+/* The waiter retries, and one retry fails. The place was taken by an earlier one. */
 static void a_wait_that_fails_leaves_no_place(void **state)
 {
     struct fixture *f = *state;
@@ -147,7 +147,7 @@ static bool have_asked(void *arg)
     return probe_script_calls(later->f->probe) >= later->than;
 }
 
-/* Nobody says so in Redis, and who waits is far from asking again. */
+/* Nothing is published, and the waiter is far from its recheck. */
 static void a_waiter_gets_the_lock_when_the_local_hold_is_lost(void **state)
 {
     struct fixture *f = *state;
@@ -168,7 +168,7 @@ static void a_waiter_gets_the_lock_when_the_local_hold_is_lost(void **state)
     lock = relock_lock_free(lock);
 }
 
-/* Two threads wait for one owner: what the first gets, the second has too, and goes deeper. */
+/* Two threads wait for one owner: when the first is granted the lock, the second adds a level. */
 static void a_lock_granted_to_one_thread_is_held_by_all_threads_of_the_owner(void **state)
 {
     struct fixture *f = *state;
@@ -194,7 +194,7 @@ static void a_lock_granted_to_one_thread_is_held_by_all_threads_of_the_owner(voi
     lock = relock_lock_free(lock);
 }
 
-static void a_thread_waits_no_more_when_its_owner_has_it_by_another(void **state)
+static void a_wait_ends_when_another_thread_of_the_owner_gets_the_lock(void **state)
 {
     struct fixture *f = *state;
     struct relock_options slow = {.recheck_ms = slow_ms(20000)};
@@ -234,7 +234,7 @@ int main(void)
         SERVER_TEST(a_wait_that_fails_leaves_no_place),
         SERVER_TEST(a_waiter_gets_the_lock_when_the_local_hold_is_lost),
         SERVER_TEST(a_lock_granted_to_one_thread_is_held_by_all_threads_of_the_owner),
-        SERVER_TEST(a_thread_waits_no_more_when_its_owner_has_it_by_another),
+        SERVER_TEST(a_wait_ends_when_another_thread_of_the_owner_gets_the_lock),
     };
 
     return SERVER_TESTS_RUN(tests);

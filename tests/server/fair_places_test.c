@@ -16,7 +16,7 @@ static void leave(struct fixture *f, const char *owner)
     assert_true(fair_unlock(f, owner, 0) > 0);
 }
 
-/* A sign of life: what ours before the waiter may take, and the holder, has no part in it. */
+/* The deadline is a sign of life: it does not depend on the holder or on our waiters ahead. */
 static void a_deadline_is_the_patience_of_the_waiter_from_now(void **state)
 {
     static const char *const owners[] = {B, C, D};
@@ -87,7 +87,7 @@ static void a_dead_first_waiter_blocks_the_queue_for_a_minute_at_most(void **sta
     leave(f, D);
     leave(f, C);
 
-    /* One of Redisson's is waited for as long as that wants. */
+    /* A waiter of Redisson's keeps the deadline that it chose. */
     fair_add_foreign(f, J1, REDISSON_MS);
     before_ms = fair_deadline(f, J1);
     assert_true(fair_lock(f, D, 1) > 0);
@@ -120,8 +120,8 @@ static void a_further_attempt_keeps_the_place_and_renews_the_deadline(void **sta
     leave(f, A);
 }
 
-/* It has its place, for nobody took it: it need not go to the end for being late. */
-static void a_waiter_that_asks_late_is_still_alive(void **state)
+/* A late waiter keeps its place while nobody has dropped it. */
+static void a_waiter_that_retries_late_keeps_its_place(void **state)
 {
     struct fixture *f = *state;
 
@@ -170,7 +170,7 @@ static void the_living_are_not_dropped(void **state)
     leave(f, B);
 }
 
-/* Redisson's may be the later for it: they wait for ours as long as they reckoned. */
+/* Redisson's waiters may keep a later deadline than they need: they allowed for our waiter. */
 static void a_waiter_that_comes_and_goes_keeps_the_deadlines_of_others(void **state)
 {
     struct fixture *f = *state;
@@ -211,7 +211,7 @@ static void one_call_releases_hold_and_place(void **state)
     leave(f, A);
 }
 
-static void a_level_less_is_no_reason_to_leave_the_queue(void **state)
+static void a_released_level_keeps_the_place_in_the_queue(void **state)
 {
     struct fixture *f = *state;
 
@@ -256,12 +256,12 @@ int main(void)
         SERVER_TEST(a_deadline_outlives_redissons_waiters_before_it),
         SERVER_TEST(a_dead_first_waiter_blocks_the_queue_for_a_minute_at_most),
         SERVER_TEST(a_further_attempt_keeps_the_place_and_renews_the_deadline),
-        SERVER_TEST(a_waiter_that_asks_late_is_still_alive),
+        SERVER_TEST(a_waiter_that_retries_late_keeps_its_place),
         SERVER_TEST(dead_waiters_are_dropped_when_they_are_first),
         SERVER_TEST(the_living_are_not_dropped),
         SERVER_TEST(a_waiter_that_comes_and_goes_keeps_the_deadlines_of_others),
         SERVER_TEST(one_call_releases_hold_and_place),
-        SERVER_TEST(a_level_less_is_no_reason_to_leave_the_queue),
+        SERVER_TEST(a_released_level_keeps_the_place_in_the_queue),
         SERVER_TEST(an_unused_queue_and_its_deadlines_expire),
     };
 

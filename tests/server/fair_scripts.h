@@ -19,18 +19,18 @@
 #define C "77f1e0a2-3c5d-4e6f-8a9b-0c1d2e3f4a5b:1000000003"
 #define D "77f1e0a2-3c5d-4e6f-8a9b-0c1d2e3f4a5b:1000000004"
 
-/* Redisson's have small numbers, by which they are told from ours. */
+/* Redisson's have small numbers, which distinguish them from ours. */
 #define J1 "0c1d2e3f-8a9b-4e6f-8a9b-77f1e0a23c5d:31"
 #define J2 "0c1d2e3f-8a9b-4e6f-8a9b-77f1e0a23c5d:33"
 #define J3 "0c1d2e3f-8a9b-4e6f-8a9b-77f1e0a23c5d:35"
 
 #define LEASE_MS 30000
 #define PATIENCE_MS 15000
-#define REDISSON_MS 300000 /* how long a waiter of Redisson's is waited for */
+#define REDISSON_MS 300000 /* how long a waiter of Redisson's may block the queue */
 
-#define GRANTED (-100) /* below whatever a refusal says */
+#define GRANTED (-100) /* below every reply of a refusal */
 
-/* fair_lock.lua: GRANTED, or what a refused caller is told. */
+/* fair_lock.lua: GRANTED, or the reply to a refused caller. */
 long long fair_lock(struct fixture *f, const char *owner, unsigned count);
 long long fair_lock_with(struct fixture *f, uint64_t lease_ms, const char *owner, unsigned count,
                          uint64_t patience_ms);
@@ -40,10 +40,11 @@ long long fair_trylock(struct fixture *f, const char *owner);
 long long fair_unlock(struct fixture *f, const char *owner, unsigned count);
 long long fair_force_unlock(struct fixture *f, const char *owner);
 
-/* A waiter of Redisson's at the tail: it writes what it writes, with a deadline in `rest_ms`. */
+/* A waiter of Redisson's at the tail, with the entries that Redisson writes and a deadline in
+ * `rest_ms`. */
 void fair_add_foreign(struct fixture *f, const char *owner, long long rest_ms);
 
-/* A waiter of Redisson's goes as it does when it is granted. */
+/* Removes a waiter of Redisson's as Redisson does when it is granted the lock. */
 void fair_take_foreign(struct fixture *f, const char *owner);
 
 /* The waiter has been silent for too long. */
@@ -52,7 +53,7 @@ void fair_let_die(struct fixture *f, const char *owner);
 /* Sets the deadline to `rest_ms` from now. */
 void fair_set_rest(struct fixture *f, const char *owner, long long rest_ms);
 
-/* Place in the queue, 0 for who is first; -1 for who does not stand there, or in one key only. */
+/* Place in the queue, from 0; -1 if the owner is not in the queue, or in one key only. */
 long long fair_place(struct fixture *f, const char *owner);
 long long fair_length(struct fixture *f);
 

@@ -22,7 +22,7 @@ static void the_order_of_grants_is_the_order_of_arrival(void **state)
     assert_int_equal(fair_unlock(f, D, 0), 1);
 }
 
-/* The scores are what decides who is dead: each grant takes something off, each question adds. */
+/* The scores decide which waiters are dead: each grant lowers them, each attempt raises them. */
 static void the_order_stays_through_many_leases_of_waiting(void **state)
 {
     static const char *const owners[] = {B, C, D};
@@ -31,7 +31,7 @@ static void the_order_stays_through_many_leases_of_waiting(void **state)
     assert_int_equal(fair_lock(f, A, 1), GRANTED);
     for (int i = 0; i < 3; i++)
         assert_true(fair_lock(f, owners[i], 1) > 0);
-    for (int i = 0; i < 3; i++) /* as after an hour, just before each asks again */
+    for (int i = 0; i < 3; i++) /* as after an hour, just before each retries */
         fair_set_rest(f, owners[i], PATIENCE_MS * 2 / 3);
     for (int i = 0; i < 3; i++)
         assert_true(fair_lock(f, owners[i], 1) > 0);
@@ -39,7 +39,7 @@ static void the_order_stays_through_many_leases_of_waiting(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(fair_lock(f, owners[i], 1), GRANTED);
         if (i < 2)
-            assert_true(fair_lock(f, A, 1) > 0); /* purges whom it takes for dead */
+            assert_true(fair_lock(f, A, 1) > 0); /* drops the waiters that seem dead */
         assert_int_equal(fair_unlock(f, owners[i], 0), 1);
         if (i < 2)
             assert_int_equal(fair_unlock(f, A, 0), 1);
@@ -179,8 +179,8 @@ static void a_refused_waiter_learns_the_remaining_lease(void **state)
     assert_int_equal(fair_unlock(f, A, 0), 1);
 }
 
-/* Redisson says 0 here, and its waiters spin. */
-/* Soon, for whoever takes it may tell nobody; and the later the more are before. */
+/* The holder may publish nothing, so the waiter retries soon, and later if more are ahead of it.
+ * Redisson returns 0 here, and its waiters spin. */
 static void a_waiter_behind_the_first_of_a_free_lock_retries_soon(void **state)
 {
     static const char *const waiters[] = {B, C, D};
@@ -227,7 +227,7 @@ static void an_unlock_notifies_only_the_first_waiter(void **state)
     listener_close(second);
 }
 
-/* Redisson's says that it is done, whoever asks. */
+/* Redisson's script reports success to any caller. */
 static void the_unlock_of_an_expired_hold_finds_it_gone(void **state)
 {
     struct fixture *f = *state;

@@ -96,7 +96,7 @@ static void the_next_waiter_is_notified_when_the_first_leaves_a_free_lock(void *
 
     fair_add_foreign(f, B, PATIENCE_MS);
     fair_add_foreign(f, D, PATIENCE_MS);
-    assert_int_equal(fair_unlock(f, B, 0), 1); /* C has it for longer than D sleeps */
+    assert_int_equal(fair_unlock(f, B, 0), 1); /* C holds it for longer than D sleeps */
     assert_true(listener_hears_nothing(last, 20));
     leave(f, D);
     leave(f, C);
@@ -105,7 +105,7 @@ static void the_next_waiter_is_notified_when_the_first_leaves_a_free_lock(void *
     listener_close(next);
 }
 
-/* C becomes first, with so long until it has to ask again. */
+/* C becomes first, `rest_ms` before its recheck. */
 static void becomes_first(struct fixture *f, long long rest_ms, bool is_woken)
 {
     struct listener *first = listener_open(f->server->socket, CHANNEL_OF(C));

@@ -1,6 +1,6 @@
 /*
- * A process that dies while it waits for a fair lock is in the way of those behind it for its
- * patience at most, three rechecks after it last asked.
+ * A process that dies while it waits for a fair lock blocks those behind it for its patience at
+ * most: three rechecks after its last attempt.
  */
 #include "support/actor.h"
 #include "support/child.h"
@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define RECHECK_MS 400 /* who is held up for two of these may be taken for dead */
+#define RECHECK_MS 400 /* a waiter delayed for two of these may count as dead */
 #define PATIENCE_MS (3 * RECHECK_MS)
 #define SLACK_MS 6000 /* of a machine that stands still now and then */
 #define N_CHILDREN 3
@@ -24,7 +24,7 @@ static struct relock_options options_of(struct fixture *f)
                                    .watchdog_timeout_ms = slow_ms(30 * LEASE_MS)};
 }
 
-/* Waits when told to, says when it has the lock, and gives it up when told to. */
+/* Waits, reports that it holds the lock, and releases it, each step on order. */
 static int wait_in_turn(struct child *parent, void *arg)
 {
     struct relock_client *client;
@@ -51,7 +51,7 @@ static void line_up(struct fixture *f, struct child *children[N_CHILDREN])
 }
 
 struct crowd {
-    struct child **children; /* NULL: is not there any more */
+    struct child **children; /* NULL: has ended */
     int in;                  /* which of them got in */
 };
 
@@ -66,7 +66,7 @@ static bool one_is_in(void *arg)
     return crowd->in >= 0;
 }
 
-/* So soon, whichever it is: a child that was held up may have lost its place. */
+/* Any child may be next: one that was delayed may have lost its place. */
 static void one_gets_in_and_goes(struct child *children[N_CHILDREN])
 {
     struct crowd crowd = {children, -1};
@@ -122,7 +122,7 @@ static void a_later_waiter_goes_on_when_the_last_dies(void **state)
     the_others_go_on_when_one_dies(*state, 2);
 }
 
-/* However long the lease of the holder was, and however many stood there. */
+/* However long the lease of the holder and the queue were. */
 static void the_only_survivor_of_a_queue_gets_the_lock_after_a_long_lease(void **state)
 {
     struct fixture *f = *state;
@@ -154,7 +154,7 @@ static int hold_for_ever(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-/* Its lease ends, nobody is told, and who is first finds out by itself. */
+/* Nothing is published when its lease ends, so the first waiter must retry by itself. */
 static void the_first_waiter_gets_the_lock_when_the_lease_of_a_dead_holder_ends(void **state)
 {
     struct fixture *f = *state;
@@ -187,7 +187,7 @@ struct trial {
     struct relock_lock *lock;
 };
 
-/* Who asks drops the dead. */
+/* Each attempt drops the dead. */
 static bool is_out(void *arg)
 {
     struct trial *trial = arg;
@@ -203,7 +203,7 @@ static void gets_in_and_goes(struct child *child)
     assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
 }
 
-/* Taken for dead and dropped; it is alive after all, and stands at the end then. */
+/* The waiter is alive, but was dropped as dead: it goes to the end. */
 static void a_waiter_that_was_silent_for_too_long_is_last(void **state)
 {
     struct fixture *f = *state;
@@ -211,7 +211,7 @@ static void a_waiter_that_was_silent_for_too_long_is_last(void **state)
     struct child *children[2];
     struct relock_lock *lock, *other;
 
-    options[1].recheck_ms = NEVER_MS; /* it is never taken for dead */
+    options[1].recheck_ms = NEVER_MS; /* it never counts as dead */
     for (int i = 0; i < 2; i++)
         children[i] = child_start(wait_in_turn, &options[i]);
     lock = fair_handle(f, fixture_client(f, &options[1]));

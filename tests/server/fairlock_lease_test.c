@@ -29,7 +29,7 @@ static bool are_made(void *arg)
     return probe_script_calls(calls->probe) >= calls->n;
 }
 
-/* One that comes to wait asks, and asks again when it is subscribed; then it sleeps. */
+/* A waiter tries, subscribes, tries again, and sleeps. */
 static void wait_for_sleep(struct fixture *f, long long calls_before)
 {
     assert_true(wait_until(are_made, &(struct calls){f->probe, calls_before + 2}, SOON_MS));
@@ -52,7 +52,7 @@ static int acquire_and_keep(void *arg)
     return r;
 }
 
-/* Each waits until a lease ends, learns who is next, and for how long that one has it. */
+/* Each waits until a lease ends, and learns the lease of the next holder. */
 static void waiters_follow_each_other_by_their_leases_alone(void **state)
 {
     struct fixture *f = *state;
@@ -123,7 +123,7 @@ static void a_waiter_that_becomes_first_by_a_grant_learns_a_short_lease(void **s
     assert_result(actor_unlock(pair.actors[0], pair.locks[0]), RELOCK_LOST);
 }
 
-/* It knew the lease of the holder before; the one that knew of this one is gone. */
+/* It knows the lease of an earlier holder. The waiter that knew the present lease is gone. */
 static void a_waiter_that_becomes_first_when_the_first_leaves_learns_a_short_lease(void **state)
 {
     struct fixture *f = *state;
@@ -139,11 +139,11 @@ static void a_waiter_that_becomes_first_when_the_first_leaves_learns_a_short_lea
     relock_cancel_free(pair.how[0].cancel);
 }
 
-/* ---- a holder that tells nobody, as Redisson's --------------------------------------------- */
+/* ---- a holder that publishes nothing, as Redisson's ---------------------------------------- */
 
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:43"
 
-/* It finds the lock free, and another first, who takes it after that. */
+/* It finds the lock free behind another waiter, which then acquires the lock. */
 static void a_waiter_that_saw_the_lock_free_learns_the_new_lease(void **state)
 {
     struct fixture *f = *state;
@@ -163,7 +163,7 @@ static void a_waiter_that_saw_the_lock_free_learns_the_new_lease(void **state)
 
 /* ---- the end of the wait ------------------------------------------------------------------- */
 
-/* It was told of a lease beyond its time, and of nothing that came after. */
+/* It learned of a lease that ends after its deadline, and of nothing later. */
 static void a_waiter_retries_once_more_at_its_deadline(void **state)
 {
     struct fixture *f = *state;

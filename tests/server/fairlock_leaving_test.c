@@ -1,5 +1,5 @@
 /*
- * A waiter of a fair lock that gives up leaves the queue at once and blocks nobody. No test here
+ * A waiter of a fair lock whose wait ends leaves the queue at once and blocks nobody. No test here
  * lasts until a recheck, so a waiter that gets the lock was woken.
  */
 #include "support/actor.h"
@@ -89,7 +89,7 @@ static void a_client_that_is_shut_down_or_freed_leaves_the_queue(void **state)
     }
 }
 
-/* What a client leaves when it is freed it has left when that is over. */
+/* When a client has been freed, its places are gone. */
 static void no_place_outlives_its_client(void **state)
 {
     struct fixture *f = *state;
@@ -133,7 +133,7 @@ static void a_waiter_past_its_deadline_leaves_the_queue(void **state)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-/* Both at the same moment, over and over: it is held by who says so, or by nobody. */
+/* The lock is held by the caller that got RELOCK_OK, or by nobody. */
 static void a_grant_that_meets_a_cancel_is_held_or_released(void **state)
 {
     struct fixture *f = *state;
@@ -185,7 +185,7 @@ static void *lock_then_end(void *arg)
     return NULL;
 }
 
-/* A thread is not cancelled inside a wait: it keeps its place, and what it got it gives up. */
+/* A thread is not cancelled inside a wait: it keeps its place, and its exit releases the lock. */
 static void a_thread_that_is_cancelled_goes_on_to_wait(void **state)
 {
     struct fixture *f = *state;
@@ -208,7 +208,7 @@ static void a_thread_that_is_cancelled_goes_on_to_wait(void **state)
     assert_gets_in(behind, lock);
 }
 
-/* The holder is told, once; those who wait go on as if it had let go. */
+/* The loss is reported to the holder, once. The waiters go on as after a release. */
 static void a_forced_unlock_wakes_the_first(void **state)
 {
     struct fixture *f = *state;

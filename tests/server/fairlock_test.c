@@ -9,7 +9,7 @@
 #define N_CHILDREN 3
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
-/* ---- who is next --------------------------------------------------------------------------- */
+/* ---- the order ----------------------------------------------------------------------------- */
 
 static void the_lock_goes_in_order_of_arrival_among_clients(void **state)
 {
@@ -36,8 +36,8 @@ static void the_lock_goes_in_order_of_arrival_among_clients(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* The own client has no short way. */
-static void a_holder_that_releases_and_asks_again_is_last(void **state)
+/* Not even in the same client. */
+static void a_holder_that_releases_and_retries_is_last(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = woken_client(f);
@@ -57,7 +57,7 @@ static void a_holder_that_releases_and_asks_again_is_last(void **state)
     assert_result(actor_unlock(actors[0], lock), RELOCK_OK);
 }
 
-/* Waits when told to, says when it has the lock, and gives it up when told to. */
+/* Waits, reports that it holds the lock, and releases it, each step on order. */
 static int wait_in_turn(struct child *parent, void *arg)
 {
     struct relock_client *client;
@@ -124,7 +124,7 @@ static void a_try_does_not_overtake_the_first_waiter(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* A level more is not a place more, and a level less is nobody's turn. */
+/* Another level is not another place, and a released level ends no turn. */
 static void the_holder_nests_though_others_wait(void **state)
 {
     struct fixture *f = *state;
@@ -148,8 +148,8 @@ static void the_holder_nests_though_others_wait(void **state)
     assert_gets_in(waiting, lock);
 }
 
-/* Who asks again, out of turn and often, is refused each time. */
-static void asking_more_often_gains_no_place(void **state)
+/* A waiter that retries often and out of turn is refused each time. */
+static void retrying_more_often_gains_no_place(void **state)
 {
     struct fixture *f = *state;
     struct relock_options often = {.recheck_ms = 20};
@@ -173,7 +173,7 @@ static void asking_more_often_gains_no_place(void **state)
 
 /* ---- several owners and names -------------------------------------------------------------- */
 
-/* The thread gets it first, by its own number; who acts for it is a level deeper then. */
+/* The thread gets the lock first, and the other thread of that owner adds a level. */
 static void a_thread_that_acts_for_an_owner_shares_its_hold(void **state)
 {
     struct fixture *f = *state;
@@ -247,11 +247,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(the_lock_goes_in_order_of_arrival_among_clients),
-        SERVER_TEST(a_holder_that_releases_and_asks_again_is_last),
+        SERVER_TEST(a_holder_that_releases_and_retries_is_last),
         SERVER_TEST(the_lock_goes_in_order_of_arrival_among_processes),
         SERVER_TEST(a_try_does_not_overtake_the_first_waiter),
         SERVER_TEST(the_holder_nests_though_others_wait),
-        SERVER_TEST(asking_more_often_gains_no_place),
+        SERVER_TEST(retrying_more_often_gains_no_place),
         SERVER_TEST(a_thread_that_acts_for_an_owner_shares_its_hold),
         SERVER_TEST(two_threads_that_wait_for_one_owner_get_a_level_each),
         SERVER_TEST(each_name_has_a_queue_of_its_own),

@@ -1,5 +1,6 @@
 /*
- * Waiting for a fair lock: a living waiter keeps its place, asks seldom, and leaves nothing behind.
+ * Waiting for a fair lock: a living waiter keeps its place, retries seldom, and leaves nothing
+ * behind.
  */
 #include "support/actor.h"
 #include "support/fair_queue.h"
@@ -9,7 +10,7 @@
 #define RECHECK_MS 300
 #define PATIENCE_MS (3 * RECHECK_MS)
 #define LONG_MS (3 * PATIENCE_MS)
-#define CALM_RECHECK_MS 800 /* who is held up for two of these loses its place */
+#define CALM_RECHECK_MS 800 /* a waiter delayed for two of these loses its place */
 #define CALM_PATIENCE_MS (3 * CALM_RECHECK_MS)
 #define N_WAITERS 4
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
@@ -51,7 +52,7 @@ static void a_long_waiter_keeps_its_place(void **state)
     begin_to_wait(f, lock, waiting);
     for (int i = 0; i < N_WAITERS; i++)
         fair_queue_field(f, i, fields[i]);
-    /* Who asks drops the dead. */
+    /* Each attempt drops the dead. */
     for (uint64_t until_ms = deadline_in(CALM_PATIENCE_MS + CALM_RECHECK_MS); now_ms() < until_ms;
          let_pass(10)) {
         assert_result(actor_trylock(asking, third), RELOCK_BUSY);
@@ -68,7 +69,7 @@ static void a_long_waiter_keeps_its_place(void **state)
     all_get_in(lock, waiting);
 }
 
-/* How often each waiter asks, and what it takes to begin. */
+/* One attempt per interval for each waiter, and a few to begin. */
 static void assert_asks_seldom(struct fixture *f, long long before, uint64_t began_ms,
                                const uint64_t every_ms[N_WAITERS])
 {
@@ -104,7 +105,7 @@ static void waiters_of_a_held_lock_retry_once_per_recheck(void **state)
     fair_all_take_turns(lock, waiting, N_WAITERS);
 }
 
-/* Redisson's waiters ask without a pause here; ours the less often the more are before them. */
+/* Redisson's waiters retry without a pause here. Ours retry less often if more are ahead. */
 static void waiters_behind_a_dead_first_of_a_free_lock_retry_seldom(void **state)
 {
     struct fixture *f = *state;
@@ -128,7 +129,7 @@ static void waiters_behind_a_dead_first_of_a_free_lock_retry_seldom(void **state
     fair_all_take_turns(lock, waiting, N_WAITERS);
 }
 
-/* A head that died just before the release; nobody but its deadline says so. */
+/* A head that died just before the release: only its deadline shows it. */
 static void a_dead_first_waiter_blocks_until_its_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -194,7 +195,8 @@ static void the_keys_of_a_queue_do_not_stay(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* As after a failover: whoever asks stands there again, and none sleeps longer than its recheck. */
+/* As after a failover: a waiter that retries is queued again, and none sleeps longer than its
+ * recheck. */
 static void all_waiters_get_the_lock_though_the_queue_is_lost(void **state)
 {
     struct fixture *f = *state;

@@ -10,7 +10,7 @@
 #define A "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:1"
 #define B "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:2"
 
-/* The token of the hold; where it is refused, the rest of a lease, which is far above. */
+/* The token of the hold or, if refused, the remaining lease, which is far above any token. */
 static long long draw(struct fixture *f, const char *owner, const char *count)
 {
     return script_int(f->probe, relock_script_fenced_lock.body, "orders",
@@ -97,7 +97,7 @@ static void a_grant_is_an_array_and_a_refusal_a_number(void **state)
     struct fixture *f = *state;
     const char *body = relock_script_fenced_lock.body;
 
-    /* probe_text() says nothing of arrays. */
+    /* probe_text() does not read arrays. */
     assert_string_equal(script_text(f->probe, body, "orders", SCRIPT_ARGS("9000", A, "1")), "");
     assert_true(atoi(script_text(f->probe, body, "orders", SCRIPT_ARGS("9000", B, "1"))) > 0);
     free_lock(f, A);
@@ -167,7 +167,7 @@ static void a_hold_whose_counter_was_removed_has_token_zero(void **state)
     free_lock(f, A);
 }
 
-/* Whatever the user lacks, no hold without a lease is left, and no hold without a token. */
+/* A missing right leaves no hold without a lease or without a token. */
 static void a_user_without_a_right_leaves_no_lock_behind(void **state)
 {
     static const char *const denied[] = {"-pexpire", "-incr", "-persist", "-hset"};

@@ -74,7 +74,7 @@ static void the_token_is_the_same_at_every_level(void **state)
     assert_true(draw(lock) > token);
 }
 
-/* Whatever becomes of the counter: what was said of a hold stays so while it lasts. */
+/* A hold keeps its token, even if the counter changes. */
 static void a_hold_keeps_its_token_when_the_counter_changes(void **state)
 {
     static const char *const changes[] = {"DEL " COUNTER, "SET " COUNTER " 1000"};

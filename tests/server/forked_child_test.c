@@ -9,7 +9,7 @@
 
 #define LEASE_MS 3500
 
-/* What the child inherits. */
+/* The objects that the child inherits. */
 struct heritage {
     struct fixture *f;
     struct relock_client *client;
@@ -52,7 +52,7 @@ static int use_everything(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void every_call_in_the_child_says_forked(void **state)
+static void every_call_in_the_child_returns_forked(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = watchful_client(f, LEASE_MS);
@@ -173,7 +173,7 @@ static int say_id(struct child *parent, void *arg)
     return same;
 }
 
-/* Whatever ids are made of, parent and children must not make the same. */
+/* Parent and children must not make the same ids. */
 static void children_have_identities_of_their_own(void **state)
 {
     struct fixture *f = *state;
@@ -227,7 +227,7 @@ static void a_cancel_fired_in_the_child_is_the_childs_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(every_call_in_the_child_says_forked),
+        SERVER_TEST(every_call_in_the_child_returns_forked),
         SERVER_TEST(freeing_in_the_child_touches_nothing_of_the_parent),
         SERVER_TEST(freeing_works_in_the_child_while_the_parents_threads_lock),
         SERVER_TEST(a_client_made_in_the_child_is_a_stranger),

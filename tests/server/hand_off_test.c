@@ -150,7 +150,7 @@ static void a_handed_off_hold_is_renewed_for_its_new_owner(void **state)
 
     let_pass(slow_ms(LEASE_MS * 5 / 4));
     assert_result(actor_check(other, lock), RELOCK_OK);
-    probe_int(f->probe, "DEL orders"); /* and its loss is told to its new owner */
+    probe_int(f->probe, "DEL orders"); /* and the new owner learns of the loss */
     assert_true(losses_wait(losses, 1, SOON_MS));
     assert_true(losses_get(losses, 0).owner == actor_grant(other).owner);
     assert_result(actor_unlock(other, lock), RELOCK_LOST);
@@ -197,7 +197,7 @@ static void a_fixed_lease_is_not_handed_off(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_gets_in(other, lock);
 
-    /* who waits asks for one. */
+    /* the waiter asks for one. */
     assert_result(relock_lock(lock), RELOCK_OK);
     actor_begin_acquire(other, lock, &fixed);
     assert_true(wait_for_waiters(client, 1));

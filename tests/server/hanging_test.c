@@ -29,14 +29,14 @@ static void pause_server(struct fixture *f)
     began_ms = now_ms();
 }
 
-/* Whatever Redis makes of what was left unanswered, nothing stays held. */
+/* Redis may run the abandoned command or not: nothing stays held. */
 static void resume_server(struct fixture *f, const char *name)
 {
     server_resume(f->server);
     assert_true(probe_wait_no_key(f->probe, name, SOON_MS));
 }
 
-/* Connects, and loads what is needed. */
+/* Connects, and loads the scripts. */
 static void use_once(struct relock_lock *lock)
 {
     assert_result(relock_trylock(lock), RELOCK_OK);
@@ -53,7 +53,7 @@ static void times_out(struct fixture *f, struct relock_lock *lock, const char *n
     use_once(lock);
 }
 
-/* ---- taking -------------------------------------------------------------------------------- */
+/* ---- acquiring ----------------------------------------------------------------------------- */
 
 static void a_wait_ends_in_time(void **state)
 {
@@ -81,7 +81,7 @@ static void a_wait_for_a_multi_lock_ends_in_time(void **state)
     assert_int_equal(probe_pttl(f->probe, "b"), -2);
 }
 
-/* What it has got by then is given back without waiting for that. */
+/* The call does not wait for the release of the members that it acquired. */
 static void a_multi_lock_releases_its_members_in_time(void **state)
 {
     struct fixture *f = *state;
@@ -169,7 +169,7 @@ static void another_thread_of_the_owner_is_refused_in_time(void **state)
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
 }
 
-/* Nobody has the lock. That it is being asked for by another thread does not say otherwise. */
+/* The lock is free, even if another thread is trying to acquire it. */
 static void a_wait_behind_an_unanswered_attempt_does_not_report_a_holder(void **state)
 {
     struct fixture *f = *state;
@@ -206,7 +206,7 @@ static void a_try_behind_an_unanswered_attempt_does_not_report_a_holder(void **s
     resume_server(f, "orders");
 }
 
-/* Redis has said so, and nothing since. */
+/* Redis named the holder, and has been silent since. */
 static void a_wait_for_a_known_holder_times_out(void **state)
 {
     struct fixture *f = *state;
@@ -244,7 +244,7 @@ static void an_abandoned_command_breaks_no_other(void **state)
     pause_server(f);
     actor_begin_timedlock(first, a, 4 * WAIT_MS);
     assert_true(wait_for_waiters(client, 1));
-    actor_begin_timedlock(second, b, HANG_MS); /* is sent when the first one leaves */
+    actor_begin_timedlock(second, b, HANG_MS); /* is sent when the first command is abandoned */
     assert_result(actor_result(first), RELOCK_E_CONN);
     assert_true(actor_is_busy(second));
     server_resume(f->server);
@@ -254,7 +254,7 @@ static void an_abandoned_command_breaks_no_other(void **state)
     assert_int_equal(stats_of(client).reconnects, reconnects);
 }
 
-/* ---- giving up ----------------------------------------------------------------------------- */
+/* ---- releasing ----------------------------------------------------------------------------- */
 
 static void a_release_returns_in_time(void **state)
 {
@@ -309,7 +309,7 @@ static void a_release_returns_in_time_while_another_command_of_the_owner_hangs(v
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
     pause_server(f);
     actor_begin_acquire(actor, lock, &how);
-    let_pass(50); /* so that it is most likely on its way */
+    let_pass(50); /* so that it is most likely in flight */
     began_ms = now_ms();
     assert_result(relock_release(lock, how.owner), RELOCK_E_CONN);
     assert_took(began_ms, WAIT_MS, slow_ms(LATE_MS));

@@ -182,7 +182,7 @@ static void a_lease_of_years_is_a_lease(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* Over before the answer is there: whoever was told that he holds would hold nothing. */
+/* The lease ends before the reply arrives, so the caller would hold nothing. */
 static void a_lease_too_short_to_be_certain_is_not_held(void **state)
 {
     struct fixture *f = *state;

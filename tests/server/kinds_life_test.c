@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#define LEASE_MS 600    /* how soon it is asked again whether a hold is there */
+#define LEASE_MS 600    /* how soon the watchdog finds that a hold is gone */
 #define RENEWED_MS 2000 /* a lease that a thread may be held up within */
 #define LONG_MS 20000
-#define LONG_LEAST_MS 12000 /* what is still there of it on a slow machine */
+#define LONG_LEAST_MS 12000 /* how much of it remains on a slow machine */
 #define WAIT_MS 150
 #define SLACK_MS 4000 /* of a machine that stands still now and then */
 
@@ -236,7 +236,7 @@ static void a_wait_ends_by_cancel_and_by_shutdown(void **state)
     relock_cancel_free(how.cancel);
 }
 
-/* ---- owners, questions --------------------------------------------------------------------- */
+/* ---- owners, queries ----------------------------------------------------------------------- */
 
 static void a_call_with_an_explicit_owner_acts_for_it(void **state)
 {
@@ -350,7 +350,7 @@ static void a_grant_without_enough_replicas_is_not_held(void **state)
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
 
-    /* What was refused is not worth the wait. */
+    /* A refusal is not worth a WAIT. */
     assert_true(kind_peer_lock(f, "orders"));
     assert_result(relock_trylock(lock), RELOCK_BUSY);
     assert_int_equal(probe_calls(f->probe, "wait"), waits + 1);

@@ -72,7 +72,7 @@ static void nothing_was_refused(struct fixture *f)
     assert_int_equal(log_count(f->log, "not subscribed"), 0);
 }
 
-/* Taken, nested, kept, looked at, waited for, given up, and freed by force. */
+/* Acquired, nested, renewed, queried, waited for, released, and freed by force. */
 static void live(struct relock_client *client, struct relock_lock *held, struct relock_lock *wanted)
 {
     struct actor *other = actor_start();
@@ -133,7 +133,7 @@ static void the_rights_of_an_announced_plain_lock_suffice(void **state)
     nothing_was_refused(f);
 }
 
-/* What was to be announced is found by asking. */
+/* Its releases are found by polling. */
 static void a_plain_lock_without_the_right_to_its_channel_is_not_announced(void **state)
 {
     struct fixture *f = *state;
@@ -155,7 +155,7 @@ static void the_rights_of_a_fenced_lock_suffice(void **state)
     live_with(*state, "fenced", relock_fencedlock_new, relock_fencedlock_new);
 }
 
-/* Behind one that is dead, and before one that counts on those before it. */
+/* Behind a dead waiter, and before one whose deadline allows for those ahead. */
 static void the_rights_of_a_fair_lock_suffice(void **state)
 {
     struct fixture *f = *state;

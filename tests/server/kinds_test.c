@@ -160,7 +160,7 @@ static void a_second_level_is_refused_to_a_non_reentrant_call(void **state)
         assert_result(relock_acquire(lock, &forever, &grant), RELOCK_E_DEADLOCK);
         assert_int_equal(grant.owner, 0);
 
-        /* Nobody was asked, and what was held still is, once. */
+        /* Nothing was sent, and the lock is still held once. */
         assert_int_equal(probe_script_calls(f->probe), calls);
         assert_true(kind_has_levels(f, "orders", 1));
         assert_result(relock_check(lock, 0, &grant), RELOCK_OK);
@@ -237,7 +237,7 @@ static void a_lost_hold_is_reported_before_a_refused_level(void **state)
 
     assert_result(fixture_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(300)}), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
-    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS)); /* it is told before that */
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS)); /* after the report */
     assert_result(relock_acquire(lock, &once, NULL), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_result(relock_acquire(lock, &once, NULL), RELOCK_OK);

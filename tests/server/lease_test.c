@@ -6,7 +6,7 @@
 #define FIRST_MS 1500   /* a lease that is there still when the next line runs */
 #define RENEWED_MS 2000 /* one that a thread may be held up within */
 #define LONG_MS 20000
-#define LONG_LEAST_MS 12000 /* what is still there of it on a slow machine */
+#define LONG_LEAST_MS 12000 /* how much of it remains on a slow machine */
 
 static int take(struct relock_lock *lock, uint64_t lease_ms)
 {
@@ -179,7 +179,7 @@ static void a_renewed_hold_that_was_extended_goes_on_after_that(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void extend_by_a_stranger_changes_nothing(void **state)
+static void an_extension_by_a_stranger_changes_nothing(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -193,7 +193,7 @@ static void extend_by_a_stranger_changes_nothing(void **state)
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
 }
 
-static void extend_after_the_end_is_lost(void **state)
+static void an_extension_after_the_end_returns_lost(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -218,8 +218,8 @@ int main(void)
         SERVER_TEST(extend_lengthens_a_fixed_lease),
         SERVER_TEST(extend_on_a_renewed_hold_survives_its_renewals),
         SERVER_TEST(a_renewed_hold_that_was_extended_goes_on_after_that),
-        SERVER_TEST(extend_by_a_stranger_changes_nothing),
-        SERVER_TEST(extend_after_the_end_is_lost),
+        SERVER_TEST(an_extension_by_a_stranger_changes_nothing),
+        SERVER_TEST(an_extension_after_the_end_returns_lost),
     };
 
     return SERVER_TESTS_RUN(tests);

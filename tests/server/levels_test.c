@@ -130,7 +130,7 @@ static void an_explicit_owner_loses_by_the_same_rules(void **state)
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
 }
 
-/* Redis stands still: a level is given up all the same, and freed there once it can be told. */
+/* Redis hangs: the level is released here at once, and in Redis as soon as it answers. */
 static void a_level_is_released_though_redis_is_unreachable(void **state)
 {
     struct fixture *f = *state;

@@ -59,7 +59,7 @@ static void an_unknown_level_is_invalid(void **state)
     assert_result(relock_client_new(&options, &client), RELOCK_E_INVALID);
 }
 
-/* ---- what repeats -------------------------------------------------------------------------- */
+/* ---- repetitions --------------------------------------------------------------------------- */
 
 #define AT_ONCE 5
 

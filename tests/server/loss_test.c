@@ -23,7 +23,7 @@ static struct relock_grant hold(struct relock_lock *lock)
     return grant;
 }
 
-/* Waits for the first loss, and checks that it was told at the next renewal. */
+/* Waits for the first loss, and checks that it was reported at the next renewal. */
 static struct loss await_loss(struct fixture *f, uint64_t since_ms)
 {
     struct loss loss;
@@ -189,7 +189,7 @@ static void a_hold_that_reached_its_cap_is_reported_as_capped(void **state)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
-/* The last release that finds it out tells it by its result alone. */
+/* If the last release finds the loss, only its result reports it. */
 static void a_loss_found_by_the_last_release_is_not_called_back(void **state)
 {
     struct fixture *f = *state;

@@ -30,7 +30,7 @@ static struct relock_client *client_of(struct fixture *f, const char *rights)
                                                       .watchdog_timeout_ms = LEASE_MS});
 }
 
-/* What a caller may do with a lock, as far as it gets. */
+/* Acquires, nests, extends and releases, as far as the rights go. */
 static void try_to_live(struct relock_lock *lock)
 {
     struct relock_holder holder;
@@ -46,7 +46,7 @@ static void try_to_live(struct relock_lock *lock)
     (void)relock_force_unlock(lock);
 }
 
-/* Whatever a script may not do is told by our names for it. */
+/* The log names the denied command and our script. */
 static void what_is_missing_is_named(struct fixture *f, const char *command,
                                      fixture_constructor_fn *constructor)
 {
@@ -59,7 +59,7 @@ static void what_is_missing_is_named(struct fixture *f, const char *command,
     log_clear(f->log);
     client = client_of(f, all_but_one);
     try_to_live(fixture_lock_of(f, client, "orders", constructor));
-    /* What Redis could not be told it is told now. */
+    /* The pending releases reach Redis now. */
     assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " +%s", command), 0);
     fixture_free_client(f, client);
     assert_true(log_wait(f->log, named, SOON_MS));

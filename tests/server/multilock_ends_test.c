@@ -31,7 +31,7 @@ static void freeing_its_client_releases_the_members_everywhere(void **state)
     assert_result(relock_release(s.all, named.owner), RELOCK_E_CLOSED);
     assert_int_equal(losses_count(f->losses), 0);
 
-    /* What the owner had for itself is its own. */
+    /* The owner's separate level of a member stays. */
     assert_result(relock_check(s.locks[2], named.owner, NULL), RELOCK_OK);
     assert_result(actor_trylock(other, s.locks[2]), RELOCK_BUSY);
     assert_result(relock_release(s.locks[2], named.owner), RELOCK_OK);
@@ -53,7 +53,7 @@ static void freeing_its_client_ends_a_lost_multi_lock_too(void **state)
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-/* Takes and gives up until its clients are gone. */
+/* Acquires and releases until its clients are gone. */
 static int go_on_to_the_end(void *arg)
 {
     struct relock_lock *lock = arg;
@@ -75,7 +75,7 @@ static int free_client(void *arg)
     return RELOCK_OK;
 }
 
-/* Both at once, while their locks are taken, waited for, looked at and given up. */
+/* Both at once, while their locks are acquired, awaited, checked and released. */
 static void clients_are_freed_at_any_moment(void **state)
 {
     struct fixture *f = *state;
@@ -130,7 +130,7 @@ static void handles_are_freed_in_any_order_also_while_it_is_held(void **state)
             fixture_free_lock(f, s.all);
         }
         if (order == 1) {
-            /* Whoever makes it again can give it up. */
+            /* Another handle of the same members releases it. */
             fixture_free_lock(f, s.all);
             assert_true(log_wait_n(f->log, "last handle", 1, SOON_MS));
             again = fixture_multi(f, s.locks[1], s.locks[0], s.locks[2], NULL);

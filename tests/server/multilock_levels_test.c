@@ -70,7 +70,7 @@ static void two_multi_locks_that_share_a_member_nest_in_it(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* Two parts of a program may each make the lock, in whatever order they name the members. */
+/* Two parts of a program may each make the lock, and name its members in any order. */
 static void handles_of_the_same_members_share_the_hold(void **state)
 {
     struct fixture *f = *state;
@@ -159,7 +159,7 @@ static int take_and_give(void *arg)
     return RELOCK_OK;
 }
 
-/* A level that is given up is no loss, whoever looks at that moment. */
+/* A release must not look like a loss to another thread. */
 static int look(void *arg)
 {
     struct busy *busy = arg;

@@ -11,7 +11,7 @@ static int take(struct relock_lock *lock, relock_lost_fn *on_lost, void *arg)
     return relock_acquire(lock, &(struct relock_how){.on_lost = on_lost, .arg = arg}, NULL);
 }
 
-/* ---- what is told -------------------------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------------------------- */
 
 static void on_lost_names_the_member_the_owner_and_the_levels(void **state)
 {
@@ -63,7 +63,7 @@ static void a_member_that_another_took_is_reported_as_taken(void **state)
     assert_true(peer_unlock(f->probe, "b", PEER));
 }
 
-/* On a machine that was so slow that nothing is left of the lease, it is taken anew. */
+/* On a machine so slow that the lease has ended, acquires again. */
 static int take_in_time(struct relock_lock *lock, const struct relock_how *how)
 {
     uint64_t deadline_ms = deadline_in(SOON_MS);
@@ -75,7 +75,7 @@ static int take_in_time(struct relock_lock *lock, const struct relock_how *how)
     return r;
 }
 
-/* Whoever finds it out first: the caller that asks all the time, or the watchdog. */
+/* Either the caller, which checks all the time, finds it first, or the watchdog. */
 static void a_lease_that_ran_out_is_reported_as_expired(void **state)
 {
     struct fixture *f = *state;
@@ -109,7 +109,7 @@ static void a_release_that_discovers_a_lost_member_names_it(void **state)
     assert_true(peer_unlock(f->probe, "b", PEER));
 }
 
-/* ---- to whom ------------------------------------------------------------------------------- */
+/* ---- its receiver -------------------------------------------------------------------------- */
 
 static void the_client_of_the_first_given_member_reports_the_loss(void **state)
 {
@@ -220,7 +220,7 @@ static void a_level_that_outlives_the_multi_lock_reports_the_loss(void **state)
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-/* ---- until all is given up ----------------------------------------------------------------- */
+/* ---- until all levels are released --------------------------------------------------------- */
 
 static void every_call_reports_the_loss_until_all_levels_are_released(void **state)
 {
@@ -252,7 +252,7 @@ static void every_call_reports_the_loss_until_all_levels_are_released(void **sta
     assert_int_equal(losses_count(f->losses), 1);
 }
 
-/* As for every lock, a loss that the last release finds out is told by its result alone. */
+/* As for every lock, only its result reports a loss that the last release finds. */
 static void a_loss_found_by_the_last_release_is_its_result(void **state)
 {
     struct fixture *f = *state;
@@ -268,7 +268,7 @@ static void a_loss_found_by_the_last_release_is_its_result(void **state)
     assert_int_equal(stats_of(client).lost, 1);
 }
 
-/* The levels of a member belong to whoever gives them up: one too many is missed by the whole. */
+/* Any call may release a level of a member. One too many is missed by the multi lock. */
 static void a_member_that_is_released_beside_the_multi_lock_is_lost(void **state)
 {
     struct fixture *f = *state;

@@ -21,7 +21,7 @@
 
 /* ---- one after the other ------------------------------------------------------------------- */
 
-/* All are kept by a peer: what is taken first is what a try fails on. */
+/* A peer holds all of them, so a try fails on the first in the order. */
 static void members_are_taken_by_name_and_then_by_server(void **state)
 {
     struct fixture *f = *state;
@@ -39,7 +39,7 @@ static void members_are_taken_by_name_and_then_by_server(void **state)
     struct relock_lock *turned = fixture_multi(f, locks[1], locks[0], locks[2], NULL);
     struct relock_grant grant;
 
-    /* Whoever has a, waits for b on the first server, and has nothing on the second. */
+    /* The caller holds a, waits for b on the first server, and holds nothing on the second. */
     assert_true(peer_lock(first, "b", PEER, PEER_LEASE_MS));
     for (int i = 0; i < 2; i++) {
         struct relock_lock *lock = i == 0 ? all : turned;

@@ -28,8 +28,7 @@ static struct pair pair_of(struct fixture *f, const struct relock_options *optio
     return pair;
 }
 
-/* What is asked by name and what it says: the member, "" when free; levels of its holder, and of
- * the caller. */
+/* Expects this member as holder, "" if free, with the levels of that holder and of the caller. */
 static void assert_said(struct relock_lock *lock, const char *member, unsigned levels, unsigned own)
 {
     struct relock_holder holder;
@@ -54,7 +53,7 @@ static void assert_said(struct relock_lock *lock, const char *member, unsigned l
     assert_int_equal(count, own);
 }
 
-/* ---- who has it ---------------------------------------------------------------------------- */
+/* ---- the holder ---------------------------------------------------------------------------- */
 
 static void the_holder_of_a_member_is_the_holder_of_the_multi_lock(void **state)
 {

@@ -8,8 +8,8 @@
 #define COMMAND_MS 1300
 
 /*
- * A failure of other libraries: one of the servers is down, the call throws, and what it had set on
- * those before it stays for the whole lease.
+ * A failure of other libraries: one server is down, the call throws, and the locks on the servers
+ * before it stay until their leases end.
  */
 static void a_server_that_is_down_leaves_nothing_on_the_others(void **state)
 {
@@ -44,8 +44,9 @@ static void a_server_that_is_down_leaves_nothing_on_the_others(void **state)
 }
 
 /*
- * A failure of other libraries: the unlock throws at the first server that is down, and those
- * behind it keep the lock. Each of them is told here, and servers that hang do not add up.
+ * A failure of other libraries: the unlock throws at the first server that is down, and the servers
+ * behind it keep the lock. Here each server gets its release, and the delays of hanging servers do
+ * not add up.
  */
 static void every_reachable_server_gets_the_release_though_some_are_unreachable(void **state)
 {
@@ -122,7 +123,7 @@ static void a_member_without_its_replicas_is_not_held_nor_are_the_others(void **
     assert_true(log_wait_n(f->log, "b: this member", 1, SOON_MS));
 }
 
-/* A callback that is still running when the last level of its hold is given up. */
+/* A callback that is still running when the last level of its hold is released. */
 struct last_words {
     struct relock_lock *lock;
     atomic_bool has_begun, is_over;
@@ -147,7 +148,7 @@ static bool has_begun(void *arg)
     return atomic_load(&words->has_begun);
 }
 
-/* The owner had the member for itself first, so its loss is told to that callback. */
+/* The owner acquired the member alone first, so that callback reports the loss. */
 static void no_callback_outlives_the_release_while_a_server_is_unreachable(void **state)
 {
     struct fixture *f = *state;

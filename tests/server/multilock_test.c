@@ -105,7 +105,7 @@ static void a_multi_lock_outlives_the_handles_of_its_members(void **state)
     assert_int_equal(log_count(f->log, "last handle"), 0);
 }
 
-/* ---- taking and giving up ------------------------------------------------------------------ */
+/* ---- acquiring and releasing --------------------------------------------------------------- */
 
 static void all_members_are_held_and_released_together(void **state)
 {
@@ -193,7 +193,7 @@ static void members_are_of_any_kind_client_and_server(void **state)
     assert_null(relock_lock_free(all));
 }
 
-/* Readers of one name go in together, beside what each of them has for itself. */
+/* Readers of one name hold it together, each beside a member of its own. */
 static void readers_hold_a_member_together(void **state)
 {
     struct fixture *f = *state;

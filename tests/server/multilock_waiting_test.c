@@ -9,7 +9,8 @@
 
 /* ---- the end of the wait ------------------------------------------------------------------- */
 
-/* Not for each member anew: the first is had when most of it is over. */
+/* The limit does not start again with each member: the first is acquired when most of it is over.
+ */
 static void the_time_limit_is_one_for_all_members(void **state)
 {
     struct fixture *f = *state;
@@ -99,7 +100,7 @@ static void levels_are_added_while_its_client_drains(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* A failure of other libraries: who waits asks every few milliseconds, each for itself. */
+/* A failure of other libraries: each waiter polls every few milliseconds. */
 static void a_waiting_multi_lock_sends_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -114,7 +115,7 @@ static void a_waiting_multi_lock_sends_nothing(void **state)
     }
     assert_true(wait_for_waiters(t.client, 8));
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{b}", 1));
-    let_pass(slow_ms(100)); /* what comes with a subscription */
+    let_pass(slow_ms(100)); /* the commands that a subscription needs */
     before = probe_commands(f->probe);
     let_pass(1000);
     assert_in_range(probe_commands(f->probe) - before, 0, 4);
@@ -190,7 +191,8 @@ static void all_members_are_renewed_once_a_level_asks_for_it(void **state)
     assert_result(relock_unlock(both), RELOCK_OK);
 }
 
-/* It is nobody's yet, so nobody is told, and what is left of the time is enough to begin anew. */
+/* The caller does not hold it yet, so no loss is reported. The remaining time is enough to start
+ * again. */
 static void a_member_that_is_lost_while_others_are_waited_for_is_taken_anew(void **state)
 {
     struct fixture *f = *state;
@@ -213,7 +215,8 @@ static void a_member_that_is_lost_while_others_are_waited_for_is_taken_anew(void
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-/* Two threads act for one owner: what one has taken for the whole, the other may release. */
+/* Two threads act for one owner: one may release a member that the other acquired for the multi
+ * lock. */
 static void a_member_that_the_owner_releases_meanwhile_is_taken_anew(void **state)
 {
     struct fixture *f = *state;

@@ -96,7 +96,7 @@ static void a_client_without_a_callback_loses_in_silence(void **state)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
-/* What a callback found out; written by it, read by the main thread after `done`. */
+/* The results seen by a callback; the main thread reads them after `done`. */
 struct seen {
     struct fixture *f;
     struct relock_client *client;
@@ -287,7 +287,7 @@ static void count_calls(const struct relock_lost *what, void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-/* Whoever comes first, the watchdog or the release: no call comes after it has returned. */
+/* Either the watchdog or the release finds the loss: no callback runs after the release. */
 static void no_callback_comes_after_the_last_release(void **state)
 {
     struct fixture *f = *state;

@@ -10,7 +10,7 @@
 
 #define CHANNEL "redisson_lock__channel:{orders}"
 #define LEASE_MS 30000
-#define LEAST_MS 15000 /* what is still there of it on a slow machine */
+#define LEAST_MS 15000 /* how much of it remains on a slow machine */
 #define A "0123456789abcdef0123456789abcdef01234567"
 #define B "89abcdef0123456789abcdef0123456789abcdef"
 
@@ -49,7 +49,7 @@ static bool is(struct fixture *f, const char *token)
     return strcmp(probe_text(f->probe, "GET orders"), token) == 0;
 }
 
-/* ---- taking -------------------------------------------------------------------------------- */
+/* ---- acquiring ----------------------------------------------------------------------------- */
 
 static void a_first_level_is_a_string_with_a_lease(void **state)
 {
@@ -126,7 +126,7 @@ static void no_script_shortens_a_lease_and_all_that_take_one_lengthen_it(void **
     assert_int_equal(give(f, A, "0"), 1);
 }
 
-/* ---- giving up, keeping -------------------------------------------------------------------- */
+/* ---- releasing, renewing ------------------------------------------------------------------- */
 
 static void each_script_reports_the_state_of_the_hold(void **state)
 {
@@ -230,7 +230,7 @@ static void without_the_right_to_publish_the_lock_is_freed(void **state)
     probe_close(user);
 }
 
-/* ---- asking, and what is none of ours ------------------------------------------------------ */
+/* ---- queries, and foreign keys ------------------------------------------------------------- */
 
 static void the_query_returns_the_holder_and_one_level(void **state)
 {
@@ -263,7 +263,7 @@ static void a_key_of_another_type_is_refused_by_all(void **state)
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
 }
 
-/* Whatever the user lacks, no hold without a lease is left. */
+/* A missing right leaves no hold without a lease. */
 static void a_user_without_a_right_leaves_no_lock_behind(void **state)
 {
     static const char *const denied[] = {"-get", "-set"};

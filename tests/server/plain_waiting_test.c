@@ -52,8 +52,8 @@ static void each_last_release_is_announced_once(void **state)
     listener_close(listener);
 }
 
-/* By then its pauses are 35 ms on the average: most releases are heard of before the next try, and
- * on a slow machine some. What it publishes itself it hears, too, but not in that moment. */
+/* By then its pauses are 35 ms on average, so most messages arrive before the next try; on a slow
+ * machine, some do. Its own messages arrive, too, but not in that moment. */
 static void a_listening_waiter_is_woken_by_a_release(void **state)
 {
     enum { N = 10 };
@@ -115,7 +115,7 @@ static void a_stranger_gets_its_turns(struct fixture *f, struct relock_client *c
     for (int i = 0; i < 5; i++) {
         uint64_t began_ms;
 
-        let_pass(50); /* those over there are at it again */
+        let_pass(50); /* the threads are taking turns again */
         began_ms = now_ms();
         assert_true(wait_until(stranger_takes_it, f->probe, SOON_MS));
         print_message("a turn after %d ms\n", (int)(now_ms() - began_ms));

@@ -18,7 +18,7 @@ static struct relock_lock *plainlock(struct fixture *f, struct relock_client *cl
     return fixture_lock_of(f, client, "orders", relock_plainlock_new);
 }
 
-/* Of whoever holds it; valid until the next call but one. */
+/* The token in Redis; valid until the next call but one. */
 static const char *token_of(struct fixture *f)
 {
     static char tokens[2][64];
@@ -29,7 +29,7 @@ static const char *token_of(struct fixture *f)
     return token;
 }
 
-/* ---- what stands in Redis ------------------------------------------------------------------ */
+/* ---- the state in Redis -------------------------------------------------------------------- */
 
 static void a_hold_is_a_string_of_40_digits_with_a_lease(void **state)
 {
@@ -141,7 +141,7 @@ static int extend_it(struct relock_lock *lock)
     return relock_extend(lock, 0, 2 * LEASE_MS);
 }
 
-/* Whatever we still believe, and whatever we do then. */
+/* Neither by an unlock nor by another call of the owner that lost it. */
 static void a_strangers_hold_is_never_touched(void **state)
 {
     static const struct step steps[] = {
@@ -222,7 +222,7 @@ static void a_key_of_another_type_is_refused_and_left_alone(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* ---- questions, and force ------------------------------------------------------------------ */
+/* ---- queries, and force -------------------------------------------------------------------- */
 
 static void the_reported_holder_is_the_token(void **state)
 {

@@ -41,7 +41,7 @@ static void the_count_is_that_of_the_calling_thread(void **state)
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
 }
 
-static void a_hold_without_a_lease_says_so(void **state)
+static void a_hold_without_a_lease_is_reported_as_such(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
@@ -149,7 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_strangers_hold_is_seen_and_not_ours),
         SERVER_TEST(the_count_is_that_of_the_calling_thread),
-        SERVER_TEST(a_hold_without_a_lease_says_so),
+        SERVER_TEST(a_hold_without_a_lease_is_reported_as_such),
         SERVER_TEST(a_holder_with_a_very_long_name_does_no_harm),
         SERVER_TEST(check_reports_the_hold),
         SERVER_TEST(queries_of_local_state_send_nothing),

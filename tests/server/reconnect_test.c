@@ -1,4 +1,4 @@
-/* Connections that break, and servers that go away and come back. */
+/* Connections that break, and servers that stop and return. */
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
@@ -60,7 +60,7 @@ static void a_waiter_still_wakes_on_the_message(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-/* Nobody hears the message: the subscription that is made again is the news. */
+/* The message reaches nobody: the new subscription makes the waiter retry. */
 static void a_release_while_the_waiter_is_cut_off_is_not_missed(void **state)
 {
     struct fixture *f = *state;
@@ -126,7 +126,7 @@ static void levels_stay_right_while_connections_keep_breaking(void **state)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-/* By the next renewal: at the end of the lease it would be told as expired. */
+/* By the next renewal: the end of the lease would be reported as expired. */
 static void a_server_that_lost_its_data_is_reported_as_gone(void **state)
 {
     struct fixture *f = *state;
@@ -187,7 +187,7 @@ static void a_wait_ends_when_redis_stays_unreachable(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* Redis hangs and runs the command when it goes on: nobody may be left holding. */
+/* Redis hangs and runs the command when it goes on: the lock must be free in the end. */
 static void an_abandoned_acquire_is_not_held_in_the_end(void **state)
 {
     struct fixture *f = *state;
@@ -208,7 +208,7 @@ static void an_abandoned_acquire_is_not_held_in_the_end(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* A deeper level that Redis did not answer for is none; the hold itself goes on. */
+/* An unanswered nested level does not count; the hold itself goes on. */
 static void a_failed_level_is_corrected_by_the_next_command(void **state)
 {
     struct fixture *f = *state;
@@ -232,7 +232,7 @@ static void a_failed_level_is_corrected_by_the_next_command(void **state)
     assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
 }
 
-/* A release that Redis was not told of is told later, and who waits there hears it. */
+/* A release that did not reach Redis is sent later, and wakes the waiter. */
 static void a_failed_release_is_completed_later(void **state)
 {
     struct fixture *f = *state;

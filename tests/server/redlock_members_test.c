@@ -4,7 +4,7 @@
 
 #define N_CLIENTS 11
 
-/* ---- what cannot be ------------------------------------------------------------------------ */
+/* ---- refused members ----------------------------------------------------------------------- */
 
 static void the_number_of_members_is_odd_and_from_3_to_9(void **state)
 {
@@ -66,7 +66,7 @@ static void a_red_lock_is_not_freed_by_force(void **state)
     assert_result(relock_force_unlock(red.lock), RELOCK_E_UNSUPPORTED);
 }
 
-/* ---- what can ------------------------------------------------------------------------------ */
+/* ---- possible members ---------------------------------------------------------------------- */
 
 static void member_handles_may_be_freed_once_the_red_lock_is_made(void **state)
 {

@@ -65,7 +65,7 @@ static bool is_by(const struct red *red, const char *id)
     return false;
 }
 
-/* ---- who has it ---------------------------------------------------------------------------- */
+/* ---- the holder ---------------------------------------------------------------------------- */
 
 static void a_hold_is_seen_by_its_owner_with_its_levels_and_by_others(void **state)
 {

@@ -14,8 +14,8 @@ static struct red very_patient_red(struct servers *s)
     return red;
 }
 
-/* Answers come when the messages of the release are there; and who has waited before still hears.
- */
+/* The refusals arrive after the messages of the release. The lock was waited for before, so its
+ * subscriptions still exist. */
 static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
 {
     struct servers *s = *state;
@@ -47,7 +47,8 @@ static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
     red_unlock_by(actor, &b);
 }
 
-/* It may be of the vote that was given back before: who is woken by that wakes itself for ever. */
+/* It may announce a vote that the waiter itself has released: such messages would wake it for ever.
+ */
 static void a_message_before_a_grant_is_no_signal(void **state)
 {
     enum { IN_THE_WAY = 3 };
@@ -82,7 +83,7 @@ static void a_message_before_a_grant_is_no_signal(void **state)
         assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
 }
 
-/* What it was granted late and gives back stood in its own way when it asked again. */
+/* The waiter's own late vote, which it releases, refuses its next attempt. */
 static void a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends(void **state)
 {
     enum { LATE = 3 };
@@ -137,7 +138,7 @@ static void a_release_before_the_subscriptions_is_not_missed(void **state)
     red_unlock_by(actor, &b);
 }
 
-/* Two say yes, two no, and the fifth would be the third to say yes, but hangs: nobody will tell. */
+/* Two grant, two refuse, and the fifth, which would grant, hangs: no message will come. */
 static void a_waiter_with_some_votes_retries_by_itself(void **state)
 {
     enum { LATE = 2 };
@@ -154,7 +155,7 @@ static void a_waiter_with_some_votes_retries_by_itself(void **state)
     assert_int_equal(probe_int(s->probe[LATE], "DEL " RED_NAME), 1);
     probe_int(s->probe[LATE], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
     assert_true(proxy_met(rule, 1));
-    let_pass(1500); /* for which it waits a second */
+    let_pass(1500); /* the waiter waits for it for a second */
     proxy_let_go(rule);
     assert_result(actor_result(actor), RELOCK_OK);
     red_unlock_by(actor, &red);

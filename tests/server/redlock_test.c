@@ -8,7 +8,7 @@
 /* The lease less its drift of 1 % and 2 ms. */
 #define CERTAIN(lease_ms) ((lease_ms) - ((lease_ms) / 100) - 2)
 
-/* ---- taking -------------------------------------------------------------------------------- */
+/* ---- acquiring ----------------------------------------------------------------------------- */
 
 static void a_hold_is_a_key_on_each_server_until_it_is_released(void **state)
 {

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #define COMMAND_MS 1500 /* outlives a second in which a machine stands still */
-#define SHORT_MS 300    /* what is left of a lease */
+#define SHORT_MS 300    /* the remaining lease */
 #define N_TRIES 5
 
-/* Whoever waits asks again only when it is woken. */
+/* Waiters retry only when they are woken. */
 static struct red patient_red(struct servers *s)
 {
     struct red red = red_new_by_proxy(s, &(struct relock_options){.recheck_ms = NEVER_MS});
@@ -247,7 +247,7 @@ static int take_turns(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-/* Each has its turn, again and again, though it never stops asking. */
+/* Each client gets its turn again and again. */
 static void two_processes_take_turns(void **state)
 {
     enum { N = 20, MOST = 60 }; /* turns of the other */

@@ -13,7 +13,7 @@ static struct probe *probe_of(void **state)
     return ((struct fixture *)*state)->probe;
 }
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------- */
 
 static void assert_free(struct probe *p, const char *field, const char *side)
 {

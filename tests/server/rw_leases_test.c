@@ -185,7 +185,7 @@ static void dead_readers_keep_no_writer_out(void **state)
     rw_let_die(p, JAVA);
     assert_int_equal(rw_write_lock(p, W3, 1, LEASE_MS), GRANTED);
     assert_string_equal(rw_hash(p), "mode write " W3 " 1");
-    assert_rest(p, "orders", LEASE_MS); /* its own, not what the dead had left */
+    assert_rest(p, "orders", LEASE_MS); /* its own lease, not the remaining one of the dead */
     assert_int_equal(rw_write_unlock(p, W3, 0), 1);
 }
 

@@ -172,7 +172,7 @@ static void a_released_read_cuts_no_write_lease(void **state)
     assert_result(relock_unlock(ours.write), RELOCK_OK);
 }
 
-/* What the writer had goes with it: the lock is there for as long as the reader asked for. */
+/* The lease of the writer ends with it: the lock keeps the lease of the reader. */
 static void a_downgrade_leaves_the_lease_of_the_read(void **state)
 {
     struct fixture *f = *state;

@@ -28,7 +28,7 @@ static void a_call_with_an_explicit_owner_acts_for_it_on_both_sides(void **state
     assert_int_equal(grant.hold_count, 1);
     assert_result(relock_acquire(ours.read, &two, NULL), RELOCK_BUSY);
     assert_result(relock_trylock(ours.read), RELOCK_BUSY);
-    actor_end(other); /* what a named owner holds outlives the thread */
+    actor_end(other); /* the hold of a named owner outlives the thread */
     assert_result(relock_check(ours.write, one.owner, NULL), RELOCK_OK);
     assert_result(relock_release(ours.write, one.owner), RELOCK_OK);
     assert_result(relock_acquire(ours.read, &two, NULL), RELOCK_OK);
@@ -140,7 +140,7 @@ static int read_until_killed(struct child *parent, void *arg)
     return 0;
 }
 
-/* Its field stays for as long as others read, and is in nobody's way. */
+/* Its field stays while others read, and blocks nobody. */
 static void a_reader_that_died_keeps_a_writer_out_for_its_lease_at_most(void **state)
 {
     struct fixture *f = *state;
@@ -256,7 +256,7 @@ static void a_holder_of_a_side_goes_on_after_shutdown(void **state)
     assert_result(relock_lock(ours.write), RELOCK_OK);
     relock_client_shutdown(client);
     assert_result(relock_lock(ours.write), RELOCK_OK);
-    assert_result(relock_lock(ours.read), RELOCK_OK); /* under what it holds */
+    assert_result(relock_lock(ours.read), RELOCK_OK); /* under its write hold */
     assert_result(relock_extend(ours.write, 0, LONG_MS), RELOCK_OK);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
     assert_result(relock_unlock(ours.write), RELOCK_OK);

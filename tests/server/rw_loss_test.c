@@ -6,7 +6,7 @@
 #define LONG_MS 60000
 #define STRANGER "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
-/* ---- what is told -------------------------------------------------------------------------- */
+/* ---- the report ---------------------------------------------------------------------------- */
 
 static void a_deleted_field_is_reported_on_its_side(void **state)
 {
@@ -50,7 +50,7 @@ static void a_deleted_key_is_reported_once_on_each_side(void **state)
         assert_string_equal(losses_get(f->losses, i).name, "orders");
     }
     assert_int_equal(losses_get(f->losses, 0).hold_count + losses_get(f->losses, 1).hold_count, 3);
-    let_pass(slow_ms(LEASE_MS / 2)); /* for who would be told again */
+    let_pass(slow_ms(LEASE_MS / 2)); /* for a second report */
     assert_int_equal(losses_count(f->losses), 2);
     assert_result(relock_unlock(ours.write), RELOCK_LOST);
     assert_result(relock_unlock(ours.read), RELOCK_LOST);
@@ -116,7 +116,7 @@ static void a_reader_whose_levels_are_gone_cannot_go_deeper(void **state)
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
 }
 
-/* ---- what it means to the other side ------------------------------------------------------- */
+/* ---- the other side ------------------------------------------------------------------------ */
 
 static void a_lost_hold_does_not_admit_its_owner_to_the_other_side(void **state)
 {
@@ -161,10 +161,10 @@ static void a_loss_of_one_owner_blocks_no_other_on_either_side(void **state)
     assert_result(actor_unlock(other, ours.write), RELOCK_OK);
 }
 
-/* ---- who waits behind it ------------------------------------------------------------------- */
+/* ---- waiters behind it --------------------------------------------------------------------- */
 
-/* A hold of ours on one side is gone; nobody says so, and who waits at the other is far from asking
- * again. */
+/* A hold of ours on one side is gone. Nothing is published, and the waiter at the other side is far
+ * from its recheck. */
 static void gets_in_when_it_is_lost(struct fixture *f, struct relock_lock *lost,
                                     struct relock_lock *wanted)
 {

@@ -61,7 +61,7 @@ static void assert_held(struct relock_lock *side, struct relock_client *by, unsi
     assert_reported(side, by, n_holders, own, false);
 }
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------- */
 
 static void each_side_is_held_for_itself_and_names_its_blocker(void **state)
 {

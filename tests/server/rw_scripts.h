@@ -29,7 +29,7 @@
 #define LEASE_MS 40000
 #define LONG_MS 60000
 
-#define GRANTED (-100) /* below whatever a refusal says */
+#define GRANTED (-100) /* below every reply of a refusal */
 
 /* Each runs the script once: GRANTED or the integer that it answers. */
 long long rw_read_lock(struct probe *probe, const char *field, unsigned count, uint64_t lease_ms);
@@ -55,10 +55,10 @@ void rw_add_foreign_reader(struct probe *probe, const char *field, unsigned coun
 void rw_add_foreign_writer(struct probe *probe, const char *field, unsigned count,
                            uint64_t lease_ms);
 
-/* The leases of all levels run out; what is in the hash stays. */
+/* The leases of all levels end; the hash stays. */
 void rw_let_die(struct probe *probe, const char *field);
 
-/* The hash, "" when there is none; sets what is left of a lease. */
+/* The hash, "" if there is none. Sets the remaining lease. */
 const char *rw_hash(struct probe *probe);
 void rw_set_rest(struct probe *probe, const char *key, uint64_t rest_ms);
 

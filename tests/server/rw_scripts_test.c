@@ -15,7 +15,7 @@ static struct probe *probe_of(void **state)
     return ((struct fixture *)*state)->probe;
 }
 
-/* ---- who is let in ------------------------------------------------------------------------- */
+/* ---- grants -------------------------------------------------------------------------------- */
 
 static void readers_share_and_keep_a_writer_out(void **state)
 {
@@ -77,7 +77,7 @@ static void a_deeper_level_creates_no_hold(void **state)
     assert_int_equal(rw_read_unlock(p, R2, 0), 1);
 }
 
-/* ---- what stands in the server ------------------------------------------------------------- */
+/* ---- the keys ------------------------------------------------------------------------------ */
 
 static void counts_are_set_and_each_level_of_a_reader_has_a_key(void **state)
 {
@@ -115,7 +115,7 @@ static void a_level_that_a_lost_unlock_left_behind_goes_with_the_next_command(vo
     assert_int_equal(rw_read_unlock(p, R1, 0), 1);
 }
 
-static void a_reader_twice_is_as_once(void **state)
+static void a_repeated_command_of_a_reader_changes_nothing(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -142,7 +142,7 @@ static void a_reader_twice_is_as_once(void **state)
     assert_int_equal(rw_write_unlock(p, W3, 0), 1);
 }
 
-static void a_writer_twice_is_as_once(void **state)
+static void a_repeated_command_of_a_writer_changes_nothing(void **state)
 {
     struct probe *p = probe_of(state);
 
@@ -162,9 +162,9 @@ static void a_writer_twice_is_as_once(void **state)
     assert_int_equal(rw_read_unlock(p, R1, 0), 1);
 }
 
-/* ---- who is told --------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------ */
 
-static void the_last_reader_says_0_and_no_other_says_anything(void **state)
+static void only_the_last_reader_publishes_0(void **state)
 {
     struct fixture *f = *state;
     struct listener *listener = listener_open(f->server->socket, CHANNEL);
@@ -182,7 +182,7 @@ static void the_last_reader_says_0_and_no_other_says_anything(void **state)
     listener_close(listener);
 }
 
-static void a_writer_says_1(void **state)
+static void a_writer_publishes_1(void **state)
 {
     struct fixture *f = *state;
     struct listener *listener = listener_open(f->server->socket, CHANNEL);
@@ -197,7 +197,7 @@ static void a_writer_says_1(void **state)
     listener_close(listener);
 }
 
-static void a_writer_that_goes_on_as_a_reader_says_1_and_readers_come_in(void **state)
+static void a_writer_that_goes_on_as_a_reader_publishes_1_and_readers_get_in(void **state)
 {
     struct fixture *f = *state;
     struct listener *listener = listener_open(f->server->socket, CHANNEL);
@@ -216,7 +216,7 @@ static void a_writer_that_goes_on_as_a_reader_says_1_and_readers_come_in(void **
     listener_close(listener);
 }
 
-static void a_reader_under_a_write_hold_says_nothing(void **state)
+static void a_reader_under_a_write_hold_publishes_nothing(void **state)
 {
     struct fixture *f = *state;
     struct listener *listener = listener_open(f->server->socket, CHANNEL);
@@ -339,12 +339,12 @@ int main(void)
         SERVER_TEST(a_deeper_level_creates_no_hold),
         SERVER_TEST(counts_are_set_and_each_level_of_a_reader_has_a_key),
         SERVER_TEST(a_level_that_a_lost_unlock_left_behind_goes_with_the_next_command),
-        SERVER_TEST(a_reader_twice_is_as_once),
-        SERVER_TEST(a_writer_twice_is_as_once),
-        SERVER_TEST(the_last_reader_says_0_and_no_other_says_anything),
-        SERVER_TEST(a_writer_says_1),
-        SERVER_TEST(a_writer_that_goes_on_as_a_reader_says_1_and_readers_come_in),
-        SERVER_TEST(a_reader_under_a_write_hold_says_nothing),
+        SERVER_TEST(a_repeated_command_of_a_reader_changes_nothing),
+        SERVER_TEST(a_repeated_command_of_a_writer_changes_nothing),
+        SERVER_TEST(only_the_last_reader_publishes_0),
+        SERVER_TEST(a_writer_publishes_1),
+        SERVER_TEST(a_writer_that_goes_on_as_a_reader_publishes_1_and_readers_get_in),
+        SERVER_TEST(a_reader_under_a_write_hold_publishes_nothing),
         SERVER_TEST(a_name_without_a_brace_is_put_in_braces_before_the_levels),
         SERVER_TEST(a_name_with_a_brace_is_as_it_is_before_the_levels),
         SERVER_TEST(a_reentrant_lock_of_that_name_keeps_both_sides_out),

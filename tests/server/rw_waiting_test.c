@@ -17,7 +17,7 @@ static void learn(struct relock_lock *side)
     assert_result(relock_unlock(side), RELOCK_OK);
 }
 
-/* It has asked in vain, and again when it was subscribed. */
+/* The waiter was refused, subscribed, and was refused again. */
 static void begins_to_wait(struct fixture *f, struct actor *actor, struct relock_lock *side)
 {
     long long before = probe_script_calls(f->probe);
@@ -31,9 +31,9 @@ static void gets_in(struct actor *actor, struct relock_lock *side)
     assert_gets_in(actor, side);
 }
 
-/* ---- who wakes whom ------------------------------------------------------------------------ */
+/* ---- releases that wake -------------------------------------------------------------------- */
 
-static void all_local_readers_go_when_the_writer_leaves(void **state)
+static void all_local_readers_get_in_when_the_writer_leaves(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = patient_client(f, LONG_MS);
@@ -57,7 +57,7 @@ static void all_local_readers_go_when_the_writer_leaves(void **state)
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
 }
 
-static void a_writer_here_goes_when_the_last_reader_here_leaves(void **state)
+static void a_local_writer_gets_in_when_the_last_local_reader_leaves(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = patient_client(f, LONG_MS);
@@ -78,7 +78,7 @@ static void a_writer_here_goes_when_the_last_reader_here_leaves(void **state)
     gets_in(reader, ours.read);
 }
 
-static void a_writer_goes_when_the_last_reader_elsewhere_leaves(void **state)
+static void a_writer_gets_in_when_the_last_reader_elsewhere_leaves(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = patient_client(f, LONG_MS);
@@ -124,7 +124,7 @@ static void a_writer_waits_for_readers_here_and_elsewhere(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* Whoever is first: the other one gets in after it. */
+/* One is first, and the other gets in after it. */
 static void a_writer_that_leaves_wakes_readers_and_writers(void **state)
 {
     struct fixture *f = *state;
@@ -145,7 +145,7 @@ static void a_writer_that_leaves_wakes_readers_and_writers(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* What is left is a reader: those who wait to read elsewhere go beside it, and no writer does. */
+/* The writer becomes a reader: waiting readers elsewhere get in, and no writer does. */
 static void a_downgrade_lets_readers_in_elsewhere(void **state)
 {
     struct fixture *f = *state;
@@ -169,7 +169,7 @@ static void a_downgrade_lets_readers_in_elsewhere(void **state)
 }
 
 /* A lease may end elsewhere without a word: the longest of the readers that live is waited for. */
-static void a_writer_goes_when_the_leases_of_the_readers_end(void **state)
+static void a_writer_gets_in_when_the_leases_of_the_readers_end(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = patient_client(f, LONG_MS);
@@ -190,7 +190,7 @@ static void a_writer_goes_when_the_leases_of_the_readers_end(void **state)
 
 /* ---- messages and channels ----------------------------------------------------------------- */
 
-static void the_last_reader_says_0_and_a_writer_1(void **state)
+static void the_last_reader_publishes_0_and_a_writer_1(void **state)
 {
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
@@ -242,7 +242,7 @@ static void both_sides_have_one_subscription_that_goes_after_a_while(void **stat
     assert_true(sides_wait_no_channel(f->probe));
 }
 
-/* Both sides have one channel, and who tries to write here is done with it. */
+/* Both sides share one channel, which a failed try to write no longer needs. */
 static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
 {
     struct fixture *f = *state;
@@ -264,14 +264,14 @@ static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SERVER_TEST(all_local_readers_go_when_the_writer_leaves),
-        SERVER_TEST(a_writer_here_goes_when_the_last_reader_here_leaves),
-        SERVER_TEST(a_writer_goes_when_the_last_reader_elsewhere_leaves),
+        SERVER_TEST(all_local_readers_get_in_when_the_writer_leaves),
+        SERVER_TEST(a_local_writer_gets_in_when_the_last_local_reader_leaves),
+        SERVER_TEST(a_writer_gets_in_when_the_last_reader_elsewhere_leaves),
         SERVER_TEST(a_writer_waits_for_readers_here_and_elsewhere),
         SERVER_TEST(a_writer_that_leaves_wakes_readers_and_writers),
         SERVER_TEST(a_downgrade_lets_readers_in_elsewhere),
-        SERVER_TEST(a_writer_goes_when_the_leases_of_the_readers_end),
-        SERVER_TEST(the_last_reader_says_0_and_a_writer_1),
+        SERVER_TEST(a_writer_gets_in_when_the_leases_of_the_readers_end),
+        SERVER_TEST(the_last_reader_publishes_0_and_a_writer_1),
         SERVER_TEST(both_sides_have_one_subscription_that_goes_after_a_while),
         SERVER_TEST(the_channel_is_kept_while_somebody_waits_to_read),
     };

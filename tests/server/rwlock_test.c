@@ -47,7 +47,7 @@ static void a_writer_is_alone(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* Two clients are two strangers: one thread waits for itself through the other. */
+/* Two clients are two strangers, even in one thread. */
 static void a_writer_keeps_its_own_thread_out_of_another_client(void **state)
 {
     struct fixture *f = *state;
@@ -104,7 +104,7 @@ static void a_writer_that_reads_may_write_deeper_until_it_only_reads(void **stat
     assert_result(relock_unlock(ours.write), RELOCK_OK);
 }
 
-/* The read side that a writer gives up inside is not the write side. */
+/* A release of the read side does not release the write side. */
 static void a_writer_that_stops_reading_is_still_alone(void **state)
 {
     struct fixture *f = *state;
@@ -121,7 +121,7 @@ static void a_writer_that_stops_reading_is_still_alone(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* Who reads inside its own write hold waits for nobody: the other one here waits for it. */
+/* A writer that reads waits for nobody, not even for the reader that waits for it. */
 static void a_writer_reads_though_another_waits_to_read(void **state)
 {
     struct fixture *f = *state;
@@ -163,7 +163,7 @@ static void a_reader_that_asks_to_write_gets_deadlock(void **state)
     assert_result(relock_acquire(ours.write, &patient, NULL), RELOCK_E_DEADLOCK);
     assert_int_equal(probe_commands(f->probe), commands);
 
-    /* Each for itself: who reads no more may wait for the other. */
+    /* Each owner counts alone: once it has stopped reading, it may wait for the other. */
     assert_result(relock_release(ours.read, owner), RELOCK_OK);
     assert_result(relock_acquire(ours.write, &named, NULL), RELOCK_BUSY);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
@@ -172,7 +172,7 @@ static void a_reader_that_asks_to_write_gets_deadlock(void **state)
     assert_result(relock_release(ours.write, owner), RELOCK_OK);
 }
 
-/* Behind a writer that waits for this very reader, both would wait for ever. */
+/* The writer ahead waits for this reader, so both would wait for ever. */
 static void a_reader_that_asks_to_write_behind_a_waiting_writer_gets_deadlock(void **state)
 {
     struct fixture *f = *state;

@@ -52,7 +52,7 @@ static void a_first_level_is_refused_after_shutdown_though_the_lock_is_free(void
     assert_true(peer_unlock(f->probe, "taken", PEER));
 }
 
-static void all_waiters_return(void **state)
+static void a_shutdown_ends_all_waits(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -90,7 +90,7 @@ static void renewals_go_on_after_shutdown(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static void queries_are_still_answered(void **state)
+static void queries_work_after_a_shutdown(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
@@ -134,9 +134,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(nesting_extending_and_releasing_go_on_after_shutdown),
         SERVER_TEST(a_first_level_is_refused_after_shutdown_though_the_lock_is_free),
-        SERVER_TEST(all_waiters_return),
+        SERVER_TEST(a_shutdown_ends_all_waits),
         SERVER_TEST(renewals_go_on_after_shutdown),
-        SERVER_TEST(queries_are_still_answered),
+        SERVER_TEST(queries_work_after_a_shutdown),
         SERVER_TEST(another_client_gets_the_lock_when_the_holder_is_done),
     };
 

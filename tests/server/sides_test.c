@@ -16,7 +16,7 @@ static void two_threads_that_read_for_one_owner_have_one_hold(void **state)
     server_pause(f->server);
     for (int i = 0; i < 2; i++)
         actor_begin_acquire(actors[i], ours.read, &how);
-    assert_true(wait_for_waiters(client, 2)); /* both are being asked for */
+    assert_true(wait_for_waiters(client, 2)); /* both acquires are in flight */
     server_resume(f->server);
     for (int i = 0; i < 2; i++)
         assert_result(actor_result(actors[i]), RELOCK_OK);

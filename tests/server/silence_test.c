@@ -14,7 +14,7 @@
 static struct actor *waiting[N_WAITERS];
 static uint64_t silent_at_ms;
 
-/* No lease ends, and nobody asks again by itself. */
+/* No lease ends, and no waiter rechecks. */
 static struct relock_client *new_client(struct fixture *f)
 {
     return fixture_client(f, &(struct relock_options){
@@ -39,7 +39,7 @@ static void end_unreached(int n)
     assert_true(now_ms() - silent_at_ms <= 2 * outlast_ms(SILENCE_MS) + slow_ms(LATE_MS));
 }
 
-/* The head has been refused for the last time, and has nothing under way. */
+/* The head has been refused for the last time, and has no command in flight. */
 static void wait_and_sleep(struct relock_client *client, struct relock_lock *lock, uint64_t waits)
 {
     waiting[0] = actor_start();
@@ -130,7 +130,7 @@ static void a_thousand_waits_end_together(void **state)
     }
 }
 
-/* It has missed Redis for a part of that only. */
+/* Its own wait has seen only a part of the silence. */
 static void a_wait_that_begins_during_the_silence_lasts_as_long(void **state)
 {
     struct fixture *f = *state;

@@ -37,7 +37,7 @@ static void an_unlock_without_a_channel_publishes_nothing(void **state)
     listener_close(nameless);
 }
 
-/* It is for users that may not publish, among others: nothing is left unsaid then. */
+/* Users without the right to publish may use it, so the script must not try. */
 static void an_unlock_without_a_channel_needs_no_right_to_publish(void **state)
 {
     struct fixture *f = *state;

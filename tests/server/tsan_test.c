@@ -17,7 +17,7 @@
 
 static const char *program;
 
-/* What a run ended with, and the beginning of what it wrote. */
+/* The exit status of a run, and the beginning of its output. */
 struct outcome {
     int status;
     char text[4096];

@@ -17,7 +17,7 @@
 
 #define N_THREADS 8
 #define N_ROUNDS 24
-#define LEASE_MS 6000 /* a renewal, after a third of it, finds out what was lost */
+#define LEASE_MS 6000 /* a renewal, after a third of it, finds a lost hold */
 #define N_VOTES 3
 #define MAX_LOCKS 8
 
@@ -132,7 +132,7 @@ static void on_lost(const struct relock_lost *what, void *arg)
     *levels = (long)what->hold_count;
 }
 
-/* `on_lost` may write what its owner reads after the last release. */
+/* `on_lost` may write data that its owner reads after the last release. */
 static void lose(struct user *user)
 {
     long levels = 0;

@@ -138,7 +138,7 @@ static void a_waiter_waits_for_a_holder_without_a_lease_too(void **state)
     assert_gets_in(waiting, lock);
 }
 
-/* Without a release behind it: whoever waits asks, whatever the message says. */
+/* Any text, and without a release: the waiter retries. */
 static void any_message_is_a_signal(void **state)
 {
     static const char *const messages[] = {"0", "1", "", "2147483648", "{\"unlock\":true}"};
@@ -152,7 +152,7 @@ static void any_message_is_a_signal(void **state)
         actor_begin_lock(waiting, lock);
         assert_true(wait_for_waiters(client, 1));
         assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
-        let_pass(20); /* it has asked again by then, mostly */
+        let_pass(20); /* it has retried by then, mostly */
         probe_int(f->probe, "DEL orders");
         probe_int(f->probe, "PUBLISH redisson_lock__channel:{orders} %s", messages[i]);
         assert_gets_in(waiting, lock);

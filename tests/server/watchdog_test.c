@@ -33,7 +33,7 @@ static void a_hold_is_renewed_every_third_of_its_lease(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     let_pass(slow_ms(2 * LEASE_MS));
     renewed = stats_of(client).renewed;
-    assert_true(renewed >= 3); /* 6, less what a slow machine leaves out */
+    assert_true(renewed >= 3); /* 6, less those that a slow machine misses */
     assert_true(renewed <= most_renewals(now_ms() - began_ms));
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -54,7 +54,7 @@ static void the_certain_time_stays_above_two_thirds(void **state)
         least_ms = valid_ms < least_ms ? valid_ms : least_ms;
         let_pass(2);
     }
-    assert_true(least_ms > lease_ms / 2); /* 2/3, less what a slow machine takes */
+    assert_true(least_ms > lease_ms / 2); /* 2/3, less the delays of a slow machine */
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 

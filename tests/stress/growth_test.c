@@ -22,7 +22,7 @@
 #define N_CONNECTIONS (N_CLIENTS * (4 + 2)) /* lanes; renewals, subscriptions */
 #define BREAK_MS 150
 
-/* What allocators keep back for next time, for each thread and in all. */
+/* Memory that allocators keep, for each thread and in total. */
 #define HEAP_ROOM (256 * 1024)
 #define RSS_ROOM (8 * 1024 * 1024)
 
@@ -53,7 +53,7 @@ static bool is_quiet(void *probe)
     return probe_n_keys(probe) == 0 && probe_n_channels(probe) == 0;
 }
 
-/* When what lingers has gone. */
+/* Once unused subscriptions have ended. */
 static struct sample take_sample(struct fixture *f, const char *what, unsigned round)
 {
     struct sample now;
@@ -93,7 +93,7 @@ static void has_not_grown(struct sample *since, const struct sample *now, size_t
     assert_true(now->rss <= since->rss + RSS_ROOM);
 }
 
-/* ---- who does it --------------------------------------------------------------------------- */
+/* ---- the threads --------------------------------------------------------------------------- */
 
 struct crew {
     struct fixture *f;
@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 
     if ((argc > 1 && strcmp(argv[1], "short") == 0) || slow_ms(1) > 1)
         part = 50;
-    if (nice(10) < 0) /* others in this run look at the time */
+    if (nice(10) < 0) /* other tests of this run measure time */
         return 1;
     return SERVER_TESTS_RUN(tests);
 }

@@ -1,7 +1,7 @@
 /*
- * Threads that wait, give up, are cancelled, nest, extend and release on a few names, in any order
- * and for a while. No two of them are ever inside one lock, and afterwards nothing is left of it
- * all.
+ * Threads wait for, nest in, extend and release the locks of a few names in random order, and their
+ * waits time out or are cancelled. No two owners are ever inside one lock, and nothing is left
+ * afterwards.
  */
 #include "support/actor.h"
 #include "support/child.h"
@@ -47,7 +47,7 @@ static unsigned dice(struct sailor *sailor, unsigned sides)
     return (unsigned)rand_r(&sailor->seed) % sides;
 }
 
-/* Inside a lock: nobody else of this process, and in Redis nobody else of any. */
+/* While the lock is held: no other owner of this process is inside, nor of another one. */
 static void look_around(struct sailor *sailor, unsigned which, uint64_t me)
 {
     struct storm *storm = sailor->storm;
@@ -92,7 +92,7 @@ static void be_inside(struct sailor *sailor, unsigned which, uint64_t me)
     expect_ok(sailor, relock_release(lock, sailor->owner), "release failed");
 }
 
-/* What is left of a wait that was cancelled by another thread. */
+/* A wait that another thread cancels. */
 static int cancel_soon(void *arg)
 {
     let_pass(1);

@@ -9,7 +9,7 @@ struct actor {
     struct actor *next; /* of all; main thread */
     pthread_t thread;
 
-    /* Of the step under way; written before it begins. */
+    /* Of the present step; written before it begins. */
     actor_step_fn *step;
     void *arg;
     struct relock_lock *lock;

@@ -21,7 +21,7 @@
 struct block {
     void *at; /* NULL: none */
     size_t size;
-    void *frames[MAX_FRAMES]; /* who took it */
+    void *frames[MAX_FRAMES]; /* the stack of its allocation */
     int n_frames;
     size_t serial;
 };
@@ -49,7 +49,7 @@ static _Thread_local bool spared;
 
 #ifndef SANITIZED
 
-/* ---- who asks ------------------------------------------------------------------------------ */
+/* ---- the caller ---------------------------------------------------------------------------- */
 
 static struct range libev, linker; /* written once, before there are threads */
 
@@ -84,7 +84,7 @@ static bool is_in(const struct range *range, const void *caller)
     return (uintptr_t)caller >= range->from && (uintptr_t)caller < range->to;
 }
 
-/* Only who asks itself counts: what libev calls back is our own code. */
+/* Only the direct caller counts: a callback from libev is our own code. */
 static bool may_be_refused(const void *caller)
 {
     bool is_mine = pthread_equal(guarded.who, pthread_self());
@@ -117,7 +117,7 @@ static bool is_refused(const void *caller)
     return refused;
 }
 
-/* ---- what is taken ------------------------------------------------------------------------- */
+/* ---- blocks in use ------------------------------------------------------------------------- */
 
 static size_t place_of(const void *at)
 {
@@ -143,7 +143,7 @@ static void remember(void *at, size_t size, const void *caller)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Closes the gap: whoever stands behind it may have been moved by what stood there. */
+/* Closes the gap: later entries may have been displaced by the removed one. */
 static void take_out(size_t gap)
 {
     size_t place = gap;
@@ -262,7 +262,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(v
 
 #endif
 
-/* ---- what tests say ------------------------------------------------------------------------ */
+/* ---- for tests ----------------------------------------------------------------------------- */
 
 /* Under the mutex, for the compiler believes that asking for memory changes nothing here. */
 static size_t n_calls(void)

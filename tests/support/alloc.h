@@ -27,13 +27,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether this is what the program, libc and libev come to when they ask for memory. */
+/* Whether the program, libc and libev allocate here. */
 bool alloc_is_ours(void);
 
 enum alloc_whose {
     ALLOC_NOBODYS,
-    ALLOC_MINE,   /* what the calling thread asks for */
-    ALLOC_OTHERS, /* what any thread but that asks for */
+    ALLOC_MINE,   /* requests of the calling thread */
+    ALLOC_OTHERS, /* requests of all other threads */
     ALLOC_ALL,
 };
 
@@ -51,7 +51,7 @@ size_t alloc_refused(void);
 /* Ends that. Returns how many were refused. */
 size_t alloc_stop(void);
 
-/* How much is in use. What was taken before the first mark is not known. */
+/* How much is in use, without the blocks allocated before the first mark. */
 struct alloc_mark {
     size_t n_blocks;
     size_t serial; /* of the last request */
@@ -59,9 +59,9 @@ struct alloc_mark {
 
 struct alloc_mark alloc_mark(void);
 
-/* Waits until no more is in use than at the mark; a thread that was detached may take a moment.
- * Otherwise says on stderr who took what is left. What the dynamic linker has for threads does not
- * count: their stacks are kept for those to come. */
+/* Waits until no more is in use than at the mark; a detached thread may need a moment. Otherwise
+ * prints on stderr which callers allocated the rest. Memory of the dynamic linker for threads does
+ * not count: it keeps their stacks for later threads. */
 bool alloc_nothing_since(const struct alloc_mark *mark);
 
 #endif

@@ -33,7 +33,7 @@ void fair_queue_field(struct fixture *f, int i, char field[FAIR_FIELD_MAX])
 static const char now_script[] =
     "local t = redis.call('time') return t[1] * 1000 + math.floor(t[2] / 1000)";
 
-/* All of one moment: between two questions the waiter may ask again. */
+/* In one script: between two commands the waiter might retry. */
 static const char rest_script[] =
     "local t = redis.call('time') "
     "return redis.call('zscore', KEYS[1], ARGV[1]) - t[1] * 1000 - math.floor(t[2] / 1000)";

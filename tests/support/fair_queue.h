@@ -25,15 +25,15 @@ bool fair_queue_wait(struct fixture *f, long long n);
 /* The i-th from the head, "" if there are not so many. */
 void fair_queue_field(struct fixture *f, int i, char field[FAIR_FIELD_MAX]);
 
-/* How long the deadline of the i-th is away; below 0 if it is over. */
+/* Time until the deadline of the i-th; below 0 if it has passed. */
 long long fair_queue_rest_ms(struct fixture *f, int i);
 
-/* Somebody at the tail who is not there, as a waiter that died just now; and away with it. */
+/* Adds a waiter at the tail that has just died, and removes it. */
 void fair_queue_add_dead(struct fixture *f, const char *field, long long patience_ms);
 void fair_queue_remove(struct fixture *f, const char *field);
 
-/* Waits until all that are in relock_lock() had their turn and gave it up, in whatever order. Sets
- * them to NULL. */
+/* Waits until all actors in relock_lock() have acquired and released it, in any order. Sets them to
+ * NULL. */
 void fair_all_take_turns(struct relock_lock *lock, struct actor **waiting, int n);
 
 #endif

@@ -113,7 +113,7 @@ struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client
     return fixture_lock_of(f, client, name, relock_lock_new);
 }
 
-/* Until the late one was given back another is in its way. */
+/* RELOCK_BUSY: the late acquire has not been released yet. */
 int fixture_acquire(struct relock_lock *lock, const struct relock_how *how)
 {
     uint64_t deadline_ms = deadline_in(SOON_MS);

@@ -55,7 +55,7 @@ struct fixture {
     struct server *server;
     struct probe *probe;
     struct log *log;        /* of this test's clients */
-    struct losses *losses;  /* what their own on_lost was told */
+    struct losses *losses;  /* the reports to their own on_lost */
     const char *neighbours; /* text in CLIENT LIST of connections that others keep; NULL: none */
 
     struct relock_client *clients[FIXTURE_MAX_CLIENTS];
@@ -63,9 +63,9 @@ struct fixture {
     struct leaks before;
 };
 
-/* A client of this test, freed at its end. Options that are not set: the server's unix socket, time
- * for a slow machine to connect and to be answered, the log and the losses of the fixture; who sets
- * on_lost or on_log must set arg and both that it wants. */
+/* A client of this test, freed at its end. Defaults: the server's unix socket, timeouts for a slow
+ * machine, the log and the losses of the fixture. A test that sets on_lost or on_log must set arg
+ * and both callbacks that it wants. */
 struct relock_client *fixture_client(struct fixture *f, const struct relock_options *options);
 
 /* A client that renews leases of `lease_ms`, and one for which neither a lease nor a recheck ends
@@ -95,16 +95,16 @@ struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *cli
 /* A place for a handle that a test makes by itself, freed at the end of the test. */
 struct relock_lock **fixture_place(struct fixture *f);
 
-/* relock_acquire() where the lease or the command timeout is no longer than a machine may stand
- * still for: what came too late, and so is not held, is asked for again. */
+/* relock_acquire() with a lease or a command timeout that a machine may stand still for: acquires
+ * again if the reply came too late. */
 int fixture_acquire(struct relock_lock *lock, const struct relock_how *how);
 
-/* relock_timedlock() for a lock that is held, where the wait is no longer than a machine may stand
- * still for: a wait without an answer is made again. */
+/* relock_timedlock() for a lock that is held, with a wait that a machine may stand still for: waits
+ * again if Redis did not answer. */
 int fixture_timedlock(struct relock_lock *lock, int64_t wait_ms);
 
-/* The result of relock_acquire(); but of a wait that ended before Redis answered, which can be on
- * such a machine, RELOCK_TIMEOUT. */
+/* The result of relock_acquire(), but RELOCK_TIMEOUT if the wait ended before Redis answered, which
+ * happens on such a machine. */
 int fixture_late_is_timeout(const struct relock_how *how, int result);
 
 /* Frees before the end of the test. */
@@ -149,7 +149,7 @@ int fixture_start_on(void **state,
                      struct server *server); /* which runs, and is the fixture's then */
 int fixture_stop(void **state);
 
-/* Ends the program, for there is no server to be had. */
+/* Ends the program: no server is installed. */
 void fixture_skip(void) __attribute__((noreturn));
 
 /* Whether nobody is connected to a server and subscribed there but the probe and the neighbours. */

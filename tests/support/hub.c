@@ -152,7 +152,7 @@ static int idle_ms(const struct hub *hub)
     return due_ms > now ? (int)(due_ms - now) : 0;
 }
 
-/* Waits for something to do, with the mutex given up. Says whether somebody connects. */
+/* Releases the mutex, waits for work, and locks it again. Returns whether a client connects. */
 static bool wait_for_events(struct hub *hub)
 {
     struct pollfd fds[2 + 2 * MAX_RELAYS];
@@ -193,7 +193,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Has the thread look at what was changed, and waits until it has. */
+/* Makes the thread look at the changes, and waits until it has. */
 void hub_look(struct hub *hub)
 {
     uint64_t asked = ++hub->guarded.asked;

@@ -44,7 +44,7 @@ void hub_start(struct hub *hub, const char *server, const char *path, const stru
 /* Ends the thread and all connections. */
 void hub_stop(struct hub *hub);
 
-/* Has the thread look at what was changed, and waits until it has. With the mutex held. */
+/* Makes the thread look at the changes, and waits until it has. With the mutex held. */
 void hub_look(struct hub *hub);
 
 /* Waits until the answer, asked for with the mutex held, is yes; false if it is not in time. */

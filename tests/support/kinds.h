@@ -27,8 +27,7 @@ const struct kind *kind_now(void);
 /* A handle of that kind, freed at the end of the test. */
 struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, const char *name);
 
-/* Who holds the lock in Redis, "" if nobody does; whether that one has so many levels, as far as
- * Redis is told. */
+/* The holder in Redis, "" if none; whether it has so many levels, as far as Redis knows them. */
 const char *kind_holder(struct fixture *f, const char *name);
 bool kind_has_levels(struct fixture *f, const char *name, long long levels);
 

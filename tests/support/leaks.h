@@ -16,8 +16,8 @@ struct leaks {
 
 struct leaks leaks_now(void);
 
-/* Waits until no more is open than was `before`; a thread that was joined may take a moment to
- * leave the kernel's list. Otherwise says on stderr what there is too much of. */
+/* Waits until no more is open than `before`; a joined thread may take a moment to leave the
+ * kernel's list. Otherwise prints the difference on stderr. */
 bool leaks_none_since(const struct leaks *before);
 
 #endif

@@ -30,7 +30,7 @@ size_t log_sum(struct log *log, const char *text, const char *more);
 /* Number of lines at least as grave as `level`. */
 size_t log_count_grave(struct log *log, int level);
 
-/* Waits until some line contains `text`. If none comes, says on stderr what is there. */
+/* Waits until some line contains `text`. If none comes, prints all lines on stderr. */
 bool log_wait(struct log *log, const char *text, uint64_t within_ms);
 
 /* Waits until so many do, and says whether it was not more. A line that is one too many may come

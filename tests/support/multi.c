@@ -53,7 +53,7 @@ static bool holds_one_and_waits(void *arg)
     return stats.holds == 1 && stats.waiters == 1;
 }
 
-/* Who asks for the first member counts as one who waits, too. */
+/* A caller that tries the first member counts as waiting, too. */
 bool wait_behind_a(struct relock_client *first, struct relock_client *client)
 {
     if (first == client)

@@ -20,7 +20,7 @@ bool peer_lock(struct probe *probe, const char *name, const char *holder, uint64
 /* One level less; the last one deletes the key and publishes. False if it was not the holder's. */
 bool peer_unlock(struct probe *probe, const char *name, const char *holder);
 
-/* Puts itself in the place of whoever holds the lock, without announcing anything. */
+/* Replaces the holder of the lock, and publishes nothing. */
 bool peer_usurp(struct probe *probe, const char *name, const char *holder, uint64_t lease_ms);
 
 /* The channel on which the release of `name` is announced. */

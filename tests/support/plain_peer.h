@@ -19,7 +19,7 @@ bool plain_peer_lock(struct probe *probe, const char *name, const char *token, u
 /* False if it was not the token's. */
 bool plain_peer_unlock(struct probe *probe, const char *name, const char *token);
 
-/* Puts itself in the place of whoever holds the lock. */
+/* Replaces the holder of the lock. */
 bool plain_peer_usurp(struct probe *probe, const char *name, const char *token, uint64_t lease_ms);
 
 #endif

@@ -68,7 +68,7 @@ static void take_line(struct player *player, const char *line)
     }
 }
 
-/* Reads what is there; false when the other side is closed. */
+/* Reads the available bytes; false if the other side is closed. */
 static bool read_lines(struct player *player)
 {
     ssize_t n = read(player->fd, player->read + player->n, sizeof(player->read) - player->n);

@@ -33,7 +33,7 @@ struct player *player_start(const char *const *argv);
 /* SIGKILL, and frees. Takes NULL, returns NULL. */
 struct player *player_end(struct player *player);
 
-/* Gives an order: a verb and what belongs to it. */
+/* Gives an order: a verb and its arguments. */
 unsigned player_begin(struct player *player, const char *thread, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

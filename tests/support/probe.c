@@ -232,7 +232,7 @@ long long probe_script_calls(struct probe *probe)
     return probe_calls(probe, "evalsha") + probe_calls(probe, "eval");
 }
 
-/* What scripts call, and the question itself. */
+/* Without the commands inside scripts, and without this query. */
 static bool is_left_out(const char *command)
 {
     static const char *const left_out[] = {"exists",  "hexists", "hset",    "hget",

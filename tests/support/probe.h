@@ -46,8 +46,8 @@ long long probe_only_value(struct probe *probe, const char *key);
 long long probe_calls(struct probe *probe, const char *command);
 long long probe_script_calls(struct probe *probe);
 
-/* All commands so far that came over a connection, but for this question. What scripts call is
- * counted by the server too and left out by its name, whoever sent it. */
+/* All commands so far that came over a connection, without this query. The server also counts the
+ * commands inside scripts; those are left out by name, even if a connection sent them. */
 long long probe_commands(struct probe *probe);
 
 long long probe_subscribers(struct probe *probe, const char *channel);

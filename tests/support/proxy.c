@@ -24,7 +24,7 @@ struct proxy {
     struct seen seen;
 };
 
-/* ---- what the relays ask and tell ---------------------------------------------------------- */
+/* ---- called by the relays ------------------------------------------------------------------ */
 
 static enum proxy_deed on_command(void *arg, unsigned number, const char *frame, size_t size,
                                   void **tag)
@@ -189,7 +189,7 @@ struct proxy_rule *proxy_each(struct proxy *proxy, enum proxy_deed deed, const c
     return add_rule(proxy, deed, words, false);
 }
 
-/* What is waited for. */
+/* The awaited event. */
 struct expected {
     const struct proxy *proxy;
     const struct proxy_rule *rule;
@@ -300,7 +300,7 @@ void proxy_by_byte(struct proxy *proxy, bool by_byte)
     pthread_mutex_unlock(&proxy->hub.mutex);
 }
 
-/* ---- what was seen ------------------------------------------------------------------------- */
+/* ---- recorded commands --------------------------------------------------------------------- */
 
 size_t proxy_count(struct proxy *proxy, const char *words)
 {

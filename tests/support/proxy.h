@@ -22,19 +22,19 @@
 struct proxy;
 struct proxy_rule;
 
-/* What becomes of a command, of its reply, and of the connection. */
+/* The fate of a command, of its reply, and of the connection. */
 enum proxy_deed {
     PROXY_PASS,           /* goes on, and is waited for */
-    PROXY_HOLD,           /* is kept back, as is what follows, even when the client hangs up */
+    PROXY_HOLD,           /* is kept back, as are later bytes, even if the client hangs up */
     PROXY_LOSE,           /* is lost; the connection stays and nothing gets through any more */
     PROXY_CUT,            /* is lost with the connection */
-    PROXY_HOLD_REPLY,     /* runs; the reply is kept back, as is what follows */
+    PROXY_HOLD_REPLY,     /* runs; the reply is kept back, as are later bytes */
     PROXY_SWALLOW,        /* runs; the reply is lost and the connection stays */
     PROXY_CUT_UNANSWERED, /* runs; the reply is lost with the connection */
     PROXY_CUT_ANSWERED,   /* runs and is answered; the connection goes then */
 };
 
-/* What came of a command. */
+/* The outcome of a command. */
 enum proxy_fate {
     PROXY_PENDING,  /* neither yet */
     PROXY_ANSWERED, /* the server ran or refused it */
@@ -48,7 +48,7 @@ struct proxy *proxy_stop(struct proxy *proxy);
 /* For relock_options. */
 const char *proxy_url(const struct proxy *proxy);
 
-/* Does no more harm: forgets all rules and what was seen, ends the connections that are held up. */
+/* Back to normal: forgets all rules and records, and ends the connections that are held back. */
 void proxy_reset(struct proxy *proxy);
 
 void proxy_name_script(struct proxy *proxy, const char *name, const char *sha1);
@@ -62,10 +62,10 @@ struct proxy_rule *proxy_each(struct proxy *proxy, enum proxy_deed deed, const c
 /* Waits until `n` commands have met the rule. */
 bool proxy_met(struct proxy_rule *rule, size_t n);
 
-/* Lets what is held go on. Nothing meets the rule any more. */
+/* Sends the bytes that were kept back. Nothing meets the rule any more. */
 void proxy_let_go(struct proxy_rule *rule);
 
-/* Waits for what comes of those that have met the rule, and says it of the last. */
+/* Waits for the outcome of all commands that met the rule, and returns that of the last. */
 enum proxy_fate proxy_fate(struct proxy_rule *rule);
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -80,14 +80,14 @@ void proxy_flow(struct proxy *proxy);
 /* New connections are refused, as by a server that is not there; or no more. */
 void proxy_refuse(struct proxy *proxy, bool refuse);
 
-/* From now on what either side sends arrives that much later, in order: a round trip takes twice
- * that. 0: no more. */
+/* From now on the bytes of either side arrive that much later, in order: a round trip takes twice
+ * that. 0: no delay. */
 void proxy_delay(struct proxy *proxy, uint64_t delay_ms);
 
 /* Clients get one byte at a time; over a unix socket, the next when they have read that. */
 void proxy_by_byte(struct proxy *proxy, bool by_byte);
 
-/* ---- what was seen ------------------------------------------------------------------------- */
+/* ---- recorded commands --------------------------------------------------------------------- */
 
 /* How many such commands came; waits until there are `n`. */
 size_t proxy_count(struct proxy *proxy, const char *words);
@@ -101,7 +101,7 @@ size_t proxy_next_place(struct proxy *proxy, size_t place, const char *words);
 /* Connections now. */
 size_t proxy_n_connections(struct proxy *proxy);
 
-/* What was seen, to stderr. */
+/* Prints the records on stderr. */
 void proxy_print(struct proxy *proxy);
 
 #endif

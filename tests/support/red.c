@@ -118,7 +118,7 @@ void red_settle(struct servers *s, struct red *red, size_t n)
 
         n_keys = 0;
         if (r == RELOCK_E_CONN)
-            continue; /* servers that were away are connected to after a pause */
+            continue; /* clients reconnect to a server after a pause */
         assert_result(r, RELOCK_OK);
         let_pass(20); /* the last to answer */
         n_keys = red_n_keys(s);

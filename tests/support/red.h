@@ -41,13 +41,12 @@ bool red_has_key(struct servers *s, size_t i);
 size_t red_n_keys(struct servers *s);
 bool red_wait_keys(struct servers *s, size_t n);
 
-/* Gives up the last level of one that is held. A machine so slow that a majority is late with
- * its answers is forgiven. */
+/* Releases the last level. RELOCK_E_CONN is accepted: on a slow machine a majority may be late. */
 void red_unlock(const struct red *red);
 void red_unlock_by(struct actor *actor, const struct red *red);
 
-/* Takes and releases it until it was held on `n` servers: whoever is connected once answers at once
- * from then on. */
+/* Acquires and releases it until it was held on `n` servers: connected servers answer at once from
+ * then on. */
 void red_settle(struct servers *s, struct red *red, size_t n);
 
 /* Waits until no server is asked anything any more. */

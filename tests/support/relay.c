@@ -84,7 +84,7 @@ static struct relay_unanswered pop(struct relay *relay)
     return popped;
 }
 
-/* What the server has not run it will not run. */
+/* Commands that the server has not run are dropped. */
 static void end_all(struct relay *relay)
 {
     if (relay->is_held[RELAY_CLIENT])
@@ -153,7 +153,7 @@ static void write_to(struct relay *relay, enum relay_side side, bool by_byte)
         n = send(relay->fd[side], out->data, by_byte ? 1 : out->n, MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        drop(out, n < 0 ? out->n : (size_t)n); /* who has hung up reads no more */
+        drop(out, n < 0 ? out->n : (size_t)n); /* a side that has hung up reads no more */
     }
 }
 
@@ -247,7 +247,7 @@ static void take_frames(struct relay *relay)
         take_reply(relay, size);
 }
 
-/* A side that has hung up is told to the other when all that came before has got there. */
+/* Passes on the end of one side once all bytes before it have arrived at the other. */
 static bool is_over(const struct relay *relay)
 {
     bool all_read = relay->out[RELAY_CLIENT].n == 0 && !relay->is_held[RELAY_SERVER];

@@ -39,7 +39,7 @@ struct relay {
     unsigned number;
     bool stalled;
     bool cut;
-    uint64_t delay_ms; /* what is read arrives so much later */
+    uint64_t delay_ms; /* the bytes read arrive so much later */
 
     const struct relay_ops *ops;
     void *arg;
@@ -49,10 +49,10 @@ struct relay {
     struct relay_bytes in[2];  /* arrived, and not looked at */
     struct relay_bytes out[2]; /* to be written to that side */
     bool ended[2];             /* that has arrived too */
-    bool lost[2];              /* what comes from that side does not get to the other */
+    bool lost[2];              /* the bytes of that side do not reach the other */
     bool is_held[2];           /* the first frame that was read from that side stays there */
     void *held[2];             /* its tag */
-    bool last_answer;          /* when what is to be written is written, it is over */
+    bool last_answer;          /* ends once all bytes are written */
     struct relay_unanswered *first, **end; /* commands that went to the server, in order */
 };
 
@@ -70,10 +70,10 @@ short relay_events(const struct relay *relay, enum relay_side side, bool by_byte
 /* When it is to be looked at again, though there is no event; UINT64_MAX: never. */
 uint64_t relay_due_ms(const struct relay *relay);
 
-/* Lets what is held under this tag go on. */
+/* Sends the bytes that are kept back under this tag. */
 void relay_let_go(struct relay *relay, const void *tag);
 
-/* Whoever the tags stand for goes, and does not want to be told any more. */
+/* The object behind the tags ends, and wants no more calls. */
 void relay_forget_tags(struct relay *relay);
 
 /* Whether the trouble of a deed is still on this connection. */

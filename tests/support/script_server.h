@@ -50,12 +50,12 @@ void script_expect_end(struct script_server *server);
 void script_answer(struct script_server *server, const char *bytes);
 void script_answer_bytewise(struct script_server *server, const char *bytes);
 
-/* The same answer to whatever comes, until the other side closes. */
+/* The same answer to every command, until the other side closes. */
 void script_answer_all(struct script_server *server, const char *bytes);
 
 void script_close(struct script_server *server);
 
-/* What an older server answers to HELLO. */
+/* The answer of an older server to HELLO. */
 #define SCRIPT_HELLO "-ERR unknown command\r\n"
 
 /* A connection comes and logs in without user and name. The server calls it `id`, and its address

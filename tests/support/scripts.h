@@ -23,7 +23,7 @@ long long script_int(struct probe *probe, const char *body, const char *key,
 const char *script_text(struct probe *probe, const char *body, const char *key,
                         const struct script_args *args);
 
-/* A connection of a user who may do all but what `denied` says, as in ACL SETUSER: "-pexpire". */
+/* A connection of a user without one right, given as in ACL SETUSER: "-pexpire". */
 struct probe *script_user(struct probe *admin, const char *socket, const char *denied);
 
 #endif

@@ -50,8 +50,8 @@ static bool find_program(char *found, size_t size)
     return find_in_path("redis-server", found, size) || find_in_path("valkey-server", found, size);
 }
 
-/* A socket that is bound and does not listen keeps the port from whoever wants any, and leaves it
- * to the server, which asks for this one. */
+/* A socket that is bound and does not listen reserves the port: only a program that asks for this
+ * very port gets it. */
 static void reserve_port(struct server *server)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -74,7 +74,7 @@ bool server_has_cluster_port(const struct server *server)
     return server->port > 0 && server->port <= 65535 - 10000;
 }
 
-/* A sentinel keeps what it knows in its config file, and does not start without one. */
+/* A sentinel keeps its state in its config file, and does not start without one. */
 static void make_config(const struct server *server, char path[96])
 {
     int fd;

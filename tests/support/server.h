@@ -15,13 +15,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define SERVER_EXIT_SKIP 77 /* what a test program exits with when there is no server to be had */
+#define SERVER_EXIT_SKIP 77 /* the exit status of a test program without a server */
 #define SERVER_MAX_ARGS 16
 
 struct server_options {
     bool tcp;                          /* also on a port */
     bool sentinel;                     /* it watches over servers, none so far, and is none */
-    bool keeps_data;                   /* what was answered is on disk: a restart has it again */
+    bool keeps_data;                   /* answered writes are on disk and survive a restart */
     const char *args[SERVER_MAX_ARGS]; /* further arguments, up to the first NULL; not copied */
 };
 
@@ -59,10 +59,11 @@ void server_resume(struct server *server);
 /* The server is gone and so are its connections and, unless it keeps them, its data. */
 void server_kill(struct server *server);
 
-/* Starts anew on the same addresses, empty or with what it kept; kills first if it still runs. */
+/* Starts again on the same addresses, empty or with the data that it kept; kills first if it still
+ * runs. */
 void server_restart(struct server *server);
 
-/* Loses what it kept. Kills first if it still runs. */
+/* Deletes the data that it kept. Kills first if it still runs. */
 void server_forget(struct server *server);
 
 #endif

@@ -120,8 +120,8 @@ static bool have_no_connections(void *arg)
     return none;
 }
 
-/* Whatever a test has left broken is mended first, and what must be looked at while there are
- * clients is, before the fixture frees them. */
+/* Repairs the servers first, and checks the keys while the clients exist: the fixture frees them.
+ */
 int servers_end(void **state)
 {
     struct servers *s = *state;

@@ -17,7 +17,7 @@ struct sides {
 /* Handles of "orders", freed at the end of the test. */
 struct sides sides_of(struct fixture *f, struct relock_client *client);
 
-/* Who holds one side, as relock_who_holds() has it. */
+/* The holder of one side, from relock_who_holds(). */
 struct relock_holder sides_holder(struct relock_lock *side);
 
 /* The lease of a level of a reader, whose id is the holder's; -2 when there is none. */

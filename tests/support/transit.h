@@ -22,11 +22,11 @@ struct transit {
  */
 void transit_send(struct transit *transit, const char *data, size_t n, uint64_t due_ms);
 
-/* What has arrived next by now, and whether there is any; it stays until it is taken away. */
+/* The next bytes that have arrived; false if none. They stay until transit_take(). */
 bool transit_peek(const struct transit *transit, uint64_t now_ms, const char **data, size_t *n);
 void transit_take(struct transit *transit);
 
-/* When the next arrives; UINT64_MAX: nothing is on its way. */
+/* When the next bytes arrive; UINT64_MAX: nothing is in flight. */
 uint64_t transit_due_ms(const struct transit *transit);
 
 void transit_deinit(struct transit *transit);

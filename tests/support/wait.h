@@ -14,14 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* For what should happen at once. */
+/* For events that should happen at once. */
 #define SOON_MS 10000
 
 /* For a lease, a wait or a recheck that ends after every test. */
 #define NEVER_MS 600000
 
-/* By so much what is measured here may seem shorter than it was by a clock of the library or of
- * Redis: each counts whole milliseconds. */
+/* How much shorter a time measured here may seem than by a clock of the library or of Redis: each
+ * counts whole milliseconds. */
 #define TWO_CLOCKS_MS 2
 
 /* Milliseconds on the monotonic clock. */
