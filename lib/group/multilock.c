@@ -145,14 +145,19 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
         relock_group_part(group, hold->number, hold->owner);
     answer->result = release_members(client, hold, deadline_ms);
     relock_mutex_lock(&client->mutex);
-    if (answer->result == RELOCK_OK) {
-        answer->verdict = RELOCK_VERDICT_DONE;
-    } else if (answer->result == RELOCK_LOST) {
+    answer->is_reported = true;
+    if (answer->result == RELOCK_LOST)
         answer->verdict = RELOCK_VERDICT_GONE;
-        answer->result = RELOCK_OK;
-    } else {
+    else if (answer->result < 0)
         answer->verdict = RELOCK_VERDICT_FAILED;
-    }
+}
+
+static void drop_level(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_answer answer = {0};
+
+    release(client, hold, deadline_ms, &answer);
 }
 
 /* A level that was collected while the composite was lost or given up has no owner. */
@@ -183,9 +188,8 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
     relock_mutex_unlock(&client->mutex);
     if (count > 0)
         relock_group_part(group, hold->number, hold->owner);
-    for (size_t i = group->n; i-- > 0;)
-        for (unsigned level = 0; level < count; level++)
-            (void)relock_release_unasked(group->members[i], hold->owner);
+    for (; count > 0; count--)
+        (void)release_members(client, hold, 0);
     relock_mutex_lock(&client->mutex);
     relock_holds_end(client, hold);
 }
@@ -205,6 +209,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
             (void)relock_group_miss(group, hold->number, i, hold->owner);
     }
     relock_mutex_lock(&client->mutex);
+    answer->is_reported = true;
     if (answer->result < 0)
         answer->verdict = RELOCK_VERDICT_FAILED;
 }
@@ -240,6 +245,7 @@ static const struct relock_operations operations = {
     .begin = begin,
     .nest = nest,
     .release = release,
+    .drop_level = drop_level,
     .extend = extend,
     .inspect = relock_survey_run,
     .check = check,

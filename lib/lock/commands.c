@@ -123,6 +123,24 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
     end(client, hold, &request);
 }
 
+/* If only its time ran out, Redis may still have the hold. */
+static bool is_known_to_be_gone(const struct relock_hold *hold)
+{
+    return hold->state == RELOCK_HOLD_LOST && hold->lost_reason != RELOCK_LOST_EXPIRED &&
+           hold->lost_reason != RELOCK_LOST_CAPPED;
+}
+
+static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (!is_known_to_be_gone(hold)) {
+        relock_holds_settle(client, hold, now_ms);
+        return;
+    }
+    hold->count = 0;
+    relock_holds_end(client, hold);
+}
+
 int relock_commands_inspect(struct relock_lock *lock, uint64_t number,
                             struct relock_request *request, struct relock_inspection *inspection)
 {
@@ -158,5 +176,5 @@ const struct relock_operations relock_command_operations = {
     .extend = extend,
     .inspect = inspect,
     .renew = relock_watchdog_renew,
-    .let_go = relock_holds_settle,
+    .let_go = let_go,
 };

@@ -11,12 +11,9 @@
 #include "lock/client.h"
 #include "lock/hold.h"
 
-/* The hold is no longer needed, whatever its state. May unlock the mutex meanwhile. */
+/* The hold is no longer needed, whatever its state. May unlock the mutex meanwhile, and drops the
+ * reference of the owner. */
 void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex);
-
-/* Ends a lost hold after relock_holds_leave_lost(). May unlock the mutex meanwhile. */
-void relock_let_go_lost(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -73,7 +73,7 @@ int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uin
     relock_holds_begin_owner_command(hold, 0);
     hold->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
     r = conclude(lock->client, hold, &answer);
-    if (r < 0 && r != RELOCK_LOST && !hold->resource->kind->is_collection)
+    if (r < 0 && r != RELOCK_LOST && !answer.is_reported)
         relock_lock_log_under(lock, hold->owner,
                               "one level released here; the owner's next command will update Redis",
                               r, why);
@@ -93,7 +93,7 @@ int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uin
     r = conclude(lock->client, hold, &answer);
     if (r == RELOCK_OK)
         relock_holds_prolong_until(lock->client, hold, answer.valid_until_ms);
-    else if (r != RELOCK_LOST && !hold->resource->kind->is_collection)
+    else if (r != RELOCK_LOST && !answer.is_reported)
         relock_lock_log_under(lock, hold->owner, "not extended", r, why);
     relock_holds_unref(lock->client, hold);
     return r;

@@ -38,6 +38,7 @@ struct relock_answer {
     uint64_t pause_ms;       /* BUSY: before a poller asks again; 0: the core decides */
     int64_t n_receivers;     /* released: of the message to waiters; -1: the server refused it */
     bool is_announced;       /* released: each waiter gets that message */
+    bool is_reported;        /* a failure or a loss was logged and counted by calls inside */
 };
 
 struct relock_operations {
@@ -52,12 +53,15 @@ struct relock_operations {
     void (*nest)(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer);
 
-    /*
-     * Tells the servers how many levels are left; with the last one the lock is free. Of a
-     * collection it releases a level of each lock, without asking a server if `deadline_ms` is 0.
+    /* A level is released. Tells the servers how many are left; with the last one the lock is free.
      */
     void (*release)(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
                     struct relock_answer *answer);
+
+    /* A level ended without `release`: the hold is lost, or another command of the owner got no
+     * answer in time. Asks no server if `deadline_ms` is 0. NULL: the servers need not know. */
+    void (*drop_level)(struct relock_client *client, struct relock_hold *hold,
+                       uint64_t deadline_ms);
 
     /* A lease of `lease_ms` from now on. */
     void (*extend)(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
@@ -79,7 +83,7 @@ struct relock_operations {
     /* A renewal is due. The I/O thread; does not wait for the answer. */
     void (*renew)(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms);
 
-    /* No owner needs the hold any more, but the servers may have it: releases it in the
+    /* No owner needs the hold any more: releases all that the servers may have of it in the
      * background. Sets the count to 0. The hold ends with the release, or at once. */
     void (*let_go)(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms);
 

@@ -29,8 +29,8 @@ static int judge_last(const struct relock_answer *answer)
 static void log_last(struct relock_lock *lock, uint64_t owner, const struct relock_answer *answer,
                      int r) RELOCK_REQUIRES(lock->client->mutex)
 {
-    if (lock->resource->kind->is_collection)
-        return; /* its locks have logged it */
+    if (answer->is_reported)
+        return;
     if (r == RELOCK_LOST)
         relock_lock_log_under(lock, owner, "released", r, "Redis no longer had the hold");
     else if (r < 0)
@@ -96,7 +96,7 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint
     let_others_go_first(lock, is_subscribed, &answer, now_ms);
     relock_resource_released(resource, reaches_waiters(resource, is_subscribed, &answer), now_ms);
     relock_subscription_idle(lock->client, resource);
-    if (r == RELOCK_LOST && !resource->kind->is_collection) /* its locks have counted it */
+    if (r == RELOCK_LOST && !answer.is_reported)
         lock->client->guarded.stats.lost++;
     if (r == RELOCK_OK || r == RELOCK_LOST)
         relock_holds_end(lock->client, hold);
@@ -106,15 +106,13 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint
     return r;
 }
 
-/* Each level of a collection has a level of each of its locks, also when the collection is lost. */
-static void release_collected(struct relock_client *client, struct relock_hold *hold,
-                              uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex)
+static void drop_level(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms)
+    RELOCK_REQUIRES(client->mutex)
 {
-    char why[RELOCK_WHY_MAX] = "";
-    struct relock_answer answer = {.why = why};
+    const struct relock_operations *operations = hold->resource->kind->operations;
 
-    if (hold->resource->kind->is_collection)
-        hold->resource->kind->operations->release(client, hold, deadline_ms, &answer);
+    if (operations->drop_level)
+        operations->drop_level(client, hold, deadline_ms);
 }
 
 static int release_lost(struct relock_client *client, struct relock_hold *hold,
@@ -125,9 +123,9 @@ static int release_lost(struct relock_client *client, struct relock_hold *hold,
     (void)relock_holds_ref(hold);
     if (is_last)
         relock_holds_leave_lost(client, hold);
-    release_collected(client, hold, deadline_ms);
+    drop_level(client, hold, deadline_ms);
     if (is_last) {
-        relock_let_go_lost(client, hold, relock_clock_now_ms());
+        hold->resource->kind->operations->let_go(client, hold, relock_clock_now_ms());
         relock_losses_wait(client, hold);
     }
     relock_holds_unref(client, hold);
@@ -148,7 +146,7 @@ static int release_level(struct relock_lock *lock, uint64_t owner)
     if (hold->count > 1) {
         hold->count--;
         hold->count_dirty = true;
-        release_collected(lock->client, hold, 0);
+        drop_level(lock->client, hold, 0);
     } else {
         relock_owner_count(owner, -1);
         relock_let_go(lock->client, hold, now_ms);

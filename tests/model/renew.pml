@@ -30,7 +30,7 @@
  *                  relock_watchdog_up                                  lib/lock/watchdog.c
  *                  relock_holds_suspect, relock_holds_renew            lib/lock/holds.c
  *                  relock_hold_due_ms, relock_hold_is_renewed          lib/lock/hold.c
- *   settler        relock_let_go_lost, relock_holds_settle             lib/lock/let_go.c holds.c
+ *   settler        relock_let_go, relock_holds_settle                  lib/lock/let_go.c holds.c
  *                  relock_settle_step                                  lib/lock/settle.c
  *
  * A renewal may be due at any time, or never, so the results do not depend on the schedule. Left

@@ -8,12 +8,6 @@
 #pragma clang diagnostic ignored "-Wthread-safety" /* one thread needs no mutex */
 #endif
 
-static void end_lost(struct relock_hold *lost, uint64_t now_ms)
-{
-    relock_holds_leave_lost(&client, lost);
-    relock_let_go_lost(&client, lost, now_ms);
-}
-
 static void a_lost_hold_is_a_signal_and_is_reported(void **state)
 {
     (void)state;
@@ -31,7 +25,7 @@ static void a_lost_hold_is_a_signal_and_is_reported(void **state)
     assert_int_equal(client.guarded.stats.lost, 1);
     assert_int_equal(client.guarded.stats.holds, 0);
     assert_ptr_equal(relock_resource_find(resource, 1), hold); /* until its levels are released */
-    end_lost(hold, sent_ms);
+    relock_let_go(&client, hold, sent_ms);
 }
 
 static void a_loss_leaves_the_next_holder_alone(void **state)
@@ -45,7 +39,7 @@ static void a_loss_leaves_the_next_holder_alone(void **state)
     assert_ptr_equal(resource->holder, &next);
     resource->holder = NULL;
     hold->lost_reason = RELOCK_LOST_TAKEN;
-    end_lost(hold, sent_ms);
+    relock_let_go(&client, hold, sent_ms);
 }
 
 static void a_hold_is_lost_once_its_time_has_run_out_and_not_before(void **state)
@@ -61,7 +55,7 @@ static void a_hold_is_lost_once_its_time_has_run_out_and_not_before(void **state
     relock_holds_check_time(&client, hold, hold->valid_until_ms);
     assert_int_equal(client.guarded.stats.lost, 1);
     hold->lost_reason = RELOCK_LOST_GONE;
-    end_lost(hold, sent_ms);
+    relock_let_go(&client, hold, sent_ms);
 }
 
 static void a_loss_whose_levels_are_released_is_not_reported(void **state)
@@ -69,7 +63,7 @@ static void a_loss_whose_levels_are_released_is_not_reported(void **state)
     (void)state;
 
     relock_holds_lose(&client, hold, RELOCK_LOST_GONE, sent_ms);
-    end_lost(hold, sent_ms);
+    relock_let_go(&client, hold, sent_ms);
     assert_null(client.guarded.losses);
     assert_int_equal(hold->state, RELOCK_HOLD_ENDED);
     assert_null(relock_resource_find(resource, 1));
@@ -82,7 +76,7 @@ static void a_loss_that_redis_has_not_confirmed_is_settled(void **state)
 
     relock_holds_lose(&client, hold, RELOCK_LOST_EXPIRED, sent_ms);
     hold->count = 2;
-    end_lost(hold, sent_ms + 7);
+    relock_let_go(&client, hold, sent_ms + 7);
     assert_int_equal(hold->state, RELOCK_HOLD_SETTLING);
     assert_int_equal(hold->count, 0);
     assert_int_equal(client.guarded.n_settling, 1);
@@ -112,7 +106,7 @@ static void settling_waits_for_a_command_in_flight(void **state)
 
     hold->busy = true;
     relock_holds_lose(&client, hold, RELOCK_LOST_EXPIRED, sent_ms);
-    end_lost(hold, relock_clock_after(sent_ms, 100));
+    relock_let_go(&client, hold, relock_clock_after(sent_ms, 100));
     assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
     relock_holds_end_owner_command(&client, hold);
     assert_false(hold->busy);
