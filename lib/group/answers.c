@@ -1,3 +1,12 @@
+/*
+ * The states of a question. This file alone changes them.
+ *
+ *   state      becomes     when
+ *   OPEN       ASKED       the survey posts it: relock_answers_ask
+ *   ASKED      ANSWERED    the server has answered: relock_answers_take
+ *              OPEN        the failure may pass: take
+ *              REFUSED     it will not: take
+ */
 #include "group/answers.h"
 
 #include "base/status.h"
@@ -78,6 +87,14 @@ static bool is_passing(int failure, const char *error)
 
     return failure == RELOCK_E_CONN || refusal == RELOCK_REFUSED_FOR_NOW ||
            refusal == RELOCK_REFUSED_HERE;
+}
+
+bool relock_answers_ask(struct relock_question *question)
+{
+    if (question->state != RELOCK_QUESTION_OPEN)
+        return false;
+    question->state = RELOCK_QUESTION_ASKED;
+    return true;
 }
 
 void relock_answers_take(struct relock_question *question, int result,

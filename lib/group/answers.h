@@ -53,6 +53,9 @@ enum relock_outcome {
 /* The number of questions about the member. Under any mutex. */
 size_t relock_answers_n(const struct relock_question *questions);
 
+/* Returns whether the question is open: from now on it is asked. */
+bool relock_answers_ask(struct relock_question *question);
+
 /* Takes the result of one question. */
 void relock_answers_take(struct relock_question *question, int result,
                          const struct redisReply *reply);

@@ -15,17 +15,12 @@
 #define UNREACHABLE_PAUSE_MS 20
 #define SPLIT_PAUSE_MS 8
 
-static size_t n_of(const struct relock_tally *tally)
-{
-    return tally->group->n;
-}
-
 /* How many leases have to end for a quorum, if the servers that were not heard are free by then:
  * it was decided without them. */
 static unsigned n_in_the_way(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    unsigned n_spare = (unsigned)n_of(tally) - relock_tally_quorum(tally);
+    unsigned n_spare = (unsigned)tally->group->n - relock_tally_quorum(tally);
 
     return tally->guarded.n_no > n_spare ? tally->guarded.n_no - n_spare : 1;
 }
@@ -53,7 +48,7 @@ static uint64_t free_at(const struct relock_tally *tally)
 static void refuse(const struct relock_acquire *acquire, const struct relock_tally *tally,
                    struct relock_answer *answer) RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    bool is_split = tally->guarded.n_no <= n_of(tally) - relock_tally_quorum(tally);
+    bool is_split = tally->guarded.n_no <= tally->group->n - relock_tally_quorum(tally);
 
     answer->verdict = RELOCK_VERDICT_BUSY;
     answer->free_at_ms = free_at(tally);
@@ -114,7 +109,6 @@ RELOCK_UNCHECKED static void ask_once(struct relock_acquire *acquire, struct rel
 {
     struct relock_vote_terms terms = terms_of(acquire);
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, terms.sent_ms);
-    uint64_t patience_ms = relock_votes_patience_until(terms.sent_ms, terms.lease_ms);
     struct relock_tally *tally = new_tally(acquire, hold);
     bool wanted[RELOCK_TALLY_MAX];
 
@@ -124,12 +118,10 @@ RELOCK_UNCHECKED static void ask_once(struct relock_acquire *acquire, struct rel
         return;
     }
     for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
-        wanted[i] = i < n_of(tally);
+        wanted[i] = i < tally->group->n;
     answer->sent_ms = terms.sent_ms;
     relock_votes_ask(tally, wanted, &terms);
-    relock_mutex_unlock(&acquire->client->mutex);
-    (void)relock_gate_wait(&tally->gate, limit_ms < patience_ms ? limit_ms : patience_ms);
-    relock_mutex_lock(&acquire->client->mutex);
+    relock_tally_wait(tally, relock_votes_limit_ms(terms.sent_ms, terms.lease_ms, limit_ms));
     judge(acquire, tally, answer);
     if (answer->verdict != RELOCK_VERDICT_DONE)
         relock_votes_let_go(tally);

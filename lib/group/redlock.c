@@ -15,17 +15,7 @@
 /* A release may take longer than an acquire: no lease runs out meanwhile. */
 #define RELEASE_MS 1000
 
-static size_t n_of(const struct relock_tally *tally)
-{
-    return tally->group->n;
-}
-
 /* ---- keeping ------------------------------------------------------------------------------- */
-
-static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
 
 static void take_round(const struct relock_tally *tally, struct relock_answer *answer)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
@@ -46,11 +36,10 @@ RELOCK_UNCHECKED static void extend(struct relock_client *client, struct relock_
                                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_tally *tally = relock_tally_of(hold);
-    uint64_t patience_ms = relock_votes_patience_until(answer->sent_ms, lease_ms);
 
     (void)client;
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_EXTEND, answer->sent_ms, lease_ms,
-                      earlier(deadline_ms, patience_ms));
+                      relock_votes_limit_ms(answer->sent_ms, lease_ms, deadline_ms));
     take_round(tally, answer);
     answer->valid_until_ms = relock_tally_valid_until(tally);
 }
@@ -84,7 +73,7 @@ static bool find_missing(const struct relock_tally *tally, bool missing[RELOCK_T
 {
     bool any = false;
 
-    for (size_t i = 0; i < n_of(tally); i++) {
+    for (size_t i = 0; i < tally->group->n; i++) {
         missing[i] = !tally->guarded.votes[i].yes;
         any = any || missing[i];
     }
@@ -146,7 +135,7 @@ RELOCK_UNCHECKED static void renew(struct relock_client *client, struct relock_h
 static void take_release(const struct relock_tally *tally, struct relock_answer *answer)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    bool is_gone = tally->guarded.n_no > n_of(tally) - relock_tally_quorum(tally);
+    bool is_gone = tally->guarded.n_no > tally->group->n - relock_tally_quorum(tally);
 
     take_round(tally, answer);
     if (answer->verdict != RELOCK_VERDICT_DONE && is_gone)
@@ -165,12 +154,13 @@ RELOCK_UNCHECKED static void release(struct relock_client *client, struct relock
 {
     struct relock_tally *tally = relock_tally_of(hold);
     uint64_t now_ms = relock_clock_now_ms();
+    uint64_t most_ms = relock_clock_after(now_ms, RELEASE_MS);
 
     (void)client;
     if (hold->count > 0)
         return;
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_UNLOCK, now_ms, 0,
-                      earlier(deadline_ms, relock_clock_after(now_ms, RELEASE_MS)));
+                      most_ms < deadline_ms ? most_ms : deadline_ms);
     take_release(tally, answer);
 }
 

@@ -253,9 +253,7 @@ static void ask(struct relock_survey *survey)
         int r;
 
         relock_mutex_lock(mutex);
-        is_to_be_asked = question->state == RELOCK_QUESTION_OPEN;
-        if (is_to_be_asked)
-            question->state = RELOCK_QUESTION_ASKED;
+        is_to_be_asked = relock_answers_ask(question);
         relock_mutex_unlock(mutex);
         if (!is_to_be_asked)
             continue;

@@ -75,35 +75,46 @@ static bool is_decided(const struct relock_tally *tally)
     return tally->guarded.n_yes >= quorum || tally->guarded.n_yes + tally->guarded.n_left < quorum;
 }
 
-void relock_tally_count(struct relock_tally *tally, unsigned round, enum relock_vote_answer answer,
-                        uint64_t free_at_ms, int64_t n_receivers)
+void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)
 {
-    relock_mutex_lock(&tally->group->coordinator->mutex);
-    if (round == tally->guarded.round && tally->guarded.n_left > 0) {
-        tally->guarded.n_left--;
-        if (answer == RELOCK_ANSWER_YES) {
-            tally->guarded.n_yes++;
-            if (n_receivers > tally->guarded.n_receivers)
-                tally->guarded.n_receivers = n_receivers;
-        }
-        if (answer == RELOCK_ANSWER_NO)
-            tally->guarded.free_at_ms[tally->guarded.n_no++] = free_at_ms;
-        if (is_decided(tally))
-            relock_gate_open_under(&tally->gate, &tally->group->coordinator->mutex);
-    }
     relock_mutex_unlock(&tally->group->coordinator->mutex);
+    (void)relock_gate_wait(&tally->gate, until_ms);
+    relock_mutex_lock(&tally->group->coordinator->mutex);
 }
 
-void relock_tally_refuse(struct relock_tally *tally, unsigned round, int result, const char *why)
+static void refuse(struct relock_tally *tally, int result, const char *why)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    tally->guarded.n_refused++;
+    tally->guarded.refusal = result;
+    if (result == RELOCK_E_NOMEM)
+        tally->guarded.lacks_memory = true;
+    (void)snprintf(tally->guarded.why, sizeof(tally->guarded.why), "%s", why);
+}
+
+static void count(struct relock_tally *tally, const struct relock_tally_report *report)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    tally->guarded.n_left--;
+    if (report->answer == RELOCK_ANSWER_YES) {
+        tally->guarded.n_yes++;
+        if (report->n_receivers > tally->guarded.n_receivers)
+            tally->guarded.n_receivers = report->n_receivers;
+    }
+    if (report->answer == RELOCK_ANSWER_NO)
+        tally->guarded.free_at_ms[tally->guarded.n_no++] = report->free_at_ms;
+    if (report->refusal < 0)
+        refuse(tally, report->refusal, report->why);
+    if (is_decided(tally))
+        relock_gate_open_under(&tally->gate, &tally->group->coordinator->mutex);
+}
+
+void relock_tally_count(struct relock_tally *tally, unsigned round,
+                        const struct relock_tally_report *report)
 {
     relock_mutex_lock(&tally->group->coordinator->mutex);
-    if (round == tally->guarded.round) {
-        tally->guarded.n_refused++;
-        tally->guarded.refusal = result;
-        if (result == RELOCK_E_NOMEM)
-            tally->guarded.lacks_memory = true;
-        (void)snprintf(tally->guarded.why, sizeof(tally->guarded.why), "%s", why);
-    }
+    if (round == tally->guarded.round && tally->guarded.n_left > 0)
+        count(tally, report);
     relock_mutex_unlock(&tally->group->coordinator->mutex);
 }
 

@@ -26,6 +26,15 @@ enum relock_vote_answer {
     RELOCK_ANSWER_NONE, /* in time, or none that counts */
 };
 
+/* What one server contributes to a round. */
+struct relock_tally_report {
+    enum relock_vote_answer answer;
+    uint64_t free_at_ms; /* of a no: when the lease in the way ends */
+    int64_t n_receivers; /* of a yes to a release: of its message */
+    int refusal;     /* the server refused to answer, or this process lacks memory: the result */
+    const char *why; /* with a refusal: in these words */
+};
+
 /* One server's part. Lives as long as its hold: a pointer to a vote needs a reference to the hold.
  * All constant. */
 struct relock_vote {
@@ -88,14 +97,13 @@ unsigned relock_tally_quorum(const struct relock_tally *tally);
 unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
-/* Under no mutex: an answer of this round; a no with the time at which the lease in the way ends, a
- * yes to a release with the number of receivers of its message. */
-void relock_tally_count(struct relock_tally *tally, unsigned round, enum relock_vote_answer answer,
-                        uint64_t free_at_ms, int64_t n_receivers);
+/* Sleeps until the round is decided, or its time is over. Unlocks the mutex meanwhile. */
+void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
-/* Under no mutex, before it is counted: a server of this round refused to answer, with that result
- * and in these words. */
-void relock_tally_refuse(struct relock_tally *tally, unsigned round, int result, const char *why);
+/* Under no mutex: a server of this round has answered, or will not. */
+void relock_tally_count(struct relock_tally *tally, unsigned round,
+                        const struct relock_tally_report *report);
 
 /*
  * Explains a failed round: by an error of the servers, if those that returned one prevented a

@@ -23,9 +23,11 @@ static uint64_t patience_ms(uint64_t lease_ms)
     return ms < PATIENCE_MAX_MS ? ms : PATIENCE_MAX_MS;
 }
 
-uint64_t relock_votes_patience_until(uint64_t sent_ms, uint64_t lease_ms)
+uint64_t relock_votes_limit_ms(uint64_t sent_ms, uint64_t lease_ms, uint64_t deadline_ms)
 {
-    return relock_clock_after(sent_ms, patience_ms(lease_ms));
+    uint64_t patient_until_ms = relock_clock_after(sent_ms, patience_ms(lease_ms));
+
+    return patient_until_ms < deadline_ms ? patient_until_ms : deadline_ms;
 }
 
 /* ---- the hold of a vote -------------------------------------------------------------------- */
@@ -108,13 +110,17 @@ static struct relock_client *client_of(const struct relock_tally *tally, size_t 
     return tally->group->members[member]->client;
 }
 
-/* Lets the round count an answer for a server to which no command was posted. */
+/* The round counts an answer for a server to which no command was posted. */
 static void count_unasked(struct relock_tally *tally, unsigned round, int why,
                           enum relock_vote_answer answer)
 {
-    if (why == RELOCK_E_NOMEM)
-        relock_tally_refuse(tally, round, why, "");
-    relock_tally_count(tally, round, answer, 0, 0);
+    struct relock_tally_report report = {.answer = answer};
+
+    if (why == RELOCK_E_NOMEM) {
+        report.refusal = why;
+        report.why = "";
+    }
+    relock_tally_count(tally, round, &report);
 }
 
 /* Returns RELOCK_OK, RELOCK_E_NOMEM; RELOCK_E_CONN when it is not to be asked now. */
@@ -150,13 +156,11 @@ static struct relock_vote *ask(struct relock_tally *tally, size_t member, unsign
     struct relock_client *client = client_of(tally, member);
     struct relock_vote *vote = NULL;
     struct relock_guard guard;
-    int r;
+    int r = RELOCK_E_CLOSED;
 
     if (relock_client_enter(client, false, &guard)) {
         r = ask_under(client, tally, member, round, terms, &vote);
         relock_client_leave(client, &guard);
-    } else {
-        r = guard.result;
     }
     if (r < 0)
         count_unasked(tally, round, r, RELOCK_ANSWER_NONE);
@@ -198,7 +202,7 @@ static void send(struct relock_tally *tally, struct relock_vote *vote, size_t me
     struct relock_client *client = client_of(tally, member);
     enum relock_vote_answer answer = RELOCK_ANSWER_NONE;
     struct relock_guard guard;
-    int r;
+    int r = RELOCK_E_CLOSED;
 
     if (relock_client_enter(client, false, &guard)) {
         answer = answer_of(vote->hold);
@@ -206,8 +210,6 @@ static void send(struct relock_tally *tally, struct relock_vote *vote, size_t me
             vote->hold->lease_ms = lease_ms;
         r = send_under(client, vote, kind, round, sent_ms);
         relock_client_leave(client, &guard);
-    } else {
-        r = guard.result;
     }
     if (r < 0)
         count_unasked(tally, round, r, answer);
@@ -317,10 +319,10 @@ void relock_votes_send(struct relock_tally *tally, enum relock_vote_command_kind
         if (votes[i])
             send(tally, votes[i], i, kind, round, sent_ms, lease_ms);
         else
-            relock_tally_count(tally, round, RELOCK_ANSWER_NONE, 0, 0);
+            count_unasked(tally, round, RELOCK_LOST, RELOCK_ANSWER_NONE);
     }
-    (void)relock_gate_wait(&tally->gate, until_ms);
     relock_mutex_lock(&tally->group->coordinator->mutex);
+    relock_tally_wait(tally, until_ms);
 }
 
 void relock_votes_keep(struct relock_tally *tally, bool renewed)

@@ -23,14 +23,10 @@ struct command {
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* The report to the tally. */
+/* What follows from the answer, beside the change of the hold. */
 struct verdict {
-    enum relock_vote_answer answer;
-    uint64_t free_at_ms;     /* of a no: when the lease in the way ends */
-    int64_t n_receivers;     /* of a release: of its message */
+    struct relock_tally_report report;
     uint64_t valid_until_ms; /* 0: this answer grants nothing */
-    int refusal;             /* the result that it stands for */
-    const char *why;         /* with a refusal; or NULL */
     int lost_reason;         /* the server no longer has the vote; else 0 */
     bool is_retry;           /* a message came before this answer, and is worth a retry */
 };
@@ -45,16 +41,16 @@ static void judge_lock(struct relock_client *client, const struct command *comma
     uint64_t fencing_token; /* each server has its own */
 
     if (result == RELOCK_OK)
-        said = relock_verdict_lock(reply, &fencing_token, &verdict->free_at_ms);
+        said = relock_verdict_lock(reply, &fencing_token, &verdict->report.free_at_ms);
     if (said == RELOCK_VERDICT_BUSY)
-        verdict->answer = RELOCK_ANSWER_NO;
+        verdict->report.answer = RELOCK_ANSWER_NO;
     verdict->is_retry = relock_group_answered(vote->tally->group, vote->member, hold->number,
                                               said == RELOCK_VERDICT_DONE);
     if (hold->state != RELOCK_HOLD_ASKED)
         return; /* not wanted any more: it is being released */
     if (said == RELOCK_VERDICT_DONE) {
         relock_holds_begin_detached(client, hold, command->sent_ms, command->lease_ms);
-        verdict->answer = RELOCK_ANSWER_YES;
+        verdict->report.answer = RELOCK_ANSWER_YES;
         verdict->valid_until_ms = hold->valid_until_ms;
     } else if (result == RELOCK_E_CONN && command->entry.is_sent) {
         relock_holds_settle(client, hold, relock_clock_now_ms()); /* it may run yet */
@@ -73,10 +69,10 @@ static void judge_extend(struct relock_client *client, const struct command *com
         return;
     if (said == RELOCK_VERDICT_DONE) {
         relock_holds_prolong(client, hold, command->sent_ms, command->lease_ms);
-        verdict->answer = RELOCK_ANSWER_YES;
+        verdict->report.answer = RELOCK_ANSWER_YES;
         verdict->valid_until_ms = hold->valid_until_ms;
     } else if (relock_verdict_loss(said)) {
-        verdict->answer = RELOCK_ANSWER_NO;
+        verdict->report.answer = RELOCK_ANSWER_NO;
         verdict->lost_reason = relock_verdict_loss(said);
         relock_holds_lose(client, hold, verdict->lost_reason, relock_clock_now_ms());
     }
@@ -89,7 +85,7 @@ static void judge_unlock(struct relock_client *client, const struct command *com
     struct relock_hold *hold = command->vote->hold;
 
     if (said != RELOCK_VERDICT_FAILED)
-        verdict->answer = said == RELOCK_VERDICT_DONE ? RELOCK_ANSWER_YES : RELOCK_ANSWER_NO;
+        verdict->report.answer = said == RELOCK_VERDICT_DONE ? RELOCK_ANSWER_YES : RELOCK_ANSWER_NO;
     if (hold->state != RELOCK_HOLD_LEAVING)
         return;
     if (said != RELOCK_VERDICT_FAILED)
@@ -101,7 +97,7 @@ static void judge_unlock(struct relock_client *client, const struct command *com
 static struct verdict judge(struct relock_client *client, const struct command *command, int result,
                             const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    struct verdict verdict = {.answer = RELOCK_ANSWER_NONE};
+    struct verdict verdict = {.report.answer = RELOCK_ANSWER_NONE};
     enum relock_verdict said = RELOCK_VERDICT_FAILED;
 
     switch (command->kind) {
@@ -115,7 +111,7 @@ static struct verdict judge(struct relock_client *client, const struct command *
         break;
     case RELOCK_VOTE_COMMAND_UNLOCK:
         if (result == RELOCK_OK)
-            said = relock_verdict_release(reply, &verdict.n_receivers);
+            said = relock_verdict_release(reply, &verdict.report.n_receivers);
         judge_unlock(client, command, said, &verdict);
         break;
     }
@@ -126,24 +122,9 @@ static const struct relock_script *script_of(const struct command *command)
 {
     const struct relock_kind *kind = command->vote->hold->resource->kind;
 
-    switch (command->kind) {
-    case RELOCK_VOTE_COMMAND_LOCK:
+    if (command->kind == RELOCK_VOTE_COMMAND_LOCK)
         return kind->lock;
-    case RELOCK_VOTE_COMMAND_EXTEND:
-        return kind->extend;
-    case RELOCK_VOTE_COMMAND_UNLOCK:
-        break;
-    }
-    return kind->unlock;
-}
-
-/* Under no mutex. */
-static void tell_refusal(const struct command *command, const struct verdict *verdict)
-{
-    char why[RELOCK_WHY_MAX];
-
-    relock_explain(why, script_of(command), verdict->why);
-    relock_tally_refuse(command->vote->tally, command->round, verdict->refusal, why);
+    return command->kind == RELOCK_VOTE_COMMAND_EXTEND ? kind->extend : kind->unlock;
 }
 
 /* Under no mutex. Releases a grant that the tally rejects. */
@@ -161,10 +142,7 @@ static void tell(struct relock_client *client, const struct command *command,
     /* First the loss: counting may wake the thread of the round, which then looks at the hold. */
     if (verdict->lost_reason)
         relock_tally_lose(vote, verdict->lost_reason);
-    if (verdict->refusal < 0 && verdict->why)
-        tell_refusal(command, verdict);
-    relock_tally_count(vote->tally, command->round, verdict->answer, verdict->free_at_ms,
-                       verdict->n_receivers);
+    relock_tally_count(vote->tally, command->round, &verdict->report);
     if (verdict->is_retry)
         relock_group_retry(vote->tally->group, true);
 }
@@ -174,6 +152,8 @@ static void answer(struct relock_client *client, struct relock_outbox_entry *ent
 {
     struct command *command = (struct command *)entry;
     struct relock_hold *hold = command->vote->hold;
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+    char why[RELOCK_WHY_MAX];
     struct verdict verdict;
 
     if (entry->is_sent) {
@@ -182,8 +162,11 @@ static void answer(struct relock_client *client, struct relock_outbox_entry *ent
             hold->fence = relock_conn_id_unref(hold->fence);
     }
     verdict = judge(client, command, result, reply);
-    verdict.refusal = result < 0 && result != RELOCK_E_CONN ? result : RELOCK_OK;
-    verdict.why = reply ? relock_reply_error(reply) : NULL;
+    if (result < 0 && result != RELOCK_E_CONN && error) {
+        relock_explain(why, script_of(command), error);
+        verdict.report.refusal = result;
+        verdict.report.why = why;
+    }
     relock_holds_arm(client, hold, relock_clock_now_ms()); /* it may have waited for this */
     relock_mutex_unlock(&client->mutex);
     tell(client, command, &verdict);
@@ -199,7 +182,8 @@ static void drop(struct relock_client *client, struct relock_outbox_entry *entry
     struct relock_hold *hold = command->vote->hold;
 
     relock_mutex_unlock(&client->mutex);
-    relock_tally_count(command->vote->tally, command->round, RELOCK_ANSWER_NONE, 0, 0);
+    relock_tally_count(command->vote->tally, command->round,
+                       &(struct relock_tally_report){.answer = RELOCK_ANSWER_NONE});
     relock_mutex_lock(&client->mutex);
     relock_holds_unref(client, hold);
     free(command);

@@ -400,7 +400,7 @@ end:
 #endif
 
 #if DEATHS > 0
-inline bury(w)
+inline reap(w)
 {
     end_of_wait(w); name[w] = 0; asking[w] = false; beaten[w] = 0;
     owed[w + 1] = false; owed[w + 4] = false
@@ -410,8 +410,8 @@ proctype death()
 {
 end:
     do
-    :: atomic { deaths < DEATHS && !dead[0] -> deaths++; dead[0] = true; bury(0); bury(1) }
-    :: atomic { deaths < DEATHS && !dead[1] -> deaths++; dead[1] = true; bury(2) }
+    :: atomic { deaths < DEATHS && !dead[0] -> deaths++; dead[0] = true; reap(0); reap(1) }
+    :: atomic { deaths < DEATHS && !dead[1] -> deaths++; dead[1] = true; reap(2) }
     od
 }
 #endif

@@ -24,7 +24,7 @@
  *   nest           relock_levels_add, conclude                         lib/lock/levels.c
  *   extend         relock_levels_extend, conclude                      lib/lock/levels.c
  *   last           release_last, release_lost                          lib/lock/release.c
- *   hand off       relock_holds_hand_off                                lib/lock/holds.c
+ *   hand off       relock_holds_hand_off                               lib/lock/holds.c
  *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/holds.c
  *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_renewed, take_answer,
  *                  relock_watchdog_up                                  lib/lock/watchdog.c

@@ -28,12 +28,14 @@
  *   write_lock, write_unlock                           scripts/write_lock.lua write_unlock.lua
  *   write_renew                                        scripts/renew.lua with the field of a writer
  *   publish                                            the message of either unlock
- *   join, leave, signal, MAY_ASK, after_release      lib/lock/resource.c, for each queue
+ *   join, leave        relock_resource_enqueue, relock_resource_dequeue
+ *   signal, MAY_ASK    relock_resource_signal, relock_resource_may_ask
+ *   after_release      relock_resource_released        lib/lock/resource.c, for each queue
  *   owner: first       relock_wait_turn                lib/lock/wait.c
  *                      the answer                      lib/lock/ask.c
- *          inside      nest; the refusal of read -> write is no step: the owner goes on
- *                                                      lib/lock/acquire.c
- *          release     lib/lock/release.c
+ *          inside      relock_levels_add; the refusal of read -> write is no step: the owner
+ *                      goes on                         lib/lock/levels.c
+ *          release     release_last                    lib/lock/release.c
  *   told[]             lease_end_ms                    lib/lock/resource.c
  *   io                 on_channel                      lib/lock/subscription.c
  *   tick               renewals in time; losses        lib/lock/watchdog.c holds.c; Redis' clock
@@ -354,7 +356,7 @@ end:
 }
 
 #if DEATHS > 0
-inline bury(o)
+inline reap(o)
 {
     rc[o] = 0; wc[o] = 0; vr[o] = 0; vw[o] = 0; rrenew[o] = false; wrenew[o] = false
 }
@@ -373,8 +375,8 @@ end:
                 pending[READERS(p)] = false; pending[WRITERS(p)] = false;
                 told[READERS(p)] = 0; told[WRITERS(p)] = 0;
                 if
-                :: p == 0 -> bury(0); bury(1)
-                :: p == 1 -> bury(2)
+                :: p == 0 -> reap(0); reap(1)
+                :: p == 1 -> reap(2)
                 fi
             fi;
             p = 0 }

@@ -19,15 +19,16 @@
  * What stands for what:
  *
  *   run_script()    scripts/lock.lua unlock.lua extend.lua force_unlock.lua
- *   call()          relock_call_run, attempt, exchange, fail_sent      lib/redis/call.c
- *   pay()           kill_fence; relock_conn_id_kill                       lib/redis/call.c conn_id.c
+ *   call()          relock_call_run, attempt, run_script, fail_sent    lib/redis/call.c
+ *                   relock_round_trip_ask                              lib/redis/round_trip.c
+ *   pay()           kill_fence; relock_conn_id_kill                    lib/redis/call.c conn_id.c
  *   acquire         relock_ask, take_granted, give_back,
  *                   take_refused, take_failure                         lib/lock/ask.c
  *   nest            relock_levels_add, conclude                        lib/lock/levels.c
  *   keep            relock_levels_extend, conclude                     lib/lock/levels.c
  *   partly, last    relock_levels_remove                               lib/lock/levels.c
  *                   release_last, judge_last                           lib/lock/release.c
- *   hand off         next_owner, relock_holds_hand_off                   lib/lock/holds.c
+ *   hand off        next_owner, relock_holds_hand_off                  lib/lock/holds.c
  *   fresh()         relock_holds_new, relock_keys_number               lib/lock/holds.c keys.c
  *   settle()        relock_holds_settle                                lib/lock/holds.c
  *   settler         relock_settle_step, release, on_released           lib/lock/settle.c
@@ -176,7 +177,7 @@ inline call(op, l, n, c, g, fence_)
         :: atomic { fence_ != 0 && unk < UNK -> unk++; kill(fence_); paid = false }  /* no answer */
         :: atomic { fence_ != 0 && unk < UNK -> unk++; paid = false }
         fi;
-        if                         /* exchange */
+        if                         /* round trip */
         :: !paid
         :: atomic { paid -> run_script(op, l, n, c, g); res = said }; break
         :: atomic { paid && unk < UNK -> unk++; run_script(op, l, n, c, g);

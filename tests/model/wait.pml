@@ -17,17 +17,22 @@
  *
  * What stands for what (lib/lock/ where nothing else is said):
  *
- *   wake_head, signal, join, leave, enter, vacate, MAY_ASK
- *                   the same of relock_resource_*                          resource.c
+ *   wake_head, signal, end_unreached, MAY_ASK
+ *                   wake_head, relock_resource_signal, relock_resource_end_unreached,
+ *                   relock_resource_may_ask                            resource.c
+ *   join, leave     relock_resource_enqueue, relock_resource_dequeue   resource.c
+ *   enter, vacate   relock_resource_acquired, relock_resource_released
+ *                                                                      resource.c
  *   gate[]          relock_gate_open, relock_gate_wait                 lib/base/gate.c
- *   end_unreached   relock_resource_end_unreached                          resource.c
- *   want, sync, drop_channel
- *                   relock_subscription_want, _sync, end_linger, make_so  subscription.c
+ *   want, change, sync
+ *                   relock_subscription_want, relock_subscription_sync, step, end_linger,
+ *                   make_so                                            subscription.c
  *   io              on_channel                                         subscription.c
  *                   on_up, on_down, on_reply                           lib/redis/pubsub.c
- *   listen, unlisten, acked
- *                   relock_pubsub_subscribe, relock_pubsub_unsubscribe, is_subscribed
+ *   listen, unlisten
+ *                   relock_pubsub_subscribe, relock_pubsub_unsubscribe
  *                                                                      lib/redis/pubsub.c
+ *   ACKED           is_subscribed of a channel                         lib/redis/pubsub.c
  *   thread          take_first_level, leave_queue                      take.c
  *                   relock_wait_turn, relock_wait_end, sleep_in_queue  wait.c
  *                   relock_ask, take_granted, give_back, take_refused, take_failure

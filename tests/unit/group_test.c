@@ -17,7 +17,7 @@ static struct relock_client *lone_client(void)
     return client;
 }
 
-static int bury(struct child *parent, void *arg)
+static int reap(struct child *parent, void *arg)
 {
     (void)parent;
     (void)arg;
@@ -43,7 +43,7 @@ static void a_child_reaps_groups_of_its_parent_without_a_mutex(void **state)
 
     relock_mutex_lock(&client->mutex); /* the I/O thread frees nothing meanwhile */
     relock_group_unref(group);
-    child = child_start(bury, NULL);
+    child = child_start(reap, NULL);
     relock_mutex_unlock(&client->mutex);
     assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
     relock_client_free(client);
