@@ -163,7 +163,7 @@ int relock_client_stats(struct relock_client *client, struct relock_stats *stats
         return guard.result;
     now = client->guarded.stats;
     now.log_dropped = relock_logger_dropped(client->log.logger);
-    now.reconnects = relock_lanes_reconnects(client->lanes) + relock_io_reconnects(client);
+    now.reconnects = atomic_load(&client->server.counts->reconnects);
     relock_client_leave(client, &guard);
 
     memset(stats, 0, size);

@@ -94,8 +94,3 @@ void relock_io_abandon(struct relock_client *client)
     relock_pipeline_abandon(client->pipeline);
     relock_loop_abandon(client->loop);
 }
-
-uint64_t relock_io_reconnects(const struct relock_client *client)
-{
-    return relock_pipeline_reconnects(client->pipeline) + relock_pubsub_reconnects(client->pubsub);
-}

@@ -20,7 +20,4 @@ void relock_io_stop(struct relock_client *client);
 /* In a forked child: only closes the descriptors. */
 void relock_io_abandon(struct relock_client *client);
 
-/* How often connections were made again. Any thread. */
-uint64_t relock_io_reconnects(const struct relock_client *client);
-
 #endif

@@ -1,3 +1,11 @@
+/*
+ *     state        next         when
+ *     CLOSED       WAITED_AT    the waiting thread is about to sleep
+ *                  OPEN         another thread opens it
+ *     WAITED_AT    OPEN         another thread opens it, and wakes the sleeper
+ *                  CLOSED       the deadline of the sleeper has passed
+ *     OPEN         CLOSED       the waiting thread has seen it
+ */
 #include "base/gate.h"
 
 #include "base/clock.h"

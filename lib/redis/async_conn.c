@@ -187,9 +187,10 @@ static void connect_now(struct relock_async_conn *conn)
 
 static void become_ready(struct relock_async_conn *conn)
 {
-    bool again = atomic_fetch_add(&conn->n_ready, 1) > 0;
-
-    relock_health_return(&conn->health, again);
+    relock_health_return(&conn->health, conn->was_ready);
+    if (conn->was_ready)
+        atomic_fetch_add(&conn->server->counts->reconnects, 1);
+    conn->was_ready = true;
     conn->quiet_ms = relock_clock_now_ms();
     enter(conn, RELOCK_ASYNC_CONN_READY);
     conn->ops->up(conn->arg);
@@ -357,7 +358,6 @@ void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
         .answer_ms = server->command_timeout_ms,
         .silent_ms = RELOCK_NEVER,
     };
-    atomic_init(&conn->n_ready, 0);
     relock_dial_init(&conn->dial, server);
     relock_wire_init(&conn->wire);
     relock_health_init(&conn->health, server);
@@ -383,13 +383,6 @@ void relock_async_conn_close(struct relock_async_conn *conn)
 {
     drop(conn);
     enter(conn, RELOCK_ASYNC_CONN_CLOSED);
-}
-
-uint64_t relock_async_conn_reconnects(const struct relock_async_conn *conn)
-{
-    uint64_t n_ready = atomic_load(&conn->n_ready);
-
-    return n_ready > 0 ? n_ready - 1 : 0;
 }
 
 void relock_async_conn_abandon(struct relock_async_conn *conn)

@@ -16,7 +16,6 @@
 #include "redis/wire.h"
 
 #include <ev.h>
-#include <stdatomic.h>
 
 enum relock_async_conn_state {
     RELOCK_ASYNC_CONN_CLOSED, /* not opened */
@@ -59,7 +58,7 @@ struct relock_async_conn {
     uint64_t quiet_ms;   /* when bytes last came, or when a command was sent and none unanswered */
     uint64_t silent_ms;  /* since when the server has owed an answer, over all connections */
 
-    atomic_uint_fast64_t n_ready; /* how often it came up; read by any thread */
+    bool was_ready; /* it came up before */
 };
 
 void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
@@ -81,9 +80,6 @@ static inline bool relock_async_conn_is_up(const struct relock_async_conn *conn)
 {
     return conn->state == RELOCK_ASYNC_CONN_READY;
 }
-
-/* How often the connection was made again. Any thread. */
-uint64_t relock_async_conn_reconnects(const struct relock_async_conn *conn);
 
 /* To send, append commands to this buffer, then call send with the number of their replies. */
 static inline struct relock_buffer *relock_async_conn_out(struct relock_async_conn *conn)

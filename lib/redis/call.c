@@ -31,10 +31,7 @@ void relock_call_write(const struct relock_call *call, struct relock_buffer *buf
 
 void relock_call_write_load(const struct relock_script *script, struct relock_buffer *buffer)
 {
-    relock_command_begin(buffer, 3);
-    relock_command_word(buffer, "SCRIPT");
-    relock_command_word(buffer, "LOAD");
-    relock_command_word(buffer, script->body);
+    relock_command_words(buffer, "SCRIPT", "LOAD", script->body);
 }
 
 void relock_call_end(struct relock_call *call)
@@ -140,16 +137,16 @@ static struct redisReply *choose(struct redisReply *loaded, struct redisReply *r
 static int ask_on_the_same(struct relock_round_trip *round_trip, struct relock_lane *lane,
                            uint64_t deadline_ms)
 {
-    uint64_t reconnects = relock_lane_reconnects(lane);
+    uint64_t connects = relock_lane_connects(lane);
     int r = relock_round_trip_ask(round_trip, lane, deadline_ms);
 
-    if (r != RELOCK_OK || relock_lane_reconnects(lane) == reconnects)
+    if (r != RELOCK_OK || relock_lane_connects(lane) == connects)
         return r;
     relock_reply_free(round_trip->exchange.reply);
     round_trip->exchange.sent = false;
     (void)snprintf(round_trip->exchange.why, sizeof(round_trip->exchange.why),
                    "%s: the connection ended before WAIT could count replicas",
-                   relock_lane_label(lane));
+                   relock_lane_server(lane)->label);
     return RELOCK_E_CONN;
 }
 
@@ -214,7 +211,8 @@ static void say_refused(struct relock_call *call, const struct relock_lane *lane
     char what[RELOCK_WHY_MAX];
 
     relock_explain(what, call->script, error);
-    (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_label(lane), what);
+    (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_server(lane)->label,
+                   what);
 }
 
 /* Returns RELOCK_AGAIN or RELOCK_REPLICA when the server refused for now. */

@@ -115,15 +115,24 @@ void relock_command_number(struct relock_buffer *buffer, uint64_t number)
     relock_command_arg(buffer, text, relock_decimal(text, number));
 }
 
+void relock_command_list(struct relock_buffer *buffer, const char *const words[])
+{
+    size_t n = 0;
+
+    while (words[n])
+        n++;
+    relock_command_begin(buffer, n);
+    for (; *words; words++)
+        relock_command_word(buffer, *words);
+}
+
 bool relock_command_ping(struct relock_buffer *buffer)
 {
     size_t from = buffer->len;
 
-    relock_command_begin(buffer, 1);
-    relock_command_word(buffer, "PING");
-    if (buffer->failed) {
-        relock_buffer_take_back(buffer, from);
-        return false;
-    }
-    return true;
+    relock_command_words(buffer, "PING");
+    if (!buffer->failed)
+        return true;
+    relock_buffer_take_back(buffer, from);
+    return false;
 }

@@ -45,6 +45,11 @@ void relock_command_arg(struct relock_buffer *buffer, const char *data, size_t l
 void relock_command_word(struct relock_buffer *buffer, const char *word);
 void relock_command_number(struct relock_buffer *buffer, uint64_t number);
 
+/* Appends a command of these words. */
+#define relock_command_words(buffer, ...) \
+    relock_command_list((buffer), (const char *const[]){__VA_ARGS__, NULL})
+void relock_command_list(struct relock_buffer *buffer, const char *const words[]);
+
 /* Appends a PING. Returns false, and appends nothing, when out of memory. */
 bool relock_command_ping(struct relock_buffer *buffer);
 

@@ -1,5 +1,6 @@
 #include "redis/conn_id.h"
 
+#include "base/decimal.h"
 #include "redis/command.h"
 #include "redis/explain.h"
 #include "redis/reply.h"
@@ -62,18 +63,14 @@ static bool can_be_killed(const struct relock_conn_id *conn_id, const struct rel
 void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer,
                          struct relock_buffer *buffer)
 {
+    char id[RELOCK_DECIMAL_MAX];
+
     if (!can_be_killed(conn_id, killer)) {
-        relock_command_begin(buffer, 1);
-        relock_command_word(buffer, "PING");
+        relock_command_words(buffer, "PING");
         return;
     }
-    relock_command_begin(buffer, 6);
-    relock_command_word(buffer, "CLIENT");
-    relock_command_word(buffer, "KILL");
-    relock_command_word(buffer, "ID");
-    relock_command_number(buffer, conn_id->id);
-    relock_command_word(buffer, "ADDR");
-    relock_command_word(buffer, conn_id->address);
+    (void)relock_decimal(id, conn_id->id);
+    relock_command_words(buffer, "CLIENT", "KILL", "ID", id, "ADDR", conn_id->address);
 }
 
 bool relock_conn_id_is_killed(const struct relock_server *server, const struct redisReply *reply)

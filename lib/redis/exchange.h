@@ -16,7 +16,7 @@ struct relock_conn_id;
 struct relock_orphan;
 
 struct relock_exchange {
-    /* the commands: set by the caller */
+    /* the commands: set by the caller; all else is zero when it starts */
     struct relock_text commands;
     const struct relock_conn_id *kills; /* instead of commands: the connection to kill; or NULL */
     unsigned n_replies;

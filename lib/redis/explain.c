@@ -120,7 +120,7 @@ void relock_explain_extra(const struct relock_server *server, enum relock_extra 
     };
     unsigned bit = 1U << extra;
 
-    if (atomic_fetch_or(server->warned, bit) & bit)
+    if (atomic_fetch_or(&server->counts->warned, bit) & bit)
         return;
     relock_log_write(server->log, RELOCK_LOG_WARNING, "%s: %s: %s; without it %s; see " PAGE,
                      server->label, extras[extra].command, error, extras[extra].weaker);

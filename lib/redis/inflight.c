@@ -45,8 +45,8 @@ static void fail(struct relock_inflight *inflight, struct relock_exchange *excha
 {
     exchange->reply = relock_reply_free(exchange->reply);
     exchange->before = relock_reply_free(exchange->before);
-    if (exchange->sent && inflight->conn.conn_id)
-        exchange->conn_id = relock_conn_id_ref(inflight->conn.conn_id);
+    if (exchange->sent && inflight->conn.login.conn_id)
+        exchange->conn_id = relock_conn_id_ref(inflight->conn.login.conn_id);
     exchange->result = result;
     exchange->ended = true;
     (void)snprintf(exchange->why, sizeof(exchange->why), "%s", inflight->conn.wire.why);
@@ -88,7 +88,7 @@ void relock_inflight_close(struct relock_inflight *inflight)
 /* Its caller returns without the replies. Returns false when out of memory. */
 static bool leave(struct relock_inflight *inflight, struct relock_exchange *exchange)
 {
-    struct relock_orphan *orphan = relock_orphan_new(exchange, inflight->conn.conn_id);
+    struct relock_orphan *orphan = relock_orphan_new(exchange, inflight->conn.login.conn_id);
 
     if (!orphan)
         return false;
@@ -134,7 +134,7 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
     {
         at->starts = conn->wire.out.len;
         if (at->kills)
-            relock_conn_id_kill(at->kills, conn->conn_id, &conn->wire.out);
+            relock_conn_id_kill(at->kills, conn->login.conn_id, &conn->wire.out);
         else
             relock_buffer_append(&conn->wire.out, at->commands.data, at->commands.len);
         at->leave_ms = least_ms > at->deadline_ms ? least_ms : at->deadline_ms;

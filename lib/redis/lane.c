@@ -44,9 +44,9 @@ void relock_lane_abandon(struct relock_lane *lane)
     relock_sync_conn_abandon(&lane->inflight.conn);
 }
 
-uint64_t relock_lane_reconnects(struct relock_lane *lane)
+uint64_t relock_lane_connects(const struct relock_lane *lane)
 {
-    return relock_sync_conn_reconnects(&lane->inflight.conn);
+    return lane->inflight.conn.n_ready;
 }
 
 void relock_lane_retire(struct relock_lane *lane)
@@ -57,11 +57,6 @@ void relock_lane_retire(struct relock_lane *lane)
 const struct relock_server *relock_lane_server(const struct relock_lane *lane)
 {
     return lane->inflight.conn.server;
-}
-
-const char *relock_lane_label(const struct relock_lane *lane)
-{
-    return lane->inflight.conn.server->label;
 }
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -92,7 +87,7 @@ static void end_unsent(struct relock_lane *lane, struct relock_exchange *exchang
     exchange->result = RELOCK_E_CONN;
     exchange->ended = true;
     (void)snprintf(exchange->why, sizeof(exchange->why), "%s: no answer in time",
-                   relock_lane_label(lane));
+                   relock_lane_server(lane)->label);
 }
 
 /* At its deadline. Returns whether it was still in the queue. */
@@ -273,16 +268,8 @@ static void drive(struct relock_lane *lane, struct relock_exchange *own)
 int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
                     uint64_t deadline_ms)
 {
-    exchange->reply = NULL;
-    exchange->before = NULL;
-    exchange->sent = false;
-    exchange->conn_id = NULL;
-    exchange->orphan = NULL;
-    exchange->is_orphan = false;
     exchange->deadline_ms = deadline_ms;
     exchange->n_left = exchange->n_replies;
-    exchange->ended = false;
-    exchange->drives = false;
     exchange->queued = true;
 
     if (!enter(lane, exchange))

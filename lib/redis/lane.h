@@ -56,12 +56,9 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
 /* The next exchange goes out over a new connection; those in flight are answered over this one. */
 void relock_lane_retire(struct relock_lane *lane);
 
-/* How often the connection was made again. */
-uint64_t relock_lane_reconnects(struct relock_lane *lane);
+/* How often it has connected. Threads: its only user. */
+uint64_t relock_lane_connects(const struct relock_lane *lane);
 
 const struct relock_server *relock_lane_server(const struct relock_lane *lane);
-
-/* The address, for messages. */
-const char *relock_lane_label(const struct relock_lane *lane);
 
 #endif

@@ -65,15 +65,6 @@ void relock_lanes_abandon(struct relock_lanes *lanes)
         relock_lane_abandon(&lanes->slots[i].lane);
 }
 
-uint64_t relock_lanes_reconnects(struct relock_lanes *lanes)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < lanes->n; i++)
-        sum += relock_lane_reconnects(&lanes->slots[i].lane);
-    return sum;
-}
-
 /* Among idle lanes the one used last is best: few connections stay in use, and they stay warm. */
 static bool is_better(const struct slot *slot, const struct slot *than)
 {

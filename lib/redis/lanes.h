@@ -25,9 +25,6 @@ struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes);
 /* In a forked child: closes the descriptors and does nothing else. */
 void relock_lanes_abandon(struct relock_lanes *lanes);
 
-/* How often connections were made again. */
-uint64_t relock_lanes_reconnects(struct relock_lanes *lanes);
-
 /*
  * Joins a lane. A call that wants one `alone` waits until a lane is unused; calls that come later
  * wait behind it.

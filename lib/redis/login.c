@@ -1,5 +1,10 @@
+/*
+ * The replies come in the order of enum relock_login_step. Each reply moves the login to the next
+ * step whose command was sent, and the last one to DONE. A refusal ends the login where it is.
+ */
 #include "redis/login.h"
 
+#include "base/decimal.h"
 #include "base/status.h"
 #include "redis/command.h"
 #include "redis/conn_id.h"
@@ -39,38 +44,30 @@ static enum relock_login_step skip_unwanted(const struct relock_server *server,
 static void write_step(const struct relock_server *server, enum relock_login_step step,
                        struct relock_buffer *buffer)
 {
+    char db[RELOCK_DECIMAL_MAX];
+
     switch (step) {
     case RELOCK_LOGIN_AUTH:
-        relock_command_begin(buffer, server->url.user ? 3 : 2);
-        relock_command_word(buffer, "AUTH");
         if (server->url.user)
-            relock_command_word(buffer, server->url.user);
-        relock_command_word(buffer, server->url.password);
+            relock_command_words(buffer, "AUTH", server->url.user, server->url.password);
+        else
+            relock_command_words(buffer, "AUTH", server->url.password);
         break;
     case RELOCK_LOGIN_HELLO:
-        relock_command_begin(buffer, 1);
-        relock_command_word(buffer, "HELLO");
+        relock_command_words(buffer, "HELLO");
         break;
     case RELOCK_LOGIN_NAME:
-        relock_command_begin(buffer, 3);
-        relock_command_word(buffer, "CLIENT");
-        relock_command_word(buffer, "SETNAME");
-        relock_command_word(buffer, server->name);
+        relock_command_words(buffer, "CLIENT", "SETNAME", server->name);
         break;
     case RELOCK_LOGIN_DB:
-        relock_command_begin(buffer, 2);
-        relock_command_word(buffer, "SELECT");
-        relock_command_number(buffer, server->url.db);
+        (void)relock_decimal(db, server->url.db);
+        relock_command_words(buffer, "SELECT", db);
         break;
     case RELOCK_LOGIN_RUN:
-        relock_command_begin(buffer, 2);
-        relock_command_word(buffer, "INFO");
-        relock_command_word(buffer, "server");
+        relock_command_words(buffer, "INFO", "server");
         break;
     case RELOCK_LOGIN_INFO:
-        relock_command_begin(buffer, 2);
-        relock_command_word(buffer, "CLIENT");
-        relock_command_word(buffer, "INFO");
+        relock_command_words(buffer, "CLIENT", "INFO");
         break;
     case RELOCK_LOGIN_DONE:
         break;

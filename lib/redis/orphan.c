@@ -1,3 +1,10 @@
+/*
+ * The second of the two threads frees the orphan, so no state follows ADOPTED or ENDED.
+ *
+ *     state      next       when
+ *     PENDING    ADOPTED    its caller adopts or drops it; the driver then frees it at its end
+ *                ENDED      the driver ends it; its caller then frees it
+ */
 #include "redis/orphan.h"
 
 #include "redis/conn_id.h"
@@ -6,11 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum state {
-    PENDING,
-    ADOPTED, /* by its caller: the end frees it */
-    ENDED,   /* its caller frees it */
-};
+enum state { PENDING, ADOPTED, ENDED };
 
 struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
                                         struct relock_conn_id *conn_id)

@@ -232,19 +232,9 @@ void relock_pipeline_open(struct relock_pipeline *pipeline)
     relock_async_conn_open(&pipeline->conn);
 }
 
-bool relock_pipeline_is_up(const struct relock_pipeline *pipeline)
-{
-    return relock_async_conn_is_up(&pipeline->conn);
-}
-
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline)
 {
-    return relock_pipeline_is_up(pipeline) ? pipeline->conn.login.conn_id : NULL;
-}
-
-uint64_t relock_pipeline_reconnects(const struct relock_pipeline *pipeline)
-{
-    return relock_async_conn_reconnects(&pipeline->conn);
+    return relock_async_conn_is_up(&pipeline->conn) ? pipeline->conn.login.conn_id : NULL;
 }
 
 void relock_pipeline_abandon(struct relock_pipeline *pipeline)

@@ -7,14 +7,13 @@
  * and sends the command once more, so each call ends with one answer; the answers need not come in
  * the order of the calls.
  *
- * Threads: the I/O thread; new and free while that does not run; reconnects from any.
+ * Threads: the I/O thread; new and free while that does not run.
  */
 #ifndef RELOCK_PIPELINE_H
 #define RELOCK_PIPELINE_H
 
 #include "redis/server.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct relock_pipeline;
@@ -25,8 +24,8 @@ struct redisReply;
 
 /*
  * The answer to a call: RELOCK_OK and the reply; RELOCK_E_CONN without one, when the connection
- * ended first; RELOCK_E_SERVER, RELOCK_E_AUTH and the error; RELOCK_E_SERVER and the reply, when the
- * server refused for now to kill the fence.
+ * ended first; RELOCK_E_SERVER, RELOCK_E_AUTH and the error; RELOCK_E_SERVER and the reply, when
+ * the server refused for now to kill the fence.
  */
 typedef void relock_pipeline_fn(void *arg, int result, const struct redisReply *reply);
 
@@ -42,12 +41,10 @@ int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *se
 struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline);
 
 void relock_pipeline_open(struct relock_pipeline *pipeline);
-bool relock_pipeline_is_up(const struct relock_pipeline *pipeline);
 
 /* The id of the current connection, which the pipeline owns; NULL while there is none, or when the
  * server does not tell it. */
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline);
-uint64_t relock_pipeline_reconnects(const struct relock_pipeline *pipeline);
 void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 
 /*

@@ -223,29 +223,22 @@ void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_subsc
 
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
 {
-    struct relock_channel *channel;
+    struct relock_channel *channel, *next;
 
     if (!pubsub)
         return NULL;
     relock_async_conn_deinit(&pubsub->conn);
-    channel = pubsub->channels;
-    HASH_CLEAR(hh, pubsub->channels);
-    while (channel) {
-        struct relock_channel *next = channel->hh.next;
+    HASH_ITER(hh, pubsub->channels, channel, next)
+    {
         struct relock_subscriber *subscriber, *other;
 
         DL_FOREACH_SAFE(channel->subscribers, subscriber, other)
         free(subscriber);
+        HASH_DEL(pubsub->channels, channel);
         free(channel);
-        channel = next;
     }
     free(pubsub);
     return NULL;
-}
-
-uint64_t relock_pubsub_reconnects(const struct relock_pubsub *pubsub)
-{
-    return relock_async_conn_reconnects(&pubsub->conn);
 }
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub)

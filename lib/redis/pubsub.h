@@ -6,7 +6,7 @@
  * subscribed again after each reconnect. Subscribers learn of each acknowledgement, since only from
  * then on no message is missed: a waiter retries once at that point.
  *
- * Threads: the I/O thread; new and free while that does not run; reconnects from any.
+ * Threads: the I/O thread; new and free while that does not run.
  */
 #ifndef RELOCK_PUBSUB_H
 #define RELOCK_PUBSUB_H
@@ -47,7 +47,6 @@ struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, 
 /* Removes the subscriber from its channel and frees it. */
 void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_subscriber *subscriber);
 
-uint64_t relock_pubsub_reconnects(const struct relock_pubsub *pubsub);
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);
 
 #endif

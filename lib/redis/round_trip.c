@@ -11,8 +11,7 @@
 void relock_round_trip_begin(struct relock_round_trip *round_trip)
 {
     relock_buffer_lend(&round_trip->commands, round_trip->room, sizeof(round_trip->room));
-    round_trip->exchange.kills = NULL;
-    round_trip->exchange.n_replies = 0;
+    round_trip->exchange = (struct relock_exchange){0};
 }
 
 int relock_round_trip_ask(struct relock_round_trip *round_trip, struct relock_lane *lane,
@@ -22,8 +21,6 @@ int relock_round_trip_ask(struct relock_round_trip *round_trip, struct relock_la
     int r = RELOCK_E_NOMEM;
 
     if (round_trip->commands.failed) {
-        exchange->sent = false;
-        exchange->orphan = NULL;
         (void)snprintf(exchange->why, sizeof(exchange->why), "out of memory for a command");
     } else {
         exchange->commands.data = round_trip->commands.data;

@@ -64,10 +64,10 @@ int relock_server_init(struct relock_server *server, const struct relock_options
     server->label = make_label(&server->url);
     if (options->client_name && asprintf(&server->name, "%s:%s", options->client_name, id) < 0)
         server->name = NULL;
-    server->warned = calloc(1, sizeof(*server->warned));
+    server->counts = calloc(1, sizeof(*server->counts));
     if (server->url.host)
         server->resolver = relock_resolver_new(server->url.host, server->url.port);
-    if (server->label && server->warned && (server->name || !options->client_name) &&
+    if (server->label && server->counts && (server->name || !options->client_name) &&
         (server->resolver || !server->url.host))
         return RELOCK_OK;
     r = RELOCK_E_NOMEM;
@@ -82,7 +82,7 @@ void relock_server_deinit(struct relock_server *server)
     relock_url_deinit(&server->url);
     free(server->name);
     free(server->label);
-    free(server->warned);
+    free(server->counts);
     relock_resolver_free(server->resolver);
     *server = (struct relock_server){0};
 }

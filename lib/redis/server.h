@@ -20,6 +20,12 @@ struct relock_resolver;
 /* Room for a text about a failure, with the address of the server. */
 #define RELOCK_WHY_MAX 256
 
+/* Changed by any thread. */
+struct relock_counts {
+    atomic_uint warned; /* bits of enum relock_extra whose lack was logged */
+    atomic_uint_fast64_t reconnects;
+};
+
 struct relock_server {
     struct relock_url url;
     char *name;        /* CLIENT SETNAME, or NULL */
@@ -29,7 +35,7 @@ struct relock_server {
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;
-    atomic_uint *warned; /* bits of enum relock_extra that were warned of; changed by any thread */
+    struct relock_counts *counts;
 };
 
 /*

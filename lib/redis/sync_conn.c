@@ -38,7 +38,6 @@ void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_se
     *conn = (struct relock_sync_conn){.server = server};
     relock_dial_init(&conn->dial, server);
     relock_wire_init(&conn->wire);
-    atomic_init(&conn->n_ready, 0);
 }
 
 void relock_sync_conn_deinit(struct relock_sync_conn *conn)
@@ -50,10 +49,8 @@ void relock_sync_conn_deinit(struct relock_sync_conn *conn)
 void relock_sync_conn_close(struct relock_sync_conn *conn)
 {
     relock_dial_end(&conn->dial);
-    if (conn->state == RELOCK_SYNC_CONN_LOGGING_IN)
-        relock_login_end(&conn->login);
+    relock_login_end(&conn->login);
     relock_wire_close(&conn->wire);
-    conn->conn_id = relock_conn_id_unref(conn->conn_id);
     conn->state = RELOCK_SYNC_CONN_CLOSED;
 }
 
@@ -166,11 +163,7 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
         r = relock_login_take(&conn->login, reply);
         relock_reply_free(reply);
     } while (r == RELOCK_AGAIN);
-    if (r != RELOCK_OK)
-        return fail(conn, r, conn->login.why);
-    conn->conn_id = conn->login.conn_id;
-    conn->login.conn_id = NULL;
-    return r;
+    return r == RELOCK_OK ? r : fail(conn, r, conn->login.why);
 }
 
 /* Whether the server has closed an idle connection. Found out before a command is sent over it. */
@@ -234,15 +227,9 @@ int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms
         return r;
     }
     conn->state = RELOCK_SYNC_CONN_READY;
-    atomic_fetch_add(&conn->n_ready, 1);
+    if (conn->n_ready++ > 0)
+        atomic_fetch_add(&conn->server->counts->reconnects, 1);
     return RELOCK_OK;
-}
-
-uint64_t relock_sync_conn_reconnects(const struct relock_sync_conn *conn)
-{
-    uint64_t n_ready = atomic_load(&conn->n_ready);
-
-    return n_ready > 0 ? n_ready - 1 : 0;
 }
 
 int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms)

@@ -14,8 +14,6 @@
 #include "redis/login.h"
 #include "redis/wire.h"
 
-#include <stdatomic.h>
-
 enum relock_sync_conn_state {
     RELOCK_SYNC_CONN_CLOSED,
     RELOCK_SYNC_CONN_DIALING,
@@ -27,14 +25,13 @@ struct relock_sync_conn {
     const struct relock_server *server;
     enum relock_sync_conn_state state;
     struct relock_dial dial;   /* used in DIALING */
-    struct relock_login login; /* used in LOGGING_IN */
+    struct relock_login login; /* used in LOGGING_IN; `conn_id` is this connection's in READY */
     uint64_t connect_by_ms;    /* in both: the time limit of the attempt */
     struct relock_wire wire;
-    struct relock_conn_id *conn_id; /* in READY; NULL if the server does not tell */
-    uint64_t timeout_ms;            /* the timeout that the socket has now */
-    uint64_t used_ms;               /* when it was last used */
-    size_t n_sent;                  /* how many bytes the last send has written */
-    atomic_uint_fast64_t n_ready;   /* how often it became READY; read by any thread */
+    uint64_t timeout_ms; /* the timeout that the socket has now */
+    uint64_t used_ms;    /* when it was last used */
+    size_t n_sent;       /* how many bytes the last send has written */
+    uint64_t n_ready;    /* how often it became READY */
 };
 
 void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_server *server);
@@ -62,9 +59,6 @@ int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms
 
 /* Takes the next reply if it has been read already; else returns RELOCK_AGAIN. */
 int relock_sync_conn_next(struct relock_sync_conn *conn, struct redisReply **reply);
-
-/* How often it connected again. Any thread. */
-uint64_t relock_sync_conn_reconnects(const struct relock_sync_conn *conn);
 
 /* Closes the connection. It can be made again. */
 void relock_sync_conn_close(struct relock_sync_conn *conn);

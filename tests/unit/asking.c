@@ -38,8 +38,10 @@ void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadlin
     for (unsigned i = 0; i < n; i++)
         snprintf(at->commands + strlen(at->commands), sizeof(at->commands) - strlen(at->commands),
                  "*2\r\n$4\r\nECHO\r\n$1\r\n%c\r\n", letter);
-    at->exchange.commands = (struct relock_text){at->commands, strlen(at->commands)};
-    at->exchange.n_replies = n;
+    at->exchange = (struct relock_exchange){
+        .commands = {at->commands, strlen(at->commands)},
+        .n_replies = n,
+    };
     at->deadline_ms = deadline_ms;
 }
 

@@ -306,7 +306,7 @@ static void a_call_reconnects_if_the_connection_ended_while_idle(void **state)
     call_returns(1);
     assert_false(call.unanswered);
     assert_null(fence);
-    assert_int_equal(relock_lanes_reconnects(lanes), 1);
+    assert_int_equal(atomic_load(&server.counts->reconnects), 1);
 }
 
 #define LOST_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)

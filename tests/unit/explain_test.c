@@ -191,9 +191,9 @@ static void each_missing_right_is_logged_once(void **state)
 {
     struct log *log = log_new();
     const struct relock_log to_log = {.level = RELOCK_LOG_DEBUG, .sink = log_write, .arg = log};
-    atomic_uint warned = 0;
+    struct relock_counts counts = {0};
     char label[] = "h:6379";
-    struct relock_server server = {.label = label, .log = &to_log, .warned = &warned};
+    struct relock_server server = {.label = label, .log = &to_log, .counts = &counts};
 
     (void)state;
 

@@ -223,7 +223,7 @@ static void a_retired_connection_is_emptied_and_then_left(void **state)
     script_expect(script, "ECHO b");
     script_answer(script, "$1\r\nb\r\n");
     asking_has_answer(1);
-    assert_int_equal(relock_lane_reconnects(lane), 1);
+    assert_int_equal(relock_lane_connects(lane), 2);
 }
 
 int main(void)

@@ -12,11 +12,11 @@ struct relock_server server;
 struct relock_login login;
 struct log *lines;
 static struct relock_log to_lines;
-static atomic_uint warned;
+static struct relock_counts counts;
 
 struct relock_server logins_plain_server(void)
 {
-    return (struct relock_server){.label = label, .log = &to_lines, .warned = &warned};
+    return (struct relock_server){.label = label, .log = &to_lines, .counts = &counts};
 }
 
 int logins_begin(void **state)
@@ -24,7 +24,7 @@ int logins_begin(void **state)
     (void)state;
     lines = log_new();
     to_lines = (struct relock_log){.level = RELOCK_LOG_DEBUG, .sink = log_write, .arg = lines};
-    atomic_store(&warned, 0);
+    atomic_store(&counts.warned, 0);
     server = logins_plain_server();
     server.url = (struct relock_url){.user = user, .password = password, .db = 3};
     server.name = name;

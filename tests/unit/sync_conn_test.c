@@ -84,7 +84,7 @@ static void a_connection_logs_in_with_the_options(void **state)
     script_answer(script,
                   "+OK\r\n" SCRIPT_HELLO "+OK\r\n+OK\r\n$0\r\n\r\n-ERR unknown subcommand\r\n");
     assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_OK);
-    assert_null(conn.conn_id);
+    assert_null(conn.login.conn_id);
 }
 
 static void a_connection_knows_its_id_while_connected(void **state)
@@ -92,9 +92,9 @@ static void a_connection_knows_its_id_while_connected(void **state)
     (void)state;
 
     connect_as_7();
-    assert_non_null(conn.conn_id);
+    assert_non_null(conn.login.conn_id);
     relock_sync_conn_close(&conn);
-    assert_null(conn.conn_id);
+    assert_null(conn.login.conn_id);
     script_expect_end(script);
 }
 
@@ -144,7 +144,7 @@ static void connecting_continues_after_a_deadline(void **state)
     assert_true(script_played(script));
     script_answer(script, SCRIPT_HELLO "-NOPERM no\r\n$26\r\nid=7 addr=127.0.0.1:5 fd=8\r\n");
     assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_OK);
-    assert_non_null(conn.conn_id);
+    assert_non_null(conn.login.conn_id);
 }
 
 /* Its users had short deadlines, and the next one comes late. */
@@ -238,7 +238,7 @@ static void a_late_answer_is_not_taken_for_the_next_one(void **state)
 
     script_welcome(script, 8);
     assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_OK);
-    assert_int_equal(relock_sync_conn_reconnects(&conn), 1);
+    assert_int_equal(atomic_load(&server.counts->reconnects), 1);
     ping_is_answered();
 }
 
@@ -341,7 +341,7 @@ static void an_idle_connection_that_has_ended_is_replaced_before_use(void **stat
     conn.used_ms = 0; /* long ago */
 
     connect_as_7();
-    assert_int_equal(relock_sync_conn_reconnects(&conn), 1);
+    assert_int_equal(atomic_load(&server.counts->reconnects), 1);
     ping_is_answered();
 }
 
@@ -379,7 +379,7 @@ static void an_idle_connection_that_is_quiet_is_kept(void **state)
     connect_as_7();
     conn.used_ms = 0;
     assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_OK);
-    assert_int_equal(relock_sync_conn_reconnects(&conn), 0);
+    assert_int_equal(atomic_load(&server.counts->reconnects), 0);
 }
 
 #define CONN_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
