@@ -4,7 +4,7 @@
 /*
  * relock - reentrant distributed locks on Redis and Valkey, compatible with Redisson
  *
- * A client connects to one Redis deployment. A lock is identified by its client and its name. While
+ * A client connects to one Redis server. A lock is identified by its client and its name. While
  * an owner holds a lock, no other owner can acquire it, on any machine; only readers share a lock.
  * The holder can acquire the lock again: this adds a level, and each level has to be released.
  *
@@ -40,8 +40,8 @@
  * acquired a level.
  *
  * Clients. Two clients are independent, even in one process: a thread that holds a lock through one
- * deadlocks if it acquires the lock through the other. Make one client per process and deployment,
- * and share it.
+ * deadlocks if it acquires the lock through the other. Make one client per process and server, and
+ * share it.
  *
  * Asking Redis. A call that "asks Redis" blocks for a round trip. If Redis does not answer, the
  * call returns after `command_timeout_ms`. A call with a `wait_ms` returns after that time, and a
@@ -175,9 +175,10 @@ typedef void relock_lost_fn(const struct relock_lost *what, void *arg);
  * returns. The client makes one call at a time, on a thread that does nothing else. The callback
  * must not call this library. No line contains a password; lock names are escaped.
  *
- * The callback may block: no call and no renewal waits for it, nor for a blocked stderr. Up to 256
- * lines are queued meanwhile. The library drops further lines, counts them in `log_dropped`, and
- * logs their number in one line.
+ * The callback may block: no call on a lock and no renewal waits for it, nor for a blocked stderr.
+ * Only relock_client_free(), and a relock_client_new() that fails, wait for it, for at most 3 s. Up
+ * to 256 lines are queued meanwhile. The library drops further lines, counts them in
+ * `log_dropped`, and logs their number in one line.
  *
  * If lines of the same kind repeat, for the same lock or others, the library logs the first five.
  * Then it logs one line every ten seconds, with the number of lines left out. It leaves out no
@@ -190,8 +191,9 @@ typedef void relock_log_fn(int level, const char *text, void *arg);
 /* ---- client ------------------------------------------------------------------------------- */
 
 /**
- * Access to one Redis deployment: an identity (a UUID), several connections, and three threads, for
- * I/O, on_lost and the log. A process usually needs one. All threads may use it concurrently.
+ * Access to one Redis server: an identity (a UUID), several connections, and three threads, for
+ * I/O, on_lost and the log. A fourth thread exists while the client resolves a host name. A process
+ * usually needs one client. All threads may use it concurrently.
  *
  * The caller owns it. Locks may outlive it: after relock_client_free() their calls return
  * RELOCK_E_CLOSED until each lock is freed too. If a process ends without freeing its client, its
@@ -222,7 +224,7 @@ struct relock_options {
     uint64_t replica_timeout_ms;  /* [1000] how long an acquire waits for `min_replicas` */
     uint64_t max_hold_ms;         /* [no limit] age at which the watchdog stops renewing a hold */
 
-    unsigned connections;  /* [4] command connections per Redis server */
+    unsigned connections;  /* [4] command connections; at most 1024 */
     unsigned min_replicas; /* [0] replicas that must acknowledge an acquire (WAIT) */
     unsigned flags;        /* [0] RELOCK_LAZY, RELOCK_ANNOUNCE_PLAIN */
     int log_level;         /* [RELOCK_LOG_INFO] least severe level to log */
@@ -444,9 +446,9 @@ struct relock_grant {
  * The calling thread becomes the owner. If it already holds the lock, this only adds a level.
  *
  * A wait survives reconnects. If Redis becomes silent, it fails after one to one and a half
- * `command_timeout_ms`, even if the holder is another thread of this process. A red lock polls its
- * servers every `recheck_ms` instead: its wait fails if too few of them answer within
- * `command_timeout_ms` of a poll.
+ * `command_timeout_ms`, even if the holder is another thread of this process. A red lock retries at
+ * least every `recheck_ms` instead: its wait fails if too few servers answer within
+ * `command_timeout_ms` of a retry.
  *
  * Threads: any; asks Redis; waits.
  * Returns: RELOCK_OK          held, with one more level
@@ -505,12 +507,12 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
 /**
  * Releases one level of the calling thread. The last release frees the lock and wakes waiters.
  *
- * If another thread of this client waits, and Redis granted the lock to this client less than
- * `handoff_ms` ago, the release hands the lock off to that thread without asking Redis. Fair,
- * fenced, read/write and red locks are never handed off. If the hold was forced open or its key
- * deleted since that grant, the release does not notice and returns RELOCK_OK. The library renews
- * the hold 5 ms later, or after the renewal in flight. If Redis no longer has it, it is a lost hold
- * of the new owner.
+ * If another thread of this client waits, the release may hand the lock off to it without asking
+ * Redis, until `handoff_ms` after Redis granted the lock to this client. Fair, fenced, read/write
+ * and red locks are never handed off, and neither are holds with a fixed lease. If the hold was
+ * forced open or its key deleted since that grant, such a release does not notice and returns
+ * RELOCK_OK. The library renews the hold 5 ms later, or after the renewal in flight. If Redis no
+ * longer has it, it is a lost hold of the new owner.
  *
  * Threads: the owner; asks Redis, except to hand off.
  * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (of
@@ -550,8 +552,8 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
  * lock. For operators: the holder learns of it only at its next renewal or call, and not from a
  * release that hands the lock off (see relock_unlock).
  *
- * Of a read/write lock it frees only the handle's side. Forcing the read side ends the holds of all
- * readers, but not a write hold. Forcing the write side ends the holds of the writer on both sides.
+ * Read/write lock: forcing the read side ends all read holds and no write hold. Forcing the write
+ * side ends all holds of the writer, its read hold included.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK             the lock, or that side of it, was freed or free
@@ -643,8 +645,8 @@ struct relock_holder {
  *
  * Read/write lock: a holder of the handle's side; if that side is free, a holder of the other side,
  * with `other_side` set. Multi lock: the holder of the first held member, in acquisition order. Red
- * lock: the holder that most servers report. An owner has another id on each server, so of another
- * owner's red lock, this is the id on one server.
+ * lock: the holder that most servers report. The holder has a different id on each server; `id`
+ * is one of them.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK and *holder, or a common error.
