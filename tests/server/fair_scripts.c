@@ -6,20 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *decimal(char text[24], uint64_t n)
-{
-    snprintf(text, 24, "%llu", (unsigned long long)n);
-    return text;
-}
-
 long long fair_lock_with(struct fixture *f, uint64_t lease_ms, const char *owner, unsigned count,
                          uint64_t patience_ms)
 {
-    char lease[24], levels[24], patience[24];
     const char *reply =
         script_text(f->probe, relock_script_fair_lock.body, "orders",
-                    SCRIPT_ARGS(decimal(lease, lease_ms), owner, decimal(levels, count),
-                                decimal(patience, patience_ms)));
+                    SCRIPT_ARGS(script_decimal(lease_ms).text, owner, script_decimal(count).text,
+                                script_decimal(patience_ms).text));
     char *end;
     long long rest_ms = strtoll(reply, &end, 10);
 
@@ -39,10 +32,8 @@ long long fair_trylock(struct fixture *f, const char *owner)
 
 long long fair_unlock(struct fixture *f, const char *owner, unsigned count)
 {
-    char levels[24];
-
     return script_int(f->probe, relock_script_fair_unlock.body, "orders",
-                      SCRIPT_ARGS(owner, decimal(levels, count)));
+                      SCRIPT_ARGS(owner, script_decimal(count).text));
 }
 
 long long fair_force_unlock(struct fixture *f, const char *owner)

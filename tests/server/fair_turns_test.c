@@ -36,9 +36,10 @@ static void the_new_first_waiter_is_notified_when_a_dead_one_blocked_it(void **s
     listener_close(next);
 }
 
-static void a_release_notifies_the_first_living_waiter(void **state)
+/* A holds the lock, and C waits behind B, which is dead, when A releases it or loses it by force.
+ */
+static void notifies_the_first_living_waiter(struct fixture *f, bool by_force)
 {
-    struct fixture *f = *state;
     struct listener *dead = listener_open(f->server->socket, CHANNEL_OF(B));
     struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
 
@@ -46,28 +47,10 @@ static void a_release_notifies_the_first_living_waiter(void **state)
     assert_true(fair_lock(f, B, 1) > 0);
     assert_true(fair_lock(f, C, 1) > 0);
     fair_let_die(f, B);
-    assert_int_equal(fair_unlock(f, A, 0), 2);
-    assert_true(listener_hears(next, "0", SOON_MS));
-    assert_true(listener_hears_nothing(dead, 20));
-    assert_int_equal(fair_place(f, B), -1);
-    fair_let_die(f, C);
-    assert_int_equal(fair_trylock(f, A), GRANTED);
-    leave(f, A);
-    listener_close(next);
-    listener_close(dead);
-}
-
-static void a_forced_release_notifies_the_first_living_waiter(void **state)
-{
-    struct fixture *f = *state;
-    struct listener *dead = listener_open(f->server->socket, CHANNEL_OF(B));
-    struct listener *next = listener_open(f->server->socket, CHANNEL_OF(C));
-
-    assert_int_equal(fair_lock(f, A, 1), GRANTED);
-    assert_true(fair_lock(f, B, 1) > 0);
-    assert_true(fair_lock(f, C, 1) > 0);
-    fair_let_die(f, B);
-    assert_int_equal(fair_force_unlock(f, A), 1);
+    if (by_force)
+        assert_int_equal(fair_force_unlock(f, A), 1);
+    else
+        assert_int_equal(fair_unlock(f, A, 0), 2);
     assert_true(listener_hears(next, "0", SOON_MS));
     assert_true(listener_hears_nothing(dead, 20));
     assert_int_equal(fair_lock(f, C, 1), GRANTED);
@@ -75,6 +58,16 @@ static void a_forced_release_notifies_the_first_living_waiter(void **state)
     leave(f, C);
     listener_close(next);
     listener_close(dead);
+}
+
+static void a_release_notifies_the_first_living_waiter(void **state)
+{
+    notifies_the_first_living_waiter(*state, false);
+}
+
+static void a_forced_release_notifies_the_first_living_waiter(void **state)
+{
+    notifies_the_first_living_waiter(*state, true);
 }
 
 static void the_next_waiter_is_notified_when_the_first_leaves_a_free_lock(void **state)

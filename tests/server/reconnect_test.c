@@ -1,7 +1,5 @@
 /* Connections that break, and servers that stop and return. */
-#include "support/actor.h"
-#include "support/fixture.h"
-#include "support/peer.h"
+#include "support/waiter.h"
 
 #include <stdatomic.h>
 
@@ -46,9 +44,7 @@ static void a_waiter_still_wakes_on_the_message(void **state)
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+    waiter_begin(f, waiting, lock);
     for (int i = 0; i < 3; i++) {
         kill_connections(f);
         assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
@@ -69,10 +65,7 @@ static void a_release_while_the_waiter_is_cut_off_is_not_missed(void **state)
     struct actor *waiting = actor_start();
 
     for (int i = 0; i < 5; i++) {
-        assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-        actor_begin_lock(waiting, lock);
-        assert_true(wait_for_waiters(client, 1));
-        assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+        waiter_begin(f, waiting, lock);
         probe_int(f->probe, "MULTI");
         probe_text(f->probe, "CLIENT KILL TYPE pubsub SKIPME yes");
         probe_text(f->probe, "DEL orders");
@@ -151,9 +144,7 @@ static void a_wait_outlives_a_server_that_comes_back(void **state)
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
+    waiter_begin(f, waiting, lock);
     server_restart(f->server);
     assert_result(actor_result(waiting), RELOCK_OK); /* the data are gone, and so is the peer */
     assert_int_equal(stats_of(client).rechecks, 0);

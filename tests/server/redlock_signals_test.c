@@ -14,13 +14,35 @@ static struct red very_patient_red(struct servers *s)
     return red;
 }
 
+/* Each server holds a command of `b` back, or its reply, until `a` has released the lock. */
+static void a_release_is_not_missed(struct servers *s, struct red *a, struct red *b,
+                                    enum proxy_deed deed, const char *command)
+{
+    struct proxy_rule *rules[SERVERS_MAX];
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a->lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+    for (size_t i = 0; i < s->n; i++)
+        rules[i] = proxy_next(s->proxy[i], deed, command);
+    actor_begin_lock(actor, b->lock);
+    for (size_t i = 0; i < s->n; i++)
+        assert_true(proxy_met(rules[i], 1));
+    red_unlock(a);
+    assert_true(red_wait_keys(s, 0));
+    let_pass(50);
+    for (size_t i = 0; i < s->n; i++)
+        proxy_let_go(rules[i]);
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, b);
+}
+
 /* The refusals arrive after the messages of the release. The lock was waited for before, so its
  * subscriptions still exist. */
 static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
 {
     struct servers *s = *state;
     struct red a = very_patient_red(s), b = very_patient_red(s);
-    struct proxy_rule *rules[SERVERS_MAX];
     struct actor *actor = actor_start();
 
     assert_result(relock_lock(a.lock), RELOCK_OK);
@@ -31,20 +53,33 @@ static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
     red_unlock_by(actor, &b);
     assert_true(red_wait_keys(s, 0));
 
-    assert_result(relock_lock(a.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
-    for (size_t i = 0; i < s->n; i++)
-        rules[i] = proxy_next(s->proxy[i], PROXY_HOLD_REPLY, "EVALSHA");
-    actor_begin_lock(actor, b.lock);
-    for (size_t i = 0; i < s->n; i++)
-        assert_true(proxy_met(rules[i], 1));
-    red_unlock(&a);
-    assert_true(red_wait_keys(s, 0));
-    let_pass(50);
-    for (size_t i = 0; i < s->n; i++)
-        proxy_let_go(rules[i]);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &b);
+    a_release_is_not_missed(s, &a, &b, PROXY_HOLD_REPLY, "EVALSHA");
+}
+
+static void a_release_before_the_subscriptions_is_not_missed(void **state)
+{
+    struct servers *s = *state;
+    struct red a = very_patient_red(s), b = very_patient_red(s);
+
+    a_release_is_not_missed(s, &a, &b, PROXY_HOLD, "SUBSCRIBE");
+}
+
+/* ---- strangers that hold some of the servers ----------------------------------------------- */
+
+static void strangers_take(struct servers *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+}
+
+static void stranger_leaves(struct servers *s, size_t i)
+{
+    assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
+static void publish_release(struct servers *s, size_t i)
+{
+    probe_int(s->probe[i], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
 }
 
 /* It may announce a vote that the waiter itself has released: such messages would wake it for ever.
@@ -58,29 +93,28 @@ static void a_message_before_a_grant_is_no_signal(void **state)
     struct proxy_rule *rule;
     size_t n;
 
-    for (size_t i = 0; i < IN_THE_WAY; i++)
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    strangers_take(s, IN_THE_WAY);
     actor_begin_lock(actor, red.lock);
     red_assert_sleeps(s, &red, actor);
 
     rule = proxy_next(s->proxy[IN_THE_WAY], PROXY_HOLD_REPLY, "EVALSHA");
     n = proxy_count(s->proxy[IN_THE_WAY], "EVALSHA");
-    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    publish_release(s, 0);
     assert_true(proxy_met(rule, 1));
-    probe_int(s->probe[IN_THE_WAY], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    publish_release(s, IN_THE_WAY);
     let_pass(50);
     proxy_let_go(rule);
     assert_true(proxy_counts(s->proxy[IN_THE_WAY], "EVALSHA", n + 2));
     assert_true(red_wait_quiet(s));
     assert_int_equal(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA"), n + 2); /* and given back */
 
-    assert_int_equal(probe_int(s->probe[0], "DEL " RED_NAME), 1);
-    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    stranger_leaves(s, 0);
+    publish_release(s, 0);
     assert_result(actor_result(actor), RELOCK_OK);
     red_unlock_by(actor, &red);
     assert_true(red_wait_keys(s, 2));
     for (size_t i = 1; i < IN_THE_WAY; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+        stranger_leaves(s, i);
 }
 
 /* The waiter's own late vote, which it releases, refuses its next attempt. */
@@ -93,18 +127,17 @@ static void a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends(void *
     struct proxy_rule *rule;
     size_t n;
 
-    for (size_t i = 0; i < LATE; i++)
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    strangers_take(s, LATE);
     actor_begin_lock(actor, red.lock);
     red_assert_sleeps(s, &red, actor);
 
     rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
     n = proxy_count(s->proxy[LATE], "EVALSHA");
-    probe_int(s->probe[0], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    publish_release(s, 0);
     assert_true(proxy_met(rule, 1));
     assert_true(red_wait_quiet(s));
-    assert_int_equal(probe_int(s->probe[LATE - 1], "DEL " RED_NAME), 1);
-    probe_int(s->probe[LATE - 1], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    stranger_leaves(s, LATE - 1);
+    publish_release(s, LATE - 1);
     assert_true(proxy_counts(s->proxy[LATE], "EVALSHA", n + 2));
     let_pass(50);
     proxy_let_go(rule);
@@ -112,30 +145,7 @@ static void a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends(void *
     red_unlock_by(actor, &red);
     assert_true(red_wait_keys(s, 2));
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
-}
-
-static void a_release_before_the_subscriptions_is_not_missed(void **state)
-{
-    struct servers *s = *state;
-    struct red a = very_patient_red(s), b = very_patient_red(s);
-    struct proxy_rule *rules[SERVERS_MAX];
-    struct actor *actor = actor_start();
-
-    assert_result(relock_lock(a.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
-    for (size_t i = 0; i < s->n; i++)
-        rules[i] = proxy_next(s->proxy[i], PROXY_HOLD, "SUBSCRIBE");
-    actor_begin_lock(actor, b.lock);
-    for (size_t i = 0; i < s->n; i++)
-        assert_true(proxy_met(rules[i], 1));
-    red_unlock(&a);
-    assert_true(red_wait_keys(s, 0));
-    let_pass(50);
-    for (size_t i = 0; i < s->n; i++)
-        proxy_let_go(rules[i]);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &b);
+        stranger_leaves(s, i);
 }
 
 /* Two grant, two refuse, and the fifth, which would grant, hangs: no message will come. */
@@ -147,13 +157,12 @@ static void a_waiter_with_some_votes_retries_by_itself(void **state)
     struct actor *actor = actor_start();
     struct proxy_rule *rule;
 
-    for (size_t i = 0; i <= LATE; i++)
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    strangers_take(s, LATE + 1);
     actor_begin_lock(actor, red.lock);
     red_assert_sleeps(s, &red, actor);
     rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
-    assert_int_equal(probe_int(s->probe[LATE], "DEL " RED_NAME), 1);
-    probe_int(s->probe[LATE], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+    stranger_leaves(s, LATE);
+    publish_release(s, LATE);
     assert_true(proxy_met(rule, 1));
     let_pass(1500); /* the waiter waits for it for a second */
     proxy_let_go(rule);
@@ -161,16 +170,16 @@ static void a_waiter_with_some_votes_retries_by_itself(void **state)
     red_unlock_by(actor, &red);
     assert_true(red_wait_keys(s, LATE));
     for (size_t i = 0; i < LATE; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+        stranger_leaves(s, i);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_release_before_its_refusal_is_known_is_not_missed),
+        SERVERS_TEST(a_release_before_the_subscriptions_is_not_missed),
         SERVERS_TEST(a_message_before_a_grant_is_no_signal),
         SERVERS_TEST(a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends),
-        SERVERS_TEST(a_release_before_the_subscriptions_is_not_missed),
         SERVERS_TEST(a_waiter_with_some_votes_retries_by_itself),
     };
     return SERVERS_TESTS_RUN(tests);

@@ -11,18 +11,6 @@
 
 #define APART_MS 15000
 
-struct decimal {
-    char text[24];
-};
-
-static struct decimal decimal(uint64_t n)
-{
-    struct decimal d;
-
-    snprintf(d.text, sizeof(d.text), "%llu", (unsigned long long)n);
-    return d;
-}
-
 static long long run(struct probe *probe, const struct relock_script *script,
                      const struct script_args *args)
 {
@@ -45,37 +33,38 @@ long long rw_read_lock(struct probe *probe, const char *field, unsigned count, u
 long long rw_read_lock_under(struct probe *probe, const char *write_field, const char *field,
                              unsigned count, uint64_t lease_ms)
 {
-    return run(probe, &relock_script_read_lock,
-               SCRIPT_ARGS(decimal(lease_ms).text, field, decimal(count).text, write_field));
+    return run(
+        probe, &relock_script_read_lock,
+        SCRIPT_ARGS(script_decimal(lease_ms).text, field, script_decimal(count).text, write_field));
 }
 
 long long rw_read_unlock(struct probe *probe, const char *field, unsigned count)
 {
     return run(probe, &relock_script_read_unlock,
-               SCRIPT_ARGS(field, decimal(count).text, CHANNEL, "0"));
+               SCRIPT_ARGS(field, script_decimal(count).text, CHANNEL, "0"));
 }
 
 long long rw_read_renew(struct probe *probe, const char *field, uint64_t lease_ms)
 {
-    return run(probe, &relock_script_read_renew, SCRIPT_ARGS(decimal(lease_ms).text, field));
+    return run(probe, &relock_script_read_renew, SCRIPT_ARGS(script_decimal(lease_ms).text, field));
 }
 
 long long rw_read_extend(struct probe *probe, const char *field, unsigned count, uint64_t lease_ms)
 {
     return run(probe, &relock_script_read_extend,
-               SCRIPT_ARGS(decimal(lease_ms).text, field, decimal(count).text));
+               SCRIPT_ARGS(script_decimal(lease_ms).text, field, script_decimal(count).text));
 }
 
 long long rw_write_lock(struct probe *probe, const char *field, unsigned count, uint64_t lease_ms)
 {
     return run(probe, &relock_script_write_lock,
-               SCRIPT_ARGS(decimal(lease_ms).text, field, decimal(count).text));
+               SCRIPT_ARGS(script_decimal(lease_ms).text, field, script_decimal(count).text));
 }
 
 long long rw_write_unlock(struct probe *probe, const char *field, unsigned count)
 {
     return run(probe, &relock_script_write_unlock,
-               SCRIPT_ARGS(field, decimal(count).text, CHANNEL, "1"));
+               SCRIPT_ARGS(field, script_decimal(count).text, CHANNEL, "1"));
 }
 
 long long rw_force_unlock(struct probe *probe, const char *holder, const char *side)

@@ -1,7 +1,5 @@
 /* Redis runs exactly the Lua files, by their SHA-1, and may forget them at any time. */
-#include "support/actor.h"
-#include "support/fixture.h"
-#include "support/peer.h"
+#include "support/waiter.h"
 
 #include <stdio.h>
 
@@ -69,12 +67,9 @@ static void waits_go_on_when_redis_forgot_its_scripts(void **state)
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    waiter_begin(f, waiting, lock);
     forget_scripts(f);
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_gets_in(waiting, lock);
+    waiter_gets_in(f, waiting, lock);
 }
 
 /* Sent by hash: the text goes over the wire once. */

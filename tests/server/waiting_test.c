@@ -2,10 +2,8 @@
  * Waiters sleep until the release is published. Where a test is about the message, the client
  * rechecks so rarely that nothing else can have woken it.
  */
-#include "support/actor.h"
 #include "support/child.h"
-#include "support/fixture.h"
-#include "support/peer.h"
+#include "support/waiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,8 +132,7 @@ static void a_waiter_waits_for_a_holder_without_a_lease_too(void **state)
     actor_begin_lock(waiting, lock);
     assert_true(wait_for_waiters(client, 1));
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_gets_in(waiting, lock);
+    waiter_gets_in(f, waiting, lock);
 }
 
 /* Any text, and without a release: the waiter retries. */
@@ -148,10 +145,7 @@ static void any_message_is_a_signal(void **state)
     struct actor *waiting = actor_start();
 
     for (size_t i = 0; i < sizeof(messages) / sizeof(*messages); i++) {
-        assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-        actor_begin_lock(waiting, lock);
-        assert_true(wait_for_waiters(client, 1));
-        assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+        waiter_begin(f, waiting, lock);
         let_pass(20); /* it has retried by then, mostly */
         probe_int(f->probe, "DEL orders");
         probe_int(f->probe, "PUBLISH redisson_lock__channel:{orders} %s", messages[i]);
@@ -214,8 +208,7 @@ static void a_waiter_that_is_woken_in_vain_waits_on(void **state)
         probe_int(f->probe, "PUBLISH redisson_lock__channel:{orders} 0");
     let_pass(50);
     assert_true(actor_is_busy(waiting));
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_gets_in(waiting, lock);
+    waiter_gets_in(f, waiting, lock);
 }
 
 /* Waits for that turn; false if the last one was before it. */

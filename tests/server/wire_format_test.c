@@ -1,8 +1,6 @@
 /* The bytes that Redis sees, and another library that writes the same: docs/wire.md#reentrant. */
-#include "support/actor.h"
-#include "support/fixture.h"
 #include "support/listener.h"
-#include "support/peer.h"
+#include "support/waiter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,11 +150,8 @@ static void a_waiter_listens_on_the_channel_of_the_name(void **state)
         char channel[128];
 
         peer_channel(names[i], channel, sizeof(channel));
-        assert_true(peer_lock(f->probe, names[i], PEER, PEER_LEASE_MS));
-        actor_begin_lock(waiting, lock);
-        assert_true(probe_wait_subscribers(f->probe, channel, 1));
-        assert_true(peer_unlock(f->probe, names[i], PEER));
-        assert_gets_in(waiting, lock);
+        waiter_begin(f, waiting, lock);
+        waiter_gets_in(f, waiting, lock);
     }
 }
 
@@ -198,11 +193,8 @@ static void a_peer_that_releases_wakes_us(void **state)
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
-    assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_gets_in(waiting, lock);
+    waiter_begin(f, waiting, lock);
+    waiter_gets_in(f, waiting, lock);
 }
 
 /* As the peer waits: subscribed, refused once more, and then until the message. */

@@ -1,6 +1,15 @@
 #include "support/scripts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+struct script_decimal script_decimal(uint64_t n)
+{
+    struct script_decimal decimal;
+
+    snprintf(decimal.text, sizeof(decimal.text), "%llu", (unsigned long long)n);
+    return decimal;
+}
 
 static const char *or_empty(const char *arg)
 {

@@ -15,6 +15,13 @@ struct script_args {
     const char *arg[4];
 };
 
+/* `n` as an argument: `SCRIPT_ARGS(script_decimal(30000).text, owner)`. */
+struct script_decimal {
+    char text[24];
+};
+
+struct script_decimal script_decimal(uint64_t n);
+
 #define SCRIPT_ARGS(...) (&(struct script_args){{__VA_ARGS__}})
 
 /* The reply as probe_int() and probe_text() give it: nil is -1, or "". */
