@@ -6,6 +6,7 @@
 #include "support/child.h"
 #include "support/multi.h"
 #include "support/peer.h"
+#include "support/storm.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -74,24 +75,19 @@ struct one {
     bool is_alone; /* whenever it was inside */
 };
 
-static unsigned dice(struct one *one, unsigned sides)
-{
-    return (unsigned)rand_r(&one->seed) % sides;
-}
-
 /* Some of the locks, in any order. */
 static size_t draw(struct one *one, unsigned which[N_NAMES])
 {
     for (unsigned i = 0; i < N_NAMES; i++)
         which[i] = i;
     for (unsigned i = N_NAMES - 1; i > 0; i--) {
-        unsigned j = dice(one, i + 1);
+        unsigned j = storm_random(&one->seed, i + 1);
         unsigned held = which[i];
 
         which[i] = which[j];
         which[j] = held;
     }
-    return 2 + dice(one, N_NAMES - 1);
+    return 2 + storm_random(&one->seed, N_NAMES - 1);
 }
 
 static void be_inside(struct one *one, const unsigned which[N_NAMES], size_t n)
@@ -100,7 +96,7 @@ static void be_inside(struct one *one, const unsigned which[N_NAMES], size_t n)
 
     for (size_t i = 0; i < n; i++)
         one->is_alone = atomic_fetch_add(&crowd->inside[which[i]], 1) == 0 && one->is_alone;
-    if (dice(one, 4) == 0)
+    if (storm_random(&one->seed, 4) == 0)
         let_pass(1);
     for (size_t i = 0; i < n; i++)
         atomic_fetch_sub(&crowd->inside[which[i]], 1);

@@ -1,16 +1,13 @@
 /*
- * Everything that can end under a thread that waits for a lock, all at once: its wait by a cancel
- * or by time, its client, the handles of others, and the process in a forked child. Of every kind,
- * and of names that share a channel. Nobody may be left asleep and nothing in Redis;
- * ThreadSanitizer says what else is wrong.
- *
- * RELOCK_STRESS_SECONDS says how long it lasts, RELOCK_STRESS_SEED where it begins.
+ * Threads wait for locks of every kind, also of names that share a channel, while everything ends
+ * that can: waits by a cancel or by time, clients, handles of other threads, and the process in a
+ * forked child. No thread may be left asleep, and no key in Redis.
  */
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/fixture.h"
+#include "support/storm.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +24,9 @@ struct waiter {
     struct storm *storm;
     struct actor *actor;
     struct relock_lock *lock; /* freed by its thread */
-    bool is_of_several;       /* and so may be lost with another client */
-    unsigned seed;
-    int wrong; /* a result that cannot be */
-
-    pthread_mutex_t mutex;
-    struct relock_cancel *cancel; /* guarded by mutex; NULL while there is no wait to be ended */
+    bool is_of_several;       /* a group, which may be lost with another client */
+    unsigned no, seed;
+    int wrong; /* a wrong result */
 };
 
 struct storm {
@@ -40,31 +34,12 @@ struct storm {
     struct relock_options options;
     struct relock_client *clients[N_CLIENTS];
     struct waiter waiters[N_THREADS];
-    atomic_int n_waiters; /* that are not done */
+    struct storm_cancels cancels;
     atomic_uint n_held, n_closed, n_cancelled;
     unsigned n_forked, seed;
 };
 
-static unsigned dice(unsigned *seed, unsigned sides)
-{
-    return (unsigned)rand_r(seed) % sides;
-}
-
-static void rest(unsigned *seed, unsigned us)
-{
-    struct timespec time = {.tv_nsec = (long)dice(seed, us) * 1000};
-
-    nanosleep(&time, NULL);
-}
-
-/* ---- who waits ----------------------------------------------------------------------------- */
-
-static void offer_cancel(struct waiter *waiter, struct relock_cancel *cancel)
-{
-    pthread_mutex_lock(&waiter->mutex);
-    waiter->cancel = cancel;
-    pthread_mutex_unlock(&waiter->mutex);
-}
+/* ---- waiters ------------------------------------------------------------------------------- */
 
 static void note(struct waiter *waiter, int r)
 {
@@ -91,22 +66,21 @@ static void note(struct waiter *waiter, int r)
 static bool try_once(struct waiter *waiter)
 {
     static const int64_t waits_ms[] = {0, 1, 10, RELOCK_FOREVER, RELOCK_FOREVER};
-    struct relock_how how = {.wait_ms = waits_ms[dice(&waiter->seed, 5)]};
+    struct relock_how how = {.wait_ms = waits_ms[storm_random(&waiter->seed, 5)]};
     int r;
 
-    if (relock_cancel_new(&how.cancel) != RELOCK_OK)
+    how.cancel = storm_begin_wait(&waiter->storm->cancels, waiter->no);
+    if (!how.cancel)
         return false;
-    offer_cancel(waiter, how.cancel);
     r = fixture_late_is_timeout(&how, relock_acquire(waiter->lock, &how, NULL));
     note(waiter, r);
     if (r == RELOCK_OK) {
-        rest(&waiter->seed, 200);
+        storm_pause(&waiter->seed, 200);
         r = relock_unlock(waiter->lock);
         if (r != RELOCK_OK)
             note(waiter, r);
     }
-    offer_cancel(waiter, NULL);
-    relock_cancel_free(how.cancel);
+    storm_end_wait(&waiter->storm->cancels, waiter->no);
     return r != RELOCK_E_CLOSED;
 }
 
@@ -114,33 +88,16 @@ static int wait_and_free(void *arg)
 {
     struct waiter *waiter = arg;
 
-    for (unsigned n = 1 + dice(&waiter->seed, MAX_TRIES); n > 0 && try_once(waiter); n--)
+    for (unsigned n = 1 + storm_random(&waiter->seed, MAX_TRIES); n > 0 && try_once(waiter); n--)
         continue;
     waiter->lock = relock_lock_free(waiter->lock);
-    atomic_fetch_sub(&waiter->storm->n_waiters, 1);
+    atomic_fetch_sub(&waiter->storm->cancels.n_waiting, 1);
     return 0;
 }
 
-/* ---- what ends ----------------------------------------------------------------------------- */
+/* ---- endings ------------------------------------------------------------------------------- */
 
-static int fire(void *arg)
-{
-    struct storm *storm = arg;
-    unsigned seed = storm->seed;
-
-    while (storm->n_waiters > 0) {
-        struct waiter *waiter = &storm->waiters[dice(&seed, N_THREADS)];
-
-        rest(&seed, 300);
-        pthread_mutex_lock(&waiter->mutex);
-        if (waiter->cancel)
-            relock_cancel_fire(waiter->cancel);
-        pthread_mutex_unlock(&waiter->mutex);
-    }
-    return 0;
-}
-
-/* The child has none of the threads, and the mutexes as they stood. */
+/* The child inherits the mutexes in any state, without the threads that locked them. */
 static void end_in_a_child(struct storm *storm, struct relock_lock *spare)
 {
     int status = -1;
@@ -163,7 +120,7 @@ static void end_in_a_child(struct storm *storm, struct relock_lock *spare)
 static void end_clients(struct storm *storm, unsigned *seed)
 {
     for (int i = 0; i < N_CLIENTS; i++) {
-        rest(seed, 6000);
+        storm_pause(seed, 6000);
         storm->clients[i] = relock_client_free(storm->clients[i]);
     }
 }
@@ -179,7 +136,7 @@ static struct relock_lock *new_of(struct relock_client *client, const char *name
     return lock;
 }
 
-/* Of a red lock each member has a name of its own, for all are on one server. */
+/* Each member has a name of its own, because all are on one server. */
 static struct relock_lock *new_group(struct storm *storm, bool is_red)
 {
     static const char *const names[N_CLIENTS] = {"red", "orange", "green"};
@@ -198,8 +155,9 @@ static struct relock_lock *new_group(struct storm *storm, bool is_red)
 
 static struct relock_lock *new_lock(struct storm *storm, unsigned *seed, bool *is_of_several)
 {
-    struct relock_client *client = storm->clients[dice(seed, 2) * dice(seed, N_CLIENTS)];
-    unsigned kind = dice(seed, 9);
+    struct relock_client *client =
+        storm->clients[storm_random(seed, 2) * storm_random(seed, N_CLIENTS)];
+    unsigned kind = storm_random(seed, 9);
 
     *is_of_several = kind < 2;
     switch (kind) {
@@ -219,21 +177,23 @@ static struct relock_lock *new_lock(struct storm *storm, unsigned *seed, bool *i
     }
 }
 
-static void set_sail(struct storm *storm)
+static void make_waiters(struct storm *storm)
 {
     for (int i = 0; i < N_CLIENTS; i++)
         assert_result(relock_client_new(&storm->options, &storm->clients[i]), RELOCK_OK);
-    storm->n_waiters = N_THREADS;
+    storm->cancels.n_waiting = N_THREADS;
+    storm->cancels.seed = storm->seed;
     for (unsigned i = 0; i < N_THREADS; i++) {
         struct waiter *waiter = &storm->waiters[i];
 
         waiter->storm = storm;
+        waiter->no = i;
         waiter->seed = storm->seed + 100 * i;
         waiter->lock = new_lock(storm, &waiter->seed, &waiter->is_of_several);
     }
 }
 
-static void calm_down(struct storm *storm)
+static void await_waiters(struct storm *storm)
 {
     for (int i = 0; i < N_THREADS; i++) {
         int r = actor_result_within(storm->waiters[i].actor, 2 * (uint64_t)SOON_MS);
@@ -251,56 +211,39 @@ static void storm_once(struct storm *storm)
     struct relock_lock *spare;
     unsigned seed = storm->seed;
 
-    set_sail(storm);
+    make_waiters(storm);
     spare = new_of(storm->clients[0], "spare", relock_lock_new);
     for (int i = 0; i < N_THREADS; i++) {
         storm->waiters[i].actor = actor_start();
         actor_begin(storm->waiters[i].actor, wait_and_free, &storm->waiters[i]);
     }
-    actor_begin(firing, fire, storm);
-    rest(&seed, STORM_US);
+    actor_begin(firing, storm_fire, &storm->cancels);
+    storm_pause(&seed, STORM_US);
     if (child_can_leave_busy_threads())
         end_in_a_child(storm, spare);
     end_clients(storm, &seed);
     relock_lock_free(spare);
-    calm_down(storm);
+    await_waiters(storm);
     assert_int_equal(actor_result(firing), 0);
     actor_end_all();
-}
-
-static void write_nowhere(int level, const char *text, void *arg)
-{
-    (void)level;
-    (void)text;
-    (void)arg;
-}
-
-static unsigned long from_environment(const char *name, unsigned long otherwise)
-{
-    const char *value = getenv(name);
-
-    return value ? strtoul(value, NULL, 10) : otherwise;
 }
 
 static void everything_that_ends_leaves_nothing(void **state)
 {
     static struct storm storm; /* threads look at it even after a test has failed */
-    uint64_t until_ms =
-        now_ms() + 1000 * from_environment("RELOCK_STRESS_SECONDS", DEFAULT_SECONDS);
+    uint64_t until_ms = now_ms() + storm_ms(DEFAULT_SECONDS);
     unsigned n = 0;
 
     storm = (struct storm){.f = *state};
-    storm.options = fixture_options(storm.f, &(struct relock_options){.on_log = write_nowhere});
-    storm.seed = (unsigned)from_environment("RELOCK_STRESS_SEED", now_ms() % 1000000);
+    storm.options = fixture_options(storm.f, &(struct relock_options){.on_log = log_drop});
+    storm.seed = storm_seed();
     print_message("seed %u\n", storm.seed);
-    for (int i = 0; i < N_THREADS; i++)
-        pthread_mutex_init(&storm.waiters[i].mutex, NULL);
+    storm_cancels_init(&storm.cancels, N_THREADS, 300);
     for (; n == 0 || now_ms() < until_ms; n++, storm.seed += 10007)
         storm_once(&storm);
-    print_message("%u storms: %u had it, %u cancelled, %u closed, %u forked\n", n, storm.n_held,
+    print_message("%u storms: %u acquired, %u cancelled, %u closed, %u forked\n", n, storm.n_held,
                   storm.n_cancelled, storm.n_closed, storm.n_forked);
-    for (int i = 0; i < N_THREADS; i++)
-        pthread_mutex_destroy(&storm.waiters[i].mutex);
+    storm_cancels_deinit(&storm.cancels);
 }
 
 int main(void)

@@ -116,13 +116,6 @@ static struct crew *new_crew(struct fixture *f)
     return &crew;
 }
 
-static void write_nowhere(int level, const char *text, void *arg)
-{
-    (void)level;
-    (void)text;
-    (void)arg;
-}
-
 static void count_loss(const struct relock_lost *what, void *arg)
 {
     (void)what;
@@ -134,7 +127,7 @@ static struct relock_options options_of(struct crew *crew)
     return (struct relock_options){.url = crew->f->server->unix_url,
                                    .watchdog_timeout_ms = slow_ms(30000),
                                    .command_timeout_ms = slow_ms(20000),
-                                   .on_log = write_nowhere,
+                                   .on_log = log_drop,
                                    .on_lost = count_loss,
                                    .arg = crew};
 }
@@ -175,7 +168,7 @@ static void do_round(struct crew *crew, actor_step_fn *step)
 
 /* ---- locks --------------------------------------------------------------------------------- */
 
-static int give_up(struct relock_lock *lock, unsigned levels)
+static int release(struct relock_lock *lock, unsigned levels)
 {
     int r = RELOCK_OK;
 
@@ -197,7 +190,7 @@ static int lock_and_unlock(void *arg)
         for (unsigned level = 0; level < levels && r == RELOCK_OK; level++)
             r = relock_lock(lock);
         if (r == RELOCK_OK)
-            r = give_up(lock, levels);
+            r = release(lock, levels);
         done += levels;
     }
     return r;
@@ -253,7 +246,7 @@ static int use_client(struct relock_client *client, const char *name, unsigned i
         r = r == RELOCK_TIMEOUT ? RELOCK_OK : r;
     }
     if (r == RELOCK_OK)
-        r = give_up(lock, i % 2 == 0 ? 2 : 1);
+        r = release(lock, i % 2 == 0 ? 2 : 1);
     relock_lock_free(lock);
     relock_lock_free(busy);
     return r;

@@ -6,6 +6,7 @@
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/fixture.h"
+#include "support/storm.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,19 +15,19 @@
 #define N_NAMES 4
 #define N_THREADS 12
 #define N_PROCESSES 2
-#define LEASE_MS 6000 /* longer than a machine with much else to do keeps a thread waiting */
+#define LEASE_MS 6000 /* longer than a busy machine delays a thread */
 #define DEFAULT_SECONDS 3
 
 /* In one process. */
 struct storm {
     struct relock_client *client;
     struct relock_lock *locks[N_NAMES];
-    _Atomic(uint64_t) inside[N_NAMES]; /* the owner that is, 0 if none */
+    _Atomic(uint64_t) inside[N_NAMES]; /* the owner inside, 0 if none */
     const char *socket;
     uint64_t until_ms;
 };
 
-struct sailor {
+struct worker {
     struct storm *storm;
     struct probe *probe;
     unsigned seed;
@@ -35,61 +36,49 @@ struct sailor {
     uint64_t n_held;
 };
 
-static uint64_t storm_ms(void)
-{
-    const char *seconds = getenv("RELOCK_STRESS_SECONDS");
-
-    return 1000 * (seconds ? strtoull(seconds, NULL, 10) : DEFAULT_SECONDS);
-}
-
-static unsigned dice(struct sailor *sailor, unsigned sides)
-{
-    return (unsigned)rand_r(&sailor->seed) % sides;
-}
-
 /* While the lock is held: no other owner of this process is inside, nor of another one. */
-static void look_around(struct sailor *sailor, unsigned which, uint64_t me)
+static void check_alone(struct worker *worker, unsigned which, uint64_t me)
 {
-    struct storm *storm = sailor->storm;
+    struct storm *storm = worker->storm;
     uint64_t nobody = 0;
     char key[32];
 
     if (!atomic_compare_exchange_strong(&storm->inside[which], &nobody, me)) {
-        sailor->wrong = "two owners of this process are inside";
+        worker->wrong = "two owners of this process are inside";
         return;
     }
     snprintf(key, sizeof(key), "inside:%u", which);
-    if (probe_int(sailor->probe, "INCR %s", key) != 1)
-        sailor->wrong = "two processes are inside";
-    if (dice(sailor, 50) == 0)
-        let_pass(dice(sailor, 20));
-    if (probe_int(sailor->probe, "DECR %s", key) != 0)
-        sailor->wrong = "another process came in";
+    if (probe_int(worker->probe, "INCR %s", key) != 1)
+        worker->wrong = "two processes are inside";
+    if (storm_random(&worker->seed, 50) == 0)
+        let_pass(storm_random(&worker->seed, 20));
+    if (probe_int(worker->probe, "DECR %s", key) != 0)
+        worker->wrong = "another process came in";
     atomic_store(&storm->inside[which], 0);
 }
 
-static void expect_ok(struct sailor *sailor, int r, const char *what)
+static void expect_ok(struct worker *worker, int r, const char *what)
 {
-    if (r != RELOCK_OK && !sailor->wrong)
-        sailor->wrong = what;
+    if (r != RELOCK_OK && !worker->wrong)
+        worker->wrong = what;
 }
 
-static void be_inside(struct sailor *sailor, unsigned which, uint64_t me)
+static void hold(struct worker *worker, unsigned which, uint64_t me)
 {
-    struct relock_lock *lock = sailor->storm->locks[which];
-    struct relock_how deeper = {.owner = sailor->owner};
-    bool nests = dice(sailor, 4) == 0;
+    struct relock_lock *lock = worker->storm->locks[which];
+    struct relock_how deeper = {.owner = worker->owner};
+    bool nests = storm_random(&worker->seed, 4) == 0;
 
-    sailor->n_held++;
+    worker->n_held++;
     if (nests)
-        expect_ok(sailor, relock_acquire(lock, &deeper, NULL), "nesting failed");
-    look_around(sailor, which, me);
-    if (dice(sailor, 10) == 0)
-        expect_ok(sailor, relock_extend(lock, sailor->owner, slow_ms(LEASE_MS)), "extend failed");
+        expect_ok(worker, relock_acquire(lock, &deeper, NULL), "nesting failed");
+    check_alone(worker, which, me);
+    if (storm_random(&worker->seed, 10) == 0)
+        expect_ok(worker, relock_extend(lock, worker->owner, slow_ms(LEASE_MS)), "extend failed");
     if (nests)
-        expect_ok(sailor, relock_release(lock, sailor->owner), "inner release failed");
-    expect_ok(sailor, relock_check(lock, sailor->owner, NULL), "not held any more");
-    expect_ok(sailor, relock_release(lock, sailor->owner), "release failed");
+        expect_ok(worker, relock_release(lock, worker->owner), "inner release failed");
+    expect_ok(worker, relock_check(lock, worker->owner, NULL), "not held any more");
+    expect_ok(worker, relock_release(lock, worker->owner), "release failed");
 }
 
 /* A wait that another thread cancels. */
@@ -100,102 +89,103 @@ static int cancel_soon(void *arg)
     return 0;
 }
 
-static void come_once(struct sailor *sailor)
+static void acquire_once(struct worker *worker)
 {
-    unsigned which = dice(sailor, N_NAMES);
-    struct relock_lock *lock = sailor->storm->locks[which];
-    struct relock_how how = {.owner = sailor->owner};
+    unsigned which = storm_random(&worker->seed, N_NAMES);
+    struct relock_lock *lock = worker->storm->locks[which];
+    struct relock_how how = {.owner = worker->owner};
     struct relock_grant grant;
     int r;
 
-    switch (dice(sailor, 5)) {
+    switch (storm_random(&worker->seed, 5)) {
     case 0: /* one try */
         break;
     case 1:
-        how.wait_ms = 1 + (int64_t)dice(sailor, 5);
+        how.wait_ms = 1 + (int64_t)storm_random(&worker->seed, 5);
         break;
     case 2:
-        how.wait_ms = (int64_t)dice(sailor, 100);
+        how.wait_ms = (int64_t)storm_random(&worker->seed, 100);
         break;
     default:
         how.wait_ms = RELOCK_FOREVER;
         break;
     }
-    if (dice(sailor, 8) == 0)
+    if (storm_random(&worker->seed, 8) == 0)
         how.lease_ms = slow_ms(60000);
 
     r = fixture_late_is_timeout(&how, relock_acquire(lock, &how, &grant));
     if (r == RELOCK_OK)
-        be_inside(sailor, which, grant.owner);
+        hold(worker, which, grant.owner);
     else if (r != RELOCK_BUSY && r != RELOCK_TIMEOUT)
-        sailor->wrong = relock_strerror(r);
+        worker->wrong = relock_strerror(r);
 }
 
-static void come_and_be_cancelled(struct sailor *sailor, struct actor *canceller)
+static void acquire_until_cancelled(struct worker *worker, struct actor *canceller)
 {
-    unsigned which = dice(sailor, N_NAMES);
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = sailor->owner};
+    unsigned which = storm_random(&worker->seed, N_NAMES);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = worker->owner};
     struct relock_grant grant;
     int r;
 
     if (relock_cancel_new(&how.cancel) != RELOCK_OK)
         return;
     actor_begin(canceller, cancel_soon, how.cancel);
-    r = relock_acquire(sailor->storm->locks[which], &how, &grant);
+    r = relock_acquire(worker->storm->locks[which], &how, &grant);
     if (r == RELOCK_OK)
-        be_inside(sailor, which, grant.owner);
+        hold(worker, which, grant.owner);
     else if (r != RELOCK_CANCELLED)
-        sailor->wrong = relock_strerror(r);
+        worker->wrong = relock_strerror(r);
     actor_result(canceller);
     relock_cancel_free(how.cancel);
 }
 
-struct crew {
-    struct sailor sailor;
+struct thread {
+    struct worker worker;
     struct actor *actor, *canceller;
 };
 
-static int sail(void *arg)
+static int work(void *arg)
 {
-    struct crew *crew = arg;
-    struct sailor *sailor = &crew->sailor;
+    struct thread *thread = arg;
+    struct worker *worker = &thread->worker;
 
-    sailor->probe = probe_open(sailor->storm->socket);
-    while (now_ms() < sailor->storm->until_ms && !sailor->wrong) {
-        if (crew->canceller && dice(sailor, 3) == 0)
-            come_and_be_cancelled(sailor, crew->canceller);
+    worker->probe = probe_open(worker->storm->socket);
+    while (now_ms() < worker->storm->until_ms && !worker->wrong) {
+        if (thread->canceller && storm_random(&worker->seed, 3) == 0)
+            acquire_until_cancelled(worker, thread->canceller);
         else
-            come_once(sailor);
+            acquire_once(worker);
     }
-    probe_close(sailor->probe);
+    probe_close(worker->probe);
     return 0;
 }
 
-/* Says whether all went well. */
-static bool raise_storm(struct storm *storm, unsigned seed)
+/* Returns whether all went well. */
+static bool run_threads(struct storm *storm, unsigned seed)
 {
-    struct crew crews[N_THREADS];
+    struct thread threads[N_THREADS];
     bool well = true;
     uint64_t n_held = 0;
 
-    storm->until_ms = now_ms() + storm_ms();
+    storm->until_ms = now_ms() + storm_ms(DEFAULT_SECONDS);
     for (unsigned i = 0; i < N_THREADS; i++) {
-        crews[i] = (struct crew){.sailor = {.storm = storm, .seed = seed + i}};
+        threads[i] = (struct thread){.worker = {.storm = storm, .seed = seed + i}};
         if (i % 3 == 0)
-            crews[i].sailor.owner = relock_owner_new();
+            threads[i].worker.owner = relock_owner_new();
         if (i % 4 == 0)
-            crews[i].canceller = actor_start();
-        crews[i].actor = actor_start();
-        actor_begin(crews[i].actor, sail, &crews[i]);
+            threads[i].canceller = actor_start();
+        threads[i].actor = actor_start();
+        actor_begin(threads[i].actor, work, &threads[i]);
     }
     for (unsigned i = 0; i < N_THREADS; i++) {
-        if (actor_result_within(crews[i].actor, storm_ms() + 3 * (uint64_t)SOON_MS) == ACTOR_BUSY)
-            crews[i].sailor.wrong = "it does not come back";
-        if (crews[i].sailor.wrong) {
-            fprintf(stderr, "seed %u, thread %u: %s\n", seed, i, crews[i].sailor.wrong);
+        if (actor_result_within(threads[i].actor,
+                                storm_ms(DEFAULT_SECONDS) + 3 * (uint64_t)SOON_MS) == ACTOR_BUSY)
+            threads[i].worker.wrong = "the thread does not end";
+        if (threads[i].worker.wrong) {
+            fprintf(stderr, "seed %u, thread %u: %s\n", seed, i, threads[i].worker.wrong);
             well = false;
         }
-        n_held += crews[i].sailor.n_held;
+        n_held += threads[i].worker.n_held;
     }
     printf("seed %u: held %llu times, handed off %llu times, %llu rechecks\n", seed,
            (unsigned long long)n_held, (unsigned long long)stats_of(storm->client).passed_on,
@@ -222,7 +212,7 @@ static int storm_in_process(struct child *parent, void *arg)
         child_must(relock_lock_new(storm.client, name, &storm.locks[i]) == RELOCK_OK);
     }
 
-    child_must(raise_storm(&storm, (unsigned)seed));
+    child_must(run_threads(&storm, (unsigned)seed));
 
     stats = stats_of(storm.client);
     child_must(stats.holds == 0);
@@ -249,8 +239,8 @@ static void owners_exclude_each_other_and_leave_nothing(void **state)
     for (int i = 0; i < N_PROCESSES; i++)
         assert_true(child_send(children[i], (int64_t)(now_ms() % 1000000) + 1000 * i));
     for (int i = 0; i < N_PROCESSES; i++)
-        assert_true(
-            child_receive_within(children[i], &(int64_t){0}, storm_ms() + 6 * (uint64_t)SOON_MS));
+        assert_true(child_receive_within(children[i], &(int64_t){0},
+                                         storm_ms(DEFAULT_SECONDS) + 6 * (uint64_t)SOON_MS));
 
     for (int i = 0; i < N_NAMES; i++) {
         snprintf(name, sizeof(name), "lock %d", i);

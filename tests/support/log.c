@@ -60,6 +60,13 @@ void log_write(int level, const char *text, void *arg)
     pthread_mutex_unlock(&log->mutex);
 }
 
+void log_drop(int level, const char *text, void *arg)
+{
+    (void)level;
+    (void)text;
+    (void)arg;
+}
+
 void log_clear(struct log *log)
 {
     struct line *line;

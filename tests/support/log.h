@@ -18,6 +18,9 @@ struct log *log_free(struct log *log);
 /* A relock_log_fn; `arg` is the log. */
 void log_write(int level, const char *text, void *arg);
 
+/* A relock_log_fn that drops every line. */
+void log_drop(int level, const char *text, void *arg);
+
 void log_clear(struct log *log);
 
 /* Number of lines that contain `text`; of all lines with "". */
