@@ -157,7 +157,8 @@ static bool was_signalled(void *arg)
     return atomic_load(&n_signals) == *(int *)arg;
 }
 
-/* A signal to the process goes to a thread that does not block it: never to the library's. */
+/* A signal to the process goes to a thread that does not block it; the library's threads block all.
+ */
 static void signals_to_the_process_stay_with_the_program(void **state)
 {
     struct fixture *f = *state;

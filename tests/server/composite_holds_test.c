@@ -105,7 +105,7 @@ static int nest_and_stop(void *lock)
 {
     int r;
 
-    stops_at = 1 + N_SERVERS; /* on the whole's client, then on each vote's: before the last */
+    stops_at = 1 + N_SERVERS; /* on the red lock's client, then on each vote's: before the last */
     r = relock_trylock(lock);
     stops_at = 0;
     return r;
@@ -278,7 +278,7 @@ static bool is_composite_reported(void *arg)
     return losses_count(((struct servers *)arg)->f->losses) > 0;
 }
 
-/* It stops before it looks at "b", when "a" has been found held. */
+/* The thread stops before it looks at "b", after it has found "a" held. */
 static void a_level_that_ends_with_a_lost_composite_is_given_back(void **state)
 {
     struct servers *s = *state;
@@ -296,7 +296,7 @@ static void a_level_that_ends_with_a_lost_composite_is_given_back(void **state)
     assert_result(relock_check(n.a, n.how.owner, NULL), RELOCK_NOT_OWNER);
 }
 
-/* It stops before it nests in "a". */
+/* The thread stops before it nests in "a". */
 static void a_release_that_cannot_wait_for_a_level_releases_the_members(void **state)
 {
     struct servers *s = *state;

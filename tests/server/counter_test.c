@@ -1,6 +1,6 @@
 /*
- * Mutual exclusion: increments of a counter in Redis, each a plain GET and SET that only the lock
- * protects, are all there at the end.
+ * Mutual exclusion: a counter in Redis is incremented by a GET and a SET, which only the lock
+ * protects. No increment is lost.
  */
 #include "support/child.h"
 #include "support/fixture.h"
@@ -18,7 +18,7 @@ struct work {
     pthread_t thread;
     struct relock_lock *lock;
     const char *path;
-    bool own_owner; /* names one, instead of being one */
+    bool own_owner; /* acts for a named owner */
     uint64_t until_ms;
     int rounds; /* done */
     int result; /* the first that was not RELOCK_OK */

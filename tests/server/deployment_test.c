@@ -9,7 +9,7 @@
 
 #define MAX_PORTS 50
 
-static struct server *other; /* the one that a test is about */
+static struct server *other; /* the server under test */
 static struct probe *probe;  /* to it */
 
 static void begin_other(const struct server_options *options)
@@ -19,7 +19,7 @@ static void begin_other(const struct server_options *options)
     probe = probe_open(other->socket);
 }
 
-/* Ports are given out up to 65535. */
+/* The port for the cluster bus, 10,000 higher, must not exceed 65535. */
 static void begin_node(void)
 {
     const struct server_options options = {.tcp = true, .args = {"--cluster-enabled", "yes"}};
@@ -153,7 +153,7 @@ static void a_replica_is_refused(void **state)
     assert_int_equal(log_count(f->log, "use the address of its master"), 1);
 }
 
-/* Connections have to be made anew. */
+/* The client must connect again. */
 static void a_lazy_client_waits_until_a_replica_is_promoted(void **state)
 {
     struct fixture *f = *state;

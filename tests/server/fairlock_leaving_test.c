@@ -10,7 +10,7 @@
 
 #define N_WAITERS 3
 
-/* Somebody holds the lock, and three wait, each with a client of its own. */
+/* One client holds the lock, and three others wait for it. */
 struct line {
     struct relock_client *clients[N_WAITERS];
     struct relock_lock *locks[N_WAITERS];
@@ -34,7 +34,7 @@ static void line_up(struct fixture *f, struct line *line)
     }
 }
 
-/* All but the i-th get in, in their order. */
+/* All waiters but one get in, in their order. */
 static void the_others_get_in(struct fixture *f, struct line *line, int left)
 {
     assert_true(fair_queue_wait(f, N_WAITERS - 1));

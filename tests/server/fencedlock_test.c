@@ -127,8 +127,7 @@ static void without_a_token_nothing_is_held(void **state)
 
 /* ---- all of several processes -------------------------------------------------------------- */
 
-/* The tokens in the order of the holds, for the lock itself keeps two from being written at once.
- */
+/* The tokens in the order of the holds: each is written while the lock is held. */
 struct record {
     atomic_int n;
     _Atomic uint64_t tokens[2 * (N_PROCESSES + 1) * N_THREADS * N_ROUNDS];

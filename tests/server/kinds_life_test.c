@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LEASE_MS 600    /* how soon the watchdog finds that a hold is gone */
-#define RENEWED_MS 2000 /* a lease that a thread may be held up within */
+#define RENEWED_MS 2000 /* a lease within which a thread may be delayed */
 #define LONG_MS 20000
 #define LONG_LEAST_MS 12000 /* how much of it remains on a slow machine */
 #define WAIT_MS 150
@@ -16,7 +16,8 @@ static int take(struct relock_lock *lock, uint64_t lease_ms)
     return relock_acquire(lock, &(struct relock_how){.lease_ms = lease_ms}, NULL);
 }
 
-/* Two levels, renewed as often as the client does, that no thread can come too late for. */
+/* Two levels with a long first lease, renewed as often as the client does: no thread is too late.
+ */
 static void take_for_long(struct relock_lock *lock)
 {
     assert_result(take(lock, slow_ms(LONG_MS)), RELOCK_OK);

@@ -28,7 +28,7 @@ static void a_handle_of_one_kind_keeps_the_others_off_its_name(void **state)
         assert_result(make(other, client, "orders", &untouched), RELOCK_E_INVALID);
         assert_ptr_equal(untouched, lock);
     }
-    (void)kind_lock(f, client, "orders"); /* a second one of the same kind may be */
+    (void)kind_lock(f, client, "orders"); /* a second handle of the same kind is allowed */
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -205,7 +205,7 @@ static void a_non_reentrant_call_is_refused_to_the_holding_owner_alone(void **st
     assert_result(relock_release(lock, how.owner), RELOCK_NOT_OWNER);
 }
 
-/* Another thread of the same owner was quicker. */
+/* Another thread of the same owner gets the lock first. */
 static void a_non_reentrant_wait_is_refused_when_its_owner_gets_the_lock(void **state)
 {
     struct fixture *f = *state;

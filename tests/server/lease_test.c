@@ -3,7 +3,7 @@
 #include "support/peer.h"
 
 #define SHORT_MS 600
-#define FIRST_MS 1500   /* a lease that is there still when the next line runs */
+#define FIRST_MS 1500   /* a lease that lasts until the next line runs */
 #define RENEWED_MS 2000 /* one that a thread may be held up within */
 #define LONG_MS 20000
 #define LONG_LEAST_MS 12000 /* how much of it remains on a slow machine */
@@ -18,7 +18,7 @@ static int take_briefly(struct relock_lock *lock)
     return fixture_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(SHORT_MS)});
 }
 
-/* Waits for so many more: they come every three tenths of RENEWED_MS. */
+/* Waits for so many further renewals, one every three tenths of RENEWED_MS. */
 static void let_renew(struct relock_client *client, uint64_t n)
 {
     assert_true(wait_for_renewals(client, stats_of(client).renewed, n));
@@ -36,7 +36,7 @@ static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
     do {
         before_ms = now_ms();
         r = take(lock, slow_ms(SHORT_MS));
-    } while (r == RELOCK_E_CONN); /* it was over before the answer was there */
+    } while (r == RELOCK_E_CONN); /* the lease ended before the reply arrived */
     assert_result(r, RELOCK_OK);
     while ((pttl = probe_pttl(f->probe, "orders")) >= 0) {
         assert_true(pttl <= last);

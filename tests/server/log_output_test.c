@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Brings about an error, in a client with these options. */
+/* Causes an error in a client with these options. */
 static void provoke(struct fixture *f, const struct relock_options *options)
 {
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, options), "orders");
@@ -45,7 +45,7 @@ static void lines_below_the_level_are_left_out(void **state)
 
         log_clear(f->log);
         provoke(f, &(struct relock_options){.log_level = levels[i]});
-        n = log_count(f->log, ""); /* one more may come just now */
+        n = log_count(f->log, ""); /* one more may be arriving */
         assert_true(n <= log_count_grave(f->log, levels[i]));
     }
 }
@@ -63,8 +63,8 @@ static void an_unknown_level_is_invalid(void **state)
 
 #define AT_ONCE 5
 
-/* Lines of one cause, of a client that began then and was freed: some at once, one every ten
- * seconds, one at the end. */
+/* The most lines of one cause, from a client that started then and was freed: some at once, one
+ * every ten seconds, one at the end. */
 static void are_few(struct fixture *f, const char *words, uint64_t began_ms)
 {
     assert_true(log_count(f->log, words) <= AT_ONCE + 1 + (now_ms() - began_ms) / 10000);

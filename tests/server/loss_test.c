@@ -7,12 +7,13 @@
 #include <stdlib.h>
 
 #define LEASE_MS 900
-#define HELD_MS 2000  /* a lease that a thread may be held up within */
+#define HELD_MS 2000  /* a lease within which a thread may be delayed */
 #define SLACK_MS 5000 /* of a machine that stands still now and then */
 #define CAP_MS 2000
-#define CAPPED_MS 1600 /* a lease that does not last until the cap without being renewed */
+#define CAPPED_MS 1600 /* a lease that must be renewed to reach the cap */
 
-/* Two levels, renewed as often as the client does, and no thread can come too late to renew. */
+/* Two levels with a long first lease, renewed as often as the client does: no renewal is too late.
+ */
 static struct relock_grant hold(struct relock_lock *lock)
 {
     struct relock_grant grant;
@@ -251,7 +252,7 @@ static void a_process_that_was_stopped_knows_on_waking(void **state)
     child_signal(child, SIGSTOP);
     assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
 
-    assert_true(child_send(child, 1)); /* it finds this when it goes on */
+    assert_true(child_send(child, 1)); /* the child reads it when it continues */
     child_signal(child, SIGCONT);
     assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -115,7 +115,7 @@ static void a_member_that_the_owner_lost_is_named(void **state)
     assert_result(relock_unlock(t.b), RELOCK_LOST);
 }
 
-/* The levels of the whole are to be released first; which member went says why. */
+/* The levels of the multi lock must be released first; the named member is the reason. */
 static void the_member_with_which_the_multi_lock_was_lost_is_named(void **state)
 {
     struct fixture *f = *state;

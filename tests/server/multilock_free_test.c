@@ -11,8 +11,8 @@ typedef int set_cancel_fn(int state, int *before);
 
 /* ---- where a call has left its client ------------------------------------------------------ */
 
-/* The last that a call does with its client is to permit pthread_cancel again. There the thread of
- * the test stops, until its client is freed. */
+/* The last step of a call on its client enables thread cancellation again. There the thread stops
+ * until its client is freed. */
 static struct {
     sem_t has_left;
     sem_t may_return;

@@ -10,7 +10,7 @@
 #define LONG_MS 60000
 #define TIMEOUT_MS 300
 
-/* By so much a call may end later than it should. */
+/* How late a call may end. */
 #define LATE_MS 3000
 
 /* Members on two servers. */

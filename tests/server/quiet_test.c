@@ -10,7 +10,7 @@
 #define N_THREADS 32
 #define WAIT_MS 10000
 #define RECHECK_MS 5000 /* the default */
-#define N_CALLS 3       /* beside those: two tries, and one that is on its way */
+#define N_CALLS 3       /* in addition: two tries, and one in flight */
 
 static int wait_in_threads(struct child *parent, void *arg)
 {

@@ -26,7 +26,7 @@ static void a_hold_survives_its_connections(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_int_equal(probe_only_value(f->probe, "orders"), 2);
     kill_connections(f);
-    let_pass(slow_ms(LEASE_MS * 5 / 4)); /* renewals find their way too */
+    let_pass(slow_ms(LEASE_MS * 5 / 4)); /* renewals reconnect, too */
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     kill_connections(f);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -146,7 +146,8 @@ static void a_wait_outlives_a_server_that_comes_back(void **state)
 
     waiter_begin(f, waiting, lock);
     server_restart(f->server);
-    assert_result(actor_result(waiting), RELOCK_OK); /* the data are gone, and so is the peer */
+    assert_result(actor_result(waiting),
+                  RELOCK_OK); /* the data are lost, and with them the hold of the peer */
     assert_int_equal(stats_of(client).rechecks, 0);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }

@@ -72,7 +72,7 @@ static void a_waiter_is_not_woken_by_votes_that_it_releases_itself(void **state)
     for (int i = 0; i < N_WAITS; i++)
         assert_result(fixture_timedlock(red.lock, 1000), RELOCK_TIMEOUT);
     assert_true(proxy_counts(s->proxy[quorum], "EVALSHA", n_before + N_WAITS * 2));
-    /* Asked at once, and at most for each that it listens to from then on; released each time. */
+    /* One attempt at once, and at most one for each new subscription; each is released. */
     assert_true(proxy_count(s->proxy[quorum], "EVALSHA") - n_before <= N_WAITS * 6 * s->n);
     for (size_t i = 0; i < quorum; i++)
         assert_result(relock_unlock(in_the_way[i]), RELOCK_OK);

@@ -5,7 +5,7 @@
 #define LATE_MS 6000  /* how late a call may be on a shared machine */
 #define HANG_MS 60000 /* which nobody waits for here */
 
-/* So long a lease that a server has a second for its vote, and more than the time limits here. */
+/* The lease is so long that a server has a second for its vote, more than the time limits here. */
 static const struct relock_options patient = {
     .watchdog_timeout_ms = 10 * HANG_MS,
     .command_timeout_ms = HANG_MS,

@@ -9,7 +9,7 @@
 #define SHORT_MS 10000
 #define TIMEOUT_MS 300
 
-/* By so much a call may end later than it should. */
+/* How late a call may end. */
 #define LATE_MS 3000
 
 /* ---- all four ------------------------------------------------------------------------------ */
@@ -140,7 +140,7 @@ static void a_minority_of_votes_holds_nothing(void **state)
         probe_int(s->probe[i], "DEL " RED_NAME);
 }
 
-/* As libraries take it that have one identity for all servers. */
+/* As in libraries that have one identity for all servers. */
 static void the_reported_holder_is_the_one_that_most_servers_name(void **state)
 {
     struct servers *s = *state;
@@ -249,7 +249,7 @@ static void a_majority_that_hangs_fails_a_query_in_time(void **state)
     assert_free(red.lock); /* asks until they answer */
 }
 
-/* Each would get the server's answer when it goes on. */
+/* Otherwise each query would add a command to its queue. */
 static void queries_do_not_pile_up_at_a_server_that_hangs(void **state)
 {
     struct servers *s = *state;

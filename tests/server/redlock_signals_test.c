@@ -2,7 +2,7 @@
 #include "support/actor.h"
 #include "support/red.h"
 
-/* So long that a server has a second for its answer. */
+/* The lease is so long that a server has a second for its reply. */
 #define LONG_LEASE_MS 60000
 
 static struct red very_patient_red(struct servers *s)

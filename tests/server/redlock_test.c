@@ -182,7 +182,7 @@ static bool have_been_extended(void *arg)
     return have;
 }
 
-/* The call returns when most of them have been. */
+/* The call returns when a quorum has been released. */
 static void a_lease_is_extended_on_all_and_never_shortened(void **state)
 {
     struct servers *s = *state;

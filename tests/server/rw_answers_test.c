@@ -27,7 +27,7 @@ static void assert_free(struct probe *p, const char *field, const char *side)
     assert_int_equal(found.other_side, 0);
 }
 
-/* Nobody holds that side, and `holder` the other. */
+/* The side is free, and `holder` holds the other. */
 static void assert_barred(struct probe *p, const char *side, const char *holder)
 {
     struct rw_side found = rw_inspect(p, "nobody", side);
@@ -312,7 +312,7 @@ static void a_server_without_memory_still_renews_extends_and_releases(void **sta
 
 /* ---- the scripts of reentrant locks -------------------------------------------------------- */
 
-/* A write hold is renewed and extended as a reentrant one. */
+/* The scripts of reentrant locks renew and extend a write hold. */
 static void a_writer_is_renewed_and_extended_like_any_lock(void **state)
 {
     struct probe *p = probe_of(state);

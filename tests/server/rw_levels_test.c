@@ -11,9 +11,9 @@ static int take(struct relock_lock *side, uint64_t lease_ms)
     return relock_acquire(side, &(struct relock_how){.lease_ms = lease_ms}, NULL);
 }
 
-/* Both ends of it know that about so much is left, of the key of a reader's level and of the
- * lock's: either may end a millisecond before the other, for Redis has a clock that goes on in a
- * script. */
+/* The library and Redis agree that about so much remains, for the key of the lock and of a reader's
+ * level. Either key may end a millisecond before the other: Redis' clock moves on during a script.
+ */
 static void has_left(struct fixture *f, struct relock_lock *side, uint64_t lease_ms)
 {
     uint64_t valid_ms = relock_valid_ms(side);
@@ -204,7 +204,7 @@ static void the_end_of_a_fixed_lease_of_either_side_is_reported(void **state)
 
 /* ---- the watchdog -------------------------------------------------------------------------- */
 
-/* For more than a lease, of which each level that there is has at most one. */
+/* The hold lasts for more than one lease, and no level ever has more than one. */
 static void outlives_its_lease(struct fixture *f, struct relock_lock *side, unsigned n_levels)
 {
     struct relock_holder holder = sides_holder(side);
@@ -236,7 +236,7 @@ static void both_sides_are_renewed_until_they_are_released(void **state)
     assert_result(relock_lock(ours.read), RELOCK_OK);
     outlives_its_lease(f, ours.read, 2);
     renewed = stats_of(client).renewed;
-    assert_true(renewed >= 3); /* of one in the first, of two in the second lease */
+    assert_true(renewed >= 3); /* one hold during the first lease, two during the second */
     assert_result(relock_unlock(ours.write), RELOCK_OK);
     outlives_its_lease(f, ours.read, 2);
     assert_true(stats_of(client).renewed > renewed);

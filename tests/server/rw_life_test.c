@@ -1,6 +1,5 @@
 /*
- * How holds of and waits for the sides of a read/write lock begin and end: owners, threads,
- * processes, deadlines, cancels, shut down clients.
+ * Owners, threads, processes and clients of read/write locks that end, and the ends of waits.
  */
 #include "support/actor.h"
 #include "support/child.h"
@@ -39,7 +38,7 @@ static void a_call_with_an_explicit_owner_acts_for_it_on_both_sides(void **state
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* A hundred readers of one thread, each a number of its own. */
+/* A hundred owners read in one thread. */
 static void many_owners_of_one_thread_read_together(void **state)
 {
     struct fixture *f = *state;
@@ -103,7 +102,7 @@ static void a_client_that_is_freed_releases_both_sides(void **state)
     assert_int_equal(losses_count(f->losses), 0);
 }
 
-/* Holds belong to owners: whichever handle goes first, the other side has all it needs. */
+/* Holds belong to owners, not to handles: the other side survives the free. */
 static void handles_of_the_sides_may_be_freed_in_any_order(void **state)
 {
     struct fixture *f = *state;

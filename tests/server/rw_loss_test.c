@@ -81,7 +81,7 @@ static void a_mode_that_another_has_taken_is_reported(void **state)
     }
 }
 
-/* The last level finds out by itself, and says so by its result alone. */
+/* Only its result reports a loss that the last release finds. */
 static void an_unlock_of_either_side_reports_its_loss(void **state)
 {
     struct fixture *f = *state;
@@ -100,7 +100,7 @@ static void an_unlock_of_either_side_reports_its_loss(void **state)
     assert_int_equal(stats_of(f->clients[0]).lost, 2);
 }
 
-/* A reader none of whose levels is left is dead, though its field is there. */
+/* A reader without any level is dead, even if its field exists. */
 static void a_reader_whose_levels_are_gone_cannot_go_deeper(void **state)
 {
     struct fixture *f = *state;
@@ -138,7 +138,7 @@ static void a_lost_hold_does_not_admit_its_owner_to_the_other_side(void **state)
     }
 }
 
-/* Another owner of this process has nothing to do with that. */
+/* Another owner of this process is not affected. */
 static void a_loss_of_one_owner_blocks_no_other_on_either_side(void **state)
 {
     struct fixture *f = *state;

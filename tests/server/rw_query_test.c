@@ -49,7 +49,7 @@ static void assert_reported(struct relock_lock *side, struct relock_client *by, 
     assert_int_equal(count, own);
 }
 
-/* Nobody holds that side; `by` holds the other. */
+/* The side is free; `by` holds the other. */
 static void assert_barred(struct relock_lock *side, struct relock_client *by, unsigned n_holders)
 {
     assert_reported(side, by, n_holders, 0, true);

@@ -11,7 +11,7 @@
 
 #define CHANNEL "redisson_rwlock:{orders}"
 
-/* Two readers and a writer of ours: each hold has a number of its own, also of one owner. */
+/* Two readers and two writers of ours. Each hold has its own number, even of one owner. */
 #define R1 "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:1"
 #define R2 "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:2"
 #define W3_ID "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:3"
@@ -49,7 +49,7 @@ struct rw_side {
 
 struct rw_side rw_inspect(struct probe *probe, const char *field, const char *side);
 
-/* As Redisson leaves it: a reader with that many levels, a writer. */
+/* The entries of Redisson: a reader with that many levels, and a writer. */
 void rw_add_foreign_reader(struct probe *probe, const char *field, unsigned count,
                            uint64_t lease_ms);
 void rw_add_foreign_writer(struct probe *probe, const char *field, unsigned count,

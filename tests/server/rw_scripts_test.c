@@ -90,7 +90,7 @@ static void counts_are_set_and_each_level_of_a_reader_has_a_key(void **state)
                         "1 1 1");
     assert_int_equal(probe_n_keys(p), 4);
 
-    assert_int_equal(rw_read_unlock(p, R1, 1), 1); /* two unlocks of which one was not answered */
+    assert_int_equal(rw_read_unlock(p, R1, 1), 1); /* two unlocks, one of them unanswered */
     assert_string_equal(rw_hash(p), "mode read " R1 " 1");
     assert_int_equal(probe_n_keys(p), 2);
     assert_int_equal(rw_read_unlock(p, R1, 0), 1);
@@ -281,7 +281,7 @@ static void a_name_with_a_brace_is_as_it_is_before_the_levels(void **state)
     the_levels_of_a_lock_stand_at(probe_of(state), "odd{", "odd{");
 }
 
-/* A hash without "mode": somebody has the name for a lock of another kind. */
+/* A hash without "mode": a lock of another kind has the name. */
 static void a_reentrant_lock_of_that_name_keeps_both_sides_out(void **state)
 {
     struct probe *p = probe_of(state);

@@ -7,10 +7,10 @@
 #include "support/sides.h"
 
 #define LONG_MS 60000
-#define WHILE_MS 900 /* a channel that nobody needs is kept for longer */
+#define WHILE_MS 900 /* an unused channel is kept for longer */
 #define N_READERS 8
 
-/* Redis knows the scripts of this client: each question is one call. */
+/* Loads the scripts, so that each attempt is one call. */
 static void learn(struct relock_lock *side)
 {
     assert_result(relock_trylock(side), RELOCK_OK);
@@ -98,7 +98,7 @@ static void a_writer_gets_in_when_the_last_reader_elsewhere_leaves(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* Some of them read here and some elsewhere: the last one of all counts, wherever it is. */
+/* Readers here and elsewhere: the writer waits for the last of all. */
 static void a_writer_waits_for_readers_here_and_elsewhere(void **state)
 {
     struct fixture *f = *state;
@@ -168,7 +168,7 @@ static void a_downgrade_lets_readers_in_elsewhere(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* A lease may end elsewhere without a word: the longest of the readers that live is waited for. */
+/* Leases elsewhere end without a message: the waiter retries when the longest has ended. */
 static void a_writer_gets_in_when_the_leases_of_the_readers_end(void **state)
 {
     struct fixture *f = *state;
@@ -222,9 +222,9 @@ static void both_sides_have_one_subscription_that_goes_after_a_while(void **stat
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     struct actor *writer = actor_start(), *reader = actor_start();
     long long before = probe_calls(f->probe, "subscribe");
-    uint64_t left_ms = 0, unused_ms = 0; /* which a machine that stands still may make long */
+    uint64_t left_ms = 0, unused_ms = 0; /* long on a machine that stands still */
 
-    for (int i = 0; i < 2; i++) { /* the second time within the while */
+    for (int i = 0; i < 2; i++) { /* the second time while the channel is kept */
         assert_result(relock_lock(theirs.write), RELOCK_OK);
         actor_begin(reader, actor_take_turn, ours.read);
         assert_true(wait_for_waiters(client, 1));
@@ -254,7 +254,7 @@ static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
     actor_begin_lock(reader, ours.read);
     assert_true(probe_wait_subscribers(f->probe, SIDES_CHANNEL, 1));
     assert_result(actor_trylock(writer, ours.write), RELOCK_BUSY);
-    let_pass(1500); /* longer than a channel that nobody needs is kept */
+    let_pass(1500); /* longer than an unused channel is kept */
     assert_int_equal(probe_subscribers(f->probe, SIDES_CHANNEL), 1);
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
     gets_in(reader, ours.read);

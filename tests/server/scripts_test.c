@@ -90,7 +90,7 @@ static void scripts_are_sent_by_their_hash(void **state)
     assert_int_equal(probe_calls(f->probe, "script|load") + probe_calls(f->probe, "script"), loads);
 }
 
-/* The hash of a file in the source tree, as Redis reckons it. */
+/* The hash of a file in the source tree, computed by Redis. */
 static void hash_of(struct fixture *f, const char *name, char hash[41])
 {
     char path[512], text[8192];

@@ -110,7 +110,7 @@ static void queries_work_after_a_shutdown(void **state)
     relock_lock_free(late);
 }
 
-/* The name stays busy for the others while a client drains, and gets free as ever. */
+/* The lock stays held while its client drains, and its release wakes waiters as ever. */
 static void another_client_gets_the_lock_when_the_holder_is_done(void **state)
 {
     struct fixture *f = *state;

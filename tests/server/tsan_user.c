@@ -80,7 +80,7 @@ static void read_counter(struct user *user)
     OK(relock_unlock(user->reads));
 }
 
-/* A name that comes with the request, as a server has it. */
+/* A name that comes with each request, as in a server. */
 static void use_own_name(struct user *user, int number)
 {
     struct relock_lock *lock;

@@ -3,7 +3,7 @@
 #include "support/actor.h"
 #include "support/sides.h"
 
-#define TURN_MS 1500 /* all that is to happen within it may take that long */
+#define TURN_MS 1500 /* the time for all that must happen within it */
 
 static void let_others_read_first(struct sides ours)
 {

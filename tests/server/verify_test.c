@@ -7,7 +7,7 @@
 #include "support/kinds.h"
 
 #define N_THREADS 4
-#define LONG_MS 3600000 /* hand-off budget, and a lease that nobody lives to see renewed */
+#define LONG_MS 3600000 /* hand-off budget, and a lease that is not renewed during the test */
 #define VERIFY_MS 5     /* from a hand-off to the command that verifies the hold */
 
 static void the_next_owner_learns_that_its_hold_was_broken(void **state)

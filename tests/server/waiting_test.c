@@ -91,7 +91,7 @@ static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **stat
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-/* The holder died: its lease ends, nobody announces it. */
+/* The holder died: its lease ends without a message. */
 static void the_end_of_the_lease_wakes_a_waiter(void **state)
 {
     struct fixture *f = *state;
@@ -154,7 +154,7 @@ static void any_message_is_a_signal(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* As many threads take their time where programs run slowly. */
+/* Fewer where programs run slowly. */
 static int n_names(void)
 {
     return N_NAMES / (int)slow_ms(1);
@@ -193,7 +193,7 @@ static void many_names_are_waited_for_over_one_connection(void **state)
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-/* A message that frees nothing: another came first. */
+/* A message without a free lock, as if another client had been faster. */
 static void a_waiter_that_is_woken_in_vain_waits_on(void **state)
 {
     struct fixture *f = *state;

@@ -15,8 +15,8 @@ static struct relock_options short_lease(void)
     return (struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)};
 }
 
-/* How often a hold is renewed at most while so much time passes, which the test has measured from
- * before its first level: one that is on its way, too. */
+/* The most renewals of a hold within a time measured from before its first level, with one in
+ * flight. */
 static uint64_t most_renewals(uint64_t passed_ms)
 {
     return passed_ms / (slow_ms(LEASE_MS) * 3 / 10) + 1;

@@ -115,7 +115,7 @@ static void a_release_is_announced_on(struct fixture *f, const char *name, const
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_force_unlock(lock), RELOCK_OK);
     assert_true(listener_hears(listener, "0", SOON_MS));
-    assert_result(relock_force_unlock(lock), RELOCK_OK); /* free already: nothing to announce */
+    assert_result(relock_force_unlock(lock), RELOCK_OK); /* already free: no message */
     assert_true(listener_hears_nothing(listener, 20));
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_true(listener_hears_nothing(listener, 20));

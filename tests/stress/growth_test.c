@@ -26,7 +26,7 @@
 #define HEAP_ROOM (256 * 1024)
 #define RSS_ROOM (8 * 1024 * 1024)
 
-static unsigned part = 1; /* of the whole number is done */
+static unsigned part = 1; /* the whole number is divided by this */
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
@@ -95,12 +95,12 @@ static void has_not_grown(struct sample *since, const struct sample *now, size_t
 
 /* ---- the threads --------------------------------------------------------------------------- */
 
-struct crew {
+struct team {
     struct fixture *f;
     atomic_bool breaking;
     atomic_uint n_lost;
     struct worker {
-        struct crew *crew;
+        struct team *team;
         struct actor *actor;
         struct relock_lock *own, *shared;
         unsigned n, seed; /* to do in a round */
@@ -108,37 +108,37 @@ struct crew {
 };
 
 /* Threads look at it even after a test has failed and its frame is gone. */
-static struct crew *new_crew(struct fixture *f)
+static struct team *new_team(struct fixture *f)
 {
-    static struct crew crew;
+    static struct team team;
 
-    crew = (struct crew){.f = f};
-    return &crew;
+    team = (struct team){.f = f};
+    return &team;
 }
 
 static void count_loss(const struct relock_lost *what, void *arg)
 {
     (void)what;
-    atomic_fetch_add(&((struct crew *)arg)->n_lost, 1);
+    atomic_fetch_add(&((struct team *)arg)->n_lost, 1);
 }
 
-static struct relock_options options_of(struct crew *crew)
+static struct relock_options options_of(struct team *team)
 {
-    return (struct relock_options){.url = crew->f->server->unix_url,
+    return (struct relock_options){.url = team->f->server->unix_url,
                                    .watchdog_timeout_ms = slow_ms(30000),
                                    .command_timeout_ms = slow_ms(20000),
                                    .on_log = log_drop,
                                    .on_lost = count_loss,
-                                   .arg = crew};
+                                   .arg = team};
 }
 
 /* Ends all connections of the clients, now and then. */
 static int break_connections(void *arg)
 {
-    struct crew *crew = arg;
-    struct probe *probe = probe_open(crew->f->server->socket);
+    struct team *team = arg;
+    struct probe *probe = probe_open(team->f->server->socket);
 
-    while (crew->breaking) {
+    while (team->breaking) {
         let_pass(BREAK_MS);
         (void)probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
         (void)probe_int(probe, "CLIENT KILL TYPE pubsub");
@@ -147,21 +147,21 @@ static int break_connections(void *arg)
     return 0;
 }
 
-/* All do their part of a round while connections break, and have ended when it returns. */
-static void do_round(struct crew *crew, actor_step_fn *step)
+/* Runs a step in all threads while connections break, and waits for their end. */
+static void do_round(struct team *team, actor_step_fn *step)
 {
     struct actor *breaker = actor_start();
 
-    crew->breaking = true;
-    actor_begin(breaker, break_connections, crew);
+    team->breaking = true;
+    actor_begin(breaker, break_connections, team);
     for (int i = 0; i < N_THREADS; i++) {
-        crew->workers[i].actor = actor_start();
-        actor_begin(crew->workers[i].actor, step, &crew->workers[i]);
+        team->workers[i].actor = actor_start();
+        actor_begin(team->workers[i].actor, step, &team->workers[i]);
     }
     for (int i = 0; i < N_THREADS; i++)
-        assert_result(actor_result_within(crew->workers[i].actor, 30 * (uint64_t)SOON_MS),
+        assert_result(actor_result_within(team->workers[i].actor, 30 * (uint64_t)SOON_MS),
                       RELOCK_OK);
-    crew->breaking = false;
+    team->breaking = false;
     assert_int_equal(actor_result(breaker), 0);
     actor_end_all();
 }
@@ -177,7 +177,7 @@ static int release(struct relock_lock *lock, unsigned levels)
     return r;
 }
 
-/* One in eight nests, one in eight meets the others, of this client and of the other one. */
+/* One in eight acquires nests, and one in eight contends with all other threads. */
 static int lock_and_unlock(void *arg)
 {
     struct worker *worker = arg;
@@ -198,38 +198,38 @@ static int lock_and_unlock(void *arg)
 
 static void a_million_levels_leave_nothing_behind(void **state)
 {
-    struct crew *crew = new_crew(*state);
-    struct relock_options options = options_of(crew);
+    struct team *team = new_team(*state);
+    struct relock_options options = options_of(team);
     struct relock_client *clients[N_CLIENTS];
     struct sample first = {0}, now;
 
     for (int i = 0; i < N_CLIENTS; i++)
-        clients[i] = fixture_client(crew->f, &options);
+        clients[i] = fixture_client(team->f, &options);
     for (int i = 0; i < N_THREADS; i++) {
         struct relock_client *client = clients[i % N_CLIENTS];
         char name[16];
 
         snprintf(name, sizeof(name), "own:%d", i);
-        crew->workers[i] = (struct worker){.crew = crew,
+        team->workers[i] = (struct worker){.team = team,
                                            .n = 1000000 / part / N_THREADS / N_ROUNDS,
-                                           .own = fixture_lock(crew->f, client, name),
-                                           .shared = fixture_lock(crew->f, client, "shared")};
+                                           .own = fixture_lock(team->f, client, name),
+                                           .shared = fixture_lock(team->f, client, "shared")};
     }
     for (unsigned round = 0; round <= N_ROUNDS; round++) {
-        do_round(crew, lock_and_unlock);
-        now = take_sample(crew->f, "levels", round);
+        do_round(team, lock_and_unlock);
+        now = take_sample(team->f, "levels", round);
         if (round == 0)
             first = now;
         has_not_grown(&first, &now, N_CONNECTIONS);
     }
-    assert_int_equal(crew->n_lost, 0);
+    assert_int_equal(team->n_lost, 0);
     for (int i = 0; i < N_CLIENTS; i++)
         assert_int_equal(stats_of(clients[i]).holds, 0);
 }
 
 /* ---- clients ------------------------------------------------------------------------------- */
 
-/* Takes, nests, and waits in vain behind a peer, so that it goes with a subscription. */
+/* Acquires, nests, and waits in vain behind a peer, so that the client ends with a subscription. */
 static int use_client(struct relock_client *client, const char *name, unsigned i)
 {
     struct relock_lock *lock = NULL, *busy = NULL;
@@ -252,10 +252,10 @@ static int use_client(struct relock_client *client, const char *name, unsigned i
     return r;
 }
 
-static int come_and_go(void *arg)
+static int make_use_and_free(void *arg)
 {
     struct worker *worker = arg;
-    struct relock_options options = options_of(worker->crew);
+    struct relock_options options = options_of(worker->team);
     char name[16];
     int r = RELOCK_OK;
 
@@ -265,7 +265,7 @@ static int come_and_go(void *arg)
 
         r = relock_client_new(&options, &client);
         if (r == RELOCK_E_CONN) {
-            r = RELOCK_OK; /* its first connection was one of those that were ended */
+            r = RELOCK_OK; /* its first connection was cut */
             continue;
         }
         if (r == RELOCK_OK)
@@ -278,22 +278,22 @@ static int come_and_go(void *arg)
 
 static void ten_thousand_clients_leave_nothing_behind(void **state)
 {
-    struct crew *crew = new_crew(*state);
+    struct team *team = new_team(*state);
     struct sample first = {0}, now;
 
     for (unsigned i = 0; i < N_THREADS; i++)
-        crew->workers[i] =
-            (struct worker){.crew = crew, .seed = i, .n = 10000 / part / N_THREADS / N_ROUNDS};
+        team->workers[i] =
+            (struct worker){.team = team, .seed = i, .n = 10000 / part / N_THREADS / N_ROUNDS};
     for (unsigned round = 0; round <= N_ROUNDS; round++) {
-        assert_true(peer_lock(crew->f->probe, "busy", PEER, 600000));
-        do_round(crew, come_and_go);
-        assert_true(peer_unlock(crew->f->probe, "busy", PEER));
-        now = take_sample(crew->f, "clients", round);
+        assert_true(peer_lock(team->f->probe, "busy", PEER, 600000));
+        do_round(team, make_use_and_free);
+        assert_true(peer_unlock(team->f->probe, "busy", PEER));
+        now = take_sample(team->f, "clients", round);
         if (round == 0)
             first = now;
         has_not_grown(&first, &now, 0);
     }
-    assert_int_equal(crew->n_lost, 0);
+    assert_int_equal(team->n_lost, 0);
 }
 
 int main(int argc, char **argv)
