@@ -244,7 +244,8 @@ struct relock_options {
 
 /**
  * Makes a client and connects it. NULL `options` selects all defaults. If the call fails, it logs
- * the reason before it returns (except RELOCK_E_NOMEM).
+ * the reason before it returns (except RELOCK_E_NOMEM); for this it waits up to 3 s for on_log or
+ * stderr.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK             free *client with relock_client_free
