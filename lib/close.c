@@ -41,17 +41,6 @@ void relock_client_shutdown(struct relock_client *client)
     relock_client_leave(client, &guard);
 }
 
-static struct relock_hold *find_any_held(struct relock_client *client)
-    RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_hold *hold;
-
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
-    if (hold->count > 0)
-        return hold;
-    return NULL;
-}
-
 /* Whether Redis has released all that no owner holds any more. */
 static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
@@ -70,7 +59,7 @@ static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mu
 
     if (hook)
         hook->ops->let_go(client);
-    while ((hold = find_any_held(client)))
+    while ((hold = relock_holds_find(client, 0)))
         relock_let_go(client, hold, now_ms);
     while (!is_drained(client) && in_time)
         in_time = relock_cond_wait_until(&client->changed, &client->mutex, deadline_ms);

@@ -29,24 +29,13 @@ static struct relock_client *pin_next(uint64_t nth)
     return at;
 }
 
-static struct relock_hold *find_held(struct relock_client *client, uint64_t owner)
-    RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_hold *hold;
-
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
-    if (hold->count > 0 && hold->owner == owner)
-        return hold;
-    return NULL;
-}
-
 /* The client is pinned until then. */
 static void release_all_of(struct relock_client *client, uint64_t owner)
 {
     struct relock_hold *hold;
 
     relock_mutex_lock(&client->mutex);
-    while ((hold = find_held(client, owner))) {
+    while ((hold = relock_holds_find(client, owner))) {
         char name[RELOCK_LOG_NAME_MAX];
 
         if (hold->busy) {

@@ -19,7 +19,9 @@ static struct relock_hold *find_composite(const struct relock_group *group, uint
     return NULL;
 }
 
-bool relock_group_lose(struct relock_group *group, uint64_t composite, size_t member, int reason)
+/* The hold of a member ended without a release. Returns false if the composite has ended already.
+ */
+static bool lose(struct relock_group *group, uint64_t composite, size_t member, int reason)
 {
     struct relock_hold *hold;
 
@@ -51,7 +53,7 @@ static int why_lost(const struct relock_lock *member, uint64_t owner)
 bool relock_group_miss(struct relock_group *group, uint64_t composite, size_t member,
                        uint64_t owner)
 {
-    return relock_group_lose(group, composite, member, why_lost(group->members[member], owner));
+    return lose(group, composite, member, why_lost(group->members[member], owner));
 }
 
 /* ---- memberships --------------------------------------------------------------------------- */
@@ -66,7 +68,7 @@ static void on_member_lost(struct relock_client *client, struct relock_hold *hol
     int reason = hold->lost_reason;
 
     relock_mutex_unlock(&client->mutex);
-    (void)relock_group_lose(group, composite, member, reason);
+    (void)lose(group, composite, member, reason);
     relock_group_unref(group);
     relock_mutex_lock(&client->mutex);
 }

@@ -17,13 +17,8 @@ struct relock_membership {
     size_t member;
 };
 
-/*
- * The hold of a member ended without a release: the composite is lost. Returns false if it has
- * ended already.
- */
-bool relock_group_lose(struct relock_group *group, uint64_t composite, size_t member, int reason);
-
-/* The same if the owner has no hold of a member, or a lost one. */
+/* The owner has no hold of a member, or a lost one: the composite is lost. Returns false if it has
+ * ended already. */
 bool relock_group_miss(struct relock_group *group, uint64_t composite, size_t member,
                        uint64_t owner);
 

@@ -49,7 +49,8 @@ static bool run(struct relock_client *client, struct relock_hold *hold,
 static void end(struct relock_client *client, struct relock_hold *hold,
                 struct relock_request *request) RELOCK_REQUIRES(client->mutex)
 {
-    relock_settle_await(client, hold, &request->call);
+    if (request->call.orphan)
+        relock_settle_await(client, hold, &request->call);
     relock_call_end(&request->call);
 }
 

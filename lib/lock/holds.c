@@ -66,12 +66,6 @@ struct relock_hold *relock_holds_new_detached(struct relock_client *client,
     return hold;
 }
 
-struct relock_hold *relock_holds_ref(struct relock_hold *hold)
-{
-    hold->refs++;
-    return hold;
-}
-
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
@@ -81,6 +75,16 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     relock_conn_id_unref(hold->fence);
     relock_observer_drop_all(client, hold);
     free(hold);
+}
+
+struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    if (hold->count > 0 && (owner == 0 || hold->owner == owner))
+        return hold;
+    return NULL;
 }
 
 void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

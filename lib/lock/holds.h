@@ -25,8 +25,16 @@ struct relock_hold *relock_holds_new_detached(struct relock_client *client,
                                               struct relock_resource *resource, uint64_t owner)
     RELOCK_REQUIRES(client->mutex);
 
-struct relock_hold *relock_holds_ref(struct relock_hold *hold);
+static inline struct relock_hold *relock_holds_ref(struct relock_hold *hold)
+{
+    hold->refs++;
+    return hold;
+}
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Some hold with levels of this owner, or of any owner if that is 0. NULL if there is none. */
+struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
     RELOCK_REQUIRES(client->mutex);
 
 /* Redis granted it to the waiter, whose acquire was sent at `sent_ms`. */

@@ -89,8 +89,6 @@ void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
     bool answered;
 
     call->orphan = NULL;
-    if (!orphan)
-        return;
     (void)relock_holds_ref(hold);
     hold->n_unanswered++;
     if (relock_orphan_adopt(orphan, on_ended, hold, &answered))

@@ -19,9 +19,8 @@
 struct relock_call;
 
 /*
- * A command under the number of the hold was left unanswered: nothing is settled before it has
- * ended, and once it was answered nothing has to be killed. If it was answered in time, this does
- * nothing. Threads: the one that made the call.
+ * A command under the number of the hold has left an orphan: nothing is settled before that has
+ * ended, and once it was answered nothing has to be killed. Threads: the one that made the call.
  */
 void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
                          struct relock_call *call) RELOCK_REQUIRES(client->mutex);

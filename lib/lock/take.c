@@ -62,11 +62,9 @@ static void init_waiter(struct relock_acquire *acquire)
 
 static uint64_t deadline_of(const struct relock_how *how)
 {
-    uint64_t now_ms = relock_clock_now_ms();
-
     if (how->wait_ms == RELOCK_FOREVER)
         return RELOCK_NEVER;
-    return how->wait_ms > 0 ? relock_clock_after(now_ms, (uint64_t)how->wait_ms) : now_ms;
+    return relock_clock_after(relock_clock_now_ms(), how->wait_ms > 0 ? (uint64_t)how->wait_ms : 0);
 }
 
 static void init(struct relock_acquire *acquire, struct relock_lock *lock,
