@@ -21,8 +21,7 @@
 
 static int connect_once(struct relock_client *client)
 {
-    uint64_t deadline_ms =
-        relock_clock_after(relock_clock_now_ms(), client->options.connect_timeout_ms);
+    uint64_t deadline_ms = relock_clock_in(client->options.connect_timeout_ms);
     char why[RELOCK_WHY_MAX];
     int r = relock_call_load_all(client->lanes, deadline_ms, why);
     bool may_pass = r == RELOCK_E_CONN || r == RELOCK_REPLICA;

@@ -22,6 +22,12 @@ static inline uint64_t relock_clock_after(uint64_t now_ms, uint64_t ms)
     return ms < RELOCK_NEVER - now_ms ? now_ms + ms : RELOCK_NEVER;
 }
 
+/* The deadline `ms` from now. */
+static inline uint64_t relock_clock_in(uint64_t ms)
+{
+    return relock_clock_after(relock_clock_now_ms(), ms);
+}
+
 /* The time until the deadline: 0 once it has passed, RELOCK_NEVER for RELOCK_NEVER. */
 static inline uint64_t relock_clock_left(uint64_t now_ms, uint64_t deadline_ms)
 {

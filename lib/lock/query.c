@@ -185,8 +185,7 @@ int relock_force_unlock(struct relock_lock *lock)
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
     relock_mutex_unlock(&lock->client->mutex);
-    deadline_ms =
-        relock_clock_after(relock_clock_now_ms(), lock->client->options.command_timeout_ms);
+    deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
     do {
         r = force_once(lock);
     } while (r == RELOCK_AGAIN && relock_clock_now_ms() < deadline_ms);

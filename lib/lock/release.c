@@ -214,11 +214,6 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
                            : release_last(lock, hold, deadline_ms);
 }
 
-uint64_t relock_release_limit_ms(const struct relock_lock *lock)
-{
-    return relock_clock_after(relock_clock_now_ms(), lock->client->options.release_timeout_ms);
-}
-
 int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
 {
     struct relock_guard guard;
@@ -236,7 +231,8 @@ int relock_release(struct relock_lock *lock, uint64_t owner)
 {
     if (!lock)
         return RELOCK_E_INVALID;
-    return relock_release_by(lock, owner, relock_release_limit_ms(lock));
+    return relock_release_by(lock, owner,
+                             relock_clock_in(lock->client->options.release_timeout_ms));
 }
 
 int relock_unlock(struct relock_lock *lock)
@@ -279,11 +275,8 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms
 
 int relock_extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
 {
-    uint64_t deadline_ms;
-
     if (!lock || lease_ms == 0 || lease_ms > RELOCK_TEN_YEARS_MS)
         return RELOCK_E_INVALID;
-    deadline_ms =
-        relock_clock_after(relock_clock_now_ms(), lock->client->options.command_timeout_ms);
-    return relock_extend_by(lock, owner, lease_ms, deadline_ms);
+    return relock_extend_by(lock, owner, lease_ms,
+                            relock_clock_in(lock->client->options.command_timeout_ms));
 }

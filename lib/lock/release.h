@@ -22,7 +22,4 @@ int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadlin
 int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
                      uint64_t deadline_ms);
 
-/* The deadline of a release that begins now. */
-uint64_t relock_release_limit_ms(const struct relock_lock *lock);
-
 #endif

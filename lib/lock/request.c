@@ -130,8 +130,6 @@ void relock_request_force_unlock(struct relock_request *request,
 
 int relock_request_run(struct relock_request *request, struct relock_client *client)
 {
-    uint64_t deadline_ms =
-        relock_clock_after(relock_clock_now_ms(), client->options.command_timeout_ms);
-
-    return relock_call_run(&request->call, client->lanes, deadline_ms);
+    return relock_call_run(&request->call, client->lanes,
+                           relock_clock_in(client->options.command_timeout_ms));
 }

@@ -122,7 +122,7 @@ void relock_subscription_idle(struct relock_client *client, struct relock_resour
         return;
     linger = &resource->subscription.linger;
     linger->fire = end_linger;
-    relock_client_set_timer(client, linger, relock_clock_after(relock_clock_now_ms(), linger_ms));
+    relock_client_set_timer(client, linger, relock_clock_in(linger_ms));
 }
 
 /* ---- the channel --------------------------------------------------------------------------- */

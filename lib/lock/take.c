@@ -64,7 +64,7 @@ static uint64_t deadline_of(const struct relock_how *how)
 {
     if (how->wait_ms == RELOCK_FOREVER)
         return RELOCK_NEVER;
-    return relock_clock_after(relock_clock_now_ms(), how->wait_ms > 0 ? (uint64_t)how->wait_ms : 0);
+    return relock_clock_in(how->wait_ms > 0 ? (uint64_t)how->wait_ms : 0);
 }
 
 static void init(struct relock_acquire *acquire, struct relock_lock *lock,

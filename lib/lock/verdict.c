@@ -28,8 +28,7 @@ static uint64_t free_at(int64_t ttl_ms)
 {
     if (ttl_ms == REPLY_NO_LEASE)
         return RELOCK_NEVER;
-    return relock_clock_after(relock_clock_now_ms(),
-                              (ttl_ms > 0 ? (uint64_t)ttl_ms : 0) + SHORTEST_WAIT_MS);
+    return relock_clock_in((ttl_ms > 0 ? (uint64_t)ttl_ms : 0) + SHORTEST_WAIT_MS);
 }
 
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
