@@ -39,6 +39,8 @@ static int check(struct relock_lock *lock, uint64_t owner, struct relock_grant *
         (void)relock_holds_ref(hold);
         valid_until_ms = operations->check(lock->client, hold);
         relock_holds_unref(lock->client, hold); /* another thread may have released it meanwhile */
+        if (lock->client->guarded.state == RELOCK_CLIENT_FREED)
+            return RELOCK_E_CLOSED; /* the operation may have found nothing but that */
     }
     return RELOCK_NOT_OWNER;
 }

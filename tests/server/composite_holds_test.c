@@ -337,6 +337,56 @@ static void such_a_release_of_one_level_of_two_releases_one_of_each_member(void 
     assert_result(relock_check(n.b, n.how.owner, NULL), RELOCK_NOT_OWNER);
 }
 
+/* ---- a check while the client is freed ------------------------------------------------------- */
+
+struct freeing {
+    struct fixture *f;
+    struct nesting n;
+};
+
+/* It stops before it looks at "a". */
+static int check_and_stop(void *arg)
+{
+    const struct nesting *n = arg;
+    int r;
+
+    stops_at = 2;
+    r = relock_check(n->both, n->how.owner, NULL);
+    stops_at = 0;
+    return r;
+}
+
+static int free_client(void *arg)
+{
+    struct freeing *freeing = arg;
+
+    fixture_free_client(freeing->f, freeing->n.client);
+    return RELOCK_OK;
+}
+
+static bool is_closed(void *arg)
+{
+    const struct nesting *n = arg;
+
+    return relock_check(n->a, n->how.owner, NULL) == RELOCK_E_CLOSED;
+}
+
+static void a_check_while_the_client_is_freed_reports_no_loss(void **state)
+{
+    struct servers *s = *state;
+    struct freeing freeing = {s->f, nesting_of(s, NULL)};
+    struct actor *checks = actor_start(), *frees = actor_start();
+
+    actor_begin(checks, check_and_stop, &freeing.n);
+    assert_true(wait_until(has_stopped_or_ended, checks, SOON_MS));
+    assert_true(actor_is_busy(checks));
+    actor_begin(frees, free_client, &freeing);
+    assert_true(wait_until(is_closed, &freeing.n, SOON_MS));
+    sem_post(&may_go_on);
+    assert_result(actor_result(checks), RELOCK_E_CLOSED);
+    assert_result(actor_result(frees), RELOCK_OK);
+}
+
 /* ---- the program --------------------------------------------------------------------------- */
 
 static int start(void **state)
@@ -353,6 +403,7 @@ int main(void)
         SERVERS_TEST(a_level_that_ends_with_a_lost_composite_is_given_back),
         SERVERS_TEST(a_release_that_cannot_wait_for_a_level_releases_the_members),
         SERVERS_TEST(such_a_release_of_one_level_of_two_releases_one_of_each_member),
+        SERVERS_TEST(a_check_while_the_client_is_freed_reports_no_loss),
     };
 
     sem_init(&has_stopped, 0, 0);
