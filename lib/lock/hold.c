@@ -47,11 +47,15 @@ bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms)
     return relock_hold_is_held(hold) && now_ms < hold->valid_until_ms;
 }
 
-/* While it is held, also with a command in flight: the hold's time may run out before the answer.
+/*
+ * While a renewal is in flight, the next one is already due at `renew_at_ms`. So its answer mostly
+ * leaves the timer as it is. If there is no answer by then, only the end of the time is due.
  */
 static uint64_t held_due_ms(const struct relock_hold *hold, uint64_t now_ms)
 {
-    if (!relock_hold_is_renewed(hold, now_ms) || hold->command != RELOCK_HOLD_NOTHING_SENT ||
+    bool is_overdue = hold->command != RELOCK_HOLD_NOTHING_SENT && hold->renew_at_ms <= now_ms;
+
+    if (!relock_hold_is_renewed(hold, now_ms) || is_overdue ||
         hold->renew_at_ms > hold->valid_until_ms)
         return hold->valid_until_ms;
     return hold->renew_at_ms;

@@ -93,7 +93,8 @@ void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, ui
 
     if (due_ms == RELOCK_NEVER)
         relock_client_unset_timer(client, &hold->timer);
-    else
+    else if (hold->timer.due_ms != due_ms ||
+             !relock_timer_is_set(&client->guarded.timers, &hold->timer))
         relock_client_set_timer(client, &hold->timer, due_ms);
 }
 
@@ -192,6 +193,8 @@ void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
 {
     hold->command = RELOCK_HOLD_SENT;
     hold->sent_ms = now_ms;
+    /* The schedule is absolute: from when it was asked, not from when it was answered. */
+    hold->renew_at_ms = relock_clock_after(now_ms, relock_hold_renewal_ms(hold->renewal_ms));
 }
 
 void relock_holds_end_command(struct relock_client *client, struct relock_hold *hold,
@@ -218,8 +221,6 @@ void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, 
     hold->state = RELOCK_HOLD_HELD;
     client->guarded.stats.renewed++;
     lengthen(hold, relock_hold_valid_until(hold->sent_ms, hold->renewal_ms));
-    /* The schedule is absolute: from when it was asked, not from when it was answered. */
-    hold->renew_at_ms = relock_clock_after(hold->sent_ms, relock_hold_renewal_ms(hold->renewal_ms));
     if (hold->command == RELOCK_HOLD_SENT_BEFORE)
         verify_soon(hold, now_ms);
 }

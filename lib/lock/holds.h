@@ -60,7 +60,8 @@ void relock_holds_prolong_until(struct relock_client *client, struct relock_hold
 void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
                        enum relock_hold_keeping keeping) RELOCK_REQUIRES(client->mutex);
 
-/* The I/O thread has sent a command for it. The caller arms. */
+/* The I/O thread has sent a command for it, and sends the next one when the hold is due. The caller
+ * arms. */
 void relock_holds_send(struct relock_hold *hold, uint64_t now_ms);
 
 /* The command has ended, and its outcome is in the hold. */

@@ -182,7 +182,8 @@ static void a_hold_is_due_at_its_end_when_no_renewal_comes_before(void **state)
     (void)state;
 
     hold.command = RELOCK_HOLD_SENT;
-    assert_int_equal(relock_hold_due_ms(&hold, 0), 300);
+    assert_int_equal(relock_hold_due_ms(&hold, 99), 100);
+    assert_int_equal(relock_hold_due_ms(&hold, 100), 300);
     hold = renewed_hold();
     hold.keeping = RELOCK_HOLD_FIXED;
     assert_int_equal(relock_hold_due_ms(&hold, 0), 300);

@@ -73,6 +73,27 @@ static void a_lease_is_lengthened_and_never_shortened(void **state)
     finish();
 }
 
+/* Of two timers that are due together, the one that was set first stays the next. */
+static void a_renewal_sets_the_timer_once(void **state)
+{
+    uint64_t renewed_ms = sent_ms + RENEWAL_MS;
+    struct relock_timer later;
+
+    (void)state;
+
+    relock_holds_send(hold, renewed_ms);
+    relock_holds_arm(&client, hold, renewed_ms);
+    assert_int_equal(hold->timer.due_ms, renewed_ms + RENEWAL_MS);
+    relock_timer_init(&later, NULL);
+    relock_timer_set(&client.guarded.timers, &later, hold->timer.due_ms);
+    relock_holds_renew(&client, hold, renewed_ms + 1);
+    relock_holds_end_command(&client, hold, renewed_ms + 1);
+    assert_int_equal(hold->timer.due_ms, renewed_ms + RENEWAL_MS);
+    assert_ptr_equal(client.guarded.timers.root, &hold->timer);
+    relock_timer_unset(&client.guarded.timers, &later);
+    finish();
+}
+
 static void the_lease_of_an_attempt_counts_whatever_its_outcome(void **state)
 {
     (void)state;
@@ -154,6 +175,7 @@ int main(void)
         HOLD_TEST(certainty_counts_from_the_send_of_the_acquire),
         HOLD_TEST(no_two_holds_have_the_same_number),
         HOLD_TEST(a_lease_is_lengthened_and_never_shortened),
+        HOLD_TEST(a_renewal_sets_the_timer_once),
         HOLD_TEST(the_lease_of_an_attempt_counts_whatever_its_outcome),
         HOLD_TEST(an_observer_ends_with_its_hold_unless_it_was_removed),
         HOLD_TEST(a_detached_hold_belongs_to_no_owner_here),
