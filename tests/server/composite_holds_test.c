@@ -242,7 +242,7 @@ struct nesting {
     int stops_at;
 };
 
-static struct nesting nesting_of(struct servers *s, const struct relock_options *options)
+static struct nesting multi_of(struct servers *s, const struct relock_options *options)
 {
     struct nesting n = {.client = servers_client(s, 0, options),
                         .how = {.owner = relock_owner_new()}};
@@ -250,6 +250,13 @@ static struct nesting nesting_of(struct servers *s, const struct relock_options 
     n.a = fixture_lock(s->f, n.client, "a");
     n.b = fixture_lock(s->f, n.client, "b");
     n.both = fixture_multi(s->f, n.a, n.b, NULL);
+    return n;
+}
+
+static struct nesting nesting_of(struct servers *s, const struct relock_options *options)
+{
+    struct nesting n = multi_of(s, options);
+
     assert_result(relock_acquire(n.both, &n.how, NULL), RELOCK_OK);
     return n;
 }
@@ -337,6 +344,29 @@ static void such_a_release_of_one_level_of_two_releases_one_of_each_member(void 
     assert_result(relock_check(n.b, n.how.owner, NULL), RELOCK_NOT_OWNER);
 }
 
+/* ---- a multi lock that begins ---------------------------------------------------------------- */
+
+/* It stops when both members are acquired, and "b" does not belong to the multi lock yet. */
+static void a_multi_lock_that_begins_is_busy(void **state)
+{
+    struct servers *s = *state;
+    struct nesting n = multi_of(s, &(struct relock_options){.release_timeout_ms = 50});
+    struct actor *actor = actor_start();
+    int checked, released;
+
+    begin_to_nest(&n, actor, 7);
+    checked = relock_check(n.both, n.how.owner, NULL);
+    released = relock_release(n.both, n.how.owner);
+    sem_post(&may_go_on);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(checked, RELOCK_OK);
+    assert_result(released, RELOCK_E_CONN);
+    assert_result(relock_check(n.both, n.how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_check(n.a, n.how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_result(relock_check(n.b, n.how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_true(wait_for_no_keys(s->probe[0]));
+}
+
 /* ---- a check while the client is freed ------------------------------------------------------- */
 
 struct freeing {
@@ -403,6 +433,7 @@ int main(void)
         SERVERS_TEST(a_level_that_ends_with_a_lost_composite_is_given_back),
         SERVERS_TEST(a_release_that_cannot_wait_for_a_level_releases_the_members),
         SERVERS_TEST(such_a_release_of_one_level_of_two_releases_one_of_each_member),
+        SERVERS_TEST(a_multi_lock_that_begins_is_busy),
         SERVERS_TEST(a_check_while_the_client_is_freed_reports_no_loss),
     };
 

@@ -9,12 +9,26 @@
 
 #define SHORT_MS 200
 
-static void fails(const struct multi_pair *t, const struct relock_how *how, int result,
+struct three {
+    struct relock_client *client;
+    struct relock_lock *a, *b;
+    struct relock_lock *all; /* made of "c" first, which is the last in the order of all */
+};
+
+static struct three three_of(struct fixture *f, struct relock_client *client)
+{
+    struct three t = {client, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL};
+
+    t.all = fixture_multi(f, fixture_lock(f, client, "c"), t.b, t.a, NULL);
+    return t;
+}
+
+static void fails(const struct three *t, const struct relock_how *how, int result,
                   const char *member)
 {
     struct relock_grant grant = {.hold_count = 7};
 
-    assert_result(relock_acquire(t->both, how, &grant), result);
+    assert_result(relock_acquire(t->all, how, &grant), result);
     assert_non_null(grant.failed_member);
     assert_string_equal(grant.failed_member, member);
     assert_int_equal(grant.hold_count, 0);
@@ -25,7 +39,7 @@ static void fails(const struct multi_pair *t, const struct relock_how *how, int 
 static void a_member_that_another_owner_holds_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
     struct relock_how how = {.wait_ms = 20};
 
     assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
@@ -41,7 +55,7 @@ static void a_member_that_another_owner_holds_is_named(void **state)
 static void a_member_that_redis_refuses_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
 
     assert_string_equal(probe_text(f->probe, "SET b text"), "OK");
     fails(&t, NULL, RELOCK_E_SERVER, "b");
@@ -51,11 +65,11 @@ static void a_member_that_redis_refuses_is_named(void **state)
 static void a_member_that_the_user_has_no_right_to_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t;
+    struct three t;
 
     assert_string_equal(probe_text(f->probe, "ACL SETUSER some reset on >word +@all &* ~a"), "OK");
-    t = multi_pair_of(
-        f, fixture_client(f, &(struct relock_options){.user = "some", .password = "word"}));
+    t = three_of(f,
+                 fixture_client(f, &(struct relock_options){.user = "some", .password = "word"}));
     fails(&t, NULL, RELOCK_E_AUTH, "b");
     fixture_free_client(f, t.client);
     assert_int_equal(probe_int(f->probe, "ACL DELUSER some"), 1);
@@ -63,9 +77,9 @@ static void a_member_that_the_user_has_no_right_to_is_named(void **state)
 
 static void a_member_that_too_few_replicas_have_is_named(void **state)
 {
-    struct multi_pair t = multi_pair_of(
-        *state, fixture_client(
-                    *state, &(struct relock_options){.min_replicas = 1, .replica_timeout_ms = 1}));
+    struct three t =
+        three_of(*state, fixture_client(*state, &(struct relock_options){.min_replicas = 1,
+                                                                         .replica_timeout_ms = 1}));
 
     fails(&t, NULL, RELOCK_E_REPLICAS, "a");
 }
@@ -73,8 +87,8 @@ static void a_member_that_too_few_replicas_have_is_named(void **state)
 static void a_member_whose_acquire_cannot_be_sent_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(
-        f, fixture_client(f, &(struct relock_options){.command_timeout_ms = SHORT_MS}));
+    struct three t =
+        three_of(f, fixture_client(f, &(struct relock_options){.command_timeout_ms = SHORT_MS}));
 
     assert_result(relock_lock(t.a), RELOCK_OK);
     server_pause(f->server);
@@ -85,7 +99,7 @@ static void a_member_whose_acquire_cannot_be_sent_is_named(void **state)
 
 static void a_member_that_the_owner_holds_is_named(void **state)
 {
-    struct multi_pair t = multi_pair_of(*state, fixture_client(*state, NULL));
+    struct three t = three_of(*state, fixture_client(*state, NULL));
     struct relock_how how = {.flags = RELOCK_NON_REENTRANT, .wait_ms = RELOCK_FOREVER};
 
     assert_result(relock_lock(t.b), RELOCK_OK);
@@ -96,18 +110,18 @@ static void a_member_that_the_owner_holds_is_named(void **state)
 static void a_member_that_a_level_finds_lost_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
 
-    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_lock(t.all), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
     fails(&t, NULL, RELOCK_LOST, "b");
-    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_result(relock_unlock(t.all), RELOCK_LOST);
 }
 
 static void a_member_that_the_owner_lost_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(t.b), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
@@ -119,46 +133,46 @@ static void a_member_that_the_owner_lost_is_named(void **state)
 static void the_member_with_which_the_multi_lock_was_lost_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
 
-    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_lock(t.all), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
-    assert_result(relock_extend(t.both, 0, NEVER_MS), RELOCK_LOST);
+    assert_result(relock_extend(t.all, 0, NEVER_MS), RELOCK_LOST);
     fails(&t, NULL, RELOCK_LOST, "b");
-    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_result(relock_unlock(t.all), RELOCK_LOST);
 }
 
 /* ---- no member in particular: the first that the handle was made with ---------------------- */
 
 static void the_first_member_is_named_if_the_arguments_are_wrong(void **state)
 {
-    struct multi_pair t = multi_pair_of(*state, fixture_client(*state, NULL));
+    struct three t = three_of(*state, fixture_client(*state, NULL));
 
-    fails(&t, &(struct relock_how){.flags = ~(uint64_t)0}, RELOCK_E_INVALID, "b");
-    fails(&t, &(struct relock_how){.reserved = {1}}, RELOCK_E_INVALID, "b");
+    fails(&t, &(struct relock_how){.flags = ~(uint64_t)0}, RELOCK_E_INVALID, "c");
+    fails(&t, &(struct relock_how){.reserved = {1}}, RELOCK_E_INVALID, "c");
 }
 
 static void the_first_member_is_named_if_the_owner_holds_the_multi_lock(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
 
-    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_lock(t.all), RELOCK_OK);
     fails(&t, &(struct relock_how){.flags = RELOCK_NON_REENTRANT, .wait_ms = RELOCK_FOREVER},
-          RELOCK_E_DEADLOCK, "b");
-    assert_result(relock_unlock(t.both), RELOCK_OK);
+          RELOCK_E_DEADLOCK, "c");
+    assert_result(relock_unlock(t.all), RELOCK_OK);
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
 static void the_first_member_is_named_if_the_client_is_shut_down_or_freed(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
 
     relock_client_shutdown(t.client);
-    fails(&t, NULL, RELOCK_E_CLOSED, "b");
+    fails(&t, NULL, RELOCK_E_CLOSED, "c");
     fixture_free_client(f, t.client);
-    fails(&t, NULL, RELOCK_E_CLOSED, "b");
+    fails(&t, NULL, RELOCK_E_CLOSED, "c");
 }
 
 struct inside {
@@ -185,35 +199,35 @@ static bool is_over(void *arg)
 static void the_first_member_is_named_to_a_callback(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
-    struct inside inside = {.both = t.both, .result = RELOCK_OK};
-    struct relock_lock *c = fixture_lock(f, t.client, "c");
+    struct three t = three_of(f, fixture_client(f, NULL));
+    struct inside inside = {.both = t.all, .result = RELOCK_OK};
+    struct relock_lock *d = fixture_lock(f, t.client, "d");
     struct relock_how how = {.on_lost = acquire_inside, .arg = &inside};
 
-    assert_result(relock_acquire(c, &how, NULL), RELOCK_OK);
-    assert_int_equal(probe_int(f->probe, "DEL c"), 1);
-    assert_result(relock_extend(c, 0, NEVER_MS), RELOCK_LOST);
+    assert_result(relock_acquire(d, &how, NULL), RELOCK_OK);
+    assert_int_equal(probe_int(f->probe, "DEL d"), 1);
+    assert_result(relock_extend(d, 0, NEVER_MS), RELOCK_LOST);
     assert_true(wait_until(is_over, &inside, SOON_MS));
-    assert_result(relock_unlock(c), RELOCK_LOST);
+    assert_result(relock_unlock(d), RELOCK_LOST);
     assert_result(inside.result, RELOCK_E_DEADLOCK);
     assert_non_null(inside.grant.failed_member);
-    assert_string_equal(inside.grant.failed_member, "b");
+    assert_string_equal(inside.grant.failed_member, "c");
 }
 
 static int acquire_in_child(struct child *parent, void *arg)
 {
-    const struct multi_pair *t = arg;
+    const struct three *t = arg;
     struct relock_grant grant = {0};
 
     (void)parent;
-    child_must(relock_acquire(t->both, NULL, &grant) == RELOCK_E_FORKED);
-    child_must(grant.failed_member && strcmp(grant.failed_member, "b") == 0);
+    child_must(relock_acquire(t->all, NULL, &grant) == RELOCK_E_FORKED);
+    child_must(grant.failed_member && strcmp(grant.failed_member, "c") == 0);
     return EXIT_SUCCESS;
 }
 
 static void the_first_member_is_named_in_a_forked_child(void **state)
 {
-    struct multi_pair t = multi_pair_of(*state, fixture_client(*state, NULL));
+    struct three t = three_of(*state, fixture_client(*state, NULL));
 
     assert_int_equal(child_wait(child_start(acquire_in_child, &t), SOON_MS), EXIT_SUCCESS);
 }
@@ -223,12 +237,12 @@ static void the_first_member_is_named_in_a_forked_child(void **state)
 static void no_member_is_named_if_the_call_succeeds_or_is_for_a_single_lock(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
+    struct three t = three_of(f, fixture_client(f, NULL));
     struct relock_grant grant;
 
-    assert_result(relock_acquire(t.both, NULL, &grant), RELOCK_OK);
+    assert_result(relock_acquire(t.all, NULL, &grant), RELOCK_OK);
     assert_null(grant.failed_member);
-    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_unlock(t.all), RELOCK_OK);
     assert_true(peer_lock(f->probe, "a", PEER, PEER_LEASE_MS));
     assert_result(relock_acquire(t.a, NULL, &grant), RELOCK_BUSY);
     assert_null(grant.failed_member);
