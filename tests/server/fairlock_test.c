@@ -200,27 +200,6 @@ static void a_thread_that_acts_for_an_owner_shares_its_hold(void **state)
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
 }
 
-static void two_threads_that_wait_for_one_owner_get_a_level_each(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fair_handle(f, woken_client(f));
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
-    struct actor *one = actor_start(), *two = actor_start();
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    actor_begin_acquire(one, lock, &how);
-    actor_begin_acquire(two, lock, &how);
-    assert_true(fair_queue_wait(f, 2));
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(actor_result(one), RELOCK_OK);
-    assert_result(actor_result(two), RELOCK_OK);
-    assert_int_equal(actor_grant(one).hold_count + actor_grant(two).hold_count, 3);
-    assert_true(fair_queue_wait(f, 0));
-    assert_int_equal(probe_only_value(f->probe, "orders"), 2);
-    assert_result(relock_release(lock, how.owner), RELOCK_OK);
-    assert_result(relock_release(lock, how.owner), RELOCK_OK);
-}
-
 static void each_name_has_a_queue_of_its_own(void **state)
 {
     struct fixture *f = *state;
@@ -253,7 +232,6 @@ int main(void)
         SERVER_TEST(the_holder_nests_though_others_wait),
         SERVER_TEST(retrying_more_often_gains_no_place),
         SERVER_TEST(a_thread_that_acts_for_an_owner_shares_its_hold),
-        SERVER_TEST(two_threads_that_wait_for_one_owner_get_a_level_each),
         SERVER_TEST(each_name_has_a_queue_of_its_own),
     };
 
