@@ -18,6 +18,7 @@
 #define RELOCK_TRY_ACQUIRES(m) __attribute__((try_acquire_capability(true, m)))
 #define RELOCK_RELEASES(m) __attribute__((release_capability(m)))
 #define RELOCK_REQUIRES(m) __attribute__((requires_capability(m)))
+#define RELOCK_ASSERTS(m) __attribute__((assert_capability(m)))
 #define RELOCK_UNCHECKED __attribute__((no_thread_safety_analysis))
 #else
 #define RELOCK_CAPABILITY
@@ -25,6 +26,7 @@
 #define RELOCK_TRY_ACQUIRES(m)
 #define RELOCK_RELEASES(m)
 #define RELOCK_REQUIRES(m)
+#define RELOCK_ASSERTS(m)
 #define RELOCK_UNCHECKED
 #endif
 

@@ -1,7 +1,3 @@
-/*
- * The coordinator of the lock is the client of the caller. Clang's analysis cannot know that two
- * names of one mutex are the same, so it is off where both are needed.
- */
 #include "group/redask.h"
 
 #include "base/clock.h"
@@ -84,7 +80,7 @@ static struct relock_tally *new_tally(struct relock_acquire *acquire, struct rel
         relock_observer_remove(acquire->client, hold, &before->observer);
         relock_tally_unref(before);
     }
-    hold->data = relock_tally_new(relock_group_of(acquire->resource), hold);
+    hold->data = relock_tally_new(acquire->client, hold);
     return hold->data;
 }
 
@@ -102,10 +98,8 @@ static struct relock_vote_terms terms_of(const struct relock_acquire *acquire)
     };
 }
 
-/* Unchecked: clang does not know that the coordinator of the tally is this client. */
-RELOCK_UNCHECKED static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
-                                      struct relock_answer *answer)
-    RELOCK_REQUIRES(acquire->client->mutex)
+static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
+                     struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_vote_terms terms = terms_of(acquire);
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, terms.sent_ms);
@@ -117,6 +111,7 @@ RELOCK_UNCHECKED static void ask_once(struct relock_acquire *acquire, struct rel
         answer->result = RELOCK_E_NOMEM;
         return;
     }
+    relock_tally_is_under(tally, acquire->client);
     for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
         wanted[i] = i < tally->group->n;
     answer->sent_ms = terms.sent_ms;

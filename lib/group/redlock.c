@@ -1,7 +1,3 @@
-/*
- * The coordinator of a red lock is the client of the lock and of its hold. Clang's analysis cannot
- * know that two names of one mutex are the same, so it is off where both are needed.
- */
 #include "group/redlock.h"
 
 #include "base/clock.h"
@@ -26,18 +22,14 @@ static void take_round(const struct relock_tally *tally, struct relock_answer *a
         relock_tally_fail(tally, tally->guarded.n_yes + tally->guarded.n_no, answer);
 }
 
-/*
- * No other thread takes the votes of a busy hold.
- *
- * Unchecked: clang does not know that the coordinator of the tally is this client.
- */
-RELOCK_UNCHECKED static void extend(struct relock_client *client, struct relock_hold *hold,
-                                    uint64_t lease_ms, uint64_t deadline_ms,
-                                    struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
+/* No other thread takes the votes of a busy hold. */
+static void extend(struct relock_client *client, struct relock_hold *hold, uint64_t lease_ms,
+                   uint64_t deadline_ms, struct relock_answer *answer)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_tally *tally = relock_tally_of(hold);
 
-    (void)client;
+    relock_tally_is_under(tally, client);
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_EXTEND, answer->sent_ms, lease_ms,
                       relock_votes_limit_ms(answer->sent_ms, lease_ms, deadline_ms));
     take_round(tally, answer);
@@ -55,16 +47,14 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                answer);
 }
 
-/*
- * The hold is busy.
- *
- * Unchecked: clang does not know that the coordinator of the tally is this client.
- */
-RELOCK_UNCHECKED static void keep(struct relock_client *client, struct relock_hold *hold,
-                                  bool renewed) RELOCK_REQUIRES(client->mutex)
+/* The hold is busy. */
+static void keep(struct relock_client *client, struct relock_hold *hold, bool renewed)
+    RELOCK_REQUIRES(client->mutex)
 {
-    (void)client;
-    relock_votes_keep(relock_tally_of(hold), renewed);
+    struct relock_tally *tally = relock_tally_of(hold);
+
+    relock_tally_is_under(tally, client);
+    relock_votes_keep(tally, renewed);
 }
 
 /* The servers without our vote. Returns whether there are any. */
@@ -92,11 +82,9 @@ static void renew_after(struct relock_client *client, struct relock_hold *hold, 
  * before a quorum has granted this renewal, by commands sent after the last known loss. Otherwise a
  * regained vote could hide a loss not yet noticed, and another owner could have held the lock in
  * between.
- *
- * Unchecked: clang does not know that the coordinator of the tally is this client.
  */
-RELOCK_UNCHECKED static void renew(struct relock_client *client, struct relock_hold *hold,
-                                   uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+static void renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_tally *tally = relock_tally_of(hold);
     struct relock_vote_terms terms = {
@@ -108,6 +96,7 @@ RELOCK_UNCHECKED static void renew(struct relock_client *client, struct relock_h
     bool wanted[RELOCK_TALLY_MAX] = {false};
     bool is_heard;
 
+    relock_tally_is_under(tally, client);
     if (!find_missing(tally, wanted)) {
         renew_after(client, hold, relock_hold_renewal_ms(hold->renewal_ms), now_ms);
         return;
@@ -143,38 +132,32 @@ static void take_release(const struct relock_tally *tally, struct relock_answer 
     answer->n_receivers = tally->guarded.n_receivers; /* perhaps another process */
 }
 
-/*
- * The servers count one level, so only the last release reaches them.
- *
- * Unchecked: clang does not know that the coordinator of the tally is this client.
- */
-RELOCK_UNCHECKED static void release(struct relock_client *client, struct relock_hold *hold,
-                                     uint64_t deadline_ms, struct relock_answer *answer)
-    RELOCK_REQUIRES(client->mutex)
+/* The servers count one level, so only the last release reaches them. */
+static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
+                    struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_tally *tally = relock_tally_of(hold);
     uint64_t now_ms = relock_clock_now_ms();
     uint64_t most_ms = relock_clock_after(now_ms, RELEASE_MS);
 
-    (void)client;
     if (hold->count > 0)
         return;
+    relock_tally_is_under(tally, client);
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_UNLOCK, now_ms, 0,
                       most_ms < deadline_ms ? most_ms : deadline_ms);
     take_release(tally, answer);
 }
 
-/*
- * A command in flight uses the votes, and releases them at its end.
- *
- * Unchecked: clang does not know that the coordinator of the tally is this client.
- */
-RELOCK_UNCHECKED static void release_votes(struct relock_client *client, struct relock_hold *hold)
+/* A command in flight uses the votes, and releases them at its end. */
+static void release_votes(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    (void)client;
-    if (relock_tally_of(hold) && !hold->busy) /* NULL: there was no memory for it */
-        relock_votes_let_go(relock_tally_of(hold));
+    struct relock_tally *tally = relock_tally_of(hold);
+
+    if (!tally || hold->busy) /* NULL: there was no memory for it */
+        return;
+    relock_tally_is_under(tally, client);
+    relock_votes_let_go(tally);
 }
 
 static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

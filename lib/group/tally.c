@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* With the mutex of the coordinator held. */
-RELOCK_UNCHECKED static void on_composite_gone(struct relock_observer *observer)
+static void on_composite_gone(struct relock_observer *observer)
 {
     struct relock_tally *tally = (struct relock_tally *)observer;
 
@@ -17,20 +17,19 @@ RELOCK_UNCHECKED static void on_composite_gone(struct relock_observer *observer)
 
 static const struct relock_observer_ops ops = {.gone = on_composite_gone};
 
-RELOCK_UNCHECKED struct relock_tally *relock_tally_new(struct relock_group *group,
-                                                       struct relock_hold *composite)
+struct relock_tally *relock_tally_new(struct relock_client *client, struct relock_hold *composite)
 {
     struct relock_tally *new = calloc(1, sizeof(*new));
 
     if (!new)
         return NULL;
     atomic_init(&new->refs, 1);
-    new->group = relock_group_ref(group);
+    new->group = relock_group_ref(relock_group_of(composite->resource));
     new->owner = composite->owner;
     new->guarded.composite = composite;
     relock_gate_init(&new->gate);
     new->observer.ops = &ops;
-    relock_observer_add(group->coordinator, composite, &new->observer);
+    relock_observer_add(client, composite, &new->observer);
     return new;
 }
 

@@ -18,6 +18,8 @@
 #include "lock/observer.h"
 #include "lock/operations.h"
 
+#include <assert.h>
+
 #define RELOCK_TALLY_MAX 9
 
 enum relock_vote_answer {
@@ -82,9 +84,21 @@ static inline struct relock_tally *relock_tally_of(const struct relock_hold *hol
     return hold->data;
 }
 
+/* Where the caller holds the mutex of a client that is the coordinator: clang's analysis cannot
+ * know that two names of one mutex are the same. */
+static inline void relock_tally_is_under(const struct relock_tally *tally,
+                                         const struct relock_client *client)
+    RELOCK_ASSERTS(tally->group->coordinator->mutex)
+{
+    assert(tally->group->coordinator == client);
+    (void)tally;
+    (void)client;
+}
+
 /* For a hold of the coordinator that is about to be asked for; the reference is the hold's. NULL
- * when out of memory. With the mutex of the coordinator held. */
-struct relock_tally *relock_tally_new(struct relock_group *group, struct relock_hold *composite);
+ * when out of memory. */
+struct relock_tally *relock_tally_new(struct relock_client *client, struct relock_hold *composite)
+    RELOCK_REQUIRES(client->mutex);
 struct relock_tally *relock_tally_ref(struct relock_tally *tally);
 
 /* Under any mutex. */
