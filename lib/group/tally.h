@@ -28,7 +28,7 @@ enum relock_vote_answer {
     RELOCK_ANSWER_NONE, /* in time, or none that counts */
 };
 
-/* What one server contributes to a round. */
+/* The contribution of one server to a round. */
 struct relock_tally_report {
     enum relock_vote_answer answer;
     uint64_t free_at_ms; /* of a no: when the lease in the way ends */
