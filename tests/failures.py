@@ -17,7 +17,7 @@ COMPLAINT = r"error: |ERROR: |ThreadSanitizer: |runtime error|^==\d+== \S|Assert
 
 
 def complaint(test):
-    """The line that tells most; of a test that hung, where it was."""
+    """The most telling line; for a test that hung, its position."""
     lines = test.get("stderr", "").splitlines()
     found = [line for line in lines if re.search(COMPLAINT, line)]
     began = re.findall(r"^\[ RUN      \].*", test.get("stdout", ""), re.M)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the library sends unless told otherwise. */
+/* The library's defaults. */
 #define LEASE_MS "30000"
 #define CLIENT_ID "00000000-0000-4000-8000-000000000000"
 #define MESSAGE_FREE "0"
@@ -44,7 +44,7 @@ static redisContext *connect_to(const char *url)
     die("only redis://host[:port] and unix://path can be measured");
 }
 
-/* Returns the reply, which is none of an error. */
+/* Returns the reply, which is not an error. */
 static redisReply *must_reply(redisContext *redis, void *reply)
 {
     redisReply *checked = reply;
@@ -206,7 +206,7 @@ char *bare_info(redisContext *redis, const char *section)
     return info;
 }
 
-/* The text behind `key` in the answer to INFO, up to the end of its line. */
+/* The text after `key` in the reply to INFO, up to the end of its line. */
 static bool find_info(const char *info, const char *key, char *text, size_t size)
 {
     const char *at = strstr(info, key);

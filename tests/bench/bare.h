@@ -1,8 +1,8 @@
 /*
- * Bare - what the same locking costs with hiredis alone
+ * Bare - the same locks with hiredis alone
  *
- * The scripts of the library, sent by EVALSHA over a blocking connection. All arguments are texts
- * made beforehand, as long as those that the library sends, so what is measured is hiredis, the
+ * The scripts of the library, sent by EVALSHA over a blocking connection. All arguments are
+ * prepared strings of the same length as the library's, so a measurement contains only hiredis, the
  * socket and the server. A failure ends the program.
  *
  * Threads: one at a time for each connection.
@@ -19,7 +19,7 @@ struct redisContext;
 #define BARE_TAKE_ARGS 7
 #define BARE_GIVE_ARGS 8
 
-/* One owner's view of one lock. Points into itself: not to be copied. */
+/* One owner's view of one lock. Contains pointers to itself: do not copy it. */
 struct bare_lock {
     char name[96];
     char field[64];
@@ -35,32 +35,32 @@ struct bare_lock {
 struct redisContext *bare_connect(const char *url);
 struct redisContext *bare_close(struct redisContext *redis);
 
-/* Of the script that takes a lock. */
+/* The hash of the script that acquires a lock. */
 const char *bare_lock_sha1(void);
 
 /* `holder` makes the field, as the number of a thread does in the library. */
 void bare_lock_init(struct bare_lock *lock, const char *name, unsigned holder);
 
-/* Instead of the 30 s that the library takes. */
+/* Sets the lease; by default it is 30 s, as in the library. */
 void bare_lock_lease(struct bare_lock *lock, uint64_t lease_ms);
 
 /* One round trip each. False when another holds it. */
 bool bare_take(struct redisContext *redis, const struct bare_lock *lock);
 void bare_give(struct redisContext *redis, const struct bare_lock *lock);
 
-/* Gives this connection to the announcements of the lock, and waits for the next of them. */
+/* Subscribes this connection to the lock's channel; waits for the next message. */
 void bare_subscribe(struct redisContext *redis, const struct bare_lock *lock);
 void bare_await_message(struct redisContext *redis);
 
 bool bare_exists(struct redisContext *redis, const char *key);
 
-/* Connections that have subscribed to something, whoever made them. */
+/* The number of connections with a subscription, of any client. */
 unsigned bare_subscribers(struct redisContext *redis);
 
-/* A section of the answer to INFO, to be freed. */
+/* A section of the reply to INFO. Free it. */
 char *bare_info(struct redisContext *redis, const char *section);
 
-/* Sends many renewals of a lock that is held at once, then reads all answers. */
+/* Sends many renewals of a held lock at once, then reads all replies. */
 void bare_renew(struct redisContext *redis, const struct bare_lock *lock, unsigned n);
 
 /* "redis 7.0.15" */

@@ -1,7 +1,5 @@
-/*
- * redis-benchmark sends the script that takes a lock, each time with another key, so that it does
- * what a first level does. Its keys end by their lease.
- */
+/* redis-benchmark sends the script that acquires a lock, each time with another key, so that it
+ * acquires a first level. The keys expire with their leases. */
 #include "bare.h"
 #include "rows.h"
 
@@ -12,7 +10,7 @@
 
 #define PROGRAM "redis-benchmark"
 #define LEASE_MS "100"
-#define COMMANDS_PER_S 20000 /* about: how many are asked for */
+#define COMMANDS_PER_S 20000 /* approximate number of requests */
 #define EXIT_NO_PROGRAM 127
 #define ARGS_MAX 32
 #define UNIX_SCHEME "unix://"
@@ -34,7 +32,7 @@ struct speed {
     double p50_us;
 };
 
-/* `host` is room for one. */
+/* `host` is a buffer for the host's name. */
 static unsigned add_address(const char **args, const char *url, char host[256])
 {
     char *colon;
@@ -124,7 +122,7 @@ void row_ceiling(const struct plan *plan, struct report *report)
 {
     struct result *result = report_add(
         report, "ceiling", "redis-benchmark, EVALSHA of the script that acquires a lock");
-    struct redisContext *redis = bare_connect(plan->url); /* the server knows the script now */
+    struct redisContext *redis = bare_connect(plan->url); /* the server has the script now */
     struct speed speed;
 
     if (!run_benchmark(plan, "1", &speed)) {

@@ -1,7 +1,7 @@
 /*
- * Clients wait for one lock, each a stranger to the others with a uuid of its own, as if each were
- * a process; they live in a few. A bare connection holds the lock and releases it once. One client
- * gets it and keeps it; how often was Redis asked until all sleep again?
+ * Many clients, each with its own uuid as if it were a process, wait for one lock. They live in a
+ * few processes. A bare connection holds the lock and releases it once. One client acquires it and
+ * keeps it. The row counts the commands until all others sleep again.
  */
 #include "bare.h"
 #include "counts.h"
@@ -16,8 +16,8 @@
 #define N_CLIENTS 1000
 #define PER_PROCESS 100
 #define PROCESSES_MAX (N_CLIENTS / PER_PROCESS)
-#define CONNECTIONS_EACH 4 /* at most, while it waits for one lock */
-#define NEVER_MS 3600000   /* nobody asks without being woken */
+#define CONNECTIONS_EACH 4 /* upper limit while it waits for one lock */
+#define NEVER_MS 3600000   /* no waiter retries without a message */
 #define WITHIN_MS 60000
 #define LOOK_NS 1000000
 
@@ -26,7 +26,7 @@ struct group {
     unsigned n; /* clients of this process */
 };
 
-/* Of a process. */
+/* The state of a process. */
 struct waits {
     struct relock_cancel *cancel;
     atomic_bool over;
@@ -95,7 +95,7 @@ static int wait_as_many(struct child *parent, void *arg)
     child_must(child_send(parent, 0));
 
     child_must(child_receive_within(parent, &(int64_t){0}, WITHIN_MS));
-    relock_cancel_fire(waits.cancel); /* before whoever has the lock gives it up */
+    relock_cancel_fire(waits.cancel); /* before the holder releases the lock */
     atomic_store(&waits.over, true);
     for (unsigned i = 0; i < group->n; i++)
         end_waiting(&members[i]);
@@ -113,7 +113,7 @@ static uint64_t count_attempts(struct redisContext *redis, const struct bare_loc
     before = counts_now(redis);
     bare_give(redis, holder);
     counts_settle(redis);
-    return counts_since(redis, &before).scripts - 1; /* less the release */
+    return counts_since(redis, &before).scripts - 1; /* without the release */
 }
 
 static uint64_t run_clients(const struct plan *plan, struct redisContext *redis, unsigned n)

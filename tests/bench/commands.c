@@ -19,14 +19,14 @@ static void take_and_give(void *arg)
     ours_give(arg);
 }
 
-/* What a client asks once is not counted. */
+/* Commands that a client sends only once are not counted. */
 static void warm_up(struct redisContext *redis, struct relock_lock *lock)
 {
     take_and_give(lock);
     counts_settle(redis);
 }
 
-/* Redis is asked by nobody else. */
+/* No other client uses Redis. */
 static double per_pair(struct redisContext *redis, struct relock_lock *lock)
 {
     struct counts before = counts_now(redis);
@@ -58,7 +58,7 @@ static double per_bare_pair(struct redisContext *redis, const struct bare_lock *
     return (double)counts_since(redis, &before).all / N_PAIRS;
 }
 
-/* In a client of its own, or the end of its subscription would be counted elsewhere. */
+/* In a separate client, or the end of its subscription would be counted elsewhere. */
 static double per_acquisition(const struct plan *plan, struct redisContext *redis, const char *name)
 {
     struct relock_client *client = ours_client(plan->url);

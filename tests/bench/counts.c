@@ -11,7 +11,7 @@
 #define QUIET_NS UINT64_C(300000000)
 #define SETTLE_NS UINT64_C(60000000000)
 
-/* What the scripts call, and INFO. */
+/* The commands that scripts call, and INFO. */
 static bool is_left_out(const char *command)
 {
     static const char *const left_out[] = {"exists",  "hexists", "hset",    "hget", "pttl",

@@ -1,8 +1,8 @@
 /*
- * Counts - what Redis says it was asked: INFO commandstats
+ * Counts - the commands that Redis received: INFO commandstats
  *
- * Only what came over a connection: the commands inside of scripts are left out, and so is the
- * question itself.
+ * Only commands that came over a connection: without the commands of scripts, and without INFO
+ * itself.
  *
  * Threads: as the connection.
  */
@@ -23,7 +23,8 @@ struct counts {
 struct counts counts_now(struct redisContext *redis);
 struct counts counts_since(struct redisContext *redis, const struct counts *before);
 
-/* Waits until Redis has not been asked for a while; ends the program if that does not come. */
+/* Waits until Redis has received no command for a while; ends the program if that takes too
+ * long. */
 void counts_settle(struct redisContext *redis);
 
 #endif

@@ -16,7 +16,7 @@ struct member {
     void *arg;
     const atomic_bool *stop;
     atomic_uint_fast64_t steps;
-    char apart[CACHE_LINE]; /* a thread that counts must not slow down its neighbour */
+    char apart[CACHE_LINE]; /* counters of two threads must not share a cache line */
 };
 
 static void *run_member(void *arg)

@@ -1,8 +1,8 @@
 /*
- * Crowd - threads that do one thing again and again, and how often
+ * Crowd - threads that repeat one step, and count how often
  *
- * The count begins when every thread has done it once and ends before the first is told to stop, so
- * neither the start of threads nor their end is in it.
+ * The count begins when every thread has taken one step, and ends before the first is told to stop.
+ * So it contains neither the start of threads nor their end.
  *
  * Threads: the one that runs the crowd.
  */
@@ -16,10 +16,11 @@ typedef void crowd_step_fn(void *arg);
 
 struct crowd_count {
     double per_second; /* of all threads together */
-    uint64_t steps;    /* from first to last, the uncounted ones too */
+    uint64_t steps;    /* all steps, the uncounted ones too */
 };
 
-/* `args` is an array of `n_threads` objects of `arg_size`; a size of 0 gives all the same one. */
+/* `args` is an array of `n_threads` objects of `arg_size`; with size 0, all threads share one
+ * object. */
 struct crowd_count crowd_run(unsigned n_threads, crowd_step_fn *step, void *args, size_t arg_size,
                              double seconds);
 

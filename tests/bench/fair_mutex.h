@@ -1,9 +1,9 @@
 /*
- * Fair mutex - a mutex that is given in the order in which it was asked for
+ * Fair mutex - a mutex that is granted in the order of the requests
  *
- * What a lock within one process could cost at best if it must be as fair as ours: a queue under a
- * pthread mutex, each waiter on a condition variable of its own. Who gives it up hands it to the
- * first of the queue, which is woken after the mutex is free again.
+ * The least cost of a lock within one process that is as fair as ours: a queue under a pthread
+ * mutex, and a condition variable per waiter. A release hands it to the head of the queue, which is
+ * woken after the unlock of the mutex.
  *
  * Threads: any; a waiter belongs to one.
  */
@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Must live as long as the mutex: it may be signalled when its thread has gone on already. */
+/* Must live as long as the mutex, which may signal it after its thread has gone on. */
 struct fair_waiter {
     struct fair_waiter *next;
     pthread_cond_t turn;

@@ -1,14 +1,13 @@
 /*
  * Two processes with eight threads each want one lock all the time.
  *
- * First with an empty critical section, for the shares and for the longest wait: from before the
- * call to after it, so what the machine takes from a thread on the way is in it.
+ * First with an empty critical section, for the shares and the longest wait. A wait lasts from
+ * before the call until after it, so it contains the time in which the machine ran other threads.
  *
- * Then for the order. From outside nobody sees when a call has joined the queue; so each holder
- * keeps the lock until all others of its process wait, which says that whoever gave it up last has
- * queued again, behind all. Thus the queue of a process is known, and its threads must get the lock
- * in the same order round by round, however the turns of the processes fall. One that does not has
- * overtaken another.
+ * Then for the order. A test cannot see when a call joins the queue. So each holder keeps the lock
+ * until all other threads of its process wait: the last owner has then queued again, behind all
+ * others. This makes the queue of a process known, and its threads must get the lock in the same
+ * order in each round. A thread that breaks the order has overtaken another.
  */
 #include "bare.h"
 #include "rows.h"
@@ -23,7 +22,7 @@
 #define N_PROCESSES 2
 #define N_THREADS 8
 #define ORDER_MAX 100000 /* acquisitions of a process whose order is checked */
-#define ORDER_PART 5     /* of the time for the shares */
+#define ORDER_PART 5     /* part of the time of the shares */
 #define END_MS 60000
 
 enum {
@@ -45,7 +44,7 @@ struct contest_process {
     unsigned n_ordered;
 };
 
-/* What both processes see. */
+/* Memory that both processes share. */
 struct contest {
     const char *url;
     char name[NAME_MAX_LEN];
@@ -55,7 +54,7 @@ struct contest {
     struct contest_process processes[N_PROCESSES];
 };
 
-/* Of one thread, in its process. */
+/* A thread of one process. */
 struct contestant {
     pthread_t thread;
     unsigned process, number;
@@ -193,7 +192,7 @@ static void add_shares(struct line *lines, const struct contest *contest, double
     series_add(&lines[PER_SECOND].series, (double)contest->passages / seconds);
 }
 
-/* Once all are queued, the one who is next is always the one who was longest not inside. */
+/* Once all threads are queued, the next one is always the one that was inside longest ago. */
 static unsigned count_overtaken(const struct contest_process *process)
 {
     unsigned n = 0;

@@ -49,8 +49,8 @@ static bool take_bare(struct hand *hand)
 {
     bool slept = false;
 
-    /* Its own release before this was announced to it too, and costs a try that is not measured:
-     * it falls into the pause of the holder. */
+    /* The message of its own previous release reaches it too. The retry that it causes is not
+     * measured: it falls into the holder's pause. */
     while (!bare_take(hand->redis, &hand->bare_lock)) {
         bare_await_message(hand->subscriber);
         slept = true;

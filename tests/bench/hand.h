@@ -1,5 +1,5 @@
 /*
- * Hand - a process' way to take and give one lock: with the library, or with bare connections
+ * Hand - how a process acquires and releases one lock: with the library, or with bare connections
  *
  * Threads: one.
  */
@@ -21,14 +21,14 @@ struct hand {
 
 struct hand_kind {
     void (*open)(struct hand *hand, const char *url, const char *name, unsigned side);
-    bool (*take)(struct hand *hand); /* whether it slept meanwhile */
+    bool (*take)(struct hand *hand); /* returns whether it slept meanwhile */
     void (*give)(struct hand *hand);
-    uint64_t (*close)(struct hand *hand); /* returns how often it asked without being woken */
+    uint64_t (*close)(struct hand *hand); /* returns how often it retried without a message */
 };
 
 extern const struct hand_kind hand_ours;
 
-/* A message, then an EVALSHA: no lock that wakes by a message can be quicker than that. */
+/* A message, then an EVALSHA: the least that a lock woken by messages needs. */
 extern const struct hand_kind hand_bare;
 
 #endif

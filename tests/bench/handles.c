@@ -1,6 +1,6 @@
 /*
- * Handles of different names, made and freed again, without asking Redis: few at a time, and many.
- * Were a table walked anywhere, each of the many would cost a hundred times as much.
+ * Handles of different names, made and freed without a command: a few at a time, and many. If any
+ * function searched the whole table, each of the many would cost a hundred times as much.
  */
 #include "rows.h"
 #include "usage.h"
@@ -36,7 +36,7 @@ static void drop(struct handles *handles, unsigned n)
         relock_lock_free(handles->locks[i]);
 }
 
-/* As many in all, `n` at a time. */
+/* Makes and frees all handles, `n` at a time. */
 static double ns_each(struct handles *handles, unsigned n)
 {
     uint64_t from_ns = now_ns();
@@ -89,7 +89,7 @@ void row_handles(const struct plan *plan, struct report *report)
     for (unsigned i = 0; i < handles.n; i++)
         row_name(handles.names[i], "handle", i);
 
-    (void)ns_each(&handles, handles.n); /* to warm up */
+    (void)ns_each(&handles, handles.n); /* warms up */
     for (unsigned round = 0; round < plan->rounds; round++) {
         series_add(&lines[MANY_NS].series, ns_each(&handles, handles.n));
         series_add(&lines[FEW_NS].series, ns_each(&handles, n_few));

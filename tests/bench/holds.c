@@ -1,12 +1,12 @@
 /*
  * One client holds many locks and the watchdog renews them.
  *
- * The time for which a hold is certain says how old its last renewal is: when the next one is due,
- * two thirds of the lease are left, less the drift that the library allows for. Less than that, and
- * the renewal is late by the difference; all holds are asked every SCAN_NS. The lease is shorter
- * than the default, so that some rounds of renewals fit into the time; as each renewal costs the
- * same whenever it is due, the processor time at the default lease is the measured one divided by
- * how much longer that lease is. That time is the I/O thread's, the one thread besides this.
+ * The certain time of a hold shows the age of its last renewal: when the next one falls due, two
+ * thirds of the lease remain, less the drift. If less remains, the renewal is late by the
+ * difference. The bench checks all holds every SCAN_NS. The lease is shorter than the default, so
+ * that the measurement contains several rounds of renewals. A renewal costs the same under any
+ * lease, so the processor time at the default lease is the measured one divided by the ratio of the
+ * two leases. It is the time of the I/O thread, the only other thread.
  *
  * The bare counterpart sends as many renewals of a lock, a hundred at once, and reads the answers.
  */
@@ -20,7 +20,7 @@
 #define N_PAIRS 500
 #define BARE_BATCH 100
 #define SCAN_NS 20000000
-#define LATE_MS 100 /* after it was due */
+#define LATE_MS 100 /* after its due time */
 #define LEASE_MIN_MS 1500
 #define LEASE_DEFAULT_MS 30000.0
 
@@ -45,7 +45,7 @@ struct holds {
     uint64_t lease_ms;
 };
 
-/* What one round of watching saw. */
+/* The results of one round. */
 struct watched {
     uint64_t latest_ms;
     uint64_t renewed, lost;
@@ -104,7 +104,7 @@ static double pair_p50(struct relock_lock *lock)
     return p50;
 }
 
-/* In microseconds of processor time. */
+/* Processor time in microseconds. */
 static double cost_of_bare_renewal(struct redisContext *redis, unsigned n)
 {
     struct bare_lock lock;

@@ -1,5 +1,5 @@
 /*
- * Machine - what the figures were measured on
+ * Machine - the machine and the server of a measurement
  *
  * Threads: one.
  */

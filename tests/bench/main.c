@@ -1,5 +1,5 @@
 /*
- * relock-bench - what the library costs, against hiredis alone on the same server
+ * relock-bench - the cost of the library, compared with hiredis alone on the same server
  *
  *     relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--json] [--plot FILE.svg]
  *
@@ -19,11 +19,11 @@
 #define DEFAULT_SECONDS 0.5
 #define SECONDS_MAX 3600.0
 
-/* Against one turn of one side. */
+/* Long, compared with one turn of one side. */
 #define LONG_FACTOR 20
 #define LONG_ROUNDS_OF 5
 
-/* To see that all rows run. */
+/* Checks that all rows run. */
 #define QUICK_ROUNDS 2
 #define QUICK_SECONDS 0.02
 #define QUICK_SHRINK 50

@@ -1,8 +1,8 @@
 /*
- * Measure - times taken, and what is said of them
+ * Measure - times, and their statistics
  *
- * Samples are single times, of which a round keeps a percentile or two. A series is one number per
- * round. Running out of memory ends the program.
+ * Samples are single times, of which a round keeps one or two percentiles. A series is one number
+ * per round. Running out of memory ends the program.
  *
  * Threads: one at a time for each object.
  */
@@ -14,13 +14,13 @@
 
 #define ROUNDS_MAX 100
 
-/* Nanoseconds on the monotonic clock, the same one in every process. */
+/* Nanoseconds on the monotonic clock, which all processes share. */
 uint64_t now_ns(void);
 uint64_t seconds_to_ns(double seconds);
 void sleep_ns(uint64_t ns);
 void sleep_until_ns(uint64_t until_ns);
 
-/* Zeroed: none. */
+/* Empty when zeroed. */
 struct samples {
     uint64_t *ns;
     size_t n;
@@ -32,16 +32,16 @@ void samples_add_all(struct samples *samples, const struct samples *others);
 void samples_clear(struct samples *samples);
 void samples_free(struct samples *samples);
 
-/* In microseconds; sorts. There must be samples. */
+/* In microseconds. Sorts the samples; there must be some. */
 double samples_percentile_us(struct samples *samples, double percent);
 
-/* Zeroed: none. */
+/* Empty when zeroed. */
 struct series {
     double at[ROUNDS_MAX];
     unsigned n;
 };
 
-/* What the table shows of a series. */
+/* The columns of a series in the table. */
 struct summary {
     double median;
     double min;
@@ -51,10 +51,10 @@ struct summary {
 void series_add(struct series *series, double value);
 struct summary series_summary(const struct series *series);
 
-/* Round by round: what ran side by side is divided by each other; 0 where there was nothing. */
+/* The quotients round by round: both ran side by side. 0 where one has no value. */
 struct series series_ratio(const struct series *ours, const struct series *bare);
 
-/* Says why and ends the program with failure. From any thread. */
+/* Prints the reason and ends the program with failure. Any thread may call it. */
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * A client holds many locks of different names. In another client a hundred threads wait, each for
- * one of them; all these are released, the threads get them, give them up and wait for the next.
- * So every name is contended once, and nothing may be slower among many names than among few.
+ * one of them. The holder releases these, the threads acquire and release them, and wait for the
+ * next ones. So every name is contended once, and the cost per name must not grow with the number
+ * of names.
  */
 #include "bare.h"
 #include "counts.h"
@@ -23,7 +24,7 @@ enum {
     SUBSCRIBERS,
 };
 
-/* The locks of one size; those of the two clients at the same place have the same name. */
+/* The locks of one size. At each index, the locks of both clients have the same name. */
 struct names {
     struct relock_client *holder, *waiter;
     struct relock_lock **held, **wanted;
@@ -86,7 +87,7 @@ static double us_each(struct names *names)
     return (double)took_ns / 1000 / names->n;
 }
 
-/* Clients of their own, so that no subscription is left from the last time. */
+/* New clients, so that no earlier subscription is left. */
 static void open_names(struct names *names, const struct plan *plan, unsigned n)
 {
     char name[NAME_MAX_LEN];

@@ -12,7 +12,7 @@ enum {
     FAIR,
 };
 
-/* What each lock guards: if two were ever inside at once, some passage would go uncounted. */
+/* The counter that each lock guards: two threads inside at once would lose a count. */
 struct guarded {
     struct relock_lock *lock;
     struct fair_mutex fair;
@@ -24,10 +24,10 @@ struct fair_thread {
     struct fair_waiter waiter;
 };
 
-/* Where the acquisitions came from. */
-struct origins {
+/* Acquisitions, by their source. */
+struct sources {
     uint64_t handed_off;
-    uint64_t taken;
+    uint64_t acquired;
 };
 
 static void pass_ours(void *arg)
@@ -62,16 +62,16 @@ static double run_ours(struct guarded *guarded, unsigned n_threads, double secon
     return checked(crowd_run(n_threads, pass_ours, guarded, 0, seconds), guarded, "relock");
 }
 
-/* Counts apart what the crowd got without Redis, and what with. */
+/* Counts hand-offs and acquisitions from Redis separately. */
 static double run_ours_counted(struct guarded *guarded, struct relock_client *client,
-                               double seconds, struct origins *origins)
+                               double seconds, struct sources *sources)
 {
     struct relock_stats before = ours_stats(client);
     double per_second = run_ours(guarded, N_THREADS, seconds);
     struct relock_stats after = ours_stats(client);
 
-    origins->handed_off += after.passed_on - before.passed_on;
-    origins->taken += after.acquired - before.acquired;
+    sources->handed_off += after.passed_on - before.passed_on;
+    sources->acquired += after.acquired - before.acquired;
     return per_second;
 }
 
@@ -93,7 +93,7 @@ static double run_fair(struct guarded *guarded, double seconds)
 void row_one_lock(const struct plan *plan, struct report *report)
 {
     static struct guarded guarded;
-    struct origins origins = {0};
+    struct sources sources = {0};
     struct result *result = report_add(report, "one_lock", "8 threads on one lock");
     struct relock_client *client = ours_client(plan->url);
     struct redisContext *redis = bare_connect(plan->url);
@@ -108,15 +108,15 @@ void row_one_lock(const struct plan *plan, struct report *report)
     row_name(name, "one", 0);
     guarded.lock = ours_lock(client, name);
     fair_mutex_init(&guarded.fair);
-    (void)run_ours(&guarded, N_THREADS, plan->seconds); /* to warm up */
+    (void)run_ours(&guarded, N_THREADS, plan->seconds); /* warms up */
     for (unsigned round = 0; round < plan->rounds; round++) {
         series_add(&result->lines[OURS].series,
-                   run_ours_counted(&guarded, client, plan->seconds, &origins));
+                   run_ours_counted(&guarded, client, plan->seconds, &sources));
         series_add(&result->lines[ALONE].series, run_ours(&guarded, 1, plan->seconds));
         series_add(&result->lines[FAIR].series, run_fair(&guarded, plan->seconds));
     }
     result_note(result, "acquisitions handed off without Redis: %.2f %%",
-                100 * (double)origins.handed_off / (double)(origins.handed_off + origins.taken));
+                100 * (double)sources.handed_off / (double)(sources.handed_off + sources.acquired));
 
     fair_mutex_deinit(&guarded.fair);
     relock_lock_free(guarded.lock);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* More connections than this a bare program would hardly hold. */
+/* A bare program would hardly use more connections than this. */
 #define BARE_MAX 200
 #define THREADS_MAX 256
 
@@ -24,7 +24,7 @@ struct thread {
     struct samples samples;
 };
 
-/* The sizes without a target are there for the plot. */
+/* The sizes without a target are for the plot. */
 static const struct size {
     unsigned n_threads;
     double target;
@@ -98,7 +98,7 @@ static void measure(const struct plan *plan, const struct size *size, struct thr
     struct line *lines = add_result(report, size)->lines;
     struct samples all = {0};
 
-    (void)run(threads, size->n_threads, ours_pair, plan->seconds / 4, &all); /* to warm up */
+    (void)run(threads, size->n_threads, ours_pair, plan->seconds / 4, &all); /* warms up */
     (void)run(threads, n_bare, bare_pair, plan->seconds / 4, &all);
     for (unsigned round = 0; round < plan->rounds; round++) {
         series_add(&lines[OURS].series,

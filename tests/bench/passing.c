@@ -1,9 +1,9 @@
 /*
- * Two processes pass one lock to and fro. Before each release the holder leaves the other the time
- * to fall asleep over it; a pass for which it did not is left out. The release is the moment before
- * the call, the acquire the moment after. One of the two makes bare round trips in between.
+ * Two processes pass one lock to and fro. Before each release the holder waits for the other to
+ * fall asleep; passes for which it did not are left out. A pass lasts from before the release call
+ * until after the acquire call. One of the two makes bare round trips in between.
  *
- * The same is done with bare connections.
+ * Then the same with bare connections.
  */
 #include "bare.h"
 #include "hand.h"
@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 
 #define PASSES 1000  /* in a round */
-#define PASSES_S 0.5 /* fewer in shorter rounds */
+#define PASSES_S 0.5 /* shorter rounds have fewer */
 #define WARM_UP 20
-#define SLICE 100 /* passes, before as many bare round trips */
+#define SLICE 100 /* passes, then as many bare round trips */
 #define PAUSE_NS 1000000
 #define END_MS 30000
 
@@ -30,7 +30,7 @@ enum {
     MESSAGE_P99,
 };
 
-/* What both processes see. */
+/* Memory that both processes share. */
 struct game {
     const struct hand_kind *kind;
     const char *url;
@@ -38,14 +38,14 @@ struct game {
     unsigned n_passes;
     atomic_uint_fast64_t given_ns;
     atomic_uint_fast64_t rechecks;
-    uint64_t took_ns[WARM_UP + PASSES]; /* 0: who took it had not slept */
+    uint64_t took_ns[WARM_UP + PASSES]; /* 0: the taker had not slept */
 };
 
 /* ---- round trips --------------------------------------------------------------------------- */
 
 /*
- * One bare round trip, repeated: in a tight loop, which keeps both processes awake and the caches
- * warm; and after a pause each, so that both are asleep before it, as when a lock is passed.
+ * Bare round trips. First in a tight loop, which keeps both ends awake and the caches warm. Then
+ * each after a pause, so that it begins like a pass: with both ends asleep.
  */
 struct trips {
     struct redisContext *redis;
@@ -107,7 +107,7 @@ static void hand_over(struct game *game, struct hand *hand, struct child *other)
     sleep_ns(PAUSE_NS);
     atomic_store(&game->given_ns, now_ns());
     hand->kind->give(hand);
-    await(other); /* before it has the lock, this side must not ask for it again */
+    await(other); /* until it has the lock, this side must not ask for it again */
 }
 
 static void play(struct game *game, struct child *other, unsigned side, struct trips *trips)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Two panels side by side; all in the units of the picture. */
+/* Two panels side by side, in the units of the picture. */
 #define WIDTH 940
 #define HEIGHT 400
 #define PANEL_WIDTH 360
@@ -45,7 +45,7 @@ static double median_of(const struct point *point, const char *line_id)
     return line ? series_summary(&line->series).median : 0;
 }
 
-/* The numbers of threads are powers of 2, each as far from the next. */
+/* The numbers of threads are powers of 2, equally spaced. */
 static double x_of(const struct panel *panel, unsigned i)
 {
     return panel->left +

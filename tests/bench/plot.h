@@ -11,7 +11,7 @@ struct report;
 
 #define PLOT_ROW "own_locks"
 
-/* Draws what that row measured, which must have run. */
+/* Draws the results of this row, which must have run. */
 void plot_threads(const struct report *report, const struct machine *machine, const char *path);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * A red lock on five servers against a lock on one of them, and with two that hang against all up:
- * how long it takes to get it. Beside both the floor: the same script sent to five bare connections
- * at once and the third reply waited for, against one connection.
+ * A red lock on five servers, compared with a lock on one of them, and with two hanging servers:
+ * the time to acquire it. The floor of both: the same script sent to five bare connections, until
+ * the third reply; and to one connection.
  *
- * Once on the same machine, where five servers share the cores with whoever asks them; and once as
- * in a network, with a proxy before each server that sends all on a millisecond later. There the
- * time is that of the round trip, and of the processor only what the proxies add to both sides.
+ * First on the same machine, where five servers and the client share the cores. Then as over a
+ * network, with a proxy before each server that delays all bytes by a millisecond: the time is then
+ * that of a round trip, and the proxies cost both sides the same processor time.
  */
 #include "bare.h"
 #include "rows.h"
@@ -18,9 +18,9 @@
 
 #define N 5
 #define N_HANGING 2
-#define N_SERVERS (N + N_HANGING) /* those that hang stand beside the others */
+#define N_SERVERS (N + N_HANGING) /* the hanging servers are additional */
 #define SLICE 10
-#define REST_NS 1000000 /* until votes that come late are in, and their servers asleep */
+#define REST_NS 1000000 /* until late votes have arrived, and their servers sleep */
 #define NETWORK_MS 1
 
 enum { ONE_P50, RED_P50, HANGING_P50, BARE_ONE_P50, BARE_RED_P50, N_SIDES };
@@ -52,7 +52,7 @@ static void bare_send(struct redisContext *redis, int n, const char *const *args
             die("bare connection: %s", redis->errstr);
 }
 
-/* Reads what one connection has; returns how many replies. */
+/* Reads the replies that one connection has; returns how many. */
 static unsigned bare_read(struct setting *s, unsigned i)
 {
     unsigned n_replies = 0;
@@ -217,7 +217,7 @@ static const char *url_of(const struct setting *s, unsigned i)
     return s->proxies[i] ? proxy_url(s->proxies[i]) : s->servers[i]->unix_url;
 }
 
-/* On the servers from `first` on. */
+/* On `N` servers, from server `first` on. */
 static struct relock_lock *new_red(struct setting *s, unsigned first, const char *what)
 {
     struct relock_lock *members[N], *red;

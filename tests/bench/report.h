@@ -1,9 +1,9 @@
 /*
- * Report - what was measured, as a table for people or as JSON
+ * Report - the results, as a table for people or as JSON
  *
- * A result has a few lines, each with one number per round, and checks of them. A ratio is that of
- * two lines, round by round, for what ran side by side is compared; the median of the ratios is
- * held against the target. A limit is for a line alone, for counts; there the worst round counts.
+ * A result has a few lines, each with one number per round, and checks. A ratio compares two lines
+ * round by round, because both ran side by side; the target is for the median of the ratios. A
+ * limit is for a single line of counts, and applies to its worst round.
  *
  * Threads: one.
  */
@@ -22,7 +22,7 @@
 struct machine;
 
 enum target_kind {
-    NO_TARGET, /* worth saying */
+    NO_TARGET, /* worth printing */
     AT_MOST,
     AT_LEAST,
 };
@@ -33,7 +33,7 @@ struct target {
 };
 
 struct line {
-    const char *id; /* in JSON */
+    const char *id; /* the name in JSON */
     const char *what;
     const char *unit;
     struct series series;
@@ -42,18 +42,18 @@ struct line {
 struct check {
     const struct line *line;
     const struct line *against; /* NULL: a limit */
-    const char *what;           /* of a ratio */
+    const char *what;           /* the denominator of a ratio */
     struct target target;
 };
 
 struct result {
-    char id[32]; /* in JSON */
+    char id[32]; /* the name in JSON */
     char title[96];
     struct line lines[LINES_MAX];
     unsigned n_lines;
     struct check checks[CHECKS_MAX];
     unsigned n_checks;
-    char note[192]; /* without lines: why it was not measured */
+    char note[192]; /* if there are no lines: why it was not measured */
 };
 
 struct report {
@@ -64,7 +64,7 @@ struct report {
 /* `id` and `title` are copied. */
 struct result *report_add(struct report *report, const char *id, const char *title);
 
-/* What is given to these lives as long as the report. */
+/* Texts that are passed to these must live as long as the report. */
 struct series *result_add_line(struct result *result, const char *id, const char *what,
                                const char *unit);
 void result_add_ratio(struct result *result, const char *what, unsigned line, unsigned against,

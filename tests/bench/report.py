@@ -17,7 +17,7 @@ import sys
 
 THREADS = re.compile(r"own_locks_(\d+)")
 
-# What peers are asked for: key, heading, and where a run says it of this library.
+# Figures of the peers: key, heading, and the place of this library's figure in a run.
 PEER_ROWS = [
     ("uncontended_p50_us", "uncontended lock+unlock, p50, us", ("uncontended", "relock_p50")),
     ("own_locks_16_pairs_per_s", "16 threads, own locks, pairs/s", ("own_locks_16", "relock")),
@@ -27,7 +27,7 @@ PEER_ROWS = [
 ]
 NOTHING = "–"
 
-# From this size on, so many places behind the point.
+# From this size on, so many decimal places.
 PLACES = [(100, 1), (1, 2), (0.1, 3), (0, 4)]
 
 
@@ -41,7 +41,7 @@ def number(value):
 
 
 def span(figures):
-    """The median, and what the rounds lay between."""
+    """The median, and the range of the rounds."""
     if figures["min"] == figures["max"]:
         return number(figures["median"])
     return f"{number(figures['median'])} ({number(figures['min'])} – {number(figures['max'])})"
@@ -131,7 +131,7 @@ def rows(run, peers):
 
 
 def own_figures(run):
-    """This library beside its peers, unless it is among what was measured with them."""
+    """This library beside its peers, unless the run with the peers measured it."""
     found = {result["id"]: result for result in run["results"]}
     figures = {}
     for key, _, place in PEER_ROWS:

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define LOOK_NS 200000
-#define PATIENCE_MS 10000 /* with a machine that has much else to do */
+#define PATIENCE_MS 10000 /* on a busy machine */
 #define WAITERS_NS UINT64_C(60000000000)
 
 unsigned plan_size(const struct plan *plan, unsigned n)
@@ -15,7 +15,7 @@ unsigned plan_size(const struct plan *plan, unsigned n)
 
 void row_name(char name[NAME_MAX_LEN], const char *what, unsigned number)
 {
-    /* A child has that of its parent. */
+    /* A child keeps the value of its parent. */
     static pid_t run;
 
     if (run == 0)

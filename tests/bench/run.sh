@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the library against hiredis alone: relock-bench on a private Redis or Valkey, which
 # listens on a unix socket in a temporary folder and is stopped at the end. Nothing is pinned. The
-# first lines say what the machine is, and the last row what redis-benchmark makes of it.
+# first lines describe the machine, and the last row is the throughput of redis-benchmark.
 #
 #     ./tests/bench/run.sh                            all rows, as a table
 #     ./tests/bench/run.sh --rows passing,fairness    these; `relock-bench --list` names them
@@ -21,7 +21,7 @@ main()
 {
     local program
 
-    program=$(server_program) || {
+    program=${RELOCK_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)} || {
         echo "there is no redis-server or valkey-server" >&2
         exit 77
     }
@@ -34,20 +34,11 @@ main()
     ulimit -n "$(ulimit -H -n)" # for thousands of connections
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock-bench.XXXXXX")
     start_server "$program"
-    # In the background and waited for: so a signal to this script is answered at once.
+    # In the background, so that a signal ends this script at once.
     "$bench" "unix://$scratch/server.sock" "$@" </dev/null &
     running=$!
     wait "$running"
     running=
-}
-
-server_program()
-{
-    if [[ -n ${RELOCK_TEST_SERVER:-} ]]; then
-        echo "$RELOCK_TEST_SERVER"
-    else
-        command -v redis-server || command -v valkey-server
-    fi
 }
 
 build()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether relock-bench runs and says something sane. No time is judged.
+"""Checks that relock-bench runs and its report is plausible. No time is judged.
 
 usage: smoke_test.py RUN.sh RELOCK-BENCH REPORT.py
 """

@@ -1,7 +1,7 @@
 #include "bare.h"
 #include "rows.h"
 
-/* Pairs of one side before it is the other's turn: some milliseconds. */
+/* Pairs of one side before the sides change */
 #define SLICE 100
 #define WARM_UP_NS 50000000
 

@@ -36,7 +36,8 @@ uint64_t usage_own_cpu_ns(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* As the kernel numbers these clocks: pthread_getcpuclockid() for who is no thread of ours. */
+/* The kernel's numbering of these clocks: pthread_getcpuclockid() accepts only threads of this
+ * library. */
 static clockid_t clock_of(long thread)
 {
     return (clockid_t)((~(unsigned)thread << 3) | 6);

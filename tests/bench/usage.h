@@ -1,5 +1,5 @@
 /*
- * Usage - what this process takes of the machine
+ * Usage - the memory and the processor time of this process
  *
  * Threads: any.
  */
@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes given out by malloc(), its own administration included; 0 where nobody counts them. */
+/* Bytes allocated by malloc(), with its own overhead; 0 where this is not counted. */
 size_t usage_memory(void);
 
-/* Processor time of the calling thread, and of all others that live. */
+/* Processor time of the calling thread, and of all other living threads. */
 uint64_t usage_own_cpu_ns(void);
 uint64_t usage_others_cpu_ns(void);
 

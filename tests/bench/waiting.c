@@ -1,8 +1,8 @@
 /*
- * Threads of one process wait for a lock that a bare connection holds. The row counts all commands,
- * including those of the client's own connections: from before the first thread starts until the
- * time is over, and until the last wait has ended. It makes the connections before, so it does not
- * count what a client sends once, or what an earlier wait leaves behind.
+ * Threads of one process wait for a lock that a bare connection holds. All commands count, also
+ * those of the client's own connections: from before the first thread starts until the time is
+ * over, and then until each wait has timed out. Connections are made before, so commands that a
+ * client sends once are not counted.
  */
 #include "bare.h"
 #include "counts.h"
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 #define STACK_SIZE (256 * 1024)
-#define LONGER_MS 300   /* than the time, so that nobody gives up before it is over */
-#define MARGIN_MS 60000 /* of the lease: a client is made and warmed up in it first */
+#define LONGER_MS 300   /* longer than the measurement, so that no waiter times out in it */
+#define MARGIN_MS 60000 /* part of the lease: a client is made and warmed up in it first */
 #define WARM_UP_NS UINT64_C(10000000000)
 #define LOOK_NS 20000000
 
@@ -59,7 +59,7 @@ static void join_waiters(struct waiter *waiters, unsigned n)
     }
 }
 
-/* Waits once for another lock, until its subscription has gone again. */
+/* Waits once for another lock, until its subscription has ended. */
 static void warm_up(struct redisContext *redis, struct relock_client *client)
 {
     unsigned n_subscribers = bare_subscribers(redis);

@@ -70,7 +70,7 @@ def a_build_needs_no_cmocka(scratch):
 
 
 def without_cmocka(scratch):
-    """Environment in which Meson finds all that pkg-config knows, but not that."""
+    """An environment in which Meson finds all packages of pkg-config except this one."""
     folder = scratch / "pkgconfig"
     folder.mkdir()
     path = run("pkg-config", "--variable=pc_path", "pkg-config").strip()

@@ -54,7 +54,7 @@ def check_installed(build, destdir, shared):
 
 
 def write_wrap(project, scratch):
-    """As the README prints it; only the repository is elsewhere."""
+    """The README's wrap file, with this tree as its repository."""
     shutil.rmtree(project / "subprojects")
     make_repository(scratch / "relock.git")
     url = "https://git.example.org/relock.git"
@@ -68,7 +68,7 @@ def write_wrap(project, scratch):
 
 def try_out(project, name, *options):
     build, destdir = project / name, project / f"{name}-installed"
-    # A relock that this system has must not stand in for the one under test.
+    # An installed relock must not replace the one under test.
     run("meson", "setup", build, project, "--force-fallback-for=relock", "--prefix=/usr", *options)
     run("meson", "compile", "-C", build)
     run(build / "consumer", f"unix://{project}/none.sock")

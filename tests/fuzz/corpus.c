@@ -1,4 +1,4 @@
-/* Feeds each file of the folders named: what was found once is not found again. */
+/* Runs the fuzzer's function on each file of the named folders: a bug once found stays fixed. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ static void feed(const char *folder, const char *name)
         size += n;
     } while (n > 0);
     fclose(file);
-    /* Exactly as long as it is, so that reading beyond it is seen. */
+    /* Allocated with the exact length, so that tools detect a read beyond the end. */
     data = realloc(data, size > 0 ? size : 1);
     LLVMFuzzerTestOneInput(data, size);
     free(data);

@@ -12,10 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * A flood is more than the library takes for one reply, and takes longer than it has time. To play
- * that takes long, too: only the corpus does, and a fuzzer tries more of the others instead.
- */
+/* A flood exceeds the library's limit for one reply, and lasts longer than its deadline. Floods
+ * are slow, so only the corpus plays them; a fuzzer plays the other scenes. */
 #ifdef RELOCK_FUZZ
 #define FLOOD_BYTES (1 << 14)
 #else
@@ -23,18 +21,18 @@
 #endif
 #define FLOOD_PIECE_MS 5
 
-static const uint8_t *rest; /* of the play, from the 1 of the next scene on */
+static const uint8_t *rest; /* the rest of the play, from the 1 of the next scene on */
 static const uint8_t *end;
-static size_t most; /* bytes that one recv brings */
+static size_t most; /* bytes per recv() */
 static uint64_t now_ms;
 
 static int peer = -1; /* the server's end */
-static size_t n_said; /* on this connection, and of that, received */
+static size_t n_said; /* bytes of this connection, and how many of them were received */
 static size_t n_heard;
 static uint8_t flood[16384];
-static size_t n_flood; /* bytes of it that are still to come */
+static size_t n_flood; /* bytes of it that remain */
 
-static struct ev_timer *timer; /* set, and not fired */
+static struct ev_timer *timer; /* the timer is set and has not fired */
 static uint64_t timer_ms;
 
 void hostile_begin(const uint8_t *play, size_t size, size_t piece)
@@ -58,7 +56,7 @@ static void hang_up(void)
     n_heard = 0;
 }
 
-/* Reads what the library has sent. Returns false when it has closed its end. */
+/* Reads the library's commands. Returns false if it has closed its end. */
 static bool is_connected(void)
 {
     char bytes[4096];
@@ -126,7 +124,7 @@ static struct scene take_scene(void)
     return scene;
 }
 
-/* Who is not connected does not hear it. */
+/* Ignored if there is no connection. */
 static void play(const struct scene *scene)
 {
     if (peer < 0)
@@ -151,7 +149,7 @@ static bool goes_on(char letter)
     return letter != '\0' && strchr("mexf", letter);
 }
 
-/* Lets the server say more to a library that waits for it. Returns whether it has tried. */
+/* Lets the server send more to a library that waits for it. Returns whether it tried. */
 static bool go_on(void)
 {
     struct scene scene;
@@ -204,7 +202,7 @@ static void perform_scene(struct ev_loop *ev, void (*act)(char letter))
     if (is_of_connecting(letter)) {
         fire(ev);
         if (rest != before)
-            return; /* it was tried, and so the scene was played */
+            return; /* the server tried, so the scene was played */
     }
     scene = take_scene();
     if (letter == 't')
@@ -242,7 +240,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len)
     (void)len;
     FUZZ_CHECK(peer < 0 || !is_connected());
     hang_up();
-    /* What was to be said on the connection before is not said on this one. */
+    /* Scenes of the previous connection do not continue on this one. */
     while (goes_on(next_letter()))
         (void)take_scene();
     scene = (struct scene){.letter = next_letter()};
@@ -260,7 +258,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len)
     return 0;
 }
 
-/* Nothing has come: as long as the socket waits, time passes. */
+/* No bytes have arrived: time passes while the socket waits. */
 static ssize_t wait_in_vain(int fd)
 {
     struct timeval tv = {0};
@@ -286,7 +284,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
     while (n < 0 && errno == EAGAIN && !(flags & MSG_DONTWAIT) && is_connected() && go_on());
     if (n > 0 && !(flags & MSG_PEEK))
         n_heard += (size_t)n;
-    /* A flood leaves no moment in which there is nothing. */
+    /* During a flood there are always bytes to read. */
     if (n_flood > 0 && n_heard == n_said)
         (void)go_on();
     return n < 0 && errno == EAGAIN && !(flags & MSG_DONTWAIT) ? wait_in_vain(fd) : n;

@@ -1,12 +1,12 @@
 /*
- * Hostile - a server that says what the fuzzer thinks of
+ * Hostile - a server that sends what the fuzzer generates
  *
- * It has no thread. The linker leads the library's system calls here (--wrap, see meson.build):
- * connect(2) gives it one end of a pair of sockets, recv(2) brings the next bytes of the play, and
- * time passes only while the library waits. So thousands of plays fit into a second, and the same
- * bytes do the same again.
+ * It has no thread. The linker redirects the library's system calls to it (--wrap, see
+ * meson.build): connect(2) returns one end of a socket pair, recv(2) returns the next bytes of the
+ * play, and time passes only while the library waits. So thousands of plays fit into a second, and
+ * the same bytes have the same effect.
  *
- * A play is scenes, each of them the byte 1, a letter, and what the server says in it:
+ * A play consists of scenes. Each is the byte 1, a letter, and the bytes that the server sends:
  *
  *     a   the next connection is accepted
  *     d   the same, but the server is deaf: sending to it fails
@@ -16,8 +16,8 @@
  *     x   the same, and then it is deaf, too
  *     f   the same bytes over and over, more than a reply may be long
  *
- * Other letters are what the program does before the server says something: each fuzzer has its
- * own. While no scene brings anything, the server is silent; no connection is accepted any more.
+ * Other letters are actions of the program before the server sends: each fuzzer has its own. After
+ * the last scene the server is silent and accepts no connection.
  */
 #ifndef RELOCK_TEST_HOSTILE_H
 #define RELOCK_TEST_HOSTILE_H
@@ -28,13 +28,13 @@
 
 struct ev_loop;
 
-/* The library reads `piece` bytes at a time at most. One connection at a time may be open. */
+/* The library reads at most `piece` bytes at a time. Only one connection may be open at a time. */
 void hostile_begin(const uint8_t *play, size_t size, size_t piece);
 
 /* All connections must have been closed. */
 void hostile_end(void);
 
-/* Lets time pass in which the program does nothing, and the server goes on. */
+/* Lets time pass while the program does nothing and the server continues. */
 void hostile_idle(uint64_t ms);
 
 /*

@@ -1,7 +1,5 @@
-/*
- * What a server may answer to the scripts that the I/O thread runs. In the scene q the program
- * asks, in the scene k it asks with a fence.
- */
+/* Replies of a server to the scripts that the I/O thread runs. In scene q the program sends a
+ * call, in scene k it kills a connection. */
 #include "redis/call.h"
 #include "redis/conn_id.h"
 #include "redis/pipeline.h"
@@ -14,7 +12,7 @@
 
 static struct stage stage;
 static struct relock_pipeline *pipeline;
-static bool is_answered[4096]; /* each question */
+static bool is_answered[4096]; /* each call */
 static size_t n_asked;
 static size_t n_answered;
 
@@ -49,7 +47,7 @@ static void on_answer(void *arg, int result, const struct redisReply *reply)
 static void on_up(void *arg)
 {
     (void)arg;
-    FUZZ_CHECK(n_answered == n_asked); /* what was under way before has been answered */
+    FUZZ_CHECK(n_answered == n_asked); /* earlier commands have been answered */
 }
 
 static void ask(const struct relock_call *call)

@@ -1,7 +1,5 @@
-/*
- * What a server may say on the connection of the subscriptions. In the scenes A to D the program
- * begins to listen to a channel, or leaves it. A and D are listeners of one channel.
- */
+/* Messages of a server on the subscriber connection. In scenes A to D the program subscribes to
+ * a channel or leaves it. A and D are listeners of one channel. */
 #include "redis/pubsub.h"
 #include "stage.h"
 
@@ -23,7 +21,7 @@ static void on_channel(void *arg, enum relock_channel_event event)
 {
     struct user *user = arg;
 
-    FUZZ_CHECK(user->listens); /* nothing is told to one that has left */
+    FUZZ_CHECK(user->listens); /* a listener that has left gets no event */
     FUZZ_CHECK(event == RELOCK_CHANNEL_SUBSCRIBED || event == RELOCK_CHANNEL_MESSAGE ||
                event == RELOCK_CHANNEL_DOWN);
 }

@@ -1,7 +1,5 @@
-/*
- * What a server may say on a command connection: to the login, to SCRIPT LOAD, EVALSHA, CLIENT KILL
- * and WAIT. The first byte of an input chooses what is asked for, the rest is the play.
- */
+/* Replies of a server on a command connection: to the login, SCRIPT LOAD, EVALSHA, CLIENT KILL
+ * and WAIT. The first byte of an input selects the command, the rest is the play. */
 #include "fuzz.h"
 #include "hostile.h"
 
@@ -16,7 +14,7 @@
 
 #define TIMEOUT_MS 300
 
-/* What has come by then is read, to the end of one reply: a flood has to be given up in this. */
+/* The deadline of one reply. A flood must time out in it. */
 #define LATE_MS 350
 
 enum choice {
@@ -40,7 +38,7 @@ static void load_all(void)
         fuzz_check_text(&play, why);
 }
 
-/* As the locks look at answers. */
+/* Reads replies as the locks do. */
 static void read_answer(const struct redisReply *reply)
 {
     const char *text = NULL;
@@ -60,11 +58,8 @@ static void read_answer(const struct redisReply *reply)
     FUZZ_CHECK(!relock_reply_is_nil(reply) || !relock_reply_integer(reply, &integer));
 }
 
-/*
- * A reply that comes too late must not be taken for the next one's: none is owed. Only WAIT may
- * have been answered in time and in vain: by a connection that had not written what it was to wait
- * for.
- */
+/* A late reply must not be taken for the reply to the next command. Only WAIT may have been
+ * answered in time and in vain: on a connection that did not write the data. */
 static void check_closed(const char *why)
 {
     struct relock_lane *lane;
@@ -96,7 +91,7 @@ static void run(struct relock_call *call)
         FUZZ_CHECK(!call->reply && *call->why);
         if (r == RELOCK_E_CONN)
             check_closed(call->why);
-        /* Sent and not answered: there is an end at the server that has to be killed. */
+        /* Sent and not answered: the server's end of the connection must be killed. */
         FUZZ_CHECK(!call->fence || !*call->fence || call->unanswered);
     }
     relock_call_end(call);

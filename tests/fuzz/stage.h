@@ -1,8 +1,8 @@
 /*
- * Stage - what the fuzzers of the I/O thread's connections share
+ * Stage - shared by the fuzzers of the I/O thread's connections
  *
- * A loop whose thread does not run, and a server to be connected to. The first byte of an input
- * chooses how, the rest is the play.
+ * A loop whose thread does not run, and a server to connect to. The first byte of an input selects
+ * the options, the rest is the play.
  */
 #ifndef RELOCK_TEST_STAGE_H
 #define RELOCK_TEST_STAGE_H
@@ -12,7 +12,7 @@
 #include "redis/loop.h"
 #include "redis/server.h"
 
-/* Of the first byte. */
+/* Bits of the first byte. */
 #define STAGE_LOGS_IN 1
 #define STAGE_BYTE_BY_BYTE 2
 #define STAGE_OWN 4 /* for the fuzzer's own choice */
@@ -30,7 +30,7 @@ struct stage {
 void stage_begin(struct stage *stage, const uint8_t *data, size_t size);
 void stage_perform(struct stage *stage, void (*act)(char letter));
 
-/* What watched the loop has been freed. */
+/* Call this after the connections on the loop have been freed. */
 void stage_end(struct stage *stage);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a url may be, and what is made of it. */
+/* URLs, valid and invalid, and their parts. */
 #include "fuzz.h"
 #include "redis/server.h"
 
@@ -44,7 +44,7 @@ static void write_escaped(FILE *out, const char *text)
                 (unsigned char)*text);
 }
 
-/* The url that says the same, with all escaped that may be. */
+/* The equivalent url with all permitted escapes. */
 static char *write_url(const struct relock_url *url)
 {
     char *text = NULL;
@@ -87,7 +87,7 @@ static void says_the_same_again(const struct relock_url *url)
     free(text);
 }
 
-/* The label is the address, which goes into the log, and nothing else. */
+/* The label is the address alone: it appears in the log. */
 static void check_label(const struct relock_server *server)
 {
     char label[4096];

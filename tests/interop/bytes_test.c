@@ -1,4 +1,5 @@
-/* The key: the value that each library writes, and its view of one that was written by hand. */
+/* The key: the value that each library writes, and how it reads a value that was written by
+ * hand. */
 #include "duo.h"
 
 #include <stdio.h>
@@ -12,7 +13,7 @@ static bool is_hex(const char *text)
     return strlen(text) == TOKEN_DIGITS && strspn(text, "0123456789abcdef") == TOKEN_DIGITS;
 }
 
-/* By commands alone; all servers have it. */
+/* Written by commands, to all servers. */
 static void set_by_hand(struct duo *d)
 {
     for (size_t i = 0; i < d->s->n; i++)
@@ -79,7 +80,7 @@ static void ours_is_a_string_of_40_digits_with_a_lease(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* What stands on one server: it need not be on each. */
+/* The value on one server; not every server need have it. */
 static void read_token(struct duo *d, char token[TOKEN_DIGITS + 1])
 {
     token[0] = '\0';

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECTIONS "name=player" /* what CLIENT LIST has of theirs */
+#define CONNECTIONS "name=player" /* how their connections appear in CLIENT LIST */
 #define N_SERVERS 5               /* of a quorum */
 
 struct library {
     const char *name;
-    const char *interpreter; /* with a slash: below the folder of the library */
-    const char *player;      /* there too */
+    const char *interpreter; /* with a slash: a path below the folder of the library */
+    const char *player;      /* below the same folder */
 };
 
 static const struct library libraries[] = {
@@ -195,7 +195,7 @@ int duo_stop(void **state)
     return servers_stop(&servers);
 }
 
-/* A new player when a test has left it busy, or not connected to all. */
+/* Starts a new player if a test has left it busy or not connected to all servers. */
 int duo_setup(void **state)
 {
     struct duo *d = *state;

@@ -1,9 +1,9 @@
 /*
  * Duo - the library and another one on the same locks: plain ones, or classic Redlock
  *
- * As support/servers.h, on whose terms all tests here run, and a process with the other library in
- * it. A program is about one kind and one library, which are its arguments: "plain" is one server
- * and relock_plainlock_new(); "quorum" is five, and relock_redlock_new() over plain locks.
+ * On the terms of support/servers.h, with a process that runs the other library. A program tests
+ * one kind and one library, which are its arguments: "plain" is one server and
+ * relock_plainlock_new(); "quorum" is five, and relock_redlock_new() over plain locks.
  *
  *     static void a_holder_in_the_other_library_excludes_us(void **state)
  *     {
@@ -34,8 +34,9 @@
 #include "support/player.h"
 #include "support/servers.h"
 
-/* A lease that no test lives to see the end of; one that ends, and one that does too, but not while
- * something is done for it in time, however busy the machine. These are to be slow_ms(). */
+/* A lease that ends after every test. A short lease whose end a test awaits. A longer one that
+ * ends in a test, but outlasts the steps before its end on a busy machine. Pass the last two to
+ * slow_ms(). */
 #define LONG_MS 60000
 #define SHORT_MS 1000
 #define KEPT_MS 3000
@@ -44,36 +45,36 @@ struct duo {
     struct servers *s;
     struct player *player;
     struct relock_client *clients[SERVERS_MAX]; /* of this test */
-    bool has_killed;                            /* a server: the player connects again at leisure */
+    bool has_killed; /* servers that failed: the player reconnects in its own time */
 };
 
-/* What the program is about. Ends it with SERVER_EXIT_SKIP when build.sh has not built that library
- * below RELOCK_TEST_INTEROP. */
+/* Sets the subject of the program. Ends it with SERVER_EXIT_SKIP if build.sh has not built that
+ * library below RELOCK_TEST_INTEROP. */
 void duo_choose(int argc, char **argv);
 
-/* Has holds that are renewed last so long; LONG_MS unless called before the first lock. */
+/* Sets the lease of renewed holds; LONG_MS unless called before the first lock. */
 void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms);
 
-/* A handle of the kind, freed at the end of the test. Its clients are connected then: a lock asks
- * nobody whom it cannot reach, and what it did not get from him it has not before it renews. */
+/* A handle of the kind, freed at the end of the test. Its clients are connected: an acquire
+ * skips an unreachable server, which then has no vote before the first renewal. */
 struct relock_lock *duo_lock(struct duo *d, const char *name);
 
-/* An order and its answer. In the order a "%" stands for slow_ms(SHORT_MS), a "^" for that of
- * KEPT_MS. */
+/* Sends an order and returns its answer. In the order, "%" stands for slow_ms(SHORT_MS), "^" for
+ * slow_ms(KEPT_MS). */
 const char *duo_do(struct duo *d, const char *thread, const char *order);
 unsigned duo_begin(struct duo *d, const char *thread, const char *order);
 
-/* How many servers it takes: another one may still be on its way to what most of them are. */
+/* The size of a quorum: commands to the other servers may still be in flight. */
 size_t duo_quorum(const struct duo *d);
 
-/* The next test has a player that is connected to all. */
+/* The next test gets a player that is connected to all servers. */
 void duo_kill(struct duo *d, size_t server);
 
-/* On how many servers the key is that value, and lasts from the one to the other. */
+/* The number of servers on which the key has this value, and a remaining lease between the two. */
 size_t duo_n_with_value(struct duo *d, const char *key, const char *value);
 size_t duo_n_lasting(struct duo *d, const char *key, uint64_t least_ms, uint64_t most_ms);
 
-/* Waits until it is there on all. */
+/* Waits until all servers have it. */
 bool duo_wait_all(struct duo *d, const char *key);
 
 /* ---- around tests -------------------------------------------------------------------------- */

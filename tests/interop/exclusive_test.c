@@ -1,7 +1,5 @@
-/*
- * A holder in one library excludes the other library. A Redlock release may return before all
- * servers have it, so a free lock is waited for, not tried once.
- */
+/* A holder in one library excludes the other library. A Redlock release may return before it has
+ * reached all servers, so tests wait for a free lock instead of trying once. */
 #include "duo.h"
 
 static void a_holder_in_the_other_library_excludes_us(void **state)
@@ -51,7 +49,7 @@ static void a_waiter_in_the_other_library_gets_a_lock_released_here(void **state
 
     assert_result(relock_lock(lock), RELOCK_OK);
     waiting = duo_begin(d, "ann", "lock orders 60000");
-    let_pass(100); /* some tries of theirs */
+    let_pass(100); /* several attempts of theirs */
     assert_true(player_is_busy(d->player, waiting));
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_string_equal(player_answer(d->player, waiting), "ok");
@@ -68,7 +66,7 @@ static void a_waiter_here_gets_a_lock_released_in_the_other_library(void **state
     assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
     actor_begin_lock(waiting, lock);
     assert_true(wait_for_waiters(d->clients[0], 1));
-    let_pass(100); /* some tries of ours */
+    let_pass(100); /* several attempts of ours */
     assert_true(actor_is_busy(waiting));
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
     assert_result(actor_result(waiting), RELOCK_OK);
@@ -87,7 +85,7 @@ struct counter {
     struct probe *probe;
 };
 
-/* What is read and what is written are two commands: only the lock keeps others from between. */
+/* Reading and writing are two commands: only the lock prevents another write between them. */
 static int count(void *arg)
 {
     const struct counter *counter = arg;

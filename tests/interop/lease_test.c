@@ -52,7 +52,7 @@ static void a_late_release_in_the_other_library_does_not_free_our_hold(void **st
     struct relock_lock *lock = duo_lock(d, "orders");
 
     assert_string_equal(duo_do(d, "ann", "lock orders %"), "ok");
-    assert_result(relock_acquire(lock, &for_ever, NULL), RELOCK_OK); /* when that is over */
+    assert_result(relock_acquire(lock, &for_ever, NULL), RELOCK_OK); /* after that lease */
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "not-owner");
     assert_true(relock_is_mine(lock));
     assert_true(duo_n_lasting(d, "orders", LONG_MS / 2, LONG_MS) >= duo_quorum(d));
@@ -71,7 +71,7 @@ static void a_late_extension_in_the_other_library_does_not_touch_our_hold(void *
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-/* Theirs is the value that the other library thinks it is. */
+/* Our key has the value that the other library reads as its own. */
 static bool is_theirs(struct duo *d)
 {
     const char *token = duo_do(d, "ann", "token orders");
@@ -79,7 +79,7 @@ static bool is_theirs(struct duo *d)
     return duo_n_with_value(d, "orders", token) >= duo_quorum(d);
 }
 
-/* When ours is over. */
+/* After our lease. */
 static void let_them_take_over(struct duo *d)
 {
     assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
@@ -114,7 +114,7 @@ static void a_late_extension_here_does_not_touch_the_other_librarys_hold(void **
     assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
-/* The renewal finds it. */
+/* The renewal finds the loss. */
 static void a_hold_that_the_other_library_took_over_is_lost_and_reported(void **state)
 {
     struct duo *d = *state;

@@ -1,5 +1,5 @@
-/* Classic Redlock on five servers of which two are down: both sides go on, and exclude each other.
- */
+/* Classic Redlock on five servers, two of them down: both sides continue, and exclude each
+ * other. */
 #include "duo.h"
 
 static void take_two_down(struct duo *d)
@@ -40,14 +40,14 @@ static void a_holder_of_five_votes_that_lost_two_still_excludes_the_other(void *
     struct duo *d = *state;
     struct relock_lock *ours, *theirs;
 
-    duo_set_watchdog(d, LONG_MS / 4); /* a server that is late has it after a renewal */
+    duo_set_watchdog(d, LONG_MS / 4); /* a late server gets it by a renewal */
     ours = duo_lock(d, "ours");
     theirs = duo_lock(d, "theirs");
     assert_result(relock_lock(ours), RELOCK_OK);
     assert_string_equal(duo_do(d, "ann", "lock theirs 60000"), "ok");
     assert_true(duo_wait_all(d, "ours") && duo_wait_all(d, "theirs"));
     take_two_down(d);
-    servers_up(d->s); /* and empty */
+    servers_up(d->s); /* without data */
     assert_string_equal(duo_do(d, "bob", "trylock ours 60000"), "no");
     assert_result(relock_trylock(theirs), RELOCK_BUSY);
     assert_result(relock_unlock(ours), RELOCK_OK);

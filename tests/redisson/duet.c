@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The counters of fenced locks stay for good, but not beyond a test. */
+/* The counters of fenced locks stay for ever, but not beyond a test. */
 static const char delete_counters[] =
     "for _, key in ipairs(redis.call('keys', 'redisson_lock_token:*')) do\n"
     "    redis.call('del', key)\n"
@@ -174,7 +174,7 @@ int duet_stop(void **state)
     return fixture_stop(&fixture);
 }
 
-/* A new Redisson when a test has ended it or has left it busy. */
+/* Starts a new Redisson if a test has ended it or left it busy. */
 int duet_setup(void **state)
 {
     struct duet *d = *state;

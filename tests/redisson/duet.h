@@ -1,9 +1,8 @@
 /*
  * Duet - the library and Redisson on one server
  *
- * As support/fixture.h, on whose terms all tests here run, and a process with Redisson in it beside
- * it. A program is about one kind of lock in one version of Redisson, which are its arguments;
- * orders leave the kind out:
+ * On the terms of support/fixture.h, with a process that runs Redisson. A program tests one kind of
+ * lock with one version of Redisson, which are its arguments; orders omit the kind:
  *
  *     static void a_redisson_holder_excludes_us(void **state)
  *     {
@@ -33,11 +32,11 @@
 #include "support/actor.h"
 #include "support/fixture.h"
 
-/* A lease and a recheck that no test lives to see the end of: who gets in all the same was woken.
- * Three rechecks are no more than Redisson's patience in a fair queue, 300 s. */
+/* A lease or recheck that ends after every test: a waiter that gets in was woken. Three rechecks
+ * are no more than Redisson's timeout in a fair queue, 300 s. */
 #define LONG_MS 100000
 
-/* The lease that both renew where a test is about that: as such it is to be slow_ms(). */
+/* The lease that both renew in tests about renewals. Pass it to slow_ms(). */
 #define WATCHDOG_MS 3000
 
 struct duet_kind {
@@ -52,17 +51,17 @@ struct duet {
     const struct duet_kind *kind;
 };
 
-/* What the program is about: kind ["reentrant"] and version ["newest"]. Ends it with
- * SERVER_EXIT_SKIP when that Redisson is not there. */
+/* Sets the subject of the program: kind ["reentrant"] and version ["newest"]. Ends it with
+ * SERVER_EXIT_SKIP if that Redisson is missing. */
 void duet_choose(int argc, char **argv);
 
-/* Whether it is about that kind. */
+/* Whether the program is about this kind. */
 bool duet_is(const struct duet *d, const char *kind);
 
-/* Its holds and waits end by no time. */
+/* A client whose holds and waits do not end by time. */
 struct relock_client *duet_client(struct duet *d);
 
-/* Its holds are renewed every third of WATCHDOG_MS. */
+/* A client whose holds are renewed every third of WATCHDOG_MS. */
 struct relock_client *duet_watched_client(struct duet *d);
 
 /* A handle of the kind, or of another one, freed at the end of the test. */
@@ -72,22 +71,23 @@ struct relock_lock *duet_lock_of(struct duet *d, const char *kind, struct relock
 
 /* ---- Redisson ------------------------------------------------------------------------------ */
 
-/* As player_do() and player_begin(): VERB NAME [NUMBERS]. */
+/* Like player_do() and player_begin(): VERB NAME [NUMBERS]. */
 const char *duet_do(struct duet *d, const char *thread, const char *order);
 unsigned duet_begin(struct duet *d, const char *thread, const char *order);
 const char *duet_answer(struct duet *d, unsigned order);
 
-/* The same for another kind, which stands behind the verb. */
+/* The same for another kind, which follows the verb. */
 const char *duet_do_as(struct duet *d, const char *thread, const char *order);
 unsigned duet_begin_wait_as(struct duet *d, const char *thread, const char *order);
 
-/* duet_begin(), and waits until the thread sleeps: it has subscribed, and was refused once more. A
- * message that comes while it goes to sleep may miss it: Redisson keeps a "0", but not a "1". */
+/* Like duet_begin(), and waits until the thread sleeps: it has subscribed, and was refused
+ * again. A message that arrives while it goes to sleep may be lost: Redisson keeps a "0", but
+ * not a "1". */
 unsigned duet_begin_wait(struct duet *d, const char *thread, const char *order);
 
 /* ---- us ------------------------------------------------------------------------------------ */
 
-/* Waits until the waiter of the client, its only one, sleeps. */
+/* Waits until the client's only waiter sleeps. */
 bool duet_sleeps(struct duet *d, struct relock_client *client);
 
 /* ---- around tests -------------------------------------------------------------------------- */

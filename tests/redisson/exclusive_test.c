@@ -71,7 +71,7 @@ static void our_release_wakes_redisson(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
-/* Two threads there and two here, each waiting for the next. */
+/* Two threads in Redisson and two here, each waiting for the previous one. */
 static void the_lock_goes_round(void **state)
 {
     struct duet *d = *state;

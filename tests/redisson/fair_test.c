@@ -32,11 +32,11 @@ static void wait_for_queue(struct duet *d, long long n)
     assert_true(wait_until(is_so_long, &(struct expected){d, n}, SOON_MS));
 }
 
-/* Somebody who waits, here or there. */
+/* A waiter, here or in Redisson. */
 struct waiter {
     const char *thread;  /* in Redisson; NULL: here */
     struct actor *actor; /* here */
-    unsigned order;      /* there */
+    unsigned order;      /* in Redisson */
 };
 
 static void begin(struct duet *d, struct waiter *waiter, struct relock_lock *lock)
@@ -105,14 +105,15 @@ static void groups_of_waiters_are_served_in_order_of_arrival(void **state)
     the_first_to_come_is_the_first_to_go(*state, threads);
 }
 
-/* A first waiter stands in the queue in the same way, but for how long it is believed to live: that
- * of Redisson's asks once, and ours again and again. */
+/* Both first waiters have the same place, but different deadlines: Redisson's retries once, ours
+ * repeatedly. */
 static void a_waiter_stands_in_the_same_queue(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
     static const char *const threads[] = {"ann", NULL};
-    static const char *const rests[] = {"400", "300"}; /* the lease and 300 s, and thrice LONG_MS */
+    static const char *const rests[] = {"400",
+                                        "300"}; /* the lease and 300 s; three times LONG_MS */
 
     for (int i = 0; i < 2; i++) {
         struct waiter waiter = {.thread = threads[i]};
@@ -188,7 +189,7 @@ static int wait_until_killed(struct child *parent, void *arg)
     return EXIT_FAILURE;
 }
 
-/* It is at the head and never comes. Its patience was short, and Redisson looks at it. */
+/* The head has died. Its deadline was short, and Redisson checks it. */
 static void our_dead_waiter_keeps_redisson_out_for_a_short_time(void **state)
 {
     struct duet *d = *state;
@@ -200,8 +201,8 @@ static void our_dead_waiter_keeps_redisson_out_for_a_short_time(void **state)
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
     child_send(child, 0);
     wait_for_queue(d, 1);
-    /* Before the other comes: that sleeps until the deadline that it sees, and the oldest of
-     * Redisson for ever if it finds a later one then. */
+    /* Do this before the other waiter comes: it sleeps until the deadline that it finds, and the
+     * oldest Redisson sleeps for ever if the deadline is then extended. */
     child_signal(child, SIGKILL);
     assert_int_equal(child_wait(child, SOON_MS), 128 + SIGKILL);
     ann = duet_begin(d, "ann", "lock orders");
@@ -210,8 +211,8 @@ static void our_dead_waiter_keeps_redisson_out_for_a_short_time(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
-/* The patience of Redisson's is what it would have waited, four seconds here, and comes on top of
- * what is left of the lease that it found. */
+/* The timeout of Redisson's waiter is its wait time, four seconds here, added to the remaining
+ * lease that it found. */
 static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **state)
 {
     struct duet *d = *state;
@@ -235,7 +236,7 @@ static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **sta
 
 static bool is_newest = true;
 
-/* Nobody releases. Waiters of older versions may sleep past the end of a lease by themselves. */
+/* No holder releases. Waiters of older versions may sleep past the end of a lease. */
 static void waiters_follow_each_other_when_leases_end_without_a_release(void **state)
 {
     struct duet *d = *state;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Takes the lock here or in Redisson, and gives it up. The token must be greater than `last`. */
+/* Acquires the lock here or in Redisson, and releases it. The token must be greater than `last`. */
 static uint64_t next_token(struct duet *d, struct relock_lock *lock, bool here, uint64_t last)
 {
     struct relock_grant grant;
@@ -34,7 +34,7 @@ static void tokens_grow_over_both(void **state)
     assert_int_equal(token, sizeof(here) / sizeof(*here));
 }
 
-/* A deeper level of Redisson's counts up too, one of ours does not. */
+/* A deeper level raises the counter in Redisson, but not here. */
 static void levels_do_not_break_the_order(void **state)
 {
     struct duet *d = *state;

@@ -51,7 +51,7 @@ static void a_fixed_lease_ends_for_the_other_side(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock ours"), "ok");
 }
 
-/* Nobody announces that: the waiter comes when the lease has run out, and not long after. */
+/* No message is published: the waiter comes soon after the lease has ended. */
 static void we_get_the_lock_of_a_dead_redisson_after_its_lease(void **state)
 {
     struct duet *d = *state;
@@ -68,7 +68,7 @@ static void we_get_the_lock_of_a_dead_redisson_after_its_lease(void **state)
         assert_true(player_dies(d->player));
     else
         player_kill(d->player);
-    /* Two thirds of the lease were left at the least. */
+    /* At least two thirds of the lease remained. */
     assert_true(actor_is_busy(waiting) || now_ms() > alive_ms + slow_ms(WATCHDOG_MS) / 2);
     assert_result(actor_result_within(waiting, WATCHDOG_MS + SOON_MS), RELOCK_OK);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);

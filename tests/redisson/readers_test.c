@@ -1,4 +1,4 @@
-/* Readers here and in Redisson are together, and a writer is alone, wherever it is. */
+/* Readers here and in Redisson share the lock, and a writer is alone, wherever it is. */
 #include "duet.h"
 #include "support/child.h"
 
@@ -150,7 +150,7 @@ static void our_writer_that_stays_a_reader_lets_readers_of_redisson_in(void **st
     assert_result(relock_unlock(we.read), RELOCK_OK);
 }
 
-/* Redisson does not announce that, so our reader finds out when it asks again. */
+/* Redisson publishes no message, so our reader gets in at its recheck. */
 static void redissons_writer_that_stays_a_reader_lets_our_readers_in(void **state)
 {
     struct duet *d = *state;
@@ -207,8 +207,7 @@ static void readers_of_both_are_renewed_by_each(void **state)
     assert_string_equal(duet_do_as(d, "bob", "unlock read orders"), "ok");
 }
 
-/* Ours lives and is renewed. Theirs is dead, and keeps a writer out for no longer than its lease.
- */
+/* Our reader lives and is renewed. Theirs is dead, and blocks a writer for at most its lease. */
 static void a_dead_reader_of_redisson_keeps_nobody_out(void **state)
 {
     struct duet *d = *state;
@@ -261,7 +260,7 @@ static void a_dead_reader_of_ours_keeps_nobody_out(void **state)
     assert_string_equal(duet_do_as(d, "bob", "unlock write orders"), "ok");
 }
 
-/* What Redisson forces open leaves the keys of the levels to their leases. */
+/* A forced release by Redisson leaves the keys of the levels, which expire with their leases. */
 static void a_read_side_is_forced_open_from_the_other_side(void **state)
 {
     struct duet *d = *state;

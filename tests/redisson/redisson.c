@@ -18,7 +18,7 @@ const char *redisson_find(const char *version)
     return folder;
 }
 
-/* A small machine that starts fast: it lives for seconds. */
+/* A small JVM that starts fast, because it lives for seconds. */
 struct player *redisson_start(const char *folder, const char *url, uint64_t watchdog_ms)
 {
     char path[2 * 4096], watchdog[24];

@@ -8,13 +8,13 @@
 
 #include "support/player.h"
 
-#define REDISSON_CONNECTIONS "name=redisson" /* what CLIENT LIST has of its connections */
+#define REDISSON_CONNECTIONS "name=redisson" /* how its connections appear in CLIENT LIST */
 
-/* Where build.sh has put this version ("newest", "3.27.2"), below RELOCK_TEST_REDISSON. NULL if it
- * has not: says why, and that the test is skipped. */
+/* The folder where build.sh has put this version ("newest", "3.27.2"), below
+ * RELOCK_TEST_REDISSON. If it is missing, prints that the test is skipped, and returns NULL. */
 const char *redisson_find(const char *version);
 
-/* The folder is that of redisson_find(); orders and answers: java/Player.java. */
+/* `folder` is from redisson_find(). Orders and answers: java/Player.java. */
 struct player *redisson_start(const char *folder, const char *url, uint64_t watchdog_ms);
 
 #endif

@@ -39,7 +39,7 @@ struct published *published_open(const char *socket)
     return published;
 }
 
-/* The text behind the last ':' of a channel of one waiter is "U:N". */
+/* The text after the last ':' of a waiter's own channel is "U:N". */
 static void append(char *text, const char *channel, const char *message)
 {
     const char *own = strchr(channel, '}');
@@ -51,7 +51,7 @@ static void append(char *text, const char *channel, const char *message)
         snprintf(text + n, TEXT_MAX - n, "%s %s\n", channel, message);
 }
 
-/* Messages keep their order, so what comes before one that is sent now has been published. */
+/* Messages arrive in order, so all before this one have been published. */
 char *published_close(struct published *published, struct probe *probe)
 {
     char *text = calloc(1, TEXT_MAX);

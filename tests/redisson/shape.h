@@ -1,9 +1,9 @@
 /*
  * Shape - the keys in the server and the published messages, as text
  *
- * For comparing two libraries. Necessary differences are removed: the id of the
- * client and the number behind it are "U:N", and times are rounded to tens of seconds. So a test
- * that compares them takes leases of at least that.
+ * For comparing two libraries. Necessary differences are removed: a client id with its number
+ * becomes "U:N", and times are rounded to tens of seconds. So leases in such a test must be at
+ * least that long.
  *
  * Threads: the main one.
  */
@@ -12,18 +12,18 @@
 
 #include "support/probe.h"
 
-/* The keys that match a pattern, in their order, each with its type, its values and its lease;
- * valid until the next call of the probe. What Redisson keeps to answer a repeated unlock is not
- * among them: it is gone as soon as the unlock was answered. */
+/* The keys that match a pattern, sorted, each with its type, values and lease; valid until the
+ * next call of the probe. Without the key in which Redisson keeps the reply to an unlock for a
+ * moment. */
 const char *shape_of(struct probe *probe, const char *pattern);
 
-/* Subscribes to all channels there are. */
+/* Subscribes to all channels. */
 struct published;
 
 struct published *published_open(const char *socket);
 
-/* All that was published until now, a line each: channel, blank, message. Closes. The text is to be
- * freed. */
+/* The messages published until now, one line each: channel, blank, message. Closes the
+ * subscription. Free the text. */
 char *published_close(struct published *published, struct probe *probe);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define TRACE_MAX 8192
 
-/* The steps that both sides take, and what can be seen after each. */
+/* The steps of both sides; each is followed by a comparison. */
 struct side {
     struct duet *d;
     struct relock_lock *lock; /* NULL: in Redisson */
@@ -63,8 +63,8 @@ static void take_and_leave(struct side *side)
     note_all(side, "free");
 }
 
-/* But for what is left of the lease while two levels are held, and the counter of a fenced lock:
- * there we do otherwise. */
+/* Except the remaining lease while two levels are held, and the counter of a fenced lock, which
+ * differ on purpose. */
 static void nest(struct side *side)
 {
     char *seen;
@@ -84,7 +84,7 @@ static void nest(struct side *side)
     note(side, "free", shape_of(side->d->f->probe, "orders"));
 }
 
-/* But for the keys of the levels of a reader: Redisson leaves those to their leases. */
+/* Except the keys of a reader's levels, which Redisson leaves to their leases. */
 static void take_and_force(struct side *side)
 {
     take(side);
@@ -92,7 +92,7 @@ static void take_and_force(struct side *side)
     note(side, "forced", shape_of(side->d->f->probe, "[^{]*"));
 }
 
-/* On one side and then on the other, from an empty server. */
+/* Runs the steps on one side and then on the other, each from an empty server. */
 static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side *side))
 {
     struct side theirs = {.d = d}, ours = {.d = d, .lock = duet_lock(d, duet_client(d), "orders")};
@@ -107,7 +107,7 @@ static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side 
         note(sides[i], "heard", heard);
         free(heard);
         probe_int(d->f->probe, "FLUSHDB");
-        (void)relock_unlock(ours.lock); /* if it was forced open */
+        (void)relock_unlock(ours.lock); /* after a forced release */
     }
     assert_string_equal(ours.trace, theirs.trace);
 }

@@ -53,7 +53,7 @@ start_server()
     exit 1
 }
 
-# Those of the whole program, when it does so many pairs.
+# The instructions of the whole program with so many pairs.
 instructions()
 {
     valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$scratch/valgrind.log" \

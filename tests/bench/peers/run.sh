@@ -31,7 +31,7 @@ main()
     local program peer round
 
     options "$@"
-    program=$(server_program) || {
+    program=${RELOCK_TEST_SERVER:-$(command -v redis-server || command -v valkey-server)} || {
         echo "there is no redis-server or valkey-server" >&2
         exit 77
     }
@@ -179,15 +179,6 @@ measure()
 }
 
 # ---- the server ---------------------------------------------------------------------------------
-
-server_program()
-{
-    if [[ -n ${RELOCK_TEST_SERVER:-} ]]; then
-        echo "$RELOCK_TEST_SERVER"
-    else
-        command -v redis-server || command -v valkey-server
-    fi
-}
 
 # On another port when that one is taken. Its socket says that it is up; the peers use TCP.
 start_server()

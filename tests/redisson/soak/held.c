@@ -44,7 +44,7 @@ void held_read(struct helds *helds, const char *path)
     fclose(file);
 }
 
-/* By lock, and then by when they began. */
+/* By lock, then by the beginning. */
 static int compare(const void *a, const void *b)
 {
     const struct held *one = a, *other = b;

@@ -5,10 +5,10 @@
  *
  *     WHO KIND LOCK FROM TO TOKEN
  *
- * WHO is a thread of a process, FROM was read when the lock had been taken and TO before it was
- * given up, in nanoseconds on CLOCK_MONOTONIC, which is System.nanoTime() too. TOKEN is that of a
- * fenced lock, else 0. KIND is only looked at for "read", whose holders may be together, and for
- * "fenced". A thread may hold what it holds twice: a writer that reads.
+ * WHO is a thread of a process. FROM was read after the acquire and TO before the release, in
+ * nanoseconds on CLOCK_MONOTONIC, which is System.nanoTime() too. TOKEN is that of a fenced lock,
+ * else 0. KIND matters only for "read", whose holders may overlap, and for "fenced". A thread may
+ * hold a lock twice: a writer that reads.
  *
  * Threads: one at a time.
  */
@@ -34,14 +34,14 @@ struct helds {
 void held_add(struct helds *helds, const struct held *held);
 void held_free(struct helds *helds);
 
-/* Adds the lines of a file. Ends the program if there is one that is none. */
+/* Adds the lines of a file. Ends the program on an invalid line. */
 void held_read(struct helds *helds, const char *path);
 
-/* Sorts them, and writes each two that cannot be to `out`: holders at once, or a token that is not
- * greater than that before. Returns how many. */
+/* Sorts the holds. Writes to `out` each impossible pair: holders at the same time, or a token
+ * that is not greater than the one before. Returns the number of pairs. */
 size_t held_check(struct helds *helds, FILE *out);
 
-/* How often somebody whose name begins so held a lock of the kind. */
+/* The number of holds of this kind by threads whose names begin with this. */
 size_t held_count(const struct helds *helds, const char *who, const char *kind);
 
 #endif

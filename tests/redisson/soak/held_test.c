@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* How many things are found among these, which end at the first without a name. */
+/* The number of violations found among these holds, which end at the first without a name. */
 static size_t found_among(const struct held *story)
 {
     struct helds helds = {0};

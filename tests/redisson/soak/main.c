@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 #define N_PROCESSES 5
-#define START_S 6 /* of a Java machine, at the most: then it works for less than the others */
+#define START_S 6 /* the longest start of a JVM; it works for that much less time */
 
 struct process {
     struct worker worker;
     char path[128], who[8];
-    const char *folder; /* of Redisson, NULL: the library */
+    const char *folder; /* folder of Redisson; NULL: the library */
     struct child *child;
 };
 
@@ -67,7 +67,7 @@ static void start(struct process *process, int number, const struct server *serv
     process->child = child_start(run, process);
 }
 
-/* Each must have had each kind, or it says little that nothing is wrong. */
+/* Each side must have held each kind, or the result proves little. */
 static size_t check_counts(const struct helds *helds, const struct process *processes)
 {
     static const char *const kinds[] = {
@@ -90,7 +90,7 @@ static size_t check_counts(const struct helds *helds, const struct process *proc
     return n_wrong;
 }
 
-/* But for the counter of the fenced lock, which stays. */
+/* Except the counter of the fenced lock, which stays. */
 static bool has_one_key(void *arg)
 {
     return probe_n_keys(arg) == 1;

@@ -42,7 +42,7 @@ uint64_t worker_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* With one try, within a while, or however long it takes. */
+/* With one attempt, with a time limit, or without. */
 static int take(struct toiler *toiler, size_t kind, struct relock_grant *grant)
 {
     static const int64_t waits_ms[] = {0, WAIT_MS, RELOCK_FOREVER, RELOCK_FOREVER};
@@ -60,7 +60,7 @@ static void expect(struct toiler *toiler, int got, int wanted, const char *what,
     toiler->failed = true;
 }
 
-/* What is held is worked with, sometimes at a deeper level, and written down. */
+/* Works under the lock, sometimes at a deeper level, and records the hold. */
 static void work(struct toiler *toiler, size_t kind, uint64_t from_ns, uint64_t token)
 {
     struct relock_lock *lock = toiler->locks[kind];

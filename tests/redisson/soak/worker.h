@@ -1,9 +1,8 @@
 /*
  * Worker - a process of the soak that takes locks of all kinds through the library
  *
- * The other half of java/Soak.java, which does the same in Redisson. Each of its threads comes for
- * a lock, again and again, by lock, trylock or timedlock, nests now and then, and writes each hold
- * down: held.h.
+ * The counterpart of java/Soak.java. Each of its threads repeatedly acquires a lock, by lock,
+ * trylock or timedlock, nests at times, and records each hold: held.h.
  *
  * Threads: the main one of a process of its own.
  */
@@ -12,7 +11,7 @@
 
 #include <stdint.h>
 
-/* Kinds and the names of their locks: the two sides of a read/write lock have one. */
+/* Kinds and the names of their locks: the two sides of a read/write lock share one. */
 #define WORKER_KIND_MAP(XX)                     \
     XX(reentrant, relock_lock_new, "reentrant") \
     XX(fenced, relock_fencedlock_new, "fenced") \
@@ -25,12 +24,12 @@
 
 struct worker {
     const char *url;
-    const char *path; /* of what it writes */
-    const char *who;  /* its name; its threads have a number behind it */
+    const char *path; /* path of its records */
+    const char *who;  /* its name; its threads append a number */
     uint64_t until_ns;
 };
 
-/* Works until then. Returns the status to exit with: 0 when nothing went wrong. */
+/* Works until `until_ns`. Returns the exit status: 0 if nothing went wrong. */
 int worker_run(const struct worker *worker);
 
 uint64_t worker_now_ns(void);

@@ -142,8 +142,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Pairs per second of all, each with its lock; `least_percent` is the share of the least of them.
- */
+/* Pairs per second of all threads, each with its lock; `least_percent` is the smallest share. */
 static double crowd(struct relock_lock **locks, unsigned n, double seconds, double *least_percent)
 {
     struct worker workers[CROWD_MAX] = {0};
@@ -213,8 +212,8 @@ static double one_lock_per_s(struct relock_client *client, double seconds, doubl
 
 /* ---- two processes ------------------------------------------------------------------------- */
 
-/* The other process. For each message on its standard input, which is a socket, it takes the lock
- * once and answers when it had it. */
+/* The other process. For each message on its standard input, a socket, it acquires the lock once
+ * and answers with the time. */
 static void wait_for_lock(struct relock_client *client, double seconds)
 {
     struct relock_lock *lock = lock_on(client, PREFIX "passing");
