@@ -1,6 +1,6 @@
 /*
- * A fair lock whose commands are not answered: the caller's result stays true, no place is
- * left in the queue, and the next waiter is woken. Only the last tests last until a recheck.
+ * A fair lock whose commands are not answered: the caller's result stays true, no place is left in
+ * the queue, and the next waiter is woken. Only the last tests wait for a recheck.
  *
  * Its argument:
  *

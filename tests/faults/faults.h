@@ -1,9 +1,9 @@
 /*
  * Faults - the fixture of every fault test: its clients go through a proxy
  *
- * As support/fixture.h, on whose terms all tests here run: nothing may be left after one. The
- * scripts are loaded before each test and known to the proxy by their names, so that a test can
- * say "unlock 1 orders * 0". The probe and the peers reach the server directly.
+ * On the terms of support/fixture.h: nothing may be left after a test. The scripts are loaded
+ * before each test, and the proxy knows their names, so a test can name the command "unlock 1
+ * orders * 0". The probe and the peers reach the server directly.
  *
  *     static void a_waiter_wakes_all_the_same(void **state)
  *     {
@@ -12,7 +12,7 @@
  *         struct relock_lock *lock = fixture_lock(t->f, client, "orders");
  *         struct proxy_rule *late = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE");
  *
- * A program whose clients should come over TCP has faults_start_tcp() as its group setup.
+ * A program whose clients connect over TCP has faults_start_tcp() as its group setup.
  *
  * Threads: the main one.
  */

@@ -1,6 +1,6 @@
 /*
  * A fenced lock whose commands are not answered: a repeated acquire has one token, and a grant that
- * no caller received leaves a gap between tokens and nothing else.
+ * reached no caller leaves a gap between tokens and nothing else.
  */
 #include "faults.h"
 

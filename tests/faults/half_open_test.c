@@ -1,6 +1,6 @@
 /*
- * Connections over TCP on which nothing comes any more, and no end either: the other side vanished
- * without a word, or something on the way forgot about us. New connections work.
+ * Connections over TCP that carry nothing any more and do not end either: the other side vanished,
+ * or a middlebox dropped the connection. New connections work.
  */
 #include "faults.h"
 

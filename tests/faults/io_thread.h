@@ -1,9 +1,8 @@
 /*
- * I/O thread - that of one client, kept from all it does
+ * I/O thread - stops the I/O thread of a client
  *
- * Stands in for poll(), in which it waits for something to do and from which it does not return
- * then. Nothing that the client is asked for meanwhile is sent, no timer of it fires and no answer
- * to it is read.
+ * Replaces poll(), in which the thread waits for work, and does not return from it. Until the
+ * thread goes on, no command posted to it is sent, no timer fires and no reply is read.
  *
  * Threads: one at a time calls.
  */

@@ -1,6 +1,6 @@
 /*
- * Old commands that reach the server late, after their caller has given up and gone on. They change
- * nothing newer than they are.
+ * Old commands that reach the server late, after their caller has timed out and gone on. They
+ * change nothing newer than they are.
  *
  *     late_fault_test          CLIENT KILL prevents them
  *     late_fault_test no-kill  they do run

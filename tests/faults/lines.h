@@ -1,8 +1,8 @@
 /*
- * Lines - the lines on stderr during a fault, and whether they are fit for a log
+ * Lines - the lines on stderr during a fault, and their checks
  *
- * Lines of a client without a sink get there by themselves, those of all levels by
- * lines_write(). The secrets are LINES_SECRET and the passwords "wr0ng" and "n3xt".
+ * A client without a sink writes its lines there; lines_write() is a sink for lines of all levels.
+ * The secrets are LINES_SECRET and the passwords "wr0ng" and "n3xt".
  *
  * Threads: the main one; lines_write() any.
  */

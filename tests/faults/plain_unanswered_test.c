@@ -1,6 +1,6 @@
 /*
- * A plain lock whose commands are not answered, or run late. Redis knows no levels of it, so
- * nothing needs correcting; but a stranger's or a newer hold must stay as it is.
+ * A plain lock whose commands are not answered, or run late. Redis has no levels of it, so nothing
+ * needs correcting, but a stranger's or a newer hold must stay as it is.
  *
  * Its argument:
  *

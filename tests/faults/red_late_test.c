@@ -1,6 +1,6 @@
 /*
- * Red locks with a server that answers late or never: commands to it stay in order and stay few,
- * and no caller waits for it.
+ * Red locks with a server that answers late or never: its commands stay in order and few, and no
+ * caller waits for it.
  */
 #include "io_thread.h"
 

@@ -1,5 +1,5 @@
 /*
- * Readers and writers that wait and hold while connections end, the server is away, or the user may
+ * Readers and writers that wait and hold while connections end, the server is down, or the user may
  * not publish.
  */
 #include "faults.h"

@@ -1,5 +1,5 @@
 /*
- * Passwords: a login, or reading its parts, may fail in any way, and no line of the log has a
+ * Passwords: a login, or parsing its options, may fail in any way, and no log line contains a
  * password. For locks see log_texts_test.c.
  */
 #include "faults.h"

@@ -1,6 +1,6 @@
 /*
- * Signals that come while no waiter can use them, or from two sides at once: the next waiter that
- * may ask has them. Nothing here ends by time, except one lease, in a test that says so.
+ * Signals that arrive while no waiter can use them, or two at once: the next waiter that may ask
+ * uses them. Nothing here ends by time, except one lease, in a test that says so.
  */
 #include "faults.h"
 

@@ -1,13 +1,9 @@
 /*
- * Trial - a call that is short of memory, at every place where it asks for some
+ * Trial - a call that runs out of memory at each of its allocations
  *
- * A scene is played again and again: first with memory, then with the first request refused, the
- * second, and so on, until one play goes through without a refusal; then once more with all that
- * follow refused too. Each has a client of its own. After each
- *   - the result was that of the scene or RELOCK_E_NOMEM, and errno is as it was,
- *   - no key is left once the scene has released what it was told to hold,
- *   - the client takes and releases, and a message wakes who waits,
- *   - and when all is freed, no memory, descriptor or thread is left.
+ * A scene is played repeatedly: first with memory, then with the first request refused, the second,
+ * and so on, until one play has no refusal. The last plays refuse all later requests as well. Each
+ * play has its own client. After each
  *
  * Threads: the main one.
  */

@@ -1,6 +1,6 @@
 /*
- * Commands that are not answered, so nobody knows whether they ran. The caller's result stays true,
- * and the state in Redis agrees with it, or the next command corrects it.
+ * Commands that are not answered, so it is unknown whether they ran. The caller's result stays
+ * true, and the state in Redis agrees with it, or the next command corrects it.
  *
  * Its argument:
  *

@@ -1,6 +1,6 @@
 /*
- * A server that does not know a command: an old one, one that a provider has cut down, one behind a
- * proxy that lets only some through.
+ * A server that does not know a command: an old one, one restricted by a provider, or one behind a
+ * proxy that admits only some.
  *
  *     unknown_fault_test EVALSHA | SCRIPT | SUBSCRIBE
  */

@@ -1,6 +1,6 @@
 /*
- * Releases at awkward moments. Nothing here ends by time: leases and rechecks are longer than any
- * test, so a waiter that gets the lock was woken.
+ * Releases at awkward moments. Leases and rechecks are longer than any test, so a waiter that gets
+ * the lock was woken.
  */
 #include "faults.h"
 

@@ -1,8 +1,8 @@
 /*
  * Wall clock - the date that this program sees, including the library and libev
  *
- * Stands in for the functions of the system that tell the date; a monotonic clock passes through.
- * The date can be set off by any number of seconds, and each request for it is counted.
+ * Replaces the functions of the system that return the date; monotonic clocks pass through. The
+ * date can be shifted by any number of seconds, and each read is counted.
  *
  * Threads: any.
  */

@@ -120,7 +120,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* By attempt; of one, in the order in which they were written. */
+/* By attempt; the records of one in the order of writing. */
 static int compare_records(const void *one, const void *other)
 {
     const struct history_record *a = *(const struct history_record *const *)one;

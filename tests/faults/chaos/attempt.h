@@ -1,7 +1,7 @@
 /*
- * Attempt - the whole story of one attempt to take a lock, put together from the records
+ * Attempt - one attempt to acquire a lock, put together from its records
  *
- * What may be said of a hold:
+ * A checker may conclude of a hold:
  *
  * - It was there when the call that took it had returned, and was there at each later claim. It
  *   was there in between too, whether it was claimed then or not: nothing but the first acquire
@@ -21,18 +21,19 @@
 
 struct attempt {
     const struct history_record *ask;
-    const struct history_record *take;  /* NULL: it never returned */
-    const struct history_record *first; /* positive claim, NULL if there is none */
-    const struct history_record *last;  /* the claim that reaches furthest */
-    const struct history_record *leave; /* NULL: not given up */
-    const struct history_record *left;  /* NULL: that never returned */
+    const struct history_record *take;  /* NULL if the call never returned */
+    const struct history_record *first; /* the first positive claim, NULL if there is none */
+    const struct history_record *last;  /* the claim that lasts longest */
+    const struct history_record *leave; /* NULL if not released */
+    const struct history_record *left;  /* NULL if the release never returned */
     const struct history_record *lost;  /* the first RELOCK_LOST, before `last` had run out */
-    const struct history_record *other; /* the first level that has another token than `take` */
+    const struct history_record *other; /* the first level with another token than `take` */
     const struct history_record *killed;
 };
 
 struct attempts {
-    struct attempt *at; /* by lock, and then by when it was taken; those that were not come last */
+    struct attempt
+        *at; /* by lock, then by the time of the grant; attempts that were not granted come last */
     size_t n;
 };
 
@@ -41,16 +42,18 @@ void attempts_free(struct attempts *attempts);
 
 bool attempt_is_hold(const struct attempt *attempt);
 
-/* A hold that was certain for a time after it had been taken. */
+/* Whether it was a hold that was certain for a time after its grant. */
 bool attempt_is_certain(const struct attempt *attempt);
 
-/* Until when it waited: when the call returned or its process was killed, else for ever. */
+/* When the wait ended: when the call returned or its process was killed; otherwise never. */
 uint64_t attempt_end_ns(const struct attempt *attempt);
 
-/* Whether two of one lock cannot hold it together: readers can, and a writer that reads. */
+/* Whether two attempts for one lock exclude each other: readers do not, nor does a writer its
+ * own reads. */
 bool attempt_excludes(const struct attempt *attempt, const struct attempt *other);
 
-/* Until when a claim promises, and until when all claims of a hold do, or its being given up. */
+/* When the promise of one claim ends, and when the promises of all claims of a hold end, or its
+ * release. */
 uint64_t attempt_promise_ns(const struct history_record *claim);
 uint64_t attempt_certain_until_ns(const struct attempt *attempt);
 

@@ -4,7 +4,7 @@
 
 #include <relock.h>
 
-#define MAX_TOLD 5 /* of a kind */
+#define MAX_TOLD 5 /* printed per kind of violation */
 
 static const char *const texts[] = {
 #define TEXT(name, text) text,
@@ -71,7 +71,7 @@ static void check_ends(struct checker *checker)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-/* Whether Redis could not be asked, or refused: that may come of every call. */
+/* Whether Redis was unreachable or refused: any call may return this. */
 static bool is_failure(int result)
 {
     return result == RELOCK_E_CONN || result == RELOCK_E_SERVER;
@@ -86,7 +86,7 @@ static bool can_end_wait(const struct history_record *r)
     case RELOCK_TIMEOUT:
     case RELOCK_CANCELLED:
         return true;
-    case RELOCK_LOST: /* a writer that reads, and is none any more */
+    case RELOCK_LOST: /* a writer that also read, and has released the write side */
         return r->sort == HISTORY_READ;
     default:
         return is_failure(r->result);

@@ -1,8 +1,8 @@
 /*
  * Check - whether the histories of all processes can be those of a lock
  *
- * It knows nothing of how they came about: neither the way of taking the lock nor the faults,
- * except for their times.
+ * It does not know how the histories arose: neither how locks are acquired nor the faults, except
+ * for their times.
  *
  * Threads: any.
  */
@@ -11,7 +11,7 @@
 
 #include "history.h"
 
-/* Name and text. */
+/* Names and texts. */
 #define CHECK_MAP(XX)                                                                      \
     XX(TWO_HOLDERS, "two holders at once, and both were told that they were certain")      \
     XX(OK_THOUGH_TAKEN, "RELOCK_OK from the release of a hold that another had meanwhile") \
@@ -31,21 +31,22 @@ enum check_violation {
 
 struct check_limits {
     uint64_t recheck_ms;    /* of the library */
-    uint64_t spin_pause_ms; /* its longest, between two tries of one who polls */
-    uint64_t patience_ms;   /* of a fair queue with one who does not ask */
-    uint64_t round_trip_ms; /* the longest that asking takes where nothing is broken */
-    uint64_t recovery_ms;   /* how long after it a fault may still be felt */
+    uint64_t spin_pause_ms; /* the longest pause between two attempts of a polling waiter */
+    uint64_t patience_ms;   /* how long a fair queue waits for a silent waiter */
+    uint64_t round_trip_ms; /* the longest round trip while nothing is broken */
+    uint64_t recovery_ms;   /* how long the effects of a fault may last after its end */
 };
 
 struct check_report {
     size_t n_asked, n_claims, n_lost, n_failed;
     size_t n_taken[HISTORY_N_SORTS];
-    size_t n_ordered; /* pairs of waiters of which it was clear who has to go first */
-    uint64_t free_ns; /* seen free, all locks together: when one could sleep without reason */
+    size_t n_ordered; /* pairs of waiters with a known order */
+    uint64_t free_ns; /* times when a lock was seen free, in total: when a waiter could sleep
+                         without reason */
     size_t n_violations[CHECK_N_VIOLATIONS];
 };
 
-/* Writes each violation with the records that show it; of a kind, the first few. */
+/* Writes the first few violations of each kind, with the records that show them. */
 void check(const struct history_records *records, const struct check_limits *limits, FILE *out,
            struct check_report *report);
 

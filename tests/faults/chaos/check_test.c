@@ -1,12 +1,10 @@
-/*
- * The checker on exclusion, losses and releases: each violation, and each case that only looks like
- * one.
- */
+/* The checker on exclusion, losses and releases: each violation, and each history that only
+ * looks like one. */
 #include "story.h"
 
 #include <relock.h>
 
-/* From 0 to 100, certain for all of it. */
+/* A hold from 0 to 100, certain all the time. */
 static void one_hold(void)
 {
     story_take(0, 1, 0, 10);
@@ -97,7 +95,7 @@ static void a_promise_ends_with_the_release(void **state)
 {
     (void)state;
     one_hold();
-    story_take(1, 1, 0, 101); /* the reply of the release is still under way */
+    story_take(1, 1, 0, 101); /* the reply to the release is still in flight */
     story_claim(1, 1, 102, 900);
     story_leave(1, 1, 200, 210, RELOCK_OK);
     story_is_clean();
@@ -134,7 +132,7 @@ static void ok_for_a_lock_that_another_took_is_found(void **state)
 {
     (void)state;
     story_take(0, 1, 0, 10);
-    story_take(1, 1, 20, 30); /* asked and granted within: no claim is needed */
+    story_take(1, 1, 20, 30); /* asked and granted within the other hold: no claim is needed */
     story_leave(1, 1, 40, 50, RELOCK_OK);
     story_leave(0, 1, 100, 110, RELOCK_OK);
     story_shows(CHECK_OK_THOUGH_TAKEN, 1);
@@ -165,7 +163,7 @@ static void lost_for_a_lock_that_another_took_is_clean(void **state)
 static void an_earlier_grant_that_was_answered_late_is_clean(void **state)
 {
     (void)state;
-    story_take(1, 1, 0, 30); /* granted, stopped, and lost before the other was granted it */
+    story_take(1, 1, 0, 30); /* granted, stopped, and lost before the other grant */
     story_claim(1, 1, 35, 0);
     story_leave(1, 1, 40, 50, RELOCK_LOST);
     story_take(0, 1, 5, 10);

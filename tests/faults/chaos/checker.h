@@ -1,5 +1,5 @@
 /*
- * Checker - the common ground of the parts of the checker
+ * Checker - shared by the parts of the checker
  *
  * Each part looks for the violations that its function is named after, and reports them.
  *
@@ -23,15 +23,15 @@ struct checker {
     struct check_report *report;
 };
 
-/* Counts a violation, and writes it with the records that show it; NULL: there is none. */
+/* Counts a violation, and writes it with the records that show it, or NULL. */
 void checker_report(struct checker *checker, enum check_violation violation,
                     const struct history_record *one, const struct history_record *other);
 
-/* One more record of the violation that was reported last. */
+/* Adds a record to the last violation. */
 void checker_tell(const struct checker *checker, enum check_violation violation,
                   const struct history_record *record);
 
-/* Whether that violation has been written, not only counted. */
+/* Whether the last violation was written, not only counted. */
 bool checker_tells(const struct checker *checker, enum check_violation violation);
 
 void check_exclusion(struct checker *checker);

@@ -6,9 +6,9 @@
 
 #include <relock.h>
 
-/* Those that reach furthest of the holds so far: of one lock, only these can be in the way. */
+/* The longest of the holds so far: of one lock, only these can conflict with a later one. */
 struct furthest {
-    const struct attempt *alone; /* that which is not of a reader */
+    const struct attempt *alone; /* the longest that is not a reader's */
     const struct attempt *reader;
 };
 
@@ -23,7 +23,7 @@ static void check_against(struct checker *checker, const struct attempt *before,
     checker_tell(checker, CHECK_TWO_HOLDERS, hold->first);
 }
 
-/* In the order in which they were taken. */
+/* In the order of the grants. */
 static void check_two_holders(struct checker *checker)
 {
     struct furthest furthest = {0};
@@ -46,7 +46,8 @@ static void check_two_holders(struct checker *checker)
     }
 }
 
-/* Asked for and granted, or said to be certain, between the grant and the release of this hold. */
+/* Asked for and granted, or claimed to be certain, between the grant and the release of this
+ * hold. */
 static bool was_taken_within(const struct attempt *other, const struct attempt *hold)
 {
     uint64_t from_ns = hold->take->to_ns, to_ns = hold->leave->from_ns;

@@ -5,7 +5,7 @@
 
 #include <relock.h>
 
-/* A hold of that side, certain from its being taken until it is left. */
+/* A hold of this side, certain from its grant until its release. */
 static void hold(enum history_sort side, int slot, unsigned number, uint64_t from_ms,
                  uint64_t to_ms)
 {
@@ -15,7 +15,7 @@ static void hold(enum history_sort side, int slot, unsigned number, uint64_t fro
     story_leave(slot, number, to_ms, to_ms + 1, RELOCK_OK);
 }
 
-/* The last one did not leave: its process was stopped until long after. */
+/* The last one released late: its process was stopped for long. */
 static void left_lost(void)
 {
     story.at[story.n - 1].result = RELOCK_LOST;

@@ -1,9 +1,9 @@
 /*
  * Tokens of a fenced lock: they grow in the order of the holds, and are the same at all levels.
  *
- * The order of the grants is known of two that were both certain, for they were not at once: it is
- * that in which they were taken. Of others it is known when one was asked for after the other had
- * been taken. Where it is not known the tokens must differ still.
+ * The order of two grants is known if both holds were certain, because they did not overlap: it is
+ * the order of the grants. Otherwise it is known if one was asked for after the grant of the other.
+ * If the order is unknown, the tokens must still differ.
  */
 #include "checker.h"
 
@@ -22,7 +22,7 @@ static bool can_follow(const struct attempt *hold, const struct attempt *before)
     return hold->take->token != before->take->token;
 }
 
-/* Against those before it, back to one that all further ones had to be smaller than. */
+/* Compares a hold with earlier ones, back to one that is known to follow all others. */
 static void check_growth(struct checker *checker, size_t i)
 {
     const struct attempt *at = checker->attempts.at, *hold = &at[i];

@@ -12,7 +12,7 @@ static void take(int slot, unsigned hold, uint64_t from_ms, uint64_t to_ms, uint
     story.at[story.n - 1].token = token;
 }
 
-/* Both asked at 0; one after the other they had it, and were certain of it. */
+/* Both asked at 0. One got it after the other, and both were certain of it. */
 static void two_certain_holds(uint64_t token, uint64_t next_token)
 {
     take(0, 1, 0, 10, token);
@@ -23,7 +23,7 @@ static void two_certain_holds(uint64_t token, uint64_t next_token)
     story_leave(1, 1, 200, 210, RELOCK_OK);
 }
 
-/* Of neither is it known when it had it, nor which of them first. */
+/* For neither is the time of the grant known, nor which came first. */
 static void two_vague_holds(uint64_t token, uint64_t next_token)
 {
     take(0, 1, 0, 10, token);
@@ -83,7 +83,7 @@ static void a_hold_is_compared_beyond_one_of_unknown_order(void **state)
     take(0, 1, 0, 10, 9);
     story_claim(0, 1, 20, 900);
     story_leave(0, 1, 100, 110, RELOCK_OK);
-    take(1, 1, 0, 115, 5); /* heard of late */
+    take(1, 1, 0, 115, 5); /* reported late */
     story_leave(1, 1, 200, 210, RELOCK_LOST);
     take(2, 1, 0, 120, 8);
     story_claim(2, 1, 130, 900);

@@ -121,7 +121,7 @@ static bool parse(const char *line, struct history_record *r)
     return true;
 }
 
-/* The last line of a process that was killed may be cut short: then the step is not known. */
+/* The last line of a killed process may be truncated: its step is unknown. */
 static void read_file(struct history_records *records, const char *path)
 {
     FILE *file = fopen(path, "re");

@@ -1,13 +1,13 @@
 /*
- * History - the deeds of each process and their times, in a form that survives its death
+ * History - the steps of each process and their times, in a form that survives its death
  *
- * A process appends a line for each step to a file of its own, with one write(2): a line that was
- * written stays, also when the process dies. All times are of the clock that the library counts on,
- * which is one for all processes of a machine.
+ * A process appends a line for each step to its own file, with one write(2): a written line stays,
+ * even if the process dies. All times are from the clock of the library, which all processes of a
+ * machine share.
  *
- * A worker is a place that is filled anew when the process in it was killed: `slot` is the place,
- * `life` the how many-th process in it. `hold` numbers the attempts of a process to take a lock,
- * and all records of one bear its number. For a read/write lock an attempt is for one side.
+ * A worker is a place in which a new process starts after each kill: `slot` is the place, `life`
+ * counts the processes in it. `hold` numbers a process's attempts to acquire a lock, and all
+ * records of one attempt have its number. For a read/write lock an attempt is for one side.
  *
  * Threads: any may write.
  */
@@ -18,23 +18,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Name, and what `from`, `to`, `result` and `value` are. Of a step without an end, both are the
- * same: then it was written before the step was made. */
-#define HISTORY_KIND_MAP(XX)                                                   \
-    XX(ASK, "ask")       /* begins to take a lock; ms that it will wait */     \
-    XX(TAKE, "take")     /* from the asking on; its result */                  \
-    XX(NEST, "nest")     /* one level more; its result */                      \
-    XX(EXTEND, "extend") /* the hold is to last longer; its result */          \
-    XX(CLAIM, "claim")   /* how long the hold was said to be certain, in ms */ \
-    XX(CLIMB, "climb")   /* asks to write while it reads; its result */        \
-    XX(UNNEST, "unnest") /* one level less, not the last; its result */        \
-    XX(LEAVE, "leave")   /* begins to give up the last level */                \
-    XX(LEFT, "left")     /* from then on; its result */                        \
-    XX(IDLE, "idle")     /* all its threads are done; holds that it has */     \
-    XX(KILLED, "killed") /* a process, by whoever breaks things */             \
-    XX(FAULT, "fault")   /* as long as it lasted; slot -1 is all; its kind */  \
-    XX(FREE, "free")     /* a lock was free for this sort, whenever looked */  \
-    XX(STAYS, "stays")   /* a lock did not become free at the end */
+/* Names, and the meaning of `from`, `to`, `result` and `value`. A step without an end has both
+ * times equal: the record was written before the step. */
+#define HISTORY_KIND_MAP(XX)                                                                      \
+    XX(ASK, "ask")       /* begins to acquire a lock; value: the longest wait in ms */            \
+    XX(TAKE, "take")     /* since the call began; its result */                                   \
+    XX(NEST, "nest")     /* one more level; its result */                                         \
+    XX(EXTEND, "extend") /* extends the lease; its result */                                      \
+    XX(CLAIM, "claim")   /* value: the remaining certain time in ms */                            \
+    XX(CLIMB, "climb")   /* tries to write while it reads; its result */                          \
+    XX(UNNEST, "unnest") /* releases a level, not the last; its result */                         \
+    XX(LEAVE, "leave")   /* begins to release the last level */                                   \
+    XX(LEFT, "left")     /* since then; its result */                                             \
+    XX(IDLE, "idle")     /* all threads have ended; value: the remaining holds */                 \
+    XX(KILLED, "killed") /* a process was killed by the stage */                                  \
+    XX(FAULT, "fault")   /* a fault, from beginning to end; slot -1 means all; value: its kind */ \
+    XX(FREE, "free")     /* a lock was free for this sort at every look */                        \
+    XX(STAYS, "stays")   /* a lock was not released at the end */
 
 enum history_kind {
 #define HISTORY_ENUM_(name, text) HISTORY_##name,
@@ -43,7 +43,7 @@ enum history_kind {
         HISTORY_N_KINDS
 };
 
-/* Kind of a lock, and of a read/write lock the side. */
+/* The kind of a lock; for a read/write lock, the side. */
 #define HISTORY_SORT_MAP(XX)   \
     XX(NONE, "none")           \
     XX(REENTRANT, "reentrant") \
@@ -62,18 +62,18 @@ enum history_sort {
         HISTORY_N_SORTS
 };
 
-/* Value of a fair lock's record of free time: the place of who is first may have been kept. */
+/* Value of a record of a fair lock's free time: the head's place may have been kept. */
 #define HISTORY_KEPT 1
 
 struct history_record {
     enum history_kind kind;
     enum history_sort sort;
     int slot, life, thread, lock;
-    unsigned hold; /* from 1; 0 of none */
+    unsigned hold; /* from 1; 0: none */
     uint64_t from_ns, to_ns;
     int result;
     int64_t value;
-    uint64_t token; /* with what took a level of a fenced lock */
+    uint64_t token; /* on records of acquired levels of a fenced lock */
 };
 
 /* A file to write to. */
@@ -89,12 +89,12 @@ void history_open(struct history *history, const char *path);
 void history_close(struct history *history);
 void history_write(struct history *history, const struct history_record *record);
 
-/* As a line of a file, without newline. */
+/* A record as a line, without newline. */
 #define HISTORY_LINE_MAX 256
 void history_print(const struct history_record *record, char line[HISTORY_LINE_MAX]);
 
-/* The records of all files in a folder whose names begin with "history"; those of one process in
- * the order in which they were written. */
+/* The records of all files in a folder whose names begin with "history". Those of one process
+ * are in the order of writing. */
 struct history_records {
     struct history_record *at;
     size_t n, size;

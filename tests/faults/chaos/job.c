@@ -23,7 +23,7 @@ static void draw_how(struct toiler *toiler, struct relock_how *how)
     const struct worker_options *options = &toiler->workshop->options;
 
     switch (toiler_dice(toiler, 6)) {
-    case 0: /* one try */
+    case 0: /* one attempt */
         break;
     case 1:
         how->wait_ms = 1 + (int64_t)toiler_dice(toiler, 20);

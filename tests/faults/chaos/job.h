@@ -1,9 +1,9 @@
 /*
- * Job - the threads of a worker, and how each comes for a lock
+ * Job - a thread of a worker, and its attempts
  *
- * For which lock it comes, in which way and for how long is drawn from its seed. It believes
- * only relock_valid_ms(), stops when that is 0, and writes down each step; unless it has orders
- * to ignore leases: then it believes to hold the lock until it releases it.
+ * Its lock, the way of acquiring it and the length of the hold are drawn from its seed. It relies
+ * only on relock_valid_ms(), stops when that is 0, and records each step. If it has orders to
+ * ignore leases, it believes to hold the lock until it releases it.
  *
  * Threads: each toiler is one, but for toiler_cancel().
  */
@@ -20,12 +20,12 @@
 struct relock_cancel;
 struct relock_lock;
 
-/* What all threads of a worker share. */
+/* Shared by all threads of a worker. */
 struct workshop {
     struct worker_options options;
     struct names names;
     struct relock_lock *locks[NAMES_N];
-    struct relock_lock *readers[NAMES_N]; /* the read side; NULL where there is none */
+    struct relock_lock *readers[NAMES_N]; /* the read side; NULL if there is none */
     struct history history;
     atomic_uint n_jobs;
 };
@@ -35,13 +35,13 @@ struct toiler {
     int number;
     uint64_t seed;
     pthread_mutex_t mutex;
-    struct relock_cancel *cancel; /* of the wait that may be cancelled now; guarded by mutex */
+    struct relock_cancel *cancel; /* for the wait that may be cancelled now; guarded by `mutex` */
 };
 
-/* Comes once, and stays until it has given up what it got. */
+/* Makes one attempt. Returns when all that it acquired is released. */
 void toiler_come(struct toiler *toiler);
 
-/* Ends its wait, if it is one that may be cancelled. Any thread. */
+/* Cancels its wait, if it may be cancelled. Any thread. */
 void toiler_cancel(struct toiler *toiler);
 
 uint64_t toiler_dice(struct toiler *toiler, uint64_t n);

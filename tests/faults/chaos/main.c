@@ -1,19 +1,18 @@
 /*
- * Chaos: several processes take locks of all kinds while a schedule breaks what they depend on, and
- * a checker reads what they wrote down.
+ * Chaos: several processes acquire locks of all kinds while a schedule breaks servers, networks and
+ * processes. A checker reads the histories that they wrote.
  *
  *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T] [--red]
  *                  [--no-watchdog] [--forget] [--expect-two-holders]
  *
- * Prints the seed first. The same seed gives the same schedule; what the threads make of it is up
- * to the machine. Ends with 0 if the histories can be those of a lock, with 1 and the folder where
- * they are kept if not, and with 77 if there is no server. With --no-watchdog the workers take
- * short leases and do not care when they end: that must be found out, and --expect-two-holders
- * turns it into success.
+ * Prints the seed first. The same seed gives the same schedule; the threads' behaviour depends on
+ * the machine. Ends with 0 if the histories are possible for a lock; with 1 and their folder if
+ * not; with 77 if there is no server. With --no-watchdog the workers take short leases and ignore
+ * their ends: the checker must find that, and --expect-two-holders makes it a success.
  *
  * With --red the locks are red locks on five servers, of which a minority is broken at a time. With
- * --forget nothing breaks, but a majority of the servers forgets all at once, again and again while
- * a lock is held: that must be found out, too, for no quorum stands above it.
+ * --forget no server breaks, but a majority loses all data at once, repeatedly while a lock is
+ * held: the checker must find that, too, because a quorum cannot survive it.
  */
 #include "check.h"
 #include "stage.h"
@@ -130,7 +129,7 @@ static void play(struct stage *stage, struct schedule *schedule)
     stage_step(stage, true);
 }
 
-/* Whether there were holds of every kind; or of that of several servers. */
+/* Whether each kind was held; with several servers, red locks. */
 static bool print_holds(const struct check_report *report, bool red)
 {
     int first = red ? HISTORY_RED : HISTORY_REENTRANT, last = red ? HISTORY_RED : HISTORY_READ;

@@ -61,7 +61,7 @@ static int quiet(const struct names *names, uint64_t *seed)
 
     if (schedule_dice(seed, 2) == 0)
         return lock + (int)schedule_dice(seed, NAMES_N_KINDS);
-    /* Often the fair one: its order shows in long queues only. */
+    /* Often the fair one, because its order shows only in long queues. */
     while (names->sorts[lock] != HISTORY_FAIR)
         lock++;
     return lock;

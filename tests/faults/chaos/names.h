@@ -1,15 +1,14 @@
 /*
- * Names - the locks that workers take, and of which kind each is
+ * Names - the locks of the workers, and their kinds
  *
- * Of each kind there are two. One is wanted by many; for a while at a time nearly all want the same
- * one, so that each kind has its crowds. The other is quiet: seldom wanted, held for long, with a
- * lease that ends late, so that a waiter that missed its release is not woken by others, nor by the
- * end of the lease. Which name has which kind, and which one is wanted when, is drawn from the seed
- * of the run.
+ * There are two names of each kind. One is contended: for a while at a time nearly all workers want
+ * the same one, so that each kind has its crowds. The other is quiet: seldom wanted and held for
+ * long, with a long lease, so that neither other waiters nor the end of the lease wake a waiter
+ * that missed its release. The kind of each name, and the contended name of the moment, are drawn
+ * from the seed of the run.
  *
- * Red locks are another world, with servers of its own: there are two that many want and two quiet
- * ones. Of each two the members of the first announce their releases, those of the second are
- * plain.
+ * Red locks have their own servers: two contended names and two quiet ones. Of each pair, the
+ * members of the first publish their releases, those of the second are plain.
  *
  * Threads: any.
  */
@@ -21,13 +20,13 @@
 #include <stdbool.h>
 
 #define NAMES_N_KINDS 6
-#define NAMES_N (2 * NAMES_N_KINDS) /* locks are numbers below this, */
-#define NAMES_N_RED 4               /* or this */
+#define NAMES_N (2 * NAMES_N_KINDS) /* locks have numbers below this, */
+#define NAMES_N_RED 4               /* or below this */
 
 struct names {
     uint64_t seed;
     int n;
-    enum history_sort sorts[NAMES_N]; /* the write side stands for both */
+    enum history_sort sorts[NAMES_N]; /* the write side's, for both sides */
 };
 
 void names_draw(struct names *names, uint64_t seed);
@@ -36,7 +35,7 @@ void names_draw_red(struct names *names);
 const char *names_text(int lock);
 bool names_is_quiet(const struct names *names, int lock);
 
-/* The lock that someone comes for now; changes the seed of that one. */
+/* The lock of the next attempt; changes the seed. */
 int names_come(const struct names *names, uint64_t *seed);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * The order of a fair lock: a waiter that came clearly later must not get it clearly earlier.
+ * The order of a fair lock: a waiter that came clearly later must not be granted it clearly
+ * earlier.
  *
- * A waiter is in the queue, at the latest, a round trip after it came; and after all that was
- * broken at its place or at the server has been mended and is no longer felt, for that may have
- * cost it its place, be it by keeping it from asking or by making it look dead. One that came later
- * than that stands behind it, whatever became of others: a fault or a death elsewhere may keep both
- * waiting, but changes no order.
+ * A waiter is in the queue at most a round trip after its call. If its place or the server was
+ * broken, it is there once that was mended and has no more effects: the fault may have cost it its
+ * place, because it could not ask or looked dead. A waiter that came later is behind it, whatever
+ * happened to others: a fault or a death elsewhere may delay both, but changes no order.
  *
- * It stood there when the other was granted the lock, if it was given it later itself and was
- * certain then; for had it been given it before, both would have had it. Else the moment in which
- * it gave up is not known: that it waited for a round trip longer than the other must do.
+ * The earlier waiter was in the queue at the grant of the other if it was granted the lock later
+ * and was certain then: with an earlier grant, both would have held it. Otherwise the end of its
+ * wait is unknown: it must have waited for a round trip longer than the other.
  */
 #include "checker.h"
 

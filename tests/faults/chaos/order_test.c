@@ -8,7 +8,7 @@
 
 #define CLEARLY_MS (STORY_ROUND_TRIP_MS + 1)
 
-/* Waits from 0 until then, and then holds it. */
+/* Waits from 0 until `at`, then holds the lock. */
 static void waiter(uint64_t until_ms)
 {
     story_sort = HISTORY_FAIR;
@@ -17,14 +17,14 @@ static void waiter(uint64_t until_ms)
     story_leave(0, 1, until_ms + 10, until_ms + 11, RELOCK_OK);
 }
 
-/* Another process comes then, and gets it before that waiter. */
+/* Another process comes at `at`, and gets the lock before that waiter. */
 static void overtaker(uint64_t from_ms, uint64_t to_ms)
 {
     story_take(1, 1, from_ms, to_ms);
     story_leave(1, 1, to_ms + 10, to_ms + 11, RELOCK_OK);
 }
 
-/* That waiter did not get it, and gave up then. */
+/* That waiter timed out at `at`. */
 static void waiter_that_gives_up(uint64_t at_ms)
 {
     story_sort = HISTORY_FAIR;

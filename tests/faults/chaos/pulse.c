@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define BEAT_MS 20
-#define LATE_NS ((uint64_t)200 * 1000 * 1000) /* a part of what a round trip may take */
+#define LATE_NS ((uint64_t)200 * 1000 * 1000) /* a fraction of the longest round trip */
 
 static void *beat(void *arg)
 {
@@ -14,7 +14,7 @@ static void *beat(void *arg)
     struct history_record stopped = {
         .kind = HISTORY_FAULT, .slot = pulse->slot, .life = pulse->life, .value = FAULT_STOP};
 
-    stopped.to_ns = pulse->began_ns; /* the thread may be late already */
+    stopped.to_ns = pulse->began_ns; /* the thread may already be late */
     while (!atomic_load(&pulse->over)) {
         stopped.from_ns = stopped.to_ns;
         let_pass(BEAT_MS);

@@ -1,8 +1,8 @@
 /*
- * Pulse - notices that the machine did not run this process for a while, and writes that down
+ * Pulse - detects that the machine did not run this process for a while, and records it
  *
- * It is a fault like others: threads of the process may be late, and nobody broke anything.
- * It does not notice the delay of a single thread.
+ * This counts as a fault: threads of the process may be late without other reason. The delay of a
+ * single thread is not detected.
  *
  * Threads: the one that starts it.
  */
@@ -17,7 +17,7 @@
 struct pulse {
     pthread_t thread;
     struct history *history;
-    int slot, life; /* of the fault: -1 as a slot touches all */
+    int slot, life; /* slot of the fault: -1 affects all */
     uint64_t began_ns;
     atomic_bool over;
 };

@@ -51,7 +51,7 @@ static int be_alive(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-/* One record has all of that time in it. */
+/* One record spans all of that time. */
 static bool is_written(void *arg)
 {
     const struct history_record *stopped = arg;
@@ -78,7 +78,7 @@ static void a_process_that_is_not_run_says_since_when_and_until_when(void **stat
     (void)state;
     assert_true(child_await(child));
     child_signal(child, SIGSTOP);
-    let_pass(STOPPED_MS / 10); /* for it to be stopped */
+    let_pass(STOPPED_MS / 10); /* until it is stopped */
     stopped.from_ns = history_now_ns();
     let_pass(STOPPED_MS);
     stopped.to_ns = history_now_ns();

@@ -2,10 +2,11 @@
 
 #include <stdbool.h>
 
-/* The longest pause from one fault to the next, against the lease. */
+/* The longest pause between faults, as a part of the lease. */
 #define GAP_PART 5
 
-/* The longest way, against it: a round trip lasts longer than a vote of a red lock may. */
+/* The longest delay, as a part of the lease: a round trip may last longer than a vote of a red
+ * lock. */
 #define DELAY_PART 50
 
 enum { ALONE, AMONG, N_WEIGHTS };
@@ -25,7 +26,7 @@ const char *fault_name(enum fault_kind kind)
     return kinds[kind].name;
 }
 
-/* splitmix64: the same everywhere, unlike rand(3). */
+/* splitmix64: unlike rand(3), the same everywhere. */
 uint64_t schedule_dice(uint64_t *seed, uint64_t n)
 {
     uint64_t z = *seed += 0x9e3779b97f4a7c15;
@@ -55,7 +56,7 @@ static enum fault_kind draw_kind(struct schedule *s)
     return (enum fault_kind)kind;
 }
 
-/* Mostly shorter than the lease, now and then longer than two. */
+/* Mostly shorter than the lease, sometimes longer than two leases. */
 static uint64_t draw_length(struct schedule *s, enum fault_kind kind)
 {
     uint64_t lease_ms = s->lease_ms;
@@ -100,7 +101,7 @@ static uint64_t *busy_until(struct schedule *s, int slot)
     return &s->busy_until_ms[SCHEDULE_MAX_SERVERS + slot];
 }
 
-/* Whether one more of several servers would leave no majority. */
+/* Whether one more broken server would leave no majority. */
 static bool are_enough_broken(struct schedule *s)
 {
     int n = 0;
@@ -110,7 +111,7 @@ static bool are_enough_broken(struct schedule *s)
     return n + 1 > s->n_servers / 2;
 }
 
-/* What would last into the calm ends with the storm. */
+/* A fault ends with the storm at the latest. */
 static bool draw(struct schedule *s, struct fault *fault)
 {
     bool is_cut;

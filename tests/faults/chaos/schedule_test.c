@@ -125,7 +125,7 @@ static void a_calm_is_calm(void **state)
     a_calm_is_calm_with(of_several_servers());
 }
 
-/* But for those that need several servers, where there is one. */
+/* Except those that need several servers, if there is one. */
 static void every_fault_comes(void **state)
 {
     struct schedule one = with_seed(7), several = of_several_servers();

@@ -1,19 +1,18 @@
 /*
- * A waiter that slept though the lock was free.
+ * A waiter that slept although the lock was free.
  *
- * Whether a lock is free is seen from outside, for who holds it is not always told: a process that
- * was killed may have been given it, and a call that failed may have left something behind. What
- * was seen free all the time was not, if somebody got it in between; the time before and the time
- * after are looked at alone. Of the time that is left a waiter had no chance while its process, its
- * network or the server were broken, nor for a while after.
+ * An observer records when a lock is free, because the holder is not always known: a killed process
+ * may have been granted it, and a failed call may have left a hold. If the lock was granted within
+ * such a time, the times before and after are checked separately. A waiter has no chance while its
+ * process, its network or the server are broken, nor for a while afterwards.
  *
- * For a reader a lock is free while nobody writes. While the place of who is first in a fair queue
- * is kept, and it does not come, all others have to be patient: from the last sign of life of
- * whoever died or was broken, wherever that was.
+ * For a reader a lock is free while no writer holds it. While the place of a fair queue's silent
+ * head is kept, all others must be patient: counted from the last sign of life of the dead or
+ * broken process, wherever it was.
  */
 #include "checker.h"
 
-/* Whether it was free but for the place of somebody who may be dead. */
+/* Whether the lock was free except for the kept place of a possibly dead waiter. */
 static bool is_for_the_patient(const struct history_record *free)
 {
     return free->sort == HISTORY_FAIR && free->value == HISTORY_KEPT;
@@ -24,8 +23,8 @@ static bool is_polled(enum history_sort sort)
     return sort == HISTORY_SPIN || sort == HISTORY_PLAIN;
 }
 
-/* How long a waiter may sleep without reason: what was asked before may still be refused; then it
- * waits, asks again, and is answered. */
+/* How long a waiter may sleep without reason: an earlier attempt may still be refused; then it
+ * waits, retries, and gets its reply. */
 static uint64_t longest_ns(const struct checker *checker, const struct history_record *free)
 {
     const struct check_limits *limits = checker->limits;
@@ -36,12 +35,12 @@ static uint64_t longest_ns(const struct checker *checker, const struct history_r
     return (pause_ms + 2 * limits->round_trip_ms) * CHECKER_NS_PER_MS;
 }
 
-/* From one time to the other it slept, and had no reason to. */
+/* The time in which it slept without reason. */
 struct sleep {
     uint64_t from_ns, to_ns;
 };
 
-/* Cuts the time of a sleeper down to the first part of it that is too long and without faults. */
+/* Reduces the time of a sleeper to its first part without faults that is too long. */
 static bool has_no_excuse(const struct checker *checker, const struct history_record *free,
                           const struct attempt *sleeper, struct sleep *sleep)
 {
@@ -64,13 +63,13 @@ static bool has_no_excuse(const struct checker *checker, const struct history_re
     return true;
 }
 
-/* Whether the record of free time is about this lock, and this side of it. */
+/* Whether a record of free time is about this lock and this side. */
 static bool is_about(const struct history_record *free, const struct attempt *attempt)
 {
     return attempt->ask->lock == free->lock && attempt->ask->sort == free->sort;
 }
 
-/* Who waited while the lock was free, and nobody got it, from one time to the other. */
+/* Finds waiters that waited while the lock was free and not granted to another. */
 static void look_at(struct checker *checker, const struct history_record *free, struct sleep whole)
 {
     for (size_t i = 0; i < checker->attempts.n; i++) {
@@ -92,7 +91,8 @@ static void look_at(struct checker *checker, const struct history_record *free, 
     }
 }
 
-/* Whether somebody got the lock, and it was not free for a moment. Readers leave it to readers. */
+/* Whether the lock was granted meanwhile, so that it was not free for a moment. Readers do not
+ * exclude readers. */
 static bool took(const struct attempt *attempt, const struct history_record *free)
 {
     if (attempt->ask->lock != free->lock || !attempt_is_hold(attempt))

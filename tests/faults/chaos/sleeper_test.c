@@ -7,7 +7,7 @@
 
 #define TOO_LONG_MS (STORY_RECHECK_MS + 2 * STORY_ROUND_TRIP_MS + 1)
 
-/* Waits from 0 to 10 s, while the lock is free for so long from 1 s on. */
+/* Waits from 0 to 10 s. The lock is free for `free_ms` from 1 s on. */
 static void one_sleeper(uint64_t free_ms)
 {
     story_add(HISTORY_ASK, 0, 1, 0, 0)->value = RELOCK_FOREVER;
@@ -87,7 +87,8 @@ static void a_sleeper_long_after_the_repair_is_found(void **state)
     one_sleeper(5000);
     story_add(HISTORY_FAULT, 0, 0, 900, 1100);
     story_shows(CHECK_SLEPT, 1);
-    story.at[story.n - 1].to_ns += (uint64_t)2000 * STORY_NS_PER_MS; /* felt for nearly all of it */
+    story.at[story.n - 1].to_ns +=
+        (uint64_t)2000 * STORY_NS_PER_MS; /* with effects for nearly all of it */
     story_is_clean();
 }
 
@@ -128,7 +129,7 @@ static void a_reader_that_sleeps_though_nobody_writes_is_found(void **state)
     (void)state;
     story_sort = HISTORY_READ;
     one_sleeper(TOO_LONG_MS);
-    story_take(1, 1, 0, 1800); /* another reader, and that is no reason to wait */
+    story_take(1, 1, 0, 1800); /* another reader, which does not block this one */
     story_leave(1, 1, 1801, 1802, RELOCK_OK);
     story_shows(CHECK_SLEPT, 1);
     for (size_t i = 3; i < story.n; i++)

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #define NS_PER_MS 1000000
-#define END_MS 60000 /* for the last waiters to have had their turn */
+#define END_MS 60000 /* for the turns of the last waiters */
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static void start_worker(struct stage *stage, int slot)
     worker_start(&place->worker, &options);
 }
 
-/* The end of its log says why. */
+/* Prints the end of its log, which has the reason. */
 static void print_end(const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -68,7 +68,7 @@ static void kill_worker(struct stage *stage, struct worker *worker)
 
 /* ---- breaking and mending ------------------------------------------------------------------ */
 
-/* Which of the servers this is. */
+/* The index of this server. */
 static size_t number_of(const struct stage *stage, const struct stage_place *place)
 {
     return (size_t)(place - stage->servers);
@@ -160,7 +160,8 @@ static void mend(struct stage *stage, struct stage_place *place)
     place->rule = NULL;
     if (place->proxy) {
         proxy_flow(place->proxy);
-        proxy_reset(place->proxy); /* and forget what was seen: it would become too much */
+        proxy_reset(place->proxy); /* and forgets the commands that it has seen, which would become
+                                      too many */
     }
 }
 
@@ -169,7 +170,7 @@ static struct stage_place *place_of(struct stage *stage, int slot)
     return slot < 0 ? &stage->servers[SCHEDULE_SERVER - slot] : &stage->places[slot];
 }
 
-/* One of several servers is in no process's place. */
+/* One of several servers belongs to no process's place. */
 static int slot_in_history(const struct stage *stage, const struct stage_place *place)
 {
     if (place->server && stage->n_servers > 1)
@@ -244,7 +245,7 @@ static struct proxy *start_proxy(const struct server *server, int number)
     return proxy_start(server->socket, path);
 }
 
-/* Of several servers, with a proxy before each. */
+/* Starts several servers, with a proxy before each. */
 static bool open_servers(struct stage *stage)
 {
     const struct server_options options = {.keeps_data = true};

@@ -1,7 +1,7 @@
 /*
- * Stage - the servers, the networks and the processes, and the breaking of them
+ * Stage - the servers, the networks and the processes, and their faults
  *
- * With one server each worker has a network of its own, a proxy; with several, each server. A fault
+ * With one server each worker has its own network, a proxy; with several, each server has. A fault
  * ends when its time is over, and is written to a history, as is the death of a process.
  *
  * Threads: the main one.
@@ -18,12 +18,12 @@
 #include "worker.h"
 
 struct stage_place {
-    struct proxy *proxy;   /* NULL: its network is not its own */
-    struct server *server; /* NULL: it is a worker's */
+    struct proxy *proxy;   /* NULL: it shares the network */
+    struct server *server; /* NULL: it belongs to a worker */
     struct worker worker;
-    struct fault fault;      /* its last, */
-    uint64_t broken_ns;      /* broken since then; 0: whole */
-    struct proxy_rule *rule; /* of that fault, if it is about single commands */
+    struct fault fault;      /* its last fault, */
+    uint64_t broken_ns;      /* when it was broken; 0: not broken */
+    struct proxy_rule *rule; /* rule of that fault, if it affects single commands */
 };
 
 struct stage {
@@ -35,36 +35,37 @@ struct stage {
     uint64_t seed;
     uint64_t lease_ms;
     bool ignores_leases;
-    uint64_t for_ms; /* so long it plays */
+    uint64_t for_ms; /* length of the play */
 
-    /* its own; zeroed */
-    char urls[512]; /* of several servers */
+    /* internal; zeroed */
+    char urls[512]; /* for several servers */
     struct history history;
     struct names names;
     struct watch watch;
     struct stage_place servers[SCHEDULE_MAX_SERVERS];
     struct stage_place places[SCHEDULE_MAX_SLOTS];
     uint64_t until_ns;
-    struct pulse pulse; /* of this process: it is everybody's network */
+    struct pulse pulse; /* of this process, which is the network of all */
     size_t n_faults[FAULT_N_KINDS];
     size_t n_lives;
-    bool failed; /* a worker ended that should not have */
+    bool failed; /* a worker ended unexpectedly */
 };
 
-/* False if there is no server to be had. */
+/* False if no server can be started. */
 bool stage_open(struct stage *stage);
 void stage_close(struct stage *stage);
 
-/* At its time, or as soon after as its place is whole. */
+/* Breaks something, at the planned time or when its place has been mended. */
 void stage_break(struct stage *stage, const struct fault *fault);
 
-/* Has a majority of the servers forget all at once, if most have some lock. */
+/* Lets a majority of the servers lose all data at once, if most of them have some lock. */
 void stage_forget(struct stage *stage);
 
-/* Mends what has been broken for long enough, all of it at the end; looks after workers, locks. */
+/* Mends the places whose faults are over, or all at the end. Checks the workers and the locks. */
 void stage_step(struct stage *stage, bool is_end);
 
-/* Waits until the workers are done, then until what nobody holds is free, and ends them. */
+/* Waits until the workers are done, then until locks without a holder are free, and ends the
+ * workers. */
 void stage_finish(struct stage *stage);
 
 #endif

@@ -58,7 +58,7 @@ static void write_end(struct stay *stay, enum history_kind kind, uint64_t from_n
 
 /* ---- taking and giving up ------------------------------------------------------------------ */
 
-/* One level, and with it the token of the hold. */
+/* Acquires one level; the record has the token of the hold. */
 static int take_level(struct stay *stay, const struct relock_how *how, enum history_kind kind,
                       uint64_t from_ns)
 {
@@ -98,7 +98,7 @@ static bool claim(struct stay *stay)
     return valid_ms > 0;
 }
 
-/* Mostly a moment, at times so long that the lease must be renewed or ends. */
+/* Mostly a moment, sometimes so long that the lease must be renewed or ends. */
 static uint64_t draw_length(struct stay *stay)
 {
     const struct worker_options *options = options_of(stay);
@@ -172,7 +172,7 @@ static void climb(struct stay *stay)
     write_end(stay, HISTORY_CLIMB, from_ns, r, 0);
 }
 
-/* A hold of its own, begun under that of the writer, and ended before it or after. */
+/* A separate hold, acquired while the writer holds, and released before or after it. */
 static void read_too(struct stay *stay)
 {
     const struct relock_how how = {.wait_ms = RELOCK_FOREVER};

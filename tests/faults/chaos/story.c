@@ -85,7 +85,7 @@ void story_is_clean(void)
     assert_int_equal(check_n_violations(&report), 0);
 }
 
-/* This one, and no other. */
+/* Exactly this violation. */
 void story_shows(enum check_violation violation, size_t n)
 {
     char *text;

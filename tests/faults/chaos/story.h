@@ -18,26 +18,26 @@
 
 #define STORY_NS_PER_MS 1000000
 
-/* What it is checked with. */
+/* The limits for the checker. */
 #define STORY_RECHECK_MS 1000
 #define STORY_SPIN_PAUSE_MS 100
 #define STORY_PATIENCE_MS 3000
 #define STORY_ROUND_TRIP_MS 500
 #define STORY_RECOVERY_MS 2000
 
-extern struct history_records story; /* of this test */
-extern enum history_sort story_sort; /* of the records to come; a reentrant lock at first */
+extern struct history_records story; /* of this story */
+extern enum history_sort story_sort; /* of the following records; a reentrant lock at first */
 
-/* One record more, to be changed before the next is added. */
+/* Adds a record, which may be changed until the next is added. */
 struct history_record *story_add(enum history_kind kind, int slot, unsigned hold, uint64_t from_ms,
                                  uint64_t to_ms);
 
-/* The records of one step. */
+/* Add the records of one step. */
 void story_take(int slot, unsigned hold, uint64_t from_ms, uint64_t to_ms);
 void story_claim(int slot, unsigned hold, uint64_t at_ms, int64_t valid_ms);
 void story_leave(int slot, unsigned hold, uint64_t from_ms, uint64_t to_ms, int result);
 
-/* Asserts that nothing is found; or this, so often, and nothing else. */
+/* Assert that no violation is found, or only this one, so often. */
 void story_is_clean(void);
 void story_shows(enum check_violation violation, size_t n);
 

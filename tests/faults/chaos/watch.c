@@ -6,13 +6,13 @@
 
 #define NS_PER_MS 1000000
 #define LOOK_NS ((uint64_t)20 * NS_PER_MS)
-#define BLINK_NS ((uint64_t)200 * NS_PER_MS) /* what may have been meanwhile was not seen */
+#define BLINK_NS ((uint64_t)200 * NS_PER_MS) /* longer gaps count as not observed */
 #define RECOVERY_MS 2000
 
-/* Each says for whom the lock is free: a bit for all, a bit for some. */
+/* Each returns for whom the lock is free: a bit for all, a bit for some. */
 static const char *const plain_script = "return 1 - redis.call('exists', KEYS[1])";
 
-/* While a place is kept, who is first in the queue has time to come. */
+/* While a place is kept, the head of the queue has time to retry. */
 static const char *const fair_script =
     "local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'\n"
     "local head = redis.call('lindex', 'redisson_lock_queue:' .. tag, 0)\n"
@@ -21,7 +21,7 @@ static const char *const fair_script =
     "if redis.call('exists', KEYS[1]) == 1 then return 0 end\n"
     "return kept and tonumber(kept) > time[1] * 1000 + time[2] / 1000 and 2 or 3";
 
-/* Readers that are dead, none of whose levels has a key any more, are in nobody's way. */
+/* Dead readers, without a key for any level, block no other. */
 static const char *const rw_script =
     "local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'\n"
     "if redis.call('hget', KEYS[1], 'mode') == 'write' then return 0 end\n"
@@ -50,7 +50,7 @@ static void end_free(struct watch *watch, int lock, enum watch_side side)
         free.sort = HISTORY_READ;
     else if (side == WATCH_SOME)
         free.value = HISTORY_KEPT;
-    /* Seen only once it may have been so for no time at all. */
+    /* A lock that was seen free only once may have been so for an instant. */
     if (free.from_ns != 0 && free.from_ns < free.to_ns)
         history_write(watch->history, &free);
     watch->free_ns[lock][side] = 0;

@@ -36,7 +36,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Fires at one or the other, as long as there is somebody who may wait. */
+/* Cancels one wait or another, while any thread may wait. */
 static void *cancel_some(void *arg)
 {
     uint64_t seed = workshop.options.seed;
@@ -90,7 +90,8 @@ static void make(int lock)
         abort();
 }
 
-/* Some announce their releases of plain locks and listen, some do not, on the same locks. */
+/* Some workers publish the releases of plain locks and subscribe, some do not, on the same
+ * locks. */
 static unsigned flags_of(int slot)
 {
     return slot % 2 == 0 ? RELOCK_LAZY : RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN;

@@ -1,7 +1,7 @@
 /*
  * Work - the inside of a worker's process
  *
- * Its threads come for locks, again and again, until the given time.
+ * Its threads acquire locks repeatedly, until the given time.
  *
  * Threads: the main one.
  */
@@ -10,7 +10,7 @@
 
 #include "worker.h"
 
-/* Works, and returns when all threads are done and have given up what they held. */
+/* Works, and returns when all threads have released their locks and ended. */
 void work_begin(const struct worker_options *options);
 
 /* Frees the client. */

@@ -25,7 +25,8 @@ static void die(const char *what)
 #define N_NUMBERS 8
 #define N_ARGUMENTS (4 + N_NUMBERS)
 
-/* Between fork and exec, in a program with threads: nothing that takes memory or a mutex. */
+/* Runs between fork and exec in a program with threads: no memory is allocated and no mutex
+ * locked. */
 static void exec_worker(const struct worker *worker, int fd, const char **argv, pid_t parent)
 {
     int log = open(worker->log, O_WRONLY | O_CREAT | O_APPEND, 0600);

@@ -1,9 +1,9 @@
 /*
- * Worker - a process whose threads take locks, nest, work and release, and record each step
+ * Worker - a process whose threads acquire locks, nest, work and release, and record each step
  *
- * It is this program, started again: not forked, because this process has threads. It works
- * until a given time, says so when the last of its threads has released its holds,
- * and then keeps its client until the order to end: a lock that is still held then has no owner.
+ * It is this program, started again instead of forked, because this process has threads. It works
+ * until a given time and reports when its last thread has released its holds. Then it keeps its
+ * client until the order to end: a lock that is still held then has no owner.
  *
  * Threads: that which started it, which must live as long: the worker dies with its thread.
  */
@@ -18,40 +18,41 @@
 
 #define WORKER_MAX_THREADS 16
 #define WORKER_RECHECK_MS 1000
-#define WORKER_SHORT_LEASE_MS 200  /* of those who ignore it */
-#define WORKER_ARGUMENT "--worker" /* its first; main() then calls worker_main() */
+#define WORKER_SHORT_LEASE_MS 200  /* lease of workers that ignore it */
+#define WORKER_ARGUMENT "--worker" /* first argument of a worker; main() then calls worker_main() \
+                                    */
 
 struct worker_options {
-    const char *urls; /* of Redis; of several with commas between: then locks are red */
-    const char *dir;  /* where histories and logs go */
+    const char *urls; /* of Redis; several, separated by commas, mean red locks */
+    const char *dir;  /* folder of histories and logs */
     int slot, life;
     int n_threads;
     uint64_t seed;
-    uint64_t names_seed; /* of the run: the same for all */
+    uint64_t names_seed; /* seed of the run, the same for all */
     uint64_t until_ns;
-    uint64_t lease_ms;   /* for the watchdog */
-    bool ignores_leases; /* short leases without watchdog, and the belief to hold for ever */
+    uint64_t lease_ms;   /* lease of the watchdog */
+    bool ignores_leases; /* takes short leases without watchdog, and believes to hold for ever */
 };
 
 struct worker {
     int slot, life;
-    pid_t pid; /* 0 while there is none */
+    pid_t pid; /* 0: no process */
     int fd;
-    char log[256]; /* path */
+    char log[256]; /* the path of the log */
 };
 
 void worker_start(struct worker *worker, const struct worker_options *options);
 
-/* The longest lease that it takes. */
+/* The longest lease of its locks. */
 uint64_t worker_longest_lease_ms(uint64_t lease_ms, enum history_sort sort);
 
-/* Whether it has ended by itself; `status` as from waitpid(2). */
+/* Whether it has ended by itself; `status` is that of waitpid(2). */
 bool worker_has_ended(struct worker *worker, int *status);
 
 /* Whether its threads are done. Does not wait. */
 bool worker_is_idle(struct worker *worker);
 
-/* Has it end; the status, as from waitpid(2). */
+/* Ends it. Returns the status of waitpid(2). */
 int worker_stop(struct worker *worker);
 
 void worker_kill(struct worker *worker);
