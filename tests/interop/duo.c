@@ -66,7 +66,7 @@ void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms)
 struct relock_lock *duo_lock(struct duo *d, const char *name)
 {
     struct relock_lock *members[SERVERS_MAX];
-    struct relock_lock **lock = d->s->f->locks;
+    struct relock_lock **lock;
     bool is_locked;
 
     if (!d->clients[0])
@@ -78,9 +78,7 @@ struct relock_lock *duo_lock(struct duo *d, const char *name)
     if (n_servers == 1)
         return members[0];
 
-    while (*lock)
-        lock++;
-    assert_true(lock < d->s->f->locks + FIXTURE_MAX_LOCKS);
+    lock = fixture_place(d->s->f);
     assert_result(relock_redlock_new(members, n_servers, lock), RELOCK_OK);
     return *lock;
 }
@@ -167,6 +165,25 @@ static bool is_on_all(void *arg)
 bool duo_wait_all(struct duo *d, const char *key)
 {
     return wait_until(is_on_all, &(struct expected){d, key}, SOON_MS);
+}
+
+void duo_they_exclude_us(struct duo *d, struct relock_lock *lock)
+{
+    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
+    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+void duo_we_exclude_them(struct duo *d, struct relock_lock *lock)
+{
+    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
+    assert_string_equal(duo_do(d, "ann", "trylock orders 60000"), "no");
+    assert_true(relock_is_mine(lock));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
+    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
 }
 
 /* ---- around tests -------------------------------------------------------------------------- */

@@ -77,6 +77,10 @@ size_t duo_n_lasting(struct duo *d, const char *key, uint64_t least_ms, uint64_t
 /* Waits until all servers have it. */
 bool duo_wait_all(struct duo *d, const char *key);
 
+/* A holder of "orders" on one side keeps the other side out until its release. */
+void duo_they_exclude_us(struct duo *d, struct relock_lock *lock);
+void duo_we_exclude_them(struct duo *d, struct relock_lock *lock);
+
 /* ---- around tests -------------------------------------------------------------------------- */
 
 int duo_start(void **state);

@@ -4,27 +4,12 @@
 
 static void a_holder_in_the_other_library_excludes_us(void **state)
 {
-    struct duo *d = *state;
-    struct relock_lock *lock = duo_lock(d, "orders");
-
-    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
-    assert_result(relock_trylock(lock), RELOCK_BUSY);
-    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
-    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
+    duo_they_exclude_us(*state, duo_lock(*state, "orders"));
 }
 
 static void our_holder_excludes_the_other_library(void **state)
 {
-    struct duo *d = *state;
-    struct relock_lock *lock = duo_lock(d, "orders");
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_string_equal(duo_do(d, "ann", "trylock orders 60000"), "no");
-    assert_true(relock_is_mine(lock));
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
-    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
+    duo_we_exclude_them(*state, duo_lock(*state, "orders"));
 }
 
 static void two_levels_here_exclude_the_other_library_until_the_last(void **state)

@@ -14,11 +14,7 @@ static void a_holder_in_the_other_library_excludes_us(void **state)
     struct relock_lock *lock = duo_lock(d, "orders");
 
     take_two_down(d);
-    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
-    assert_result(relock_trylock(lock), RELOCK_BUSY);
-    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
-    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
+    duo_they_exclude_us(d, lock);
 }
 
 static void our_holder_excludes_the_other_library(void **state)
@@ -27,12 +23,7 @@ static void our_holder_excludes_the_other_library(void **state)
     struct relock_lock *lock = duo_lock(d, "orders");
 
     take_two_down(d);
-    assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
-    assert_string_equal(duo_do(d, "ann", "trylock orders 60000"), "no");
-    assert_true(relock_is_mine(lock));
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_string_equal(duo_do(d, "ann", "lock orders 60000"), "ok");
-    assert_string_equal(duo_do(d, "ann", "unlock orders"), "ok");
+    duo_we_exclude_them(d, lock);
 }
 
 static void a_holder_of_five_votes_that_lost_two_still_excludes_the_other(void **state)

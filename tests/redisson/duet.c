@@ -58,13 +58,7 @@ struct relock_client *duet_watched_client(struct duet *d)
 struct relock_lock *duet_lock_of(struct duet *d, const char *kind, struct relock_client *client,
                                  const char *name)
 {
-    struct relock_lock **lock = d->f->locks;
-
-    while (*lock)
-        lock++;
-    assert_true(lock < d->f->locks + FIXTURE_MAX_LOCKS);
-    assert_result(find_kind(kind)->make(client, name, lock), RELOCK_OK);
-    return *lock;
+    return fixture_lock_of(d->f, client, name, find_kind(kind)->make);
 }
 
 struct relock_lock *duet_lock(struct duet *d, struct relock_client *client, const char *name)
@@ -140,6 +134,34 @@ static bool sleeps_here(void *arg)
 bool duet_sleeps(struct duet *d, struct relock_client *client)
 {
     return wait_until(sleeps_here, &(struct sleeper){.d = d, .client = client}, SOON_MS);
+}
+
+struct holder {
+    struct duet *d;
+    fixture_constructor_fn *make;
+};
+
+static int hold_until_killed(struct child *parent, void *arg)
+{
+    const struct holder *holder = arg;
+    struct relock_client *client = child_client(
+        holder->d->f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)});
+    struct relock_lock *lock;
+    int64_t never;
+
+    child_must(holder->make(client, "orders", &lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK);
+    child_must(child_send(parent, 0));
+    child_receive_within(parent, &never, 10 * SOON_MS);
+    return EXIT_FAILURE;
+}
+
+struct child *duet_start_holder(struct duet *d, fixture_constructor_fn *make)
+{
+    struct child *child = child_start(hold_until_killed, &(struct holder){d, make});
+
+    assert_true(child_await(child));
+    return child;
 }
 
 /* ---- around tests -------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@
 
 #include "redisson.h"
 #include "support/actor.h"
+#include "support/child.h"
 #include "support/fixture.h"
 
 /* A lease or recheck that ends after every test: a waiter that gets in was woken. Three rechecks
@@ -41,7 +42,7 @@
 
 struct duet_kind {
     const char *name; /* in orders */
-    int (*make)(struct relock_client *client, const char *name, struct relock_lock **lock);
+    fixture_constructor_fn *make;
     bool publishes;
 };
 
@@ -89,6 +90,9 @@ unsigned duet_begin_wait(struct duet *d, const char *thread, const char *order);
 
 /* Waits until the client's only waiter sleeps. */
 bool duet_sleeps(struct duet *d, struct relock_client *client);
+
+/* A process that holds "orders" by a handle of this kind, renewed every third of WATCHDOG_MS. */
+struct child *duet_start_holder(struct duet *d, fixture_constructor_fn *make);
 
 /* ---- around tests -------------------------------------------------------------------------- */
 

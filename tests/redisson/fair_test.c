@@ -177,12 +177,10 @@ static void a_waiter_that_gives_up_in_redisson_makes_room_for_us(void **state)
 static int wait_until_killed(struct child *parent, void *arg)
 {
     struct duet *d = arg;
-    struct relock_options options = {.recheck_ms = slow_ms(RECHECK_MS)};
-    struct relock_client *client;
+    struct relock_client *client =
+        child_client(d->f, &(struct relock_options){.recheck_ms = slow_ms(RECHECK_MS)});
     struct relock_lock *lock;
 
-    options = fixture_options(d->f, &options);
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
     child_must(relock_fairlock_new(client, "orders", &lock) == RELOCK_OK);
     child_must(child_await(parent));
     child_must(relock_lock(lock) != RELOCK_OK);

@@ -3,7 +3,6 @@
  * out in the other.
  */
 #include "duet.h"
-#include "support/child.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -74,30 +73,12 @@ static void we_get_the_lock_of_a_dead_redisson_after_its_lease(void **state)
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
 
-static int hold_until_killed(struct child *parent, void *arg)
-{
-    struct duet *d = arg;
-    struct relock_options options = {.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)};
-    struct relock_client *client;
-    struct relock_lock *lock;
-    int64_t never;
-
-    options = fixture_options(d->f, &options);
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
-    child_must(d->kind->make(client, "orders", &lock) == RELOCK_OK);
-    child_must(relock_lock(lock) == RELOCK_OK);
-    child_must(child_send(parent, 0));
-    child_receive_within(parent, &never, 10 * SOON_MS);
-    return EXIT_FAILURE;
-}
-
 static void redisson_gets_the_lock_of_our_dead_process_after_its_lease(void **state)
 {
     struct duet *d = *state;
-    struct child *child = child_start(hold_until_killed, d);
+    struct child *child = duet_start_holder(d, d->kind->make);
     unsigned waiting;
 
-    assert_true(child_await(child));
     assert_string_equal(duet_do(d, "ann", "try orders"), "no");
     waiting = duet_begin(d, "ann", "lock orders");
     child_signal(child, SIGKILL);

@@ -226,30 +226,12 @@ static void a_dead_reader_of_redisson_keeps_nobody_out(void **state)
     assert_gets_in(waiting, others.write);
 }
 
-static int read_until_killed(struct child *parent, void *arg)
-{
-    struct duet *d = arg;
-    struct relock_options options = {.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)};
-    struct relock_client *client;
-    struct relock_lock *lock;
-    int64_t never;
-
-    options = fixture_options(d->f, &options);
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
-    child_must(relock_rdlock_new(client, "orders", &lock) == RELOCK_OK);
-    child_must(relock_lock(lock) == RELOCK_OK);
-    child_must(child_send(parent, 0));
-    child_receive_within(parent, &never, 10 * SOON_MS);
-    return EXIT_FAILURE;
-}
-
 static void a_dead_reader_of_ours_keeps_nobody_out(void **state)
 {
     struct duet *d = *state;
-    struct child *child = child_start(read_until_killed, d);
+    struct child *child = duet_start_holder(d, relock_rdlock_new);
     unsigned bob;
 
-    assert_true(child_await(child));
     assert_string_equal(duet_do_as(d, "ann", "lock read orders"), "ok");
     child_signal(child, SIGKILL);
     assert_int_equal(child_wait(child, SOON_MS), 128 + SIGKILL);
