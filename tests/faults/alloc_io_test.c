@@ -51,7 +51,7 @@ static int be_renewed(struct trial *trial)
     return trial_wait(trial, has_been_renewed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
-static void a_renewal_is_tried_again_in_time(void **state)
+static void a_renewal_is_retried_in_time(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.watchdog_timeout_ms = slow_ms(RENEWED_MS)},
@@ -263,7 +263,7 @@ static void holds_and_waits(struct trial *trial, int result)
         is_still_held(trial, result);
 }
 
-static void connections_are_made_again(void **state)
+static void connections_are_restored(void **state)
 {
     struct fixture *f = *state;
     char url[64];
@@ -302,7 +302,7 @@ static int be_cut_off_from_a_name(struct trial *trial)
     return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
-static void connections_to_a_name_are_made_again(void **state)
+static void connections_to_a_host_name_are_restored(void **state)
 {
     struct fixture *f = *state;
     char url[64];
@@ -373,14 +373,14 @@ static void a_message_after_a_long_one_wakes_the_waiter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TRIAL_TEST(a_renewal_is_tried_again_in_time),
+        TRIAL_TEST(a_renewal_is_retried_in_time),
         TRIAL_TEST(a_renewal_whose_script_must_be_loaded_is_retried_in_time),
         TRIAL_TEST(a_hold_without_an_owner_is_released),
         TRIAL_TEST(a_grant_that_no_caller_received_is_released),
         TRIAL_TEST(a_waiter_without_a_subscription_gets_the_lock),
         TRIAL_TEST(every_wanted_channel_is_subscribed_again),
-        TRIAL_TEST(connections_are_made_again),
-        TRIAL_TEST(connections_to_a_name_are_made_again),
+        TRIAL_TEST(connections_are_restored),
+        TRIAL_TEST(connections_to_a_host_name_are_restored),
         TRIAL_TEST(a_message_after_a_long_one_wakes_the_waiter),
     };
 

@@ -108,7 +108,7 @@ static void waits_end_on_time_while_the_date_jumps(void **state)
 }
 
 /* The redis layer computes pauses, timeouts and pings: it must not use the date either. */
-static void connections_are_made_again_while_the_date_jumps(void **state)
+static void connections_are_restored_while_the_date_jumps(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -197,7 +197,7 @@ int main(void)
         DATE_TEST(a_hold_is_renewed_while_the_date_jumps),
         DATE_TEST(a_fixed_lease_ends_on_time_while_the_date_jumps),
         DATE_TEST(waits_end_on_time_while_the_date_jumps),
-        DATE_TEST(connections_are_made_again_while_the_date_jumps),
+        DATE_TEST(connections_are_restored_while_the_date_jumps),
         DATE_TEST(the_library_never_reads_the_wall_clock),
         FAULT_TEST(a_process_that_is_stopped_for_a_second_does_not_lose_a_hold_of_three),
     };

@@ -33,7 +33,7 @@ static void save_nothing(struct faults *t)
     assert_int_equal(probe_int(t->f->probe, "SAVE"), 0);
 }
 
-static void holds_and_waits_outlive_a_server_that_reads_its_data(void **state)
+static void holds_and_waits_outlive_a_server_that_loads_its_data(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -84,7 +84,7 @@ static int try_until_refused(void *lock)
 }
 
 /* Several owners try at different moments, so that at least one gets -LOADING. */
-static void a_server_that_reads_for_longer_than_a_command_may_take_refuses(void **state)
+static void a_server_that_loads_for_longer_than_the_command_timeout_refuses(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
@@ -125,8 +125,8 @@ static void a_server_that_reads_for_longer_than_a_command_may_take_refuses(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(holds_and_waits_outlive_a_server_that_reads_its_data),
-        FAULT_TEST(a_server_that_reads_for_longer_than_a_command_may_take_refuses),
+        FAULT_TEST(holds_and_waits_outlive_a_server_that_loads_its_data),
+        FAULT_TEST(a_server_that_loads_for_longer_than_the_command_timeout_refuses),
     };
 
     return cmocka_run_group_tests(tests, start_slow_reader, faults_stop);

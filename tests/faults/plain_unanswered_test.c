@@ -190,7 +190,7 @@ static void a_last_unlock_without_an_answer_leaves_nothing(void **state)
     }
 }
 
-static void a_renewal_that_is_cut_off_is_tried_again(void **state)
+static void a_renewal_that_is_cut_off_is_retried(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with(t, outlast_ms(2600), slow_ms(SOON_MS));
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
         FAULT_TEST(a_last_unlock_that_is_cut_off_is_ok),
         FAULT_TEST(a_last_unlock_that_is_cut_off_is_ok_though_a_stranger_has_the_lock),
         FAULT_TEST(a_last_unlock_without_an_answer_leaves_nothing),
-        FAULT_TEST(a_renewal_that_is_cut_off_is_tried_again),
+        FAULT_TEST(a_renewal_that_is_cut_off_is_retried),
         FAULT_TEST(a_late_acquire_takes_nothing_from_a_stranger),
         FAULT_TEST(a_late_acquire_is_not_the_next_hold_of_its_owner),
         FAULT_TEST(a_late_level_creates_no_hold),

@@ -359,17 +359,6 @@ static void a_hold_survives_a_replica_without_its_master(void **state)
     hold_survives_it(*state, &masterdown);
 }
 
-static void a_paused_server_is_waited_for(void **state)
-{
-    struct faults *t = *state;
-    struct relock_lock *lock = lock_of(t, slow_ms(SOON_MS));
-    struct actor *owner = actor_start();
-
-    assert_int_equal(probe_int(t->f->probe, "CLIENT PAUSE 300"), 0);
-    assert_result(actor_lock(owner, lock), RELOCK_OK);
-    assert_result(actor_unlock(owner, lock), RELOCK_OK);
-}
-
 /* Also after a failed test. */
 static int end_refusals(void **state)
 {
@@ -403,7 +392,6 @@ int main(void)
         REFUSAL_TEST(a_replica_that_stays_without_its_master_refuses),
         REFUSAL_TEST(an_unlock_that_a_replica_without_its_master_refused_is_completed_later),
         REFUSAL_TEST(a_hold_survives_a_replica_without_its_master),
-        REFUSAL_TEST(a_paused_server_is_waited_for),
     };
 
     return FAULT_TESTS_RUN(tests);

@@ -25,7 +25,7 @@ static struct relock_client *client_of(struct faults *t)
 
 /* At once, because a retry would not help; the log has the words of the server, which repeat the
  * name. */
-static void a_command_that_is_not_known_is_refused_at_once(void **state)
+static void an_unknown_command_is_refused_at_once(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_of(t);
@@ -64,7 +64,7 @@ static void without_the_subscribe_command_a_waiter_polls(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest scripts[] = {
-        FAULT_TEST(a_command_that_is_not_known_is_refused_at_once),
+        FAULT_TEST(an_unknown_command_is_refused_at_once),
     };
     const struct CMUnitTest messages[] = {
         FAULT_TEST(without_the_subscribe_command_a_waiter_polls),

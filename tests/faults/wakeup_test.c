@@ -121,7 +121,7 @@ static void a_local_release_while_the_subscriber_is_disconnected_is_not_missed(v
 }
 
 /* It ended when no thread had waited for a while, and now one waits again. */
-static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **state)
+static void a_release_while_the_subscription_is_repeated_is_not_missed(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = faults_patient_client(t);
@@ -145,7 +145,7 @@ static void a_release_while_the_subscription_is_made_anew_is_not_missed(void **s
     faults_gets_in_by_signals(client, waiting, lock);
 }
 
-static void a_subscription_that_is_not_answered_is_made_again(void **state)
+static void an_unanswered_subscription_is_repeated(void **state)
 {
     static const enum proxy_deed losses[] = {PROXY_LOSE, PROXY_SWALLOW, PROXY_CUT,
                                              PROXY_CUT_UNANSWERED};
@@ -229,8 +229,8 @@ int main(void)
         FAULT_TEST(a_message_while_the_subscriber_is_disconnected_is_not_missed),
         FAULT_TEST(a_lost_message_of_our_own_release_is_not_missed),
         FAULT_TEST(a_local_release_while_the_subscriber_is_disconnected_is_not_missed),
-        FAULT_TEST(a_release_while_the_subscription_is_made_anew_is_not_missed),
-        FAULT_TEST(a_subscription_that_is_not_answered_is_made_again),
+        FAULT_TEST(a_release_while_the_subscription_is_repeated_is_not_missed),
+        FAULT_TEST(an_unanswered_subscription_is_repeated),
         FAULT_TEST(a_waiter_that_arrives_during_a_failing_try_asks_for_itself),
         FAULT_TEST(a_waiter_wakes_on_messages_that_come_in_pieces),
     };

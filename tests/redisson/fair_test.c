@@ -132,7 +132,7 @@ static void a_waiter_stands_in_the_same_queue(void **state)
     }
 }
 
-static void a_waiter_that_gives_up_here_makes_room_for_redisson(void **state)
+static void a_waiter_that_times_out_here_makes_room_for_redisson(void **state)
 {
     struct duet *d = *state;
     struct relock_client *client = duet_client(d);
@@ -156,7 +156,7 @@ static void a_waiter_that_gives_up_here_makes_room_for_redisson(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
 
-static void a_waiter_that_gives_up_in_redisson_makes_room_for_us(void **state)
+static void a_waiter_that_times_out_in_redisson_makes_room_for_us(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -268,8 +268,8 @@ int main(int argc, char **argv)
         DUET_TEST(alternating_waiters_are_served_in_order_of_arrival),
         DUET_TEST(groups_of_waiters_are_served_in_order_of_arrival),
         DUET_TEST(a_waiter_stands_in_the_same_queue),
-        DUET_TEST(a_waiter_that_gives_up_here_makes_room_for_redisson),
-        DUET_TEST(a_waiter_that_gives_up_in_redisson_makes_room_for_us),
+        DUET_TEST(a_waiter_that_times_out_here_makes_room_for_redisson),
+        DUET_TEST(a_waiter_that_times_out_in_redisson_makes_room_for_us),
         DUET_TEST(our_dead_waiter_keeps_redisson_out_for_a_short_time),
         DUET_TEST(waiters_follow_each_other_when_leases_end_without_a_release),
         DUET_TEST(a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline),

@@ -22,7 +22,7 @@ static uint64_t next_token(struct duet *d, struct relock_lock *lock, bool here, 
     return token;
 }
 
-static void tokens_grow_over_both(void **state)
+static void tokens_grow_across_both_libraries(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -57,7 +57,7 @@ static void levels_do_not_break_the_order(void **state)
     next_token(d, lock, false, second.fencing_token);
 }
 
-static void a_lock_that_was_forced_open_goes_on_counting(void **state)
+static void a_forced_release_does_not_reset_the_counter(void **state)
 {
     struct duet *d = *state;
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
@@ -78,9 +78,9 @@ static void a_lock_that_was_forced_open_goes_on_counting(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUET_TEST(tokens_grow_over_both),
+        DUET_TEST(tokens_grow_across_both_libraries),
         DUET_TEST(levels_do_not_break_the_order),
-        DUET_TEST(a_lock_that_was_forced_open_goes_on_counting),
+        DUET_TEST(a_forced_release_does_not_reset_the_counter),
     };
 
     duet_choose(argc, argv);

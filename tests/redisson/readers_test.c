@@ -22,7 +22,7 @@ static struct both_sides both_sides(struct duet *d, struct relock_client *client
     };
 }
 
-static void readers_of_both_are_together(void **state)
+static void readers_of_both_libraries_share_the_lock(void **state)
 {
     struct duet *d = *state;
     struct both_sides we = both_sides(d, duet_client(d));
@@ -270,7 +270,7 @@ static void a_read_side_is_forced_open_from_the_other_side(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        DUET_TEST(readers_of_both_are_together),
+        DUET_TEST(readers_of_both_libraries_share_the_lock),
         DUET_TEST(levels_of_readers_are_counted_by_each),
         DUET_TEST(our_writer_lets_all_readers_of_redisson_in_at_once),
         DUET_TEST(redissons_writer_lets_all_our_readers_in_at_once),

@@ -25,7 +25,7 @@ static void time_does_not_go_back(void **state)
     }
 }
 
-static void a_deadline_is_so_much_later(void **state)
+static void a_deadline_is_later_by_the_given_time(void **state)
 {
     (void)state;
 
@@ -48,7 +48,7 @@ static void a_deadline_beyond_all_time_never_comes(void **state)
     assert_true(relock_clock_after(RELOCK_NEVER, 0) == RELOCK_NEVER);
 }
 
-static void nothing_is_left_once_the_deadline_has_come(void **state)
+static void no_time_remains_after_the_deadline(void **state)
 {
     (void)state;
 
@@ -68,7 +68,7 @@ static void forever_remains_until_a_deadline_that_never_comes(void **state)
     assert_true(relock_clock_left(LAST, RELOCK_NEVER) == RELOCK_NEVER);
 }
 
-static void poll_waits_for_all_that_is_left(void **state)
+static void poll_waits_for_the_remaining_time(void **state)
 {
     (void)state;
 
@@ -106,11 +106,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_does_not_go_back),
-        cmocka_unit_test(a_deadline_is_so_much_later),
+        cmocka_unit_test(a_deadline_is_later_by_the_given_time),
         cmocka_unit_test(a_deadline_beyond_all_time_never_comes),
-        cmocka_unit_test(nothing_is_left_once_the_deadline_has_come),
+        cmocka_unit_test(no_time_remains_after_the_deadline),
         cmocka_unit_test(forever_remains_until_a_deadline_that_never_comes),
-        cmocka_unit_test(poll_waits_for_all_that_is_left),
+        cmocka_unit_test(poll_waits_for_the_remaining_time),
         cmocka_unit_test(poll_waits_as_long_as_it_can_say),
         cmocka_unit_test(a_span_is_seconds_and_nanoseconds),
     };

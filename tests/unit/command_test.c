@@ -34,7 +34,7 @@ static void a_command_is_an_array_of_its_arguments(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-static void commands_stand_one_behind_the_other(void **state)
+static void commands_are_appended_in_order(void **state)
 {
     struct relock_buffer buffer = {0};
 
@@ -48,7 +48,7 @@ static void commands_stand_one_behind_the_other(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-static void an_empty_argument_is_one(void **state)
+static void an_empty_argument_counts(void **state)
 {
     struct relock_buffer buffer = {0};
 
@@ -62,7 +62,7 @@ static void an_empty_argument_is_one(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-static void any_byte_may_stand_in_an_argument(void **state)
+static void an_argument_may_contain_any_byte(void **state)
 {
     struct relock_buffer buffer = {0};
     char all[256];
@@ -159,7 +159,7 @@ static void a_small_buffer_keeps_its_memory_when_cleared(void **state)
     relock_buffer_deinit(&buffer);
 }
 
-static void a_large_buffer_gives_its_memory_back_when_cleared(void **state)
+static void a_large_buffer_frees_its_memory_when_cleared(void **state)
 {
     struct relock_buffer buffer = {0};
     char *large = calloc(1, LARGE);
@@ -201,14 +201,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_is_an_array_of_its_arguments),
-        cmocka_unit_test(commands_stand_one_behind_the_other),
-        cmocka_unit_test(an_empty_argument_is_one),
-        cmocka_unit_test(any_byte_may_stand_in_an_argument),
+        cmocka_unit_test(commands_are_appended_in_order),
+        cmocka_unit_test(an_empty_argument_counts),
+        cmocka_unit_test(an_argument_may_contain_any_byte),
         cmocka_unit_test(numbers_are_decimal_texts),
         cmocka_unit_test(a_buffer_grows_with_its_content),
         cmocka_unit_test(a_buffer_has_room_for_all_that_is_in_it),
         cmocka_unit_test(a_small_buffer_keeps_its_memory_when_cleared),
-        cmocka_unit_test(a_large_buffer_gives_its_memory_back_when_cleared),
+        cmocka_unit_test(a_large_buffer_frees_its_memory_when_cleared),
         cmocka_unit_test(after_a_failure_nothing_is_appended_until_it_is_cleared),
     };
 

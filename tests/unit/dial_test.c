@@ -129,7 +129,7 @@ static void a_connect_to_a_full_queue_is_retried_until_it_has_room(void **state)
     close(fd);
 }
 
-static void between_two_tries_time_passes(void **state)
+static void attempts_are_separated_by_pauses(void **state)
 {
     uint64_t began_ms = relock_clock_now_ms(), now_ms = began_ms;
     size_t n_tries = 0;
@@ -156,7 +156,7 @@ static void between_two_tries_time_passes(void **state)
     assert_int_equal(relock_dial_step(&dial, now_ms, &fd), RELOCK_E_CONN);
 }
 
-static void a_queue_that_stays_full_is_no_connection_and_says_so(void **state)
+static void a_queue_that_stays_full_is_an_error_that_says_so(void **state)
 {
     uint64_t began_ms = relock_clock_now_ms();
     int fd;
@@ -248,8 +248,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DIAL_TEST(a_connect_to_a_full_queue_is_retried_until_it_has_room),
-        DIAL_TEST(between_two_tries_time_passes),
-        DIAL_TEST(a_queue_that_stays_full_is_no_connection_and_says_so),
+        DIAL_TEST(attempts_are_separated_by_pauses),
+        DIAL_TEST(a_queue_that_stays_full_is_an_error_that_says_so),
         DIAL_TEST(an_abandoned_dial_can_begin_again),
         DIAL_TEST(without_a_descriptor_the_limit_of_the_process_is_named),
         DIAL_TEST(a_descriptor_limit_met_by_the_resolver_is_named),

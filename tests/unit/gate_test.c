@@ -54,7 +54,7 @@ static void several_openings_count_as_one(void **state)
     assert_false(relock_gate_wait(gate, 0));
 }
 
-static void an_opening_counts_though_it_is_read_late(void **state)
+static void an_opening_counts_after_the_deadline(void **state)
 {
     struct relock_gate *gate = *state;
 
@@ -74,7 +74,7 @@ static void a_wait_ends_at_its_deadline_and_not_before(void **state)
     }
 }
 
-static void a_gate_can_be_opened_after_a_wait_in_vain(void **state)
+static void a_gate_can_be_opened_after_a_wait_that_timed_out(void **state)
 {
     struct relock_gate *gate = *state;
 
@@ -230,9 +230,9 @@ int main(void)
         cmocka_unit_test_setup(a_new_gate_is_closed, make_gate),
         cmocka_unit_test_setup(a_gate_opened_early_lets_one_wait_through, make_gate),
         cmocka_unit_test_setup(several_openings_count_as_one, make_gate),
-        cmocka_unit_test_setup(an_opening_counts_though_it_is_read_late, make_gate),
+        cmocka_unit_test_setup(an_opening_counts_after_the_deadline, make_gate),
         cmocka_unit_test_setup(a_wait_ends_at_its_deadline_and_not_before, make_gate),
-        cmocka_unit_test_setup(a_gate_can_be_opened_after_a_wait_in_vain, make_gate),
+        cmocka_unit_test_setup(a_gate_can_be_opened_after_a_wait_that_timed_out, make_gate),
         cmocka_unit_test(a_thread_is_woken_by_another),
         SLEEPER_TEST(a_waiter_let_through_under_a_mutex_is_woken_by_the_unlock),
         SLEEPER_TEST(a_waiter_let_through_under_a_mutex_is_woken_by_a_wait),

@@ -52,7 +52,7 @@ static void a_first_connection_is_not_logged(void **state)
     check(RELOCK_HEALTH_FINE, "");
 }
 
-static void a_failure_and_the_return_are_logged_once(void **state)
+static void a_failure_and_the_reconnect_are_logged_once(void **state)
 {
     (void)state;
     relock_health_break(&health, "refused");
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HEALTH_TEST(a_first_connection_is_not_logged),
-        HEALTH_TEST(a_failure_and_the_return_are_logged_once),
+        HEALTH_TEST(a_failure_and_the_reconnect_are_logged_once),
         HEALTH_TEST(another_cause_is_logged),
         HEALTH_TEST(a_connection_that_keeps_failing_has_to_prove_that_it_works),
         HEALTH_TEST(a_connection_made_late_for_the_first_time_is_not_logged_as_a_reconnect),

@@ -85,7 +85,7 @@ static void a_lease_is_renewed_a_little_before_a_third_of_it_is_over(void **stat
     assert_true(relock_hold_renewal_ms(RELOCK_TEN_YEARS_MS) == RELOCK_TEN_YEARS_MS / 10 * 3);
 }
 
-static void a_renewal_is_tried_again_within_10_to_500_ms(void **state)
+static void a_failed_renewal_is_retried_after_10_to_500_ms(void **state)
 {
     static const struct {
         uint64_t lease_ms, retry_ms;
@@ -160,7 +160,7 @@ static struct relock_hold renewed_hold(void)
     };
 }
 
-static void a_renewed_hold_is_due_when_it_is_to_be_renewed(void **state)
+static void a_renewed_hold_is_due_at_its_renewal(void **state)
 {
     struct relock_hold hold = renewed_hold();
 
@@ -280,7 +280,7 @@ static void a_report_fills_every_field_of_the_grant(void **state)
     assert_memory_equal(grant.reserved, unused.reserved, sizeof(grant.reserved));
 }
 
-static void a_report_says_zero_of_a_hold_that_is_not_certain(void **state)
+static void the_valid_time_of_an_uncertain_hold_is_zero(void **state)
 {
     (void)state;
 
@@ -300,18 +300,18 @@ int main(void)
         cmocka_unit_test(no_lease_is_certain_for_all_of_its_length),
         cmocka_unit_test(a_huge_lease_does_not_wrap),
         cmocka_unit_test(a_lease_is_renewed_a_little_before_a_third_of_it_is_over),
-        cmocka_unit_test(a_renewal_is_tried_again_within_10_to_500_ms),
+        cmocka_unit_test(a_failed_renewal_is_retried_after_10_to_500_ms),
         cmocka_unit_test(a_hold_is_held_until_it_is_lost_or_released),
         cmocka_unit_test(a_hold_is_certain_while_held_and_in_time),
         cmocka_unit_test(a_hold_is_renewed_until_its_cap_if_a_level_asked_for_it),
-        cmocka_unit_test(a_renewed_hold_is_due_when_it_is_to_be_renewed),
+        cmocka_unit_test(a_renewed_hold_is_due_at_its_renewal),
         cmocka_unit_test(a_hold_is_due_at_its_end_when_no_renewal_comes_before),
         cmocka_unit_test(a_hold_at_its_cap_is_due_at_its_end),
         cmocka_unit_test(a_settling_hold_is_due_once_no_command_can_be_answered),
         cmocka_unit_test(only_held_and_settling_holds_are_due),
         cmocka_unit_test(a_hold_that_ran_out_expired_unless_its_cap_came_first),
         cmocka_unit_test(a_report_fills_every_field_of_the_grant),
-        cmocka_unit_test(a_report_says_zero_of_a_hold_that_is_not_certain),
+        cmocka_unit_test(the_valid_time_of_an_uncertain_hold_is_zero),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

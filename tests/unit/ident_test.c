@@ -48,7 +48,7 @@ static int compare(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static void no_uuid_comes_twice(void **state)
+static void no_two_uuids_are_the_same(void **state)
 {
     static char uuids[N_UUIDS][RELOCK_UUID_LEN + 1];
 
@@ -82,7 +82,7 @@ static void every_digit_of_a_uuid_is_random(void **state)
     }
 }
 
-static void jitter_reaches_all_below_its_bound_and_no_further(void **state)
+static void jitter_takes_every_value_below_its_bound(void **state)
 {
     bool seen[8] = {false};
 
@@ -112,9 +112,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_uuid_has_the_form_of_a_random_one),
-        cmocka_unit_test(no_uuid_comes_twice),
+        cmocka_unit_test(no_two_uuids_are_the_same),
         cmocka_unit_test(every_digit_of_a_uuid_is_random),
-        cmocka_unit_test(jitter_reaches_all_below_its_bound_and_no_further),
+        cmocka_unit_test(jitter_takes_every_value_below_its_bound),
         cmocka_unit_test(jitter_below_one_is_zero),
     };
 

@@ -48,7 +48,7 @@ static void a_quorum_of_free_servers_is_a_free_lock(void **state)
     assert_int_equal(whole.own_count, 0);
 }
 
-static void a_lock_is_free_when_a_quorum_of_servers_is(void **state)
+static void without_a_quorum_of_free_servers_a_lock_is_held(void **state)
 {
     struct relock_opinion opinions[N] = {said(held("x:1", 90, 0)), said(is_free),
                                          said(held("y:1", 50, 0)), said(held("z:1", -1, 0)),
@@ -65,7 +65,7 @@ static void a_lock_is_free_when_a_quorum_of_servers_is(void **state)
 }
 
 /* A silent server may complete a quorum with those that answered. */
-static void a_server_that_did_not_answer_is_not_free(void **state)
+static void a_silent_server_does_not_count_as_free(void **state)
 {
     struct relock_opinion opinions[N] = {said(held("x:1", 90, 0)), said(is_free), said(is_free)};
     struct relock_inspection whole = relock_opinion_of_red(opinions, N, 1);
@@ -165,8 +165,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quorum_of_free_servers_is_a_free_lock),
-        cmocka_unit_test(a_lock_is_free_when_a_quorum_of_servers_is),
-        cmocka_unit_test(a_server_that_did_not_answer_is_not_free),
+        cmocka_unit_test(without_a_quorum_of_free_servers_a_lock_is_held),
+        cmocka_unit_test(a_silent_server_does_not_count_as_free),
         cmocka_unit_test(the_levels_are_the_callers_while_a_quorum_has_its_votes),
         cmocka_unit_test(the_holder_is_the_one_that_most_servers_name),
         cmocka_unit_test(a_multi_lock_is_free_when_all_members_are),

@@ -33,7 +33,7 @@ static void a_name_has_one_to_4096_bytes(void **state)
     assert_false(relock_keys_name(NULL, &len));
 }
 
-static void a_name_that_does_not_end_is_read_only_so_far(void **state)
+static void an_unterminated_name_is_read_only_to_the_limit(void **state)
 {
     /* AddressSanitizer and valgrind detect a byte written beyond the end. */
     char *name = malloc(RELOCK_NAME_MAX + 1);
@@ -148,7 +148,7 @@ static void a_number_shows_its_owner_and_its_serial(void **state)
     assert_int_equal(relock_keys_number(RELOCK_SERIALS, 0), RELOCK_SERIALS * RELOCK_SERIALS + 1);
 }
 
-static void serials_begin_anew_before_they_reach_the_owner(void **state)
+static void serials_restart_before_they_reach_the_owner(void **state)
 {
     (void)state;
 
@@ -204,13 +204,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_has_one_to_4096_bytes),
-        cmocka_unit_test(a_name_that_does_not_end_is_read_only_so_far),
+        cmocka_unit_test(an_unterminated_name_is_read_only_to_the_limit),
         cmocka_unit_test(a_field_is_the_client_and_the_number_of_the_hold),
         cmocka_unit_test(a_channel_has_the_name_in_braces_unless_it_has_some_itself),
         cmocka_unit_test(twin_names_share_a_channel),
         cmocka_unit_test(the_channel_of_the_longest_name_is_complete),
         cmocka_unit_test(a_number_shows_its_owner_and_its_serial),
-        cmocka_unit_test(serials_begin_anew_before_they_reach_the_owner),
+        cmocka_unit_test(serials_restart_before_they_reach_the_owner),
         cmocka_unit_test(each_number_is_one_that_redisson_can_read),
         cmocka_unit_test(holds_of_different_serials_have_different_numbers),
     };

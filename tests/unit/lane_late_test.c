@@ -57,7 +57,7 @@ static void one_leaves(int early, struct heard *heard)
     assert_int_equal(heard->n, 0);
 }
 
-static void a_driver_that_leaves_at_its_deadline_is_missed_by_nobody(void **state)
+static void a_driver_that_leaves_at_its_deadline_delays_no_other(void **state)
 {
     struct heard heard = {0};
 
@@ -180,7 +180,7 @@ static void an_exchange_past_its_deadline_without_a_driver_harms_no_other(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ASKING_TEST(a_driver_that_leaves_at_its_deadline_is_missed_by_nobody),
+        ASKING_TEST(a_driver_that_leaves_at_its_deadline_delays_no_other),
         ASKING_TEST(an_orphan_ends_with_its_last_exchange),
         ASKING_TEST(an_orphan_adopted_late_is_known_to_be_over),
         ASKING_TEST(a_deadline_that_is_near_leaves_time_for_an_answer),

@@ -81,7 +81,7 @@ static void a_broken_connection_ends_all_exchanges_and_says_which_were_sent(void
     assert_int_equal(lane->inflight.conn.wire.fd, -1);
 }
 
-static void some_replies_are_not_all(void **state)
+static void an_exchange_with_some_of_its_replies_fails(void **state)
 {
     (void)state;
 
@@ -233,7 +233,7 @@ int main(void)
         ASKING_TEST(the_driving_goes_on_while_others_have_no_answer),
         ASKING_TEST(of_several_replies_the_last_two_are_kept),
         ASKING_TEST(a_broken_connection_ends_all_exchanges_and_says_which_were_sent),
-        ASKING_TEST(some_replies_are_not_all),
+        ASKING_TEST(an_exchange_with_some_of_its_replies_fails),
         ASKING_TEST(a_command_sent_with_others_may_have_run_too),
         ASKING_TEST(an_exchange_answered_before_the_failure_stays_answered),
         ASKING_TEST(a_driver_delayed_to_its_deadline_reads_pending_replies),

@@ -163,7 +163,7 @@ static int ask_alone_in_vain(void *arg)
     return relock_lanes_join(lanes, true, *(uint64_t *)arg, &lane);
 }
 
-static void a_caller_that_gives_up_admits_those_behind_it(void **state)
+static void a_caller_that_times_out_admits_those_behind_it(void **state)
 {
     struct relock_lane *others[] = {join(false), join(false)};
     struct actor *before = actor_start(), *behind = actor_start();
@@ -244,7 +244,7 @@ int main(void)
         TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
         TALK_TEST(a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone),
         TALK_TEST(later_callers_wait_behind_one_that_wants_a_lane_alone),
-        TALK_TEST(a_caller_that_gives_up_admits_those_behind_it),
+        TALK_TEST(a_caller_that_times_out_admits_those_behind_it),
         TALK_TEST(no_lane_is_ever_used_alone_by_two_or_lost),
     };
 

@@ -126,7 +126,7 @@ static void the_end_waits_for_queued_lines(void **state)
     assert_int_equal(log_count(sink.log, "line "), 100);
 }
 
-static void a_blocked_sink_blocks_nobody_and_loses_nothing_that_fits(void **state)
+static void a_blocked_sink_blocks_no_caller_and_drops_no_queued_line(void **state)
 {
     struct relock_logger *logger = new_logger();
 
@@ -195,7 +195,7 @@ static void debug_lines_may_repeat(void **state)
     assert_int_equal(log_count(sink.log, "again"), 100);
 }
 
-static void a_sink_that_blocks_does_not_hold_up_the_end_and_gets_no_further_line(void **state)
+static void a_blocked_sink_does_not_delay_the_end_and_gets_no_further_line(void **state)
 {
     struct relock_logger *logger = new_logger();
     uint64_t began_ms;
@@ -257,12 +257,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LOGGER_TEST(lines_are_written_in_their_order_by_another_thread),
         LOGGER_TEST(the_end_waits_for_queued_lines),
-        LOGGER_TEST(a_blocked_sink_blocks_nobody_and_loses_nothing_that_fits),
+        LOGGER_TEST(a_blocked_sink_blocks_no_caller_and_drops_no_queued_line),
         LOGGER_TEST(lines_that_do_not_fit_are_counted_and_the_count_is_logged),
         LOGGER_TEST(repeats_are_logged_at_the_end_if_not_before),
         LOGGER_TEST(repeats_are_logged_after_a_period_without_further_lines),
         LOGGER_TEST(debug_lines_may_repeat),
-        LOGGER_TEST(a_sink_that_blocks_does_not_hold_up_the_end_and_gets_no_further_line),
+        LOGGER_TEST(a_blocked_sink_does_not_delay_the_end_and_gets_no_further_line),
         LOGGER_TEST(a_client_counts_dropped_lines),
         LOGGER_TEST(the_reason_of_a_failed_client_is_logged_when_the_call_returns),
     };

@@ -73,7 +73,7 @@ static void a_server_that_repeats_the_password_is_not_quoted(void **state)
     }
 }
 
-static void no_answer_to_the_login_brings_the_password_into_the_log(void **state)
+static void no_reply_to_the_login_puts_the_password_into_the_log(void **state)
 {
     static const struct {
         int n_ok; /* replies before the refusal */
@@ -117,7 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LOGIN_TEST(a_refusal_ends_the_login_and_says_why),
         LOGIN_TEST(a_server_that_repeats_the_password_is_not_quoted),
-        LOGIN_TEST(no_answer_to_the_login_brings_the_password_into_the_log),
+        LOGIN_TEST(no_reply_to_the_login_puts_the_password_into_the_log),
         LOGIN_TEST(a_long_refusal_is_cut),
     };
 

@@ -220,7 +220,7 @@ static void a_cluster_node_of_any_role_is_not_supported(void **state)
                      RELOCK_E_UNSUPPORTED);
 }
 
-static void a_replica_is_a_failure_of_its_own(void **state)
+static void a_replica_has_its_own_result(void **state)
 {
     (void)state;
 
@@ -290,7 +290,7 @@ int main(void)
         LOGIN_TEST(a_refused_connection_name_is_left_out),
         LOGIN_TEST(a_sentinel_is_not_supported),
         LOGIN_TEST(a_cluster_node_of_any_role_is_not_supported),
-        LOGIN_TEST(a_replica_is_a_failure_of_its_own),
+        LOGIN_TEST(a_replica_has_its_own_result),
         LOGIN_TEST(a_server_that_does_not_report_its_role_is_taken_for_a_master),
         LOGIN_TEST(a_missing_right_is_logged_once),
     };

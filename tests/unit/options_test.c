@@ -184,7 +184,7 @@ static void without_a_name_host_and_process_are_named(void **state)
 }
 
 /* Like relock_client_new(): first the log, which reports the other invalid options. */
-static void a_refusal_is_logged_where_the_program_wants_its_log(void **state)
+static void a_refusal_is_logged_to_the_sink_of_the_program(void **state)
 {
     (void)state;
 
@@ -203,7 +203,7 @@ static void a_refusal_is_logged_where_the_program_wants_its_log(void **state)
     }
 }
 
-static void the_log_is_as_detailed_as_the_program_wants_it(void **state)
+static void the_log_has_the_level_of_the_program(void **state)
 {
     struct relock_options given = {
         .log_level = RELOCK_LOG_WARNING, .on_log = log_write, .arg = &sink};
@@ -249,8 +249,8 @@ int main(void)
         OPTIONS_TEST(an_invalid_option_is_refused_and_named_in_the_log),
         OPTIONS_TEST(a_connection_name_may_contain_any_plain_character),
         OPTIONS_TEST(without_a_name_host_and_process_are_named),
-        OPTIONS_TEST(a_refusal_is_logged_where_the_program_wants_its_log),
-        OPTIONS_TEST(the_log_is_as_detailed_as_the_program_wants_it),
+        OPTIONS_TEST(a_refusal_is_logged_to_the_sink_of_the_program),
+        OPTIONS_TEST(the_log_has_the_level_of_the_program),
         OPTIONS_TEST(every_reserved_field_must_be_zero),
     };
 

@@ -203,7 +203,7 @@ static void a_server_hangs_while_its_oldest_answer_is_late(void **state)
     assert_true(relock_outbox_hangs(&outbox, 1091, 50));
 }
 
-static void what_was_not_answered_is_dropped_at_the_end(void **state)
+static void unanswered_entries_are_dropped_at_the_end(void **state)
 {
     (void)state;
     post(0, 0);
@@ -226,7 +226,7 @@ int main(void)
         TEST(an_entry_that_cannot_be_sent_is_answered_at_once),
         TEST(an_entry_posted_during_an_answer_is_sent_in_the_same_turn),
         TEST(a_server_hangs_while_its_oldest_answer_is_late),
-        TEST(what_was_not_answered_is_dropped_at_the_end),
+        TEST(unanswered_entries_are_dropped_at_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

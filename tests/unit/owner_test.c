@@ -67,7 +67,7 @@ static int compare(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-static void an_owner_that_is_made_is_no_thread_and_no_other(void **state)
+static void a_new_owner_is_neither_a_thread_nor_another_owner(void **state)
 {
     static uint64_t all[N_THREADS * N_EACH];
 
@@ -97,7 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_has_one_number_that_no_other_has),
-        cmocka_unit_test(an_owner_that_is_made_is_no_thread_and_no_other),
+        cmocka_unit_test(a_new_owner_is_neither_a_thread_nor_another_owner),
         cmocka_unit_test(zero_stands_for_the_calling_thread),
     };
 

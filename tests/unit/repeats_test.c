@@ -96,7 +96,7 @@ static void a_single_suppressed_line_is_logged_as_it_is(void **state)
     assert_string_equal(line, "line 6");
 }
 
-static void a_cause_that_goes_on_has_one_line_for_each_period(void **state)
+static void a_cause_that_continues_is_logged_once_per_period(void **state)
 {
     uint64_t now_ms = START_MS;
 
@@ -111,7 +111,7 @@ static void a_cause_that_goes_on_has_one_line_for_each_period(void **state)
     assert_string_equal(line, "line 10 ... and 9 more in the last 10 s");
 }
 
-static void a_cause_that_was_quiet_for_a_period_begins_anew(void **state)
+static void a_cause_that_was_quiet_for_a_period_starts_again(void **state)
 {
     (void)state;
     log_lines(refused, 10, START_MS);
@@ -127,7 +127,7 @@ static void few_lines_over_a_long_time_are_all_admitted(void **state)
         assert_int_equal(log_lines(refused, 1, START_MS + i * PERIOD_MS / AT_ONCE), 1);
 }
 
-static void no_cause_counts_for_another(void **state)
+static void causes_are_counted_separately(void **state)
 {
     (void)state;
     assert_int_equal(log_lines(refused, 100, START_MS), AT_ONCE);
@@ -161,12 +161,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(suppressed_lines_are_counted_and_logged_with_the_latest,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_single_suppressed_line_is_logged_as_it_is, begin, end),
-        cmocka_unit_test_setup_teardown(a_cause_that_goes_on_has_one_line_for_each_period, begin,
+        cmocka_unit_test_setup_teardown(a_cause_that_continues_is_logged_once_per_period, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(a_cause_that_was_quiet_for_a_period_begins_anew, begin,
+        cmocka_unit_test_setup_teardown(a_cause_that_was_quiet_for_a_period_starts_again, begin,
                                         end),
         cmocka_unit_test_setup_teardown(few_lines_over_a_long_time_are_all_admitted, begin, end),
-        cmocka_unit_test_setup_teardown(no_cause_counts_for_another, begin, end),
+        cmocka_unit_test_setup_teardown(causes_are_counted_separately, begin, end),
         cmocka_unit_test_setup_teardown(at_the_end_all_counts_are_logged, begin, end),
     };
 

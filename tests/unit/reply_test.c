@@ -65,7 +65,7 @@ static void each_accessor_accepts_only_its_own_kind(void **state)
     }
 }
 
-static void no_reply_is_of_no_kind(void **state)
+static void null_is_no_kind_of_reply(void **state)
 {
     int64_t integer;
     const char *text;
@@ -80,7 +80,7 @@ static void no_reply_is_of_no_kind(void **state)
     assert_null(relock_reply_free(NULL));
 }
 
-static void integers_are_complete(void **state)
+static void integers_have_their_full_range(void **state)
 {
     static const struct {
         const char *bytes;
@@ -124,7 +124,7 @@ static void a_text_is_compared_completely(void **state)
     relock_reply_free(longer);
 }
 
-static void an_array_ends_where_it_ends(void **state)
+static void no_element_is_read_beyond_the_end_of_an_array(void **state)
 {
     struct redisReply *reply = reply_of("*3\r\n$7\r\nmessage\r\n*1\r\n:5\r\n$-1\r\n");
     int64_t integer;
@@ -210,7 +210,7 @@ static void an_error_is_recognized_by_its_code(void **state)
             fail_msg("%s: %d", refusals[i].error, (int)relock_refusal_of(refusals[i].error));
 }
 
-static void a_denied_right_is_a_result_of_its_own(void **state)
+static void a_denied_right_has_its_own_result(void **state)
 {
     (void)state;
 
@@ -225,13 +225,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_accessor_accepts_only_its_own_kind),
-        cmocka_unit_test(no_reply_is_of_no_kind),
-        cmocka_unit_test(integers_are_complete),
+        cmocka_unit_test(null_is_no_kind_of_reply),
+        cmocka_unit_test(integers_have_their_full_range),
         cmocka_unit_test(a_text_is_compared_completely),
-        cmocka_unit_test(an_array_ends_where_it_ends),
+        cmocka_unit_test(no_element_is_read_beyond_the_end_of_an_array),
         cmocka_unit_test(an_error_is_its_text),
         cmocka_unit_test(an_error_is_recognized_by_its_code),
-        cmocka_unit_test(a_denied_right_is_a_result_of_its_own),
+        cmocka_unit_test(a_denied_right_has_its_own_result),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

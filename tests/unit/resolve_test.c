@@ -92,7 +92,7 @@ static int take(struct relock_lookup *lookup)
     return r;
 }
 
-static void an_address_in_digits_is_there_at_once(void **state)
+static void a_numeric_address_is_resolved_at_once(void **state)
 {
     struct relock_lookup *lookup = look_up("127.0.0.1");
     const struct sockaddr_in *address = (const void *)&addresses.at[0].address;
@@ -110,7 +110,7 @@ static void an_address_in_digits_is_there_at_once(void **state)
     assert_null(relock_lookup_free(lookup));
 }
 
-static void an_ipv6_address_in_digits_is_there_at_once(void **state)
+static void a_numeric_ipv6_address_is_resolved_at_once(void **state)
 {
     struct relock_lookup *lookup = look_up("::1");
     const struct sockaddr_in6 *address = (const void *)&addresses.at[0].address;
@@ -124,7 +124,7 @@ static void an_ipv6_address_in_digits_is_there_at_once(void **state)
     relock_lookup_free(lookup);
 }
 
-static void addresses_need_not_be_taken(void **state)
+static void addresses_may_be_left_untaken(void **state)
 {
     (void)state;
 
@@ -157,7 +157,7 @@ static void a_name_that_does_not_exist_is_a_failure_with_a_reason(void **state)
     relock_lookup_free(lookup);
 }
 
-static void no_address_is_taken_before_the_answer(void **state)
+static void there_is_no_address_before_the_answer(void **state)
 {
     struct relock_lookup *lookup = look_up(SLOW_HOST);
 
@@ -211,12 +211,12 @@ static void a_resolver_that_hangs_costs_one_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RESOLVE_TEST(an_address_in_digits_is_there_at_once),
-        RESOLVE_TEST(an_ipv6_address_in_digits_is_there_at_once),
-        RESOLVE_TEST(addresses_need_not_be_taken),
+        RESOLVE_TEST(a_numeric_address_is_resolved_at_once),
+        RESOLVE_TEST(a_numeric_ipv6_address_is_resolved_at_once),
+        RESOLVE_TEST(addresses_may_be_left_untaken),
         RESOLVE_TEST(localhost_is_found),
         RESOLVE_TEST(a_name_that_does_not_exist_is_a_failure_with_a_reason),
-        RESOLVE_TEST(no_address_is_taken_before_the_answer),
+        RESOLVE_TEST(there_is_no_address_before_the_answer),
         RESOLVE_TEST(an_abandoned_lookup_does_not_wait_for_the_answer),
         RESOLVE_TEST(a_resolver_that_hangs_costs_one_thread),
     };

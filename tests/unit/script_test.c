@@ -66,7 +66,7 @@ static void no_two_scripts_are_the_same(void **state)
         }
 }
 
-static void the_list_has_them_all(void **state)
+static void the_list_has_all_scripts(void **state)
 {
     size_t n = 0;
 
@@ -84,7 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_script_has_its_name_its_hash_and_its_body),
         cmocka_unit_test(no_two_scripts_are_the_same),
-        cmocka_unit_test(the_list_has_them_all),
+        cmocka_unit_test(the_list_has_all_scripts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void a_server_matches_its_url(void **state)
     relock_server_deinit(&server);
 }
 
-static void user_and_password_of_the_options_stand_above_those_of_the_url(void **state)
+static void user_and_password_of_the_options_override_those_of_the_url(void **state)
 {
     static const struct {
         const char *url, *user, *password;  /* given */
@@ -128,7 +128,7 @@ static void the_label_is_the_address_without_user_and_password(void **state)
     }
 }
 
-static void connections_are_named_when_the_program_says_how(void **state)
+static void connections_have_the_name_that_the_program_sets(void **state)
 {
     struct relock_options options = {.url = "redis://h", .client_name = "shop"};
     struct relock_server server;
@@ -193,10 +193,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LOG_TEST(a_server_matches_its_url),
-        LOG_TEST(user_and_password_of_the_options_stand_above_those_of_the_url),
+        LOG_TEST(user_and_password_of_the_options_override_those_of_the_url),
         LOG_TEST(a_user_without_a_password_is_refused),
         LOG_TEST(the_label_is_the_address_without_user_and_password),
-        LOG_TEST(connections_are_named_when_the_program_says_how),
+        LOG_TEST(connections_have_the_name_that_the_program_sets),
         LOG_TEST(a_server_takes_its_times_from_the_options),
         LOG_TEST(a_url_that_cannot_be_used_is_logged_without_a_part_of_it),
     };

@@ -135,7 +135,8 @@ static void a_lock_is_subscribed_once_however_often_it_is_wanted(void **state)
     assert_int_equal(channel.n_subscribed, 1);
 }
 
-static void it_is_active_from_each_acknowledgement_to_the_end_of_the_connection(void **state)
+static void
+a_subscription_is_active_from_each_acknowledgement_to_the_end_of_the_connection(void **state)
 {
     (void)state;
 
@@ -151,7 +152,7 @@ static void it_is_active_from_each_acknowledgement_to_the_end_of_the_connection(
     }
 }
 
-static void it_ends_when_it_is_unwanted(void **state)
+static void a_subscription_ends_when_it_is_unwanted(void **state)
 {
     (void)state;
 
@@ -166,7 +167,7 @@ static void it_ends_when_it_is_unwanted(void **state)
 }
 
 /* The acknowledgement of the old subscription would never arrive. */
-static void one_that_is_wanted_again_before_its_end_is_made_anew(void **state)
+static void a_subscription_wanted_again_before_its_end_begins_again(void **state)
 {
     (void)state;
 
@@ -184,7 +185,7 @@ static void one_that_is_wanted_again_before_its_end_is_made_anew(void **state)
     assert_true(is_active());
 }
 
-static void one_that_is_unwanted_before_its_beginning_never_begins(void **state)
+static void a_subscription_unwanted_before_its_beginning_never_begins(void **state)
 {
     (void)state;
 
@@ -195,7 +196,7 @@ static void one_that_is_unwanted_before_its_beginning_never_begins(void **state)
     assert_int_equal(resource->refs, 1);
 }
 
-static void without_memory_it_is_off_until_it_is_wanted_again(void **state)
+static void without_memory_a_subscription_is_off_until_it_is_wanted_again(void **state)
 {
     (void)state;
 
@@ -210,7 +211,7 @@ static void without_memory_it_is_off_until_it_is_wanted_again(void **state)
     assert_int_equal(channel.n_subscribed, 1);
 }
 
-static void it_stays_while_a_listener_waits(void **state)
+static void a_subscription_stays_while_a_listener_waits(void **state)
 {
     struct relock_listener listener = {.n_waiting = 1};
 
@@ -305,12 +306,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SUBSCRIPTION_TEST(a_lock_is_subscribed_once_however_often_it_is_wanted),
-        SUBSCRIPTION_TEST(it_is_active_from_each_acknowledgement_to_the_end_of_the_connection),
-        SUBSCRIPTION_TEST(it_ends_when_it_is_unwanted),
-        SUBSCRIPTION_TEST(one_that_is_wanted_again_before_its_end_is_made_anew),
-        SUBSCRIPTION_TEST(one_that_is_unwanted_before_its_beginning_never_begins),
-        SUBSCRIPTION_TEST(without_memory_it_is_off_until_it_is_wanted_again),
-        SUBSCRIPTION_TEST(it_stays_while_a_listener_waits),
+        SUBSCRIPTION_TEST(
+            a_subscription_is_active_from_each_acknowledgement_to_the_end_of_the_connection),
+        SUBSCRIPTION_TEST(a_subscription_ends_when_it_is_unwanted),
+        SUBSCRIPTION_TEST(a_subscription_wanted_again_before_its_end_begins_again),
+        SUBSCRIPTION_TEST(a_subscription_unwanted_before_its_beginning_never_begins),
+        SUBSCRIPTION_TEST(without_memory_a_subscription_is_off_until_it_is_wanted_again),
+        SUBSCRIPTION_TEST(a_subscription_stays_while_a_listener_waits),
         SUBSCRIPTION_TEST(each_event_is_a_reason_to_ask),
         SUBSCRIPTION_TEST(an_event_without_listeners_takes_the_mutex_once),
         SUBSCRIPTION_TEST(listeners_are_notified_under_the_mutex_and_delivered_without),

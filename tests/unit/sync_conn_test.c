@@ -148,7 +148,7 @@ static void connecting_continues_after_a_deadline(void **state)
 }
 
 /* Its users had short deadlines, and the next one comes late. */
-static void an_attempt_whose_time_is_over_is_made_again(void **state)
+static void an_attempt_that_timed_out_is_repeated(void **state)
 {
     (void)state;
 
@@ -176,18 +176,6 @@ static void without_a_listener_there_is_no_connection(void **state)
 }
 
 /* ---- receiving ----------------------------------------------------------------------------- */
-
-static void a_reply_may_come_byte_by_byte(void **state)
-{
-    (void)state;
-
-    connect_as_7();
-    ping("");
-    script_answer_bytewise(script, "$7\r\nhel\r\nlo\r\n");
-    script_answer(script, "+next\r\n");
-    assert_int_equal(receives("hel\r\nlo"), RELOCK_OK);
-    assert_int_equal(receives("next"), RELOCK_OK);
-}
 
 static void a_connection_closed_in_the_middle_of_a_reply_is_a_failure(void **state)
 {
@@ -392,9 +380,8 @@ int main(void)
         CONN_TEST(a_refused_login_closes_the_connection),
         CONN_TEST(a_connect_to_a_silent_server_fails_in_time),
         CONN_TEST(connecting_continues_after_a_deadline),
-        CONN_TEST(an_attempt_whose_time_is_over_is_made_again),
+        CONN_TEST(an_attempt_that_timed_out_is_repeated),
         CONN_TEST(without_a_listener_there_is_no_connection),
-        CONN_TEST(a_reply_may_come_byte_by_byte),
         CONN_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
         CONN_TEST(waiting_for_a_reply_ends_at_the_deadline),
         CONN_TEST(a_late_answer_is_not_taken_for_the_next_one),

@@ -73,7 +73,7 @@ static int deinit_condition(void **state)
     return 0;
 }
 
-static void a_condition_is_waited_for_until_the_deadline_and_not_less(void **state)
+static void a_wait_for_a_condition_ends_at_the_deadline(void **state)
 {
     uint64_t deadline_ms = relock_clock_after(relock_clock_now_ms(), 20);
 
@@ -86,7 +86,7 @@ static void a_condition_is_waited_for_until_the_deadline_and_not_less(void **sta
     assert_true(relock_clock_now_ms() >= deadline_ms);
 }
 
-static void a_deadline_that_has_passed_is_not_waited_for(void **state)
+static void a_wait_with_a_past_deadline_returns_at_once(void **state)
 {
     (void)state;
 
@@ -158,7 +158,7 @@ static void cancelling_waits_for_the_outermost_call(void **state)
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 }
 
-static void a_program_that_allows_no_cancelling_is_left_so(void **state)
+static void disabled_cancelling_stays_disabled(void **state)
 {
     int before;
 
@@ -177,11 +177,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_signal_of_the_program_comes_to_a_started_thread),
-        CONDITION_TEST(a_condition_is_waited_for_until_the_deadline_and_not_less),
-        CONDITION_TEST(a_deadline_that_has_passed_is_not_waited_for),
+        CONDITION_TEST(a_wait_for_a_condition_ends_at_the_deadline),
+        CONDITION_TEST(a_wait_with_a_past_deadline_returns_at_once),
         CONDITION_TEST(a_broadcast_wakes_sleepers_with_any_deadline),
         cmocka_unit_test(cancelling_waits_for_the_outermost_call),
-        cmocka_unit_test(a_program_that_allows_no_cancelling_is_left_so),
+        cmocka_unit_test(disabled_cancelling_stays_disabled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void an_empty_heap_has_nothing_due(void **state)
     assert_null(relock_timers_pop(&heap, RELOCK_NEVER));
 }
 
-static void a_timer_comes_out_when_it_is_due_and_not_before(void **state)
+static void a_timer_is_popped_when_it_is_due_and_not_before(void **state)
 {
     struct relock_timers heap = {0};
     struct relock_timer timer;
@@ -78,7 +78,7 @@ static void a_timer_comes_out_when_it_is_due_and_not_before(void **state)
     assert_null(relock_timers_pop(&heap, 100));
 }
 
-static void timers_come_out_in_the_order_of_their_times(void **state)
+static void timers_are_popped_in_the_order_of_their_times(void **state)
 {
     static const uint64_t times[] = {5, 3, 9, 1, 7, 0, 8, 2, 6, 4};
     struct relock_timer timers[10];
@@ -98,7 +98,7 @@ static void timers_come_out_in_the_order_of_their_times(void **state)
     assert_null(heap.root);
 }
 
-static void timers_of_one_time_all_come_out(void **state)
+static void all_timers_of_one_time_are_popped(void **state)
 {
     struct relock_timer timers[N_TIMERS];
     struct relock_timers heap = {0};
@@ -261,9 +261,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_heap_has_nothing_due),
-        cmocka_unit_test(a_timer_comes_out_when_it_is_due_and_not_before),
-        cmocka_unit_test(timers_come_out_in_the_order_of_their_times),
-        cmocka_unit_test(timers_of_one_time_all_come_out),
+        cmocka_unit_test(a_timer_is_popped_when_it_is_due_and_not_before),
+        cmocka_unit_test(timers_are_popped_in_the_order_of_their_times),
+        cmocka_unit_test(all_timers_of_one_time_are_popped),
         cmocka_unit_test(a_timer_set_anew_is_due_once_at_its_new_time),
         cmocka_unit_test(unsetting_an_unset_timer_does_nothing),
         cmocka_unit_test(the_next_timer_is_always_the_earliest),

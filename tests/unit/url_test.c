@@ -188,7 +188,7 @@ static void an_invalid_url_is_refused_with_a_reason(void **state)
         is_refused(invalid[i], RELOCK_E_INVALID);
 }
 
-static void the_schemes_to_come_are_unsupported(void **state)
+static void future_schemes_are_unsupported(void **state)
 {
     (void)state;
 
@@ -196,7 +196,7 @@ static void the_schemes_to_come_are_unsupported(void **state)
         is_refused(unsupported[i], RELOCK_E_UNSUPPORTED);
 }
 
-static void a_path_is_as_long_as_a_socket_may_have_it(void **state)
+static void a_path_may_be_as_long_as_a_socket_address_allows(void **state)
 {
     struct relock_url url;
     const char *why;
@@ -232,7 +232,7 @@ static bool repeats(const char *why, const char *text)
     return false;
 }
 
-static void a_reason_holds_no_part_of_the_url(void **state)
+static void a_reason_contains_no_part_of_the_url(void **state)
 {
     /* Each url contains a password, which must not reach a log. */
     static const char *const urls[] = {
@@ -271,9 +271,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_of_a_url_is_read),
         cmocka_unit_test(an_invalid_url_is_refused_with_a_reason),
-        cmocka_unit_test(the_schemes_to_come_are_unsupported),
-        cmocka_unit_test(a_path_is_as_long_as_a_socket_may_have_it),
-        cmocka_unit_test(a_reason_holds_no_part_of_the_url),
+        cmocka_unit_test(future_schemes_are_unsupported),
+        cmocka_unit_test(a_path_may_be_as_long_as_a_socket_address_allows),
+        cmocka_unit_test(a_reason_contains_no_part_of_the_url),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #define LARGE (4 << 20)
 
-static void a_reply_longer_than_any_that_is_asked_for_is_a_failure(void **state)
+static void a_reply_above_the_length_limit_is_an_error(void **state)
 {
     static char text[2 << 20];
     size_t sent = 0;
@@ -44,7 +44,7 @@ static char *array_of_ones(size_t n)
     return text;
 }
 
-static void a_reply_that_goes_on_for_ever_is_a_failure(void **state)
+static void an_endless_reply_is_an_error(void **state)
 {
     char *bytes = array_of_ones(1000);
     struct redisReply *reply;
@@ -64,7 +64,7 @@ static void a_reply_that_goes_on_for_ever_is_a_failure(void **state)
     free(bytes);
 }
 
-static void replies_may_go_on_for_ever(void **state)
+static void the_number_of_replies_is_unlimited(void **state)
 {
     char bytes[16001];
 
@@ -83,7 +83,7 @@ static void replies_may_go_on_for_ever(void **state)
 }
 
 /* Before 1.0, hiredis allocates as many elements as the server announces. */
-static void an_array_of_more_than_any_that_is_asked_for_is_a_failure(void **state)
+static void an_array_above_the_limit_is_an_error(void **state)
 {
     static const char *const counts[] = {"*1025\r\n", "*2147483647\r\n", "*2\r\n*1025\r\n"};
     struct redisReply *reply;
@@ -100,7 +100,7 @@ static void an_array_of_more_than_any_that_is_asked_for_is_a_failure(void **stat
     }
 }
 
-static void an_array_of_as_many_as_may_be_is_taken(void **state)
+static void an_array_at_the_limit_is_accepted(void **state)
 {
     char *bytes = array_of_ones(1024);
     struct redisReply *reply;
@@ -116,7 +116,7 @@ static void an_array_of_as_many_as_may_be_is_taken(void **state)
 }
 
 /* hiredis 1.0 to 1.4 recurses as deep as the server says, until memory or the stack ends. */
-static void arrays_in_arrays_without_end_are_a_failure(void **state)
+static void endlessly_nested_arrays_are_an_error(void **state)
 {
     static const char *const opens[] = {"*1\r\n", "*1024\r\n"};
 
@@ -140,7 +140,7 @@ static void arrays_in_arrays_without_end_are_a_failure(void **state)
 }
 
 /* Servers send these only in RESP3. One that contains a nil crashes hiredis 1.0.0. */
-static void pushes_maps_and_sets_are_a_failure(void **state)
+static void pushes_maps_and_sets_are_errors(void **state)
 {
     static const char *const opens[] = {">1\r\n$-1\r\n", "%1\r\n+a\r\n$-1\r\n", "~1\r\n$-1\r\n",
                                         "|1\r\n+a\r\n$-1\r\n", "*1\r\n>1\r\n$-1\r\n"};
@@ -158,7 +158,7 @@ static void pushes_maps_and_sets_are_a_failure(void **state)
     }
 }
 
-static void arrays_as_deep_as_may_be_are_taken(void **state)
+static void arrays_at_the_depth_limit_are_accepted(void **state)
 {
     struct redisReply *reply;
 
@@ -173,14 +173,14 @@ static void arrays_as_deep_as_may_be_are_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WIRE_TEST(a_reply_longer_than_any_that_is_asked_for_is_a_failure),
-        WIRE_TEST(a_reply_that_goes_on_for_ever_is_a_failure),
-        WIRE_TEST(replies_may_go_on_for_ever),
-        WIRE_TEST(an_array_of_more_than_any_that_is_asked_for_is_a_failure),
-        WIRE_TEST(an_array_of_as_many_as_may_be_is_taken),
-        WIRE_TEST(arrays_in_arrays_without_end_are_a_failure),
-        WIRE_TEST(pushes_maps_and_sets_are_a_failure),
-        WIRE_TEST(arrays_as_deep_as_may_be_are_taken),
+        WIRE_TEST(a_reply_above_the_length_limit_is_an_error),
+        WIRE_TEST(an_endless_reply_is_an_error),
+        WIRE_TEST(the_number_of_replies_is_unlimited),
+        WIRE_TEST(an_array_above_the_limit_is_an_error),
+        WIRE_TEST(an_array_at_the_limit_is_accepted),
+        WIRE_TEST(endlessly_nested_arrays_are_an_error),
+        WIRE_TEST(pushes_maps_and_sets_are_errors),
+        WIRE_TEST(arrays_at_the_depth_limit_are_accepted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

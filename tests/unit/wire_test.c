@@ -97,7 +97,7 @@ static void a_wire_is_quiet_while_nothing_is_left_to_take(void **state)
     assert_true(relock_wire_is_quiet(&wire));
 }
 
-static void nothing_to_read_is_no_failure(void **state)
+static void having_nothing_to_read_is_no_error(void **state)
 {
     (void)state;
 
@@ -140,7 +140,7 @@ static void invalid_resp_is_a_failure(void **state)
 
 /* ---- going out ----------------------------------------------------------------------------- */
 
-static void appended_commands_go_out_once(void **state)
+static void appended_commands_are_sent_once(void **state)
 {
     char bytes[64];
 
@@ -155,7 +155,7 @@ static void appended_commands_go_out_once(void **state)
     assert_int_equal(hear(bytes, sizeof(bytes)), 0);
 }
 
-static void bytes_that_do_not_fit_go_out_later(void **state)
+static void bytes_that_do_not_fit_are_sent_later(void **state)
 {
     char *sent = malloc(LARGE), *heard = malloc(LARGE);
     const size_t head = strlen("$4194304\r\n");
@@ -196,7 +196,7 @@ static void sending_to_a_closed_peer_raises_no_sigpipe(void **state)
     assert_string_not_equal(wire.why, "");
 }
 
-static void a_command_that_is_not_all_there_does_not_go_out(void **state)
+static void an_incomplete_command_is_not_sent(void **state)
 {
     char bytes[64];
 
@@ -211,7 +211,7 @@ static void a_command_that_is_not_all_there_does_not_go_out(void **state)
 
 /* ---- closing ------------------------------------------------------------------------------- */
 
-static void after_closing_nothing_of_the_old_connection_is_left(void **state)
+static void a_new_connection_has_nothing_of_a_closed_one(void **state)
 {
     char bytes[64];
 
@@ -271,14 +271,14 @@ int main(void)
         WIRE_TEST(an_error_or_nil_is_a_reply_like_others),
         WIRE_TEST(a_reply_may_be_larger_than_one_read),
         WIRE_TEST(a_wire_is_quiet_while_nothing_is_left_to_take),
-        WIRE_TEST(nothing_to_read_is_no_failure),
+        WIRE_TEST(having_nothing_to_read_is_no_error),
         WIRE_TEST(a_connection_closed_in_the_middle_of_a_reply_is_a_failure),
         WIRE_TEST(invalid_resp_is_a_failure),
-        WIRE_TEST(appended_commands_go_out_once),
-        WIRE_TEST(bytes_that_do_not_fit_go_out_later),
+        WIRE_TEST(appended_commands_are_sent_once),
+        WIRE_TEST(bytes_that_do_not_fit_are_sent_later),
         WIRE_TEST(sending_to_a_closed_peer_raises_no_sigpipe),
-        WIRE_TEST(a_command_that_is_not_all_there_does_not_go_out),
-        WIRE_TEST(after_closing_nothing_of_the_old_connection_is_left),
+        WIRE_TEST(an_incomplete_command_is_not_sent),
+        WIRE_TEST(a_new_connection_has_nothing_of_a_closed_one),
         WIRE_TEST(a_partly_sent_command_is_forgotten_with_the_connection),
         WIRE_TEST(closing_twice_does_no_harm),
     };

@@ -225,7 +225,7 @@ static void the_dead_need_not_release(void **state)
     story_is_clean();
 }
 
-static void results_that_cannot_be_are_found(void **state)
+static void impossible_results_are_found(void **state)
 {
     (void)state;
     story_take(0, 1, 0, 10);
@@ -269,7 +269,7 @@ int main(void)
         STORY_TEST(a_call_that_does_not_return_is_found),
         STORY_TEST(a_key_that_stays_at_the_end_is_found),
         STORY_TEST(the_dead_need_not_release),
-        STORY_TEST(results_that_cannot_be_are_found),
+        STORY_TEST(impossible_results_are_found),
         STORY_TEST(calls_may_fail),
     };
 

@@ -53,14 +53,14 @@ static void a_token_that_came_before_is_found(void **state)
     story_shows(CHECK_TOKENS, 1);
 }
 
-static void holds_of_unknown_order_may_have_them_in_any(void **state)
+static void holds_of_unknown_order_may_have_tokens_in_any_order(void **state)
 {
     (void)state;
     two_vague_holds(9, 7);
     story_is_clean();
 }
 
-static void holds_of_unknown_order_have_different_ones(void **state)
+static void holds_of_unknown_order_must_have_different_tokens(void **state)
 {
     (void)state;
     two_vague_holds(7, 7);
@@ -140,8 +140,8 @@ int main(void)
         STORY_TEST(tokens_that_grow_are_clean),
         STORY_TEST(a_token_that_is_smaller_is_found),
         STORY_TEST(a_token_that_came_before_is_found),
-        STORY_TEST(holds_of_unknown_order_may_have_them_in_any),
-        STORY_TEST(holds_of_unknown_order_have_different_ones),
+        STORY_TEST(holds_of_unknown_order_may_have_tokens_in_any_order),
+        STORY_TEST(holds_of_unknown_order_must_have_different_tokens),
         STORY_TEST(an_acquire_begun_during_a_hold_comes_after_it),
         STORY_TEST(a_hold_is_compared_beyond_one_of_unknown_order),
         STORY_TEST(locks_have_tokens_of_their_own),

@@ -118,7 +118,7 @@ static void a_fault_of_long_ago_costs_no_place(void **state)
     story_is_clean();
 }
 
-static void a_waiter_that_gives_up_then_is_not_overtaken(void **state)
+static void a_waiter_that_times_out_then_is_not_overtaken(void **state)
 {
     (void)state;
     waiter_that_gives_up(3000 + STORY_ROUND_TRIP_MS);
@@ -160,7 +160,7 @@ int main(void)
         STORY_TEST(a_fault_may_cost_a_place),
         STORY_TEST(a_fault_after_the_overtaking_costs_no_place),
         STORY_TEST(a_fault_of_long_ago_costs_no_place),
-        STORY_TEST(a_waiter_that_gives_up_then_is_not_overtaken),
+        STORY_TEST(a_waiter_that_times_out_then_is_not_overtaken),
         STORY_TEST(a_waiter_that_dies_then_is_not_overtaken),
         STORY_TEST(a_hold_that_was_never_certain_may_have_been_first),
     };

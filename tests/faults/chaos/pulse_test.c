@@ -70,7 +70,7 @@ static bool is_written(void *arg)
     return found;
 }
 
-static void a_process_that_is_not_run_says_since_when_and_until_when(void **state)
+static void a_process_that_was_not_run_records_from_when_until_when(void **state)
 {
     struct child *child = child_start(be_alive, NULL);
     struct history_record stopped;
@@ -91,7 +91,7 @@ static void a_process_that_is_not_run_says_since_when_and_until_when(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_that_is_not_run_says_since_when_and_until_when),
+        cmocka_unit_test(a_process_that_was_not_run_records_from_when_until_when),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -126,7 +126,7 @@ static void a_calm_is_calm(void **state)
 }
 
 /* Except those that need several servers, if there is one. */
-static void every_fault_comes(void **state)
+static void every_kind_of_fault_occurs(void **state)
 {
     struct schedule one = with_seed(7), several = of_several_servers();
     size_t n[2][FAULT_N_KINDS] = {{0}};
@@ -243,7 +243,7 @@ int main(void)
         cmocka_unit_test(of_several_servers_a_minority_is_broken_at_a_time),
         cmocka_unit_test(a_server_comes_back_empty_only_when_its_leases_are_over),
         cmocka_unit_test(a_calm_is_calm),
-        cmocka_unit_test(every_fault_comes),
+        cmocka_unit_test(every_kind_of_fault_occurs),
         cmocka_unit_test(each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed),
         cmocka_unit_test(every_lock_is_wanted),
         cmocka_unit_test(every_complete_line_of_a_history_is_read),

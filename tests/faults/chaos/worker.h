@@ -18,9 +18,10 @@
 
 #define WORKER_MAX_THREADS 16
 #define WORKER_RECHECK_MS 1000
-#define WORKER_SHORT_LEASE_MS 200  /* lease of workers that ignore it */
-#define WORKER_ARGUMENT "--worker" /* first argument of a worker; main() then calls worker_main() \
-                                    */
+#define WORKER_SHORT_LEASE_MS 200 /* lease of workers that ignore it */
+#define WORKER_ARGUMENT                                                       \
+    "--worker" /* first argument of a worker; main() then calls worker_main() \
+                */
 
 struct worker_options {
     const char *urls; /* of Redis; several, separated by commas, mean red locks */
