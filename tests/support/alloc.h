@@ -3,7 +3,7 @@
  *
  * Stands in for malloc and its kin, and for pthread_create, in the whole program: the shared
  * libraries call it too. So a test counts how often memory is asked for, has the n-th request
- * refused, and sees what was not given back.
+ * refused, and sees the blocks that leaked.
  *
  *     for (nth = 1;; nth++) {
  *         alloc_fail(ALLOC_MINE, nth, 1);

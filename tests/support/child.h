@@ -1,7 +1,7 @@
 /*
  * Child - another process, for tests about several
  *
- * A forked child runs one function and exits with what it returns; parent and child can send each
+ * A forked child runs one function and exits with its result; parent and child can send each
  * other numbers over a socket pair. The child must make a client of its own, and must not use
  * cmocka's assertions, which jump into the parent's frames: child_must() instead.
  *

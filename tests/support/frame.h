@@ -1,8 +1,8 @@
 /*
  * Frame - the pieces in which a Redis connection talks
  *
- * Only as much of RESP as a proxy between client and server must know: where a frame ends,
- * what words a command has, what kind a reply is.
+ * Only as much of RESP as a proxy between client and server must know: where a frame ends, the
+ * words of a command, and the kind of a reply.
  *
  * Threads: any.
  */

@@ -10,7 +10,7 @@
  *     assert_string_equal(player_answer(player, order), "ok");
  *
  * It says "ready", reads one order a line, and answers with the number of the order, from 1, and
- * the answer. What orders there are is the affair of the program and the tests: redisson/java's
+ * the answer. The program and its tests define the orders: redisson/java's
  * Player.java, interop/duo.h. An answer that does not come within SOON_MS is "".
  *
  * The process is ended by its own pid and dies with the test program.

@@ -2,8 +2,7 @@
  * Relay - one connection through a proxy
  *
  * Two sockets, and the bytes read from one and not yet written to the other. The owner of
- * the relay decides on each command with a deed and a tag, and learns by the tag
- * what came of it.
+ * the relay decides on each command with a deed and a tag, and learns the outcome by the tag.
  *
  * Threads: one at a time. Nothing blocks.
  */

@@ -4,7 +4,7 @@
  * The half of the script server that talks: its listener, its connections, and one function that
  * plays one step.
  *
- * Threads: the one that plays; `ending_fd` is made readable by another, to end what it waits for.
+ * Threads: the one that plays; `ending_fd` is made readable by another, to end its waits.
  */
 #ifndef RELOCK_TEST_SCRIPT_PLAYER_H
 #define RELOCK_TEST_SCRIPT_PLAYER_H

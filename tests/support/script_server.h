@@ -13,8 +13,8 @@
  *     ...
  *     assert_true(script_played(server));
  *
- * A step whose event does not come within SOON_MS, or another one, ends the play: what was wrong
- * is said on stderr and all connections are closed, so that nobody waits for nothing.
+ * A step whose event does not come within SOON_MS, or another one, ends the play: the cause is
+ * printed on stderr, and all connections are closed, so that no test waits in vain.
  *
  * Threads: steps are added, awaited and ended by one.
  */
