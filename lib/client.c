@@ -105,7 +105,6 @@ static int make(const struct relock_options *options, const struct relock_log *l
     r = start(new, options);
     if (r < 0) {
         relock_client_dispose(new);
-        relock_mutex_lock(&new->mutex);
         relock_client_unref(new);
         return r;
     }

@@ -126,7 +126,6 @@ static void close_client(struct relock_client *client)
     relock_mutex_unlock(&client->mutex);
     (void)relock_logger_free(client->log.logger);
     relock_client_reap(client);
-    relock_mutex_lock(&client->mutex);
     relock_client_unref(client);
 }
 

@@ -1,6 +1,5 @@
 #include "group/life.h"
 
-#include "base/fork.h"
 #include "group/listeners.h"
 #include "group/local.h"
 #include "lock/resources.h"
@@ -256,10 +255,8 @@ static void destroy(struct relock_group *group)
     relock_group_remove_listeners(group);
     for (size_t i = 0; i < group->n; i++)
         relock_lock_drop(group->members[i]);
-    if (group->coordinator && group->coordinator->generation == relock_fork_generation()) {
-        relock_mutex_lock(&group->coordinator->mutex);
+    if (group->coordinator)
         relock_client_unref(group->coordinator);
-    }
     free(group->key);
     free(group);
 }

@@ -30,9 +30,13 @@ struct relock_client *relock_client_alloc(void)
 
 void relock_client_unref(struct relock_client *client)
 {
-    bool is_last = --client->guarded.refs == 0;
     struct relock_client_hook *hook;
+    bool is_last;
 
+    if (client->generation != relock_fork_generation())
+        return;
+    relock_mutex_lock(&client->mutex);
+    is_last = --client->guarded.refs == 0;
     relock_mutex_unlock(&client->mutex);
     if (!is_last)
         return;

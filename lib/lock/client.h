@@ -158,8 +158,9 @@ void relock_client_leave(struct relock_client *client, const struct relock_guard
 /* A client with nothing in it and one reference; NULL when out of memory. */
 struct relock_client *relock_client_alloc(void);
 
-/* Drops a reference to the struct; the last one frees it. The mutex is unlocked. */
-void relock_client_unref(struct relock_client *client) RELOCK_RELEASES(client->mutex);
+/* Drops a reference to the struct; the last one frees it. Does nothing in a forked child, whose
+ * copy of the mutex may be locked for ever. Under no mutex. */
+void relock_client_unref(struct relock_client *client);
 
 /* Whether new acquires may begin. */
 static inline bool relock_client_is_open(const struct relock_client *client)

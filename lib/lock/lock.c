@@ -77,9 +77,8 @@ static void warn_if_held(const struct relock_lock *lock) RELOCK_REQUIRES(lock->c
                           0, "");
 }
 
-/* All but the reference to the client. Returns false in a forked child, whose copy of the mutex may
- * be locked for ever. */
-static bool drop(struct relock_lock *lock)
+/* All but the reference to the client. */
+static void drop(struct relock_lock *lock)
 {
     struct relock_guard guard;
 
@@ -94,35 +93,26 @@ static bool drop(struct relock_lock *lock)
         relock_mutex_unlock(&lock->client->mutex);
     }
     free(lock);
-    return guard.result != RELOCK_E_FORKED;
-}
-
-static void unref_client(struct relock_client *client)
-{
-    relock_mutex_lock(&client->mutex);
-    relock_client_unref(client);
 }
 
 void relock_lock_drop(struct relock_lock *lock)
 {
     struct relock_client *client = lock->client;
 
-    if (drop(lock))
-        unref_client(client);
+    drop(lock);
+    relock_client_unref(client);
 }
 
 struct relock_lock *relock_lock_free(struct relock_lock *lock)
 {
     struct relock_client *client;
-    bool has_ref;
 
     if (!lock)
         return NULL;
     client = lock->client;
-    has_ref = drop(lock);
+    drop(lock);
     relock_client_reap(client);
-    if (has_ref)
-        unref_client(client);
+    relock_client_unref(client);
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/gate.h"
+#include "lock/client.h"
 #include "support/child.h"
 #include "support/wait.h"
 
@@ -126,11 +127,29 @@ static int end_children(void **state)
     return 0;
 }
 
+/* A thread of the parent may have locked the mutex, and it does not exist in the child. */
+static void a_child_drops_a_reference_to_a_client_without_its_mutex(void **state)
+{
+    struct relock_client *client = relock_client_alloc();
+
+    (void)state;
+
+    assert_non_null(client);
+    client->generation++;
+    relock_mutex_lock(&client->mutex);
+    relock_client_unref(client);
+    assert_int_equal(client->guarded.refs, 1);
+    relock_mutex_unlock(&client->mutex);
+    client->generation--;
+    relock_client_unref(client);
+}
+
 #define FORK_TEST(function) cmocka_unit_test_teardown(function, end_children)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        FORK_TEST(a_child_drops_a_reference_to_a_client_without_its_mutex),
         FORK_TEST(the_generation_of_a_process_does_not_change),
         FORK_TEST(the_generation_grows_in_each_child_and_only_there),
         FORK_TEST(fork_waits_for_the_process_mutex),
