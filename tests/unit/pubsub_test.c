@@ -14,7 +14,8 @@
 static struct relock_loop *loop;
 static struct relock_pubsub *pubsub;
 static struct relock_gate over;
-static unsigned n_acknowledged; /* of channel b */
+static unsigned n_acknowledged; /* of channels b and c */
+static unsigned n_awaited;      /* so many open the gate */
 static unsigned
     n_before_its_own; /* how many of these came before its last SUBSCRIBE was acknowledged */
 
@@ -29,6 +30,7 @@ static int begin(void **state)
     int r = talk_begin(state);
 
     n_acknowledged = 0;
+    n_awaited = 1;
     n_before_its_own = 0;
     relock_gate_init(&over);
     assert_int_equal(relock_loop_new(never, NULL, &loop), RELOCK_OK);
@@ -49,8 +51,8 @@ static void on_b(void *arg, enum relock_channel_event event)
     (void)arg;
     if (event != RELOCK_CHANNEL_SUBSCRIBED)
         return;
-    n_acknowledged++;
-    relock_gate_open(&over);
+    if (++n_acknowledged == n_awaited)
+        relock_gate_open(&over);
 }
 
 /* Once `a` is subscribed, `b` is subscribed, left and subscribed again. */
@@ -86,11 +88,39 @@ static void the_acknowledgement_of_an_earlier_subscribe_does_not_count(void **st
     assert_int_equal(n_acknowledged, 1);
 }
 
+/* Each connection counts its commands and replies anew, also after one that left some unanswered.
+ */
+static void each_connection_subscribes_anew(void **state)
+{
+    (void)state;
+    n_awaited = 4;
+    script_welcome(script, 7);
+    script_expect(script, "SUBSCRIBE b");
+    script_expect(script, "SUBSCRIBE c");
+    script_close(script);
+    for (unsigned id = 8; id < 10; id++) {
+        script_welcome(script, id);
+        script_expect(script, "SUBSCRIBE b");
+        script_expect(script, "SUBSCRIBE c");
+        script_answer(script, SUBSCRIBED("b", "1") SUBSCRIBED("c", "2"));
+        if (id == 8)
+            script_close(script);
+    }
+    assert_non_null(relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
+    assert_non_null(relock_pubsub_subscribe(pubsub, "c", 1, on_b, NULL));
+    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_true(script_played(script));
+    assert_true(relock_gate_wait(&over, soon()));
+    relock_loop_stop(loop);
+    assert_int_equal(n_acknowledged, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_acknowledgement_of_an_earlier_subscribe_does_not_count,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(each_connection_subscribes_anew, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
