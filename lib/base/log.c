@@ -29,43 +29,26 @@ static bool is_wanted(const struct relock_log *log, int level)
     return level <= log->level && (log->sink || level <= RELOCK_LOG_WARNING);
 }
 
-__attribute__((format(printf, 4, 0))) static void put(const struct relock_log *log,
-                                                      struct relock_cause cause, int level,
-                                                      const char *format, va_list args)
+void relock_log_cause(const struct relock_log *log, struct relock_cause cause, int level,
+                      const char *format, ...)
 {
     int saved_errno = errno; /* a call that only logs must not change it */
     char line[TEXT_MAX];
+    va_list args;
 
+    if (!is_wanted(log, level))
+        return;
+    if (!cause.what)
+        cause.what = format;
+    va_start(args, format);
     (void)vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
     make_one_line(line);
     if (log->logger)
         relock_logger_put(log->logger, cause, level, line);
     else
         relock_sink_write(log->sink, log->arg, level, line);
     errno = saved_errno;
-}
-
-void relock_log_write(const struct relock_log *log, int level, const char *format, ...)
-{
-    va_list args;
-
-    if (!is_wanted(log, level))
-        return;
-    va_start(args, format);
-    put(log, (struct relock_cause){.what = format}, level, format, args);
-    va_end(args);
-}
-
-void relock_log_cause(const struct relock_log *log, struct relock_cause cause, int level,
-                      const char *format, ...)
-{
-    va_list args;
-
-    if (!is_wanted(log, level))
-        return;
-    va_start(args, format);
-    put(log, cause, level, format, args);
-    va_end(args);
 }
 
 const char *relock_log_name(const char *name, char out[RELOCK_LOG_NAME_MAX])

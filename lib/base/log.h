@@ -23,8 +23,8 @@ struct relock_log {
 };
 
 /* The format, a constant string, is also the cause of the line. */
-__attribute__((format(printf, 3, 4))) void relock_log_write(const struct relock_log *log, int level,
-                                                            const char *format, ...);
+#define relock_log_write(log, level, ...) \
+    relock_log_cause((log), (struct relock_cause){0}, (level), __VA_ARGS__)
 
 /* The same with a cause of its own, for a format that serves several causes. */
 __attribute__((format(printf, 4, 5))) void relock_log_cause(const struct relock_log *log,

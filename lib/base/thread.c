@@ -33,41 +33,34 @@ RELOCK_UNCHECKED void relock_mutex_lock(struct relock_mutex *mutex)
     check(pthread_mutex_lock(&mutex->pthread));
 }
 
-static atomic_uint *take_to_wake(struct relock_mutex *mutex)
+/* Replaces the futex that the next unlock wakes. Returns the one before; NULL if there was none. */
+static atomic_uint *swap_to_wake(struct relock_mutex *mutex, atomic_uint *futex)
 {
-    atomic_uint *to_wake = mutex->to_wake;
+    atomic_uint *before = mutex->to_wake;
 
-    mutex->to_wake = NULL;
-    return to_wake;
+    mutex->to_wake = futex;
+    return before;
+}
+
+static void wake(atomic_uint *futex)
+{
+    if (futex)
+        relock_futex_wake(futex);
 }
 
 /* Unchecked: as relock_mutex_lock. */
 RELOCK_UNCHECKED void relock_mutex_unlock(struct relock_mutex *mutex)
 {
-    atomic_uint *to_wake = take_to_wake(mutex);
+    atomic_uint *to_wake = swap_to_wake(mutex, NULL);
 
     check(pthread_mutex_unlock(&mutex->pthread));
-    if (to_wake)
-        relock_futex_wake(to_wake);
+    wake(to_wake);
 }
 
 /* A mutex remembers one futex, which is the usual case. Earlier ones are woken at once. */
 void relock_mutex_wake_after(struct relock_mutex *mutex, atomic_uint *futex)
 {
-    atomic_uint *before = mutex->to_wake;
-
-    mutex->to_wake = futex;
-    if (before)
-        relock_futex_wake(before);
-}
-
-/* For a condition variable, which unlocks the mutex without relock_mutex_unlock. */
-static void wake_now(struct relock_mutex *mutex)
-{
-    atomic_uint *to_wake = take_to_wake(mutex);
-
-    if (to_wake)
-        relock_futex_wake(to_wake);
+    wake(swap_to_wake(mutex, futex));
 }
 
 void relock_cond_init(struct relock_cond *cond)
@@ -118,7 +111,7 @@ bool relock_cond_wait_until(struct relock_cond *cond, struct relock_mutex *mutex
     struct timespec ts;
     int err;
 
-    wake_now(mutex);
+    wake(swap_to_wake(mutex, NULL)); /* the wait unlocks the mutex without relock_mutex_unlock */
     if (deadline_ms == RELOCK_NEVER) {
         check(pthread_cond_wait(&cond->pthread, &mutex->pthread));
         return true;

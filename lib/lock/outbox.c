@@ -26,7 +26,7 @@ bool relock_outbox_is_empty(const struct relock_outbox *outbox)
     return !outbox->posted && !outbox->unanswered;
 }
 
-/* The entry stands in no list any more. */
+/* The entry is in no list any more. */
 static void finish(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                    const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {

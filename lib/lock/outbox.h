@@ -54,7 +54,7 @@ struct relock_outbox {
 void relock_outbox_post(struct relock_client *client, struct relock_outbox *outbox,
                         struct relock_outbox_entry *entry) RELOCK_REQUIRES(client->mutex);
 
-/* Whether the server had left an entry unanswered for more than `patience_ms` at `now_ms`. */
+/* Whether the server has left an entry unanswered for more than `patience_ms` at `now_ms`. */
 bool relock_outbox_hangs(const struct relock_outbox *outbox, uint64_t now_ms, uint64_t patience_ms);
 
 bool relock_outbox_is_empty(const struct relock_outbox *outbox);

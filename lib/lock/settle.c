@@ -15,7 +15,7 @@ static void finish(struct relock_client *client, struct relock_hold *hold)
     relock_holds_end(client, hold);
 }
 
-/* Without a connection the next one comes back to this hold; else time does. */
+/* Without a connection, the hold is retried when there is one again; else after a pause. */
 static void try_again(struct relock_hold *hold, int result, uint64_t now_ms)
 {
     hold->renew_at_ms = result == RELOCK_E_CONN
@@ -56,13 +56,13 @@ static int release(struct relock_client *client, struct relock_hold *hold)
 
 /* ---- commands left unanswered -------------------------------------------------------------- */
 
-/* Whether the thread of a call may be looking at the fence, under no mutex. */
+/* Whether a calling thread may be using the fence, without the mutex. */
 static bool is_fence_in_use(const struct relock_hold *hold)
 {
     return hold->busy || hold->state == RELOCK_HOLD_ASKED || hold->state == RELOCK_HOLD_LEAVING;
 }
 
-static void forgive(struct relock_hold *hold, const struct relock_conn_id *conn_id)
+static void drop_fence(struct relock_hold *hold, const struct relock_conn_id *conn_id)
 {
     if (!is_fence_in_use(hold) && hold->fence == conn_id)
         hold->fence = relock_conn_id_unref(hold->fence);
@@ -76,7 +76,7 @@ static void on_ended(void *arg, const struct relock_conn_id *conn_id, bool answe
     relock_mutex_lock(&client->mutex);
     hold->n_unanswered--;
     if (answered)
-        forgive(hold, conn_id);
+        drop_fence(hold, conn_id);
     relock_holds_arm(client, hold, relock_clock_now_ms());
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
@@ -106,7 +106,7 @@ void relock_settle_step(struct relock_client *client, struct relock_hold *hold, 
     int r;
 
     if (relock_hold_is_in_use(hold))
-        return; /* the end of that arms it */
+        return; /* its timer is set when that use ends */
     r = release(client, hold);
     if (r == RELOCK_OK)
         relock_holds_send(hold, now_ms);

@@ -19,8 +19,9 @@
 struct relock_call;
 
 /*
- * A command under the number of the hold has left an orphan: nothing is settled before that has
- * ended, and once it was answered nothing has to be killed. Threads: the one that made the call.
+ * A command under the number of the hold has left an orphan. The hold is not settled before that
+ * has ended; if it was answered, its connection need not be killed. Threads: the one that made the
+ * call.
  */
 void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
                          struct relock_call *call) RELOCK_REQUIRES(client->mutex);

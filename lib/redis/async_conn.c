@@ -9,7 +9,7 @@
  *     READY         -             -                        answer_ms, or pong_ms, without an answer
  *     BACKING_OFF   DIALING       the pause is over        -
  *
- * In READY the timer also sends a PING after ping_ms of silence, and checks after FINE_MS whether
+ * In READY, the timer also sends a PING after ping_ms of silence, and checks after FINE_MS whether
  * the connection has proved to work. The one function due_ms() computes the next deadline.
  */
 #include "redis/async_conn.h"
@@ -215,8 +215,14 @@ void relock_async_conn_send(struct relock_async_conn *conn, unsigned n_replies)
 
 bool relock_async_conn_ping(struct relock_async_conn *conn)
 {
-    if (!relock_command_ping(relock_async_conn_out(conn)))
+    struct relock_buffer *out = &conn->wire.out;
+    size_t from = out->len;
+
+    relock_command_words(out, "PING");
+    if (out->failed) {
+        relock_buffer_take_back(out, from);
         return false;
+    }
     relock_async_conn_send(conn, 1);
     conn->pinging = true;
     arm(conn);
@@ -227,7 +233,7 @@ void relock_async_conn_flush(struct relock_async_conn *conn)
 {
     if (conn->state != RELOCK_ASYNC_CONN_READY || !(conn->watched & EV_WRITE))
         return;
-    /* A failure is met again, and dealt with, when the loop comes to the socket. */
+    /* The loop meets a failure again at the socket, and handles it. */
     if (relock_wire_flush(&conn->wire) == RELOCK_OK)
         watch(conn, conn->wire.fd, EV_READ);
 }
@@ -279,7 +285,7 @@ static void receive(struct relock_async_conn *conn)
     if (came && !has_unanswered(conn))
         conn->silent_ms = RELOCK_NEVER;
     if (r < 0)
-        relock_async_conn_fail(conn, conn->wire.why);
+        fail(conn, conn->wire.why);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -297,7 +303,7 @@ static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
     if (events & EV_WRITE) {
         r = relock_wire_flush(&conn->wire);
         if (r < 0) {
-            relock_async_conn_fail(conn, conn->wire.why);
+            fail(conn, conn->wire.why);
             return;
         }
         watch(conn, conn->wire.fd, r == RELOCK_AGAIN ? EV_READ | EV_WRITE : EV_READ);
@@ -359,7 +365,7 @@ void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
         .silent_ms = RELOCK_NEVER,
     };
     relock_dial_init(&conn->dial, server);
-    relock_wire_init(&conn->wire);
+    relock_wire_init(&conn->wire, server->label);
     relock_health_init(&conn->health, server);
     ev_init(&conn->io, on_io);
     conn->io.data = conn;

@@ -17,7 +17,7 @@
 #define MIN_PAUSE_MS 10
 #define MAX_PAUSE_MS 200
 
-/* Somebody may flush the scripts after one was loaded, but not every time. */
+/* An operator may flush the scripts just after one was loaded, but not every time. */
 #define MAX_LOADS 3
 
 void relock_call_write(const struct relock_call *call, struct relock_buffer *buffer)

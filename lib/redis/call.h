@@ -18,8 +18,8 @@
  * same `fence` first kills the connection (CLIENT KILL), so that the old command cannot run after a
  * newer one. If the server forbids CLIENT KILL, the call goes on without.
  *
- * At its deadline a call leaves a command that was sent behind as an orphan: the connection stays
- * for the others on it, and it is a fence only until the orphan has been answered.
+ * At its deadline, a call whose command is in flight leaves an orphan in its place. The connection
+ * stays for the other commands on it. It is a fence only until the orphan's reply has come.
  *
  * Threads: any. Blocks until the deadline; for a command that was sent just before it, up to
  * RELOCK_ANSWER_MIN_MS longer.

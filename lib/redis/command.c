@@ -125,14 +125,3 @@ void relock_command_list(struct relock_buffer *buffer, const char *const words[]
     for (; *words; words++)
         relock_command_word(buffer, *words);
 }
-
-bool relock_command_ping(struct relock_buffer *buffer)
-{
-    size_t from = buffer->len;
-
-    relock_command_words(buffer, "PING");
-    if (!buffer->failed)
-        return true;
-    relock_buffer_take_back(buffer, from);
-    return false;
-}

@@ -21,7 +21,7 @@ struct relock_buffer {
     bool lent;   /* `data` belongs to the caller of relock_buffer_lend */
 };
 
-/* Text that belongs to somebody else; need not end with a NUL. */
+/* Borrowed text; need not end with a NUL. */
 struct relock_text {
     const char *data;
     size_t len;
@@ -49,8 +49,5 @@ void relock_command_number(struct relock_buffer *buffer, uint64_t number);
 #define relock_command_words(buffer, ...) \
     relock_command_list((buffer), (const char *const[]){__VA_ARGS__, NULL})
 void relock_command_list(struct relock_buffer *buffer, const char *const words[]);
-
-/* Appends a PING. Returns false, and appends nothing, when out of memory. */
-bool relock_command_ping(struct relock_buffer *buffer);
 
 #endif

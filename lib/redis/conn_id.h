@@ -42,7 +42,7 @@ void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relo
                          struct relock_buffer *buffer);
 
 /* Reads the reply to that command. Returns false if the server refused for now; true if it killed
- * the connection, had none, or may not kill it, which this logs: there is no more to do. */
+ * the connection, does not have it, or may not kill it, which is logged once. */
 bool relock_conn_id_is_killed(const struct relock_server *server, const struct redisReply *reply);
 
 #endif

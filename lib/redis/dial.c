@@ -105,20 +105,16 @@ static int try_address(struct relock_dial *dial, const void *address, socklen_t 
 {
     sa_family_t family = ((const struct sockaddr *)address)->sa_family;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int err = 0;
 
     dial->why[0] = '\0';
-    if (fd < 0) {
-        err = errno;
-        set_why(dial, relock_status_errno(err));
-        return err;
-    }
-    if (family != AF_UNIX)
+    if (fd >= 0 && family != AF_UNIX)
         set_tcp_options(fd);
-    if (connect(fd, address, len) < 0 && errno != EINPROGRESS && errno != EINTR) {
-        err = errno;
+    if (fd < 0 || (connect(fd, address, len) < 0 && errno != EINPROGRESS && errno != EINTR)) {
+        int err = errno;
+
         set_why(dial, relock_status_errno(err));
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         return err;
     }
     dial->fd = fd;

@@ -99,8 +99,8 @@ static bool leave(struct relock_inflight *inflight, struct relock_exchange *exch
     return true;
 }
 
-/* No reply came in time: those whose time is over leave. Returns RELOCK_E_CONN when that means that
- * the connection has failed. */
+/* No reply came in time: exchanges whose deadline has passed leave. Returns RELOCK_E_CONN when that
+ * means that the connection has failed. */
 static int let_leave(struct relock_inflight *inflight, struct relock_exchange **ended)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -187,7 +187,7 @@ int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
             DL_APPEND(*ended, exchange);
         if (!inflight->exchanges)
             break;
-        r = relock_sync_conn_next(&inflight->conn, &reply);
+        r = relock_wire_take(&inflight->conn.wire, &reply);
     }
     return r == RELOCK_AGAIN ? RELOCK_OK : r;
 }

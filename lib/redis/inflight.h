@@ -36,7 +36,7 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
 
 /*
  * Waits for a reply until `until_ms` and takes all that have come with it. Appends the exchanges
- * that have ended to `*ended`. If no reply came, those whose time is over leave.
+ * that have ended to `*ended`. If no reply came, those whose deadline has passed leave.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_NOMEM when the connection has failed.
  */

@@ -10,8 +10,8 @@
  * and makes the first of these the next driver: there is a driver as long as there is an exchange.
  * The driver alone opens gates, both for exchanges that have ended and for the next driver.
  *
- * From outside, only one thing is done to a lane: an exchange that is still in the queue at its
- * deadline leaves it, and was never sent.
+ * Other threads do only one thing to a lane: at its deadline, they end an exchange of theirs that
+ * is still in the queue. It was never sent.
  *
  * An orphan has no thread to drive for it. So when the last exchange ends and the queue is empty,
  * the driver closes the connection, which ends the orphans too: none is ever left without a driver.
@@ -111,7 +111,7 @@ static void wait_for_gate(struct relock_lane *lane, struct relock_exchange *exch
         (void)relock_gate_wait(&exchange->gate, RELOCK_NEVER);
 }
 
-/* Takes all from the queue but those that are about to leave it, because their time is over. */
+/* Takes the queue, except exchanges whose deadline has passed: their own threads end them. */
 static struct relock_exchange *take_queue(struct relock_lane *lane,
                                           const struct relock_exchange *own, uint64_t now_ms)
 {
@@ -215,7 +215,7 @@ static int read_replies(struct relock_lane *lane, const struct relock_exchange *
     return relock_inflight_receive(&lane->inflight, until_ms, ended);
 }
 
-/* The connection has failed, also for those that have just come. */
+/* The connection has failed, so the exchanges in the queue fail too. */
 static void fail_all(struct relock_lane *lane, int result, struct relock_exchange **ended)
 {
     struct relock_exchange *unsent, *at;

@@ -27,7 +27,7 @@ struct waiter {
 struct relock_lanes {
     struct relock_mutex mutex;
     struct {
-        struct waiter *waiters; /* in the order of their coming */
+        struct waiter *waiters; /* in order of arrival */
         uint64_t n_left;        /* how often a user has left a lane */
     } guarded;                  /* by mutex */
     unsigned n;

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* An hour's sleep is as good as a longer one. */
+/* A longer sleep is split; the turns in between do no harm. */
 #define LONGEST_SLEEP_MS 3600000
 
 struct relock_loop {

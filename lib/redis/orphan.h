@@ -3,7 +3,7 @@
  *
  * Redis replies in the order of the commands. So an orphan takes the place of its exchange on the
  * connection, and its reply is dropped. It ends when that reply has come, or with the connection.
- * The caller either adopts it, and learns which of the two happened, or drops it.
+ * The caller either drops it, or adopts it and learns which of the two happened.
  *
  * Threads: adopt and drop by that caller, once; end by the driver of the lane. The second of the
  * two frees it.

@@ -37,7 +37,7 @@ void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_se
 {
     *conn = (struct relock_sync_conn){.server = server};
     relock_dial_init(&conn->dial, server);
-    relock_wire_init(&conn->wire);
+    relock_wire_init(&conn->wire, server->label);
 }
 
 void relock_sync_conn_deinit(struct relock_sync_conn *conn)
@@ -61,27 +61,17 @@ void relock_sync_conn_abandon(struct relock_sync_conn *conn)
     relock_dial_abandon(&conn->dial);
 }
 
-static int fail(struct relock_sync_conn *conn, int result, const char *why)
+static int fail(struct relock_sync_conn *conn, int result, const char *what)
 {
-    (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s", why);
+    (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s: %s", conn->server->label, what);
     return result;
 }
 
-/* Turns a failure of the wire, which has set `why`, into one of the connection. */
-static int fail_wire(struct relock_sync_conn *conn, int result)
+/* As dial or login did, whose cause names the server already. */
+static int fail_as(struct relock_sync_conn *conn, int result, const char *why)
 {
-    char why[RELOCK_WHY_MAX];
-
-    (void)snprintf(why, sizeof(why), "%s: %.180s", conn->server->label,
-                   result == RELOCK_AGAIN ? "no answer in time" : conn->wire.why);
-    return fail(conn, result == RELOCK_AGAIN ? RELOCK_E_CONN : result, why);
-}
-
-/* The deadline came first. */
-static int be_late(struct relock_sync_conn *conn, const char *what)
-{
-    (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s: %s", conn->server->label, what);
-    return RELOCK_AGAIN;
+    (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s", why);
+    return result;
 }
 
 /* Returns RELOCK_AGAIN at the deadline. */
@@ -97,10 +87,10 @@ static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, int *fd)
 
         r = relock_dial_step(dial, now_ms, fd);
         if (r != RELOCK_AGAIN)
-            return r < 0 ? fail(conn, r, dial->why) : r;
+            return r < 0 ? fail_as(conn, r, dial->why) : r;
         if (now_ms >= deadline_ms)
-            return *dial->why ? fail(conn, RELOCK_AGAIN, dial->why)
-                              : be_late(conn, "no connection in time");
+            return *dial->why ? fail_as(conn, RELOCK_AGAIN, dial->why)
+                              : fail(conn, RELOCK_AGAIN, "no connection in time");
         until_ms = dial->deadline_ms < deadline_ms ? dial->deadline_ms : deadline_ms;
         pollfd = (struct pollfd){.fd = dial->fd,
                                  .events = relock_dial_wants_to_write(dial) ? POLLOUT : POLLIN};
@@ -163,7 +153,7 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
         r = relock_login_take(&conn->login, reply);
         relock_reply_free(reply);
     } while (r == RELOCK_AGAIN);
-    return r == RELOCK_OK ? r : fail(conn, r, conn->login.why);
+    return r == RELOCK_OK ? r : fail_as(conn, r, conn->login.why);
 }
 
 /* Whether the server has closed an idle connection. Found out before a command is sent over it. */
@@ -240,11 +230,11 @@ int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms)
     do {
         conn->n_sent = conn->wire.sent;
         if (!bound_by(conn, deadline_ms))
-            return fail_wire(conn, RELOCK_AGAIN);
+            return fail(conn, RELOCK_E_CONN, "no answer in time");
         r = relock_wire_flush(&conn->wire);
     } while (r == RELOCK_AGAIN);
     conn->n_sent = r == RELOCK_OK ? len : conn->wire.sent;
-    return r < 0 ? fail_wire(conn, r) : r;
+    return r;
 }
 
 static bool has_come(const struct relock_sync_conn *conn)
@@ -262,20 +252,12 @@ int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms
     for (;;) {
         r = relock_wire_take(&conn->wire, reply);
         if (r != RELOCK_AGAIN)
-            break;
+            return r;
         /* If this thread was held up, the reply has come although the deadline has passed. */
         if (!bound_by(conn, deadline_ms) && !has_come(conn))
-            return be_late(conn, "no answer in time");
+            return fail(conn, RELOCK_AGAIN, "no answer in time");
         r = relock_wire_fill(&conn->wire);
         if (r < 0)
-            break;
+            return r;
     }
-    return r < 0 ? fail_wire(conn, r) : r;
-}
-
-int relock_sync_conn_next(struct relock_sync_conn *conn, struct redisReply **reply)
-{
-    int r = relock_wire_take(&conn->wire, reply);
-
-    return r < 0 ? fail_wire(conn, r) : r;
 }

@@ -2,8 +2,7 @@
  * Synchronous connection - a connection whose functions block until a deadline
  *
  * It connects when it is first needed, and again after its user has closed it because of a failure.
- * A deadline is no failure: connecting continues with the next call, and the user handles a
- * late reply.
+ * A deadline is no failure: the next call continues to connect, and the user handles a late reply.
  *
  * Threads: its user; one at a time.
  */
@@ -56,9 +55,6 @@ int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
  * RELOCK_AGAIN at the deadline: the reply may still come. */
 int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
                              struct redisReply **reply);
-
-/* Takes the next reply if it has been read already; else returns RELOCK_AGAIN. */
-int relock_sync_conn_next(struct relock_sync_conn *conn, struct redisReply **reply);
 
 /* Closes the connection. It can be made again. */
 void relock_sync_conn_close(struct relock_sync_conn *conn);

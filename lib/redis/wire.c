@@ -29,7 +29,7 @@ typedef int element_count;
  * GB. Versions 1.0 to 1.4 accept any depth: every few bytes are another nested array, and the reply
  * is freed recursively, on a stack that may be small. From 1.0 on it also accepts the pushes, maps
  * and sets of RESP3, which we do not use, and 1.0.0 aborts on a nil in a push. So for all these the
- * reader calls a function of ours, which passes on acceptable arrays alone.
+ * reader calls a function of ours, which makes only arrays that our commands can have as replies.
  */
 struct relock_wire_limit {
     redisReplyObjectFunctions ours;
@@ -72,9 +72,9 @@ static bool limit_replies(struct relock_wire *wire)
     return true;
 }
 
-void relock_wire_init(struct relock_wire *wire)
+void relock_wire_init(struct relock_wire *wire, const char *label)
 {
-    *wire = (struct relock_wire){.fd = -1};
+    *wire = (struct relock_wire){.label = label, .fd = -1};
 }
 
 void relock_wire_deinit(struct relock_wire *wire)
@@ -126,7 +126,7 @@ void relock_wire_close(struct relock_wire *wire)
 
 static int fail(struct relock_wire *wire, int result, const char *what)
 {
-    (void)snprintf(wire->why, sizeof(wire->why), "%s", what);
+    (void)snprintf(wire->why, sizeof(wire->why), "%s: %.180s", wire->label, what);
     return result;
 }
 

@@ -17,6 +17,7 @@ struct redisReader;
 struct relock_wire_limit;
 
 struct relock_wire {
+    const char *label;
     int fd; /* -1 when closed */
     struct redisReader *reader;
     struct relock_wire_limit *limit; /* the arrays that the reader accepts */
@@ -26,7 +27,8 @@ struct relock_wire {
     char why[RELOCK_WHY_MAX];        /* the last failure */
 };
 
-void relock_wire_init(struct relock_wire *wire);
+/* `label` precedes each cause of a failure. */
+void relock_wire_init(struct relock_wire *wire, const char *label);
 
 /* Closes the socket and frees the buffers. */
 void relock_wire_deinit(struct relock_wire *wire);

@@ -30,7 +30,7 @@ int pair_begin(void **state)
 {
     (void)state;
     before = leaks_now();
-    relock_wire_init(&wire);
+    relock_wire_init(&wire, "h:6379");
     pair_connect();
     return 0;
 }
