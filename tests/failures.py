@@ -3,16 +3,15 @@
 
 usage: failures.py TESTLOG NAMES
 
-TESTLOG is what Meson wrote, a line of JSON for each test. Prints the last lines of each failing
-test's output. To the file NAMES goes one line for each: its name, how it ended and the first thing
-that it complained of.
+TESTLOG is Meson's log, a line of JSON for each test. Prints the last lines of each failing test's
+output. Appends one line for each to the file NAMES: its name, its result and its first complaint.
 """
 import json
 import re
 import sys
 
 NOT_FAILED = ["OK", "EXPECTEDFAIL", "SKIP"]
-LINES = 60  # for all the tests of a step together
+LINES = 60  # for all failed tests of a step together
 COMPLAINT = r"error: |ERROR: |ThreadSanitizer: |runtime error|^==\d+== \S|Assertion"
 
 

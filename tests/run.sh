@@ -2,30 +2,29 @@
 # Installs what the tests need, builds the library and runs the tests.
 #
 #     ./tests/run.sh                  quick: one build, all tests that need only a server
-#     ./tests/run.sh all              all steps: what runs for each change
-#     ./tests/run.sh all --long       all steps in their long forms, and those that only run then
+#     ./tests/run.sh all              all steps, as for each change
+#     ./tests/run.sh all --long       all steps in their long forms, and the long checks
 #     ./tests/run.sh asan format      these steps; --long is their long form
 #
-# A step runs the suites that can find something that the gcc build cannot: tests/meson.build has
-# the suites and the marks. In its long form it runs all of them.
+# A step runs the suites that can find more than the gcc build: tests/meson.build has the suites
+# and the marks. In its long form a step runs all suites.
 #
-# Builds and logs are below build-tests/. The last line counts: each test of each variant, and each
-# other step as one. Before it stands what failed.
+# Builds and logs are below build-tests/. The last lines list the failures and the counts: each test
+# of each variant, and each check as one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
 
-# The tests wait more than they compute. So while those of one variant run, the next is built in
-# the background, at low priority, and after the last one come the checks. The steps that fetch
-# packages are the last variants, so that a slow network delays no other variant.
+# The tests wait more than they compute, so the next variant is built in the background meanwhile.
+# The variants that fetch packages come last: a slow network then delays no other.
 variants='gcc asan tsan clang static valgrind newest oldest redisson interop'
 checks='format tidy shellcheck unity model install consumer examples fuzz'
-long_checks='rules' # only when named, or with all --long
+long_checks='rules' # only if named, or with all --long
 
 out='build-tests'
-at_once=6 # tests: they wait more than they compute
+at_once=6 # tests
 long=no
-llvm=14 # whose clang-format and clang-tidy count: other versions find other faults
+llvm=14 # version of clang-format and clang-tidy; other versions find other faults
 background=
 chosen=()
 
@@ -42,7 +41,7 @@ main()
     done
     if [[ $steps == ' ' ]]; then
         steps=' gcc '
-        at_once=8 # nothing is built beside them
+        at_once=8 # no build runs at the same time
     fi
     [[ " $* " != *' all '* || $long == no ]] || steps+="$long_checks "
     for step in $steps; do
@@ -63,7 +62,7 @@ main()
     trap 'exit 130' INT
     trap 'exit 143' TERM
 
-    set -m # a process group of its own, to be stopped as one
+    set -m # a separate process group, which can be stopped as one
     build_and_check "$steps" </dev/null &
     background=$!
     set +m
@@ -94,7 +93,7 @@ build_and_check()
     done
 }
 
-# Groups of tools/packages.sh that this step needs beside those of all steps.
+# The groups of tools/packages.sh that this step needs in addition.
 packages_for()
 {
     case $1 in
@@ -137,7 +136,7 @@ build_with()
     meson compile -C "$folder"
 }
 
-# With another hiredis, and a server to go with it.
+# With another hiredis, and a server of the same age.
 build_version()
 {
     local prefix=$out/versions/$1 result=0
@@ -146,14 +145,14 @@ build_version()
     tests/versions/build.sh "$1" "$prefix" || result=$?
     [[ $result != 77 ]] || return 0
     [[ $result == 0 ]] || return
-    # Meson keeps what it has found out about a hiredis.
+    # Meson caches what it finds out about hiredis.
     [[ $out/$1/build.ninja -nt $prefix/built ]] || rm -rf "${out:?}/$1"
     PKG_CONFIG_PATH=$PWD/$prefix/hiredis/lib/pkgconfig build_with gcc "$1" -Dexamples=false
 }
 
 test_variant()
 {
-    # A sanitizer of some age does not know mappings as random as today's kernels make them.
+    # An old sanitizer cannot handle the address randomisation of today's kernels.
     local still=() without=(--no-suite tree --no-suite redisson --no-suite interop)
 
     [[ $long == yes ]] || without+=(--no-suite script --no-suite bench)
@@ -177,7 +176,7 @@ test_variant()
         fi
         ;;
     interop)
-        grep '^skipped' "$out/logs/interop-build.log" || true # each library by itself
+        grep '^skipped' "$out/logs/interop-build.log" || true # one line per library
         RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc --suite interop
         ;;
     newest | oldest) test_version "$1" ;;
@@ -192,7 +191,7 @@ test_variant()
         RELOCK_TEST_SLOW=2 run_tests asan asan "${without[@]}" --timeout-multiplier 3 "${still[@]}"
         ;;
     tsan)
-        # After fork() the child still counts the threads that it does not have.
+        # After fork() the child still counts the threads of its parent.
         export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
         RELOCK_TEST_SLOW=2 run_tests tsan tsan "${without[@]}" --timeout-multiplier 5 "${still[@]}"
         ;;
@@ -223,7 +222,7 @@ test_version()
     )
 }
 
-# The suites of a step, and those of its long form: sets `chosen` to arguments of meson test.
+# Sets `chosen` to the suites of a step, or of its long form, as arguments of meson test.
 choose()
 {
     local suite
@@ -240,7 +239,7 @@ run_tests()
 {
     local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok
 
-    rm -f "$json"*.json # behind the name Meson puts that of the wrapper
+    rm -f "$json"*.json # Meson appends the name of the wrapper
     meson test -C "$out/$2" --no-rebuild --num-processes $at_once --print-errorlogs \
         --logbase "$1" "${@:3}" >"$log" 2>&1 || result=failed
     report "$result" "$1" "$log" "$began" "$json"*.json
@@ -252,7 +251,7 @@ check()
 {
     local log=$out/logs/$1.log began=$SECONDS result=0
 
-    "check_$1" >"$log" 2>&1 & # as a command of its own `set -e` holds in it
+    "check_$1" >"$log" 2>&1 & # as a separate command, in which `set -e` holds
     wait $! || result=$?
     case $result in
     0) report ok "$1" "$log" "$began" ;;
@@ -291,7 +290,7 @@ check_shellcheck()
     shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh tests/*/*/*.sh .ci/run
 }
 
-# Does the library compile for users who let Meson join files, and do the tests?
+# Do the library and the tests compile if Meson joins files (unity)?
 check_unity()
 {
     build_with gcc unity -Dunity=on
@@ -338,7 +337,7 @@ check_fuzz()
     tests/fuzz/run.sh "$out/fuzz" $seconds
 }
 
-# Takes one rule after the other out of the library: is there a test that misses it?
+# Removes each rule from the library: is a test red without it?
 check_rules()
 {
     tests/model/rules.sh
@@ -346,7 +345,7 @@ check_rules()
 
 # ---- report -------------------------------------------------------------------------------------
 
-# ok, failed or skipped; name; log; when it began; where Meson wrote a line for each test
+# ok, failed or skipped; name; log; beginning; file with one line per test
 report()
 {
     local passed=0 failed=0 skipped=0 took=$((SECONDS - ${4:-$SECONDS}))
@@ -381,7 +380,7 @@ explain()
     if [[ -s $names ]]; then
         sed "s/^/FAILED   $1: /" "$names" >>"$out/failures"
     else
-        # Of a check that goes on after a fault, the last lines alone may be of what passed.
+        # If a check continues after a fault, its last lines may be about successes.
         grep -E 'error|Error|ERROR|FAILED' "$2" | head -n 20 | sed 's/^/    /' || true
         tail -n 40 "$2" | sed 's/^/    /'
         echo "FAILED   $1" >>"$out/failures"

@@ -3,14 +3,14 @@
 #
 #     relock_packages build redis        groups of the table below
 #
-# A thing is there when its command or header is, or when the compiler knows the sanitizer behind
-# the colon; if all is there, no network is used. What is missing is installed with apt-get, by sudo
-# when not root. Where that cannot be, the packages are named and the script ends.
+# Looks for a command or a header, or, after a colon, for a sanitizer of the compiler. If nothing is
+# missing, it uses no network. It installs missing packages with apt-get, by sudo if not root. If
+# that is impossible, it names the packages and ends the script.
 #
 # shellcheck shell=bash
 
-# group | commands or header that show it is there | Debian packages: the first that can be had;
-# after "?" come those that a test does without, and then says so
+# group | commands or header to look for | Debian packages: the first available one; after "?",
+# packages that a test can do without; it then says so
 relock_package_table='
 build  cc                          build-essential
 build  pkg-config                  pkgconf pkg-config
@@ -57,7 +57,7 @@ relock_packages()
     relock_new_meson
 }
 
-# One line of packages for each thing of these groups that is not there.
+# The packages for each missing thing of these groups, one line each.
 relock_missing()
 {
     local group proof packages
