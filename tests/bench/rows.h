@@ -31,7 +31,7 @@ struct plan {
 
 typedef void row_fn(const struct plan *plan, struct report *report);
 
-/* One thread, nobody else: what the library adds to its two commands. */
+/* One thread alone: the cost of the library beside its two commands. */
 void row_uncontended(const struct plan *plan, struct report *report);
 
 /* Many threads with a lock each: shared connections, compared with one per thread. */

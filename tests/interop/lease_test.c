@@ -1,4 +1,4 @@
-/* Leases in both libraries: each keeps its own holds alive, and late commands harm nobody. */
+/* Leases in both libraries: each keeps its own holds alive, and late commands harm no hold. */
 #include "duo.h"
 
 static const struct relock_how for_ever = {.wait_ms = RELOCK_FOREVER, .lease_ms = LONG_MS};

@@ -54,7 +54,7 @@ build()
     touch "$2/built"
 }
 
-# Without the network if that will do; and not for ever if nobody answers there.
+# First without the network; then with it, for a limited time.
 in_maven()
 {
     local out=$1

@@ -64,7 +64,7 @@ bool is_woken(int i)
     return relock_gate_wait(&waiters[i].gate, 0);
 }
 
-void nobody_is_woken(void)
+void no_waiter_is_woken(void)
 {
     for (int i = 0; i < N_WAITERS; i++)
         assert_false(is_woken(i));

@@ -37,7 +37,7 @@ void take(void);
 
 /* Whether the waiter was woken since the last call. */
 bool is_woken(int i);
-void nobody_is_woken(void);
+void no_waiter_is_woken(void);
 
 #define QUEUE_TEST(function) cmocka_unit_test_setup_teardown(function, queue_begin, queue_end)
 

@@ -18,7 +18,7 @@ static void a_waiter_that_acquires_leaves_the_queue(void **state)
     assert_ptr_equal(resource.holder, &hold);
     assert_ptr_equal(resource.queue, &waiters[1]);
     assert_false(may_ask(1));
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_true(resource.lease_end_ms == RELOCK_NEVER); /* of the former holder */
     for (int i = 0; i < N_WAITERS; i++)
         assert_int_equal(waiters[i].end, RELOCK_WAITER_WAITS);

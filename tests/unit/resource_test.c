@@ -19,7 +19,7 @@ static void only_the_head_may_ask(void **state)
     for (int i = 0; i < N_WAITERS; i++)
         relock_resource_enqueue(&resource, &waiters[i]);
     assert_true(is_woken(0));
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_true(may_ask(0));
     for (int i = 1; i < N_WAITERS; i++)
         assert_false(may_ask(i));
@@ -33,7 +33,7 @@ static void a_waiter_that_joins_behind_the_head_is_no_signal(void **state)
     ask(0);
     (void)is_woken(0);
     relock_resource_enqueue(&resource, &waiters[1]);
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_false(may_ask(0));
 }
 
@@ -58,7 +58,7 @@ static void a_signal_wakes_the_head_alone(void **state)
     ask(0);
     relock_resource_signal(&resource, true);
     assert_true(is_woken(0));
-    nobody_is_woken();
+    no_waiter_is_woken();
 }
 
 static void a_signal_is_a_message_if_one_came_since_it_was_used(void **state)
@@ -96,7 +96,7 @@ static void the_next_waiter_asks_when_the_head_leaves(void **state)
     ask(0);
     relock_resource_dequeue(&resource, &waiters[0]);
     assert_true(is_woken(1));
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_false(may_ask(1)); /* the last request was refused, and nothing has changed since */
     relock_resource_signal(&resource, true);
     assert_true(is_woken(1));
@@ -121,7 +121,7 @@ static void a_waiter_that_leaves_behind_the_head_wakes_nobody(void **state)
     join_all();
     relock_resource_dequeue(&resource, &waiters[2]);
     relock_resource_dequeue(&resource, &waiters[3]);
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_ptr_equal(resource.queue, &waiters[0]);
     assert_ptr_equal(resource.queue->next, &waiters[1]);
     assert_null(resource.queue->next->next);
@@ -148,7 +148,7 @@ static void while_a_local_owner_holds_nobody_may_ask(void **state)
 
     take();
     relock_resource_enqueue(&resource, &waiters[0]);
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_false(may_ask(0));
     assert_int_equal(resource.retry, RELOCK_RETRY_NONE);
 }
@@ -174,7 +174,7 @@ static void a_signal_while_owned_is_kept_and_wakes_nobody(void **state)
     take();
     join_all();
     relock_resource_signal(&resource, true);
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_false(may_ask(0));
 
     relock_resource_released(&resource, true, 0);
@@ -192,7 +192,7 @@ static void an_unannounced_release_is_a_signal(void **state)
     assert_null(resource.holder);
     assert_true(is_woken(0));
     assert_true(may_ask(0));
-    nobody_is_woken();
+    no_waiter_is_woken();
 }
 
 static void after_an_announced_release_the_head_waits_for_the_message(void **state)
@@ -217,7 +217,7 @@ static void a_waiter_that_moves_up_while_owned_sleeps_on(void **state)
     take();
     join_all();
     relock_resource_dequeue(&resource, &waiters[0]);
-    nobody_is_woken();
+    no_waiter_is_woken();
     assert_false(may_ask(1));
     relock_resource_released(&resource, false, 0);
     assert_true(is_woken(1));

@@ -1,5 +1,5 @@
 /*
- * pairs URL N: takes and gives up an uncontended lock N times, for counting instructions.
+ * pairs URL N: acquires and releases an uncontended lock N times, for counting instructions.
  */
 #include <relock.h>
 

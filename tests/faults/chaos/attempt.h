@@ -5,10 +5,11 @@
  *
  * - It was there when the call that took it had returned, and was there at each later claim. It
  *   was there in between too, whether it was claimed then or not: nothing but the first acquire
- *   creates a hold in Redis, so what is renewed was never away.
- * - "Certain for v ms" said at t means that nobody else has the lock before t + v, unless it is
- *   given up first. The moment of the saying lies between the two times of the record; the library
- *   counts in whole milliseconds, rounded down. So the earlier time, rounded down, promises least.
+ *   creates a hold in Redis, so a renewed hold was there all the time.
+ * - "Certain for v ms", reported at t, means that no other owner has the lock before t + v, unless
+ *   it is released first. The moment of the report lies between the two times of the record. The
+ *   library counts in whole milliseconds, rounded down, so the earlier time, rounded down, promises
+ *   least.
  *
  * Threads: any.
  */

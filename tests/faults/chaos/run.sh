@@ -4,7 +4,7 @@
 # which name has which kind, is drawn from a seed, which is printed first.
 #
 #     tests/faults/chaos/run.sh [--seed N] [--seconds S] [--processes P] [--threads T]
-#     tests/faults/chaos/run.sh --no-watchdog          must fail: nobody cares for the lease
+#     tests/faults/chaos/run.sh --no-watchdog          must fail: the workers ignore their leases
 #     tests/faults/chaos/run.sh --red                  red locks on five servers, of which two break
 #     tests/faults/chaos/run.sh --red --forget         must fail: three of them forget at once
 #

@@ -50,7 +50,7 @@ func mutexOn(name string) *redsync.Mutex {
 	return rs.NewMutex("peer:redsync:"+name, redsync.WithExpiry(lease))
 }
 
-// Lock gives up after 32 tries and may, so its documentation, be called again.
+// Lock fails after 32 tries; its documentation permits another call.
 func lock(mutex *redsync.Mutex) {
 	var taken *redsync.ErrTaken
 	for {
