@@ -223,19 +223,21 @@ void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_subsc
 
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
 {
-    struct relock_channel *channel, *next;
+    struct relock_channel *channel;
 
     if (!pubsub)
         return NULL;
     relock_async_conn_deinit(&pubsub->conn);
-    HASH_ITER(hh, pubsub->channels, channel, next)
-    {
+    channel = pubsub->channels;
+    HASH_CLEAR(hh, pubsub->channels);
+    while (channel) {
+        struct relock_channel *next = channel->hh.next;
         struct relock_subscriber *subscriber, *other;
 
         DL_FOREACH_SAFE(channel->subscribers, subscriber, other)
         free(subscriber);
-        HASH_DEL(pubsub->channels, channel);
         free(channel);
+        channel = next;
     }
     free(pubsub);
     return NULL;
