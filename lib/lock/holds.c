@@ -15,7 +15,9 @@
  *               SETTLING   Redis may not know: settle
  *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end
  *
- *   keeping     FIXED -> KEPT -> FIXED, and each -> RENEWED: begin, keep
+ *   keeping     FIXED -> KEPT: begin
+ *               each -> RENEWED: begin, hand_off, keep
+ *               KEPT -> FIXED, of a detached hold also RENEWED -> FIXED: keep
  *   command     NOTHING_SENT -> SENT: send
  *               SENT -> SENT_BEFORE: hand_off
  *               both -> NOTHING_SENT: end_command

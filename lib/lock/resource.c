@@ -1,3 +1,18 @@
+/*
+ * How a wait is ended by another thread: `end` of a waiter. It is WAITS again when its own thread
+ * goes on waiting.
+ *
+ *   end         becomes      when
+ *   WAITS       GRANTED      a hold is handed off to it: relock_holds_hand_off (holds.c)
+ *               UNREACHED    Redis is silent: end_waits (silence.c), or an attempt of the head
+ *                            got no answer: relock_resource_end_unreached
+ *               STARTS_ANEW  another thread has acquired the lock for the same owner: start_anew
+ *   UNREACHED   STARTS_ANEW  the same
+ *               WAITS        Redis answers an attempt of its own: relock_ask (ask.c)
+ *   STARTS_ANEW WAITS        the call begins again: take_first_level (take.c)
+ *
+ * A waiter with GRANTED has left the queue, so it keeps that.
+ */
 #include "lock/resource.h"
 
 #include "base/clock.h"

@@ -49,7 +49,7 @@ enum relock_retry {
     RELOCK_RETRY_FOR_MESSAGE, /* pending, and a message is among the reasons */
 };
 
-/* How a wait was ended by another thread. */
+/* How a wait was ended by another thread; resource.c has the transitions. */
 enum relock_waiter_end {
     RELOCK_WAITER_WAITS,       /* it was not */
     RELOCK_WAITER_GRANTED,     /* a hold was handed off to it: `hold` */
