@@ -128,7 +128,7 @@ int relock_ask(struct relock_acquire *acquire)
     queue->asked_ms = relock_clock_now_ms();
 
     if (answer.verdict != RELOCK_VERDICT_FAILED && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
-        acquire->waiter.end = RELOCK_WAITER_WAITS; /* Redis has answered after all */
+        relock_resource_wait_on(&acquire->waiter); /* Redis has answered after all */
     if (answer.verdict == RELOCK_VERDICT_DONE)
         return take_granted(acquire, hold, &answer);
     if (answer.verdict == RELOCK_VERDICT_BUSY)

@@ -289,8 +289,7 @@ bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hol
     client->guarded.stats.passed_on++;
     verify_hand_off(client, hold, now_ms);
     waiter->hold = relock_holds_ref(hold);
-    waiter->end = RELOCK_WAITER_GRANTED;
-    relock_gate_open_under(&waiter->gate, &client->mutex);
+    relock_resource_end_wait(waiter, RELOCK_WAITER_GRANTED, &client->mutex);
     return true;
 }
 

@@ -1,6 +1,6 @@
 /*
- * How a wait is ended by another thread: `end` of a waiter. It is WAITS again when its own thread
- * goes on waiting.
+ * How a wait is ended by another thread: `end` of a waiter, changed by relock_resource_end_wait
+ * and, when its own thread goes on waiting, by relock_resource_wait_on.
  *
  *   end         becomes      when
  *   WAITS       GRANTED      a hold is handed off to it: relock_holds_hand_off (holds.c)
@@ -20,19 +20,32 @@
 /* Enough for another process to be woken and to ask. */
 #define YIELD_MS 2
 
-/* ---- signals ------------------------------------------------------------------------------- */
+/* ---- waiters ------------------------------------------------------------------------------- */
 
 /* Unchecked: the callers of this file hold the mutex, but its functions are not annotated. */
-RELOCK_UNCHECKED static void wake(const struct relock_resource *resource,
-                                  struct relock_waiter *waiter)
+RELOCK_UNCHECKED static void wake(struct relock_waiter *waiter, struct relock_mutex *mutex)
 {
-    relock_gate_open_under(&waiter->gate, resource->mutex);
+    relock_gate_open_under(&waiter->gate, mutex);
 }
+
+void relock_resource_end_wait(struct relock_waiter *waiter, enum relock_waiter_end end,
+                              struct relock_mutex *mutex)
+{
+    waiter->end = end;
+    wake(waiter, mutex);
+}
+
+void relock_resource_wait_on(struct relock_waiter *waiter)
+{
+    waiter->end = RELOCK_WAITER_WAITS;
+}
+
+/* ---- signals ------------------------------------------------------------------------------- */
 
 static void wake_head(const struct relock_resource *resource)
 {
     if (resource->queue)
-        wake(resource, resource->queue);
+        wake(resource->queue, resource->mutex);
 }
 
 void relock_resource_signal(struct relock_resource *resource, bool is_message)
@@ -103,10 +116,8 @@ static void start_anew(const struct relock_resource *resource, uint64_t owner)
 
     DL_FOREACH(resource->queue, at)
     {
-        if (at->owner == owner) {
-            at->end = RELOCK_WAITER_STARTS_ANEW;
-            wake(resource, at);
-        }
+        if (at->owner == owner)
+            relock_resource_end_wait(at, RELOCK_WAITER_STARTS_ANEW, resource->mutex);
     }
 }
 
@@ -170,10 +181,8 @@ void relock_resource_end_unreached(struct relock_resource *resource, uint64_t si
 
     DL_FOREACH(resource->queue, at)
     {
-        if (at->joined_ms <= since_ms && at->end == RELOCK_WAITER_WAITS) {
-            at->end = RELOCK_WAITER_UNREACHED;
-            wake(resource, at);
-        }
+        if (at->joined_ms <= since_ms && at->end == RELOCK_WAITER_WAITS)
+            relock_resource_end_wait(at, RELOCK_WAITER_UNREACHED, resource->mutex);
     }
 }
 
@@ -182,7 +191,7 @@ static void wake_queue(const struct relock_resource *resource)
     struct relock_waiter *at;
 
     DL_FOREACH(resource->queue, at)
-    wake(resource, at);
+    wake(at, resource->mutex);
 }
 
 void relock_resource_wake_all(struct relock_resource *resource)

@@ -165,6 +165,13 @@ static inline struct relock_hold *relock_resource_find(const struct relock_resou
     return NULL;
 }
 
+/* Ends the wait of another thread, and wakes that thread. The mutex is that of the client. */
+void relock_resource_end_wait(struct relock_waiter *waiter, enum relock_waiter_end end,
+                              struct relock_mutex *mutex);
+
+/* The waiter's own thread: it goes on waiting, whatever ended the wait. */
+void relock_resource_wait_on(struct relock_waiter *waiter);
+
 /* Makes a retry pending. Wakes the head of the queue unless a local owner holds the lock. */
 void relock_resource_signal(struct relock_resource *resource, bool is_message);
 

@@ -40,8 +40,7 @@ static uint64_t end_waits(struct relock_client *client, uint64_t silent_ms, uint
             next_ms = at_ms < next_ms ? at_ms : next_ms;
             continue;
         }
-        at->end = RELOCK_WAITER_UNREACHED;
-        relock_gate_open_under(&at->gate, &client->mutex);
+        relock_resource_end_wait(at, RELOCK_WAITER_UNREACHED, &client->mutex);
     }
     return next_ms;
 }

@@ -107,7 +107,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
     bool waits = !acquire->waiter.tries && !resource->kind->is_collection;
     int r;
 
-    acquire->waiter.end = RELOCK_WAITER_WAITS;
+    relock_resource_wait_on(&acquire->waiter);
     acquire->waiter.has_asked = false;
     r = relock_wait_end(acquire);
     if (r != RELOCK_BUSY)
