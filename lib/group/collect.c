@@ -55,7 +55,7 @@ static void stop_keeping(const struct taking *taking, struct relock_lock *member
 }
 
 /* After one unreachable server the others are not asked: each could take as long. */
-static void give_back(const struct taking *taking, size_t n)
+static void release_members(const struct taking *taking, size_t n)
 {
     int r = RELOCK_OK;
 
@@ -143,7 +143,7 @@ static int take_members(struct taking *taking)
         int r = take_member(taking, i);
 
         if (r < 0) {
-            give_back(taking, i);
+            release_members(taking, i);
             return r;
         }
     }
@@ -151,7 +151,7 @@ static int take_members(struct taking *taking)
         int r = look_at_member(taking, i);
 
         if (r < 0) {
-            give_back(taking, n);
+            release_members(taking, n);
             (void)fail(taking, i, r, "this member was lost while others were waited for");
             return r == RELOCK_LOST || r == RELOCK_NOT_OWNER ? RELOCK_AGAIN : r;
         }

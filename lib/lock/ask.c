@@ -40,7 +40,7 @@ static void drop(struct relock_acquire *acquire, struct relock_hold *hold, bool 
 }
 
 /* Releases an unusable grant at once, so that it does not block the next attempt. */
-static void give_back(struct relock_acquire *acquire, struct relock_hold *hold)
+static void release_useless(struct relock_acquire *acquire, struct relock_hold *hold)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -66,7 +66,7 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
         r = RELOCK_E_CONN;
     }
     if (r != RELOCK_OK) {
-        give_back(acquire, hold);
+        release_useless(acquire, hold);
         return r;
     }
     hold->acked_replicas = answer->acked_replicas;

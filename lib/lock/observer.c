@@ -28,7 +28,7 @@ struct relock_observer *relock_observer_find(const struct relock_hold *hold,
     return NULL;
 }
 
-static struct relock_observer *find_untold(const struct relock_hold *hold)
+static struct relock_observer *next_to_tell(const struct relock_hold *hold)
 {
     struct relock_observer *observer;
 
@@ -40,7 +40,7 @@ static struct relock_observer *find_untold(const struct relock_hold *hold)
 
 bool relock_observer_awaits_loss(const struct relock_hold *hold)
 {
-    return find_untold(hold) != NULL;
+    return next_to_tell(hold) != NULL;
 }
 
 /* From the first each time: others may be removed while the mutex is unlocked. */
@@ -48,7 +48,7 @@ void relock_observer_tell_lost(struct relock_client *client, struct relock_hold 
 {
     struct relock_observer *observer;
 
-    while ((observer = find_untold(hold))) {
+    while ((observer = next_to_tell(hold))) {
         observer->is_told = true;
         observer->ops->lost(client, hold, observer);
     }

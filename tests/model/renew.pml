@@ -18,7 +18,7 @@
  * What stands for what:
  *
  *   LEASE          the pexpire of scripts/lock.lua extend.lua renew.lua
- *   acquire        relock_ask, take_granted, give_back                 lib/lock/ask.c
+ *   acquire        relock_ask, take_granted, release_useless           lib/lock/ask.c
  *   begin          relock_holds_begin, become_waiters                  lib/lock/holds.c
  *   KNOW           relock_holds_prolong, relock_hold_valid_until       lib/lock/holds.c hold.c
  *   nest           relock_levels_add, conclude                         lib/lock/levels.c
@@ -152,7 +152,7 @@ proctype thread()
                 hold++; held = true; told = false; number = n; valid = since + lease;
                 renewed = (lease == W); fixed_end = (lease == W -> 0 : ends); known();
                 unverified = false; suspect = false; broken = false; believed = false
-            :: yes && now >= since + lease -> hold++; free_it(n)   /* give_back */
+            :: yes && now >= since + lease -> hold++; free_it(n)   /* release_useless */
             :: !yes -> hold++
             fi;
             since = 0; lease = 0; n = 0; yes = false }

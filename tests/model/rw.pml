@@ -28,7 +28,7 @@
  *   write_lock, write_unlock                           scripts/write_lock.lua write_unlock.lua
  *   write_renew                                        scripts/renew.lua with the field of a writer
  *   publish                                            the message of either unlock
- *   join, leave        relock_resource_enqueue, relock_resource_dequeue
+ *   enqueue, dequeue   relock_resource_enqueue, relock_resource_dequeue
  *   signal, MAY_ASK    relock_resource_signal, relock_resource_may_ask
  *   after_release      relock_resource_released        lib/lock/resource.c, for each queue
  *   owner: first       relock_wait_turn                lib/lock/wait.c
@@ -225,7 +225,7 @@ inline write_renew(o) { if :: wf == o + 1 -> rest = MAX(rest, LEASE) :: else fi 
 
 inline signal(p) { pending[READERS(p)] = true; pending[WRITERS(p)] = true }
 
-inline join(l, o)
+inline enqueue(l, o)
 {
     if
     :: q0[l] == 0 -> q0[l] = o + 1; pending[l] = true
@@ -233,7 +233,7 @@ inline join(l, o)
     fi
 }
 
-inline leave(l, o) { assert(q0[l] == o + 1); q0[l] = q1[l]; q1[l] = 0; told[l] = 0 }
+inline dequeue(l, o) { assert(q0[l] == o + 1); q0[l] = q1[l]; q1[l] = 0; told[l] = 0 }
 
 #define MAY_ASK(l, o) (q0[l] == o + 1 && pending[l])
 
@@ -308,7 +308,7 @@ choice:
     od;
 
 wait:
-    atomic { line = (k == READ -> READERS(RESOURCE(o)) : WRITERS(RESOURCE(o))); join(line, o) }
+    atomic { line = (k == READ -> READERS(RESOURCE(o)) : WRITERS(RESOURCE(o))); enqueue(line, o) }
 look:
     atomic { MAY_ASK(line, o) -> pending[line] = false; asking[RESOURCE(o)]++; choose_lease(k) }
     atomic {
@@ -323,7 +323,7 @@ look:
             asking[RESOURCE(o)]--; told[line] = left; left = 0; lease = 0;
             want(RESOURCE(o)); goto look }
     :: atomic { ok ->
-            asking[RESOURCE(o)]--; ok = false; leave(line, o);
+            asking[RESOURCE(o)]--; ok = false; dequeue(line, o);
             if
             :: k == READ -> now_reads(o);
 #ifndef BAD_READER_ROUSES_NOBODY

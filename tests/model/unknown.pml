@@ -22,7 +22,7 @@
  *   call()          relock_call_run, attempt, run_script, fail_sent    lib/redis/call.c
  *                   relock_round_trip_ask                              lib/redis/round_trip.c
  *   pay()           kill_fence; relock_conn_id_kill                    lib/redis/call.c conn_id.c
- *   acquire         relock_ask, take_granted, give_back,
+ *   acquire         relock_ask, take_granted, release_useless,
  *                   take_refused, take_failure                         lib/lock/ask.c
  *   nest            relock_levels_add, conclude                        lib/lock/levels.c
  *   keep            relock_levels_extend, conclude                     lib/lock/levels.c
@@ -236,7 +236,7 @@ proctype thread()
                     assert(broken[l * 16 + number[l]] || field[l] == number[l]);
                     certain[l] = !broken[l * 16 + number[l]] }
             :: atomic { res == 1 && useless < USELESS -> useless++ };
-                call(REL, l, number[l], 0, 0, fence[l]);    /* give_back */
+                call(REL, l, number[l], 0, 0, fence[l]);    /* release_useless */
                 atomic { if :: res == 2 -> settle(l, number[l], fence[l]) :: else fi; forget(l); res = 2 }
             :: atomic { res != 1 ->
                     if :: unanswered -> settle(l, number[l], fence[l]) :: else fi;

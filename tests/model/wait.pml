@@ -20,8 +20,10 @@
  *   wake_head, signal, end_unreached, MAY_ASK
  *                   wake_head, relock_resource_signal, relock_resource_end_unreached,
  *                   relock_resource_may_ask                            resource.c
- *   join, leave     relock_resource_enqueue, relock_resource_dequeue   resource.c
- *   enter, vacate   relock_resource_acquired, relock_resource_released
+ *   enqueue, dequeue
+ *                   relock_resource_enqueue, relock_resource_dequeue   resource.c
+ *   acquired, released
+ *                   relock_resource_acquired, relock_resource_released
  *                                                                      resource.c
  *   gate[]          relock_gate_open, relock_gate_wait                 lib/base/gate.c
  *   want, change, sync
@@ -35,7 +37,7 @@
  *   ACKED           is_subscribed of a channel                         lib/redis/pubsub.c
  *   thread          take_first_level, leave_queue                      take.c
  *                   relock_wait_turn, relock_wait_end, sleep_in_queue  wait.c
- *                   relock_ask, take_granted, give_back, take_refused, take_failure
+ *                   relock_ask, take_granted, release_useless, take_refused, take_failure
  *                                                                      ask.c
  *                   release, release_last, release_lost, judge_last    release.c
  *                   relock_holds_hand_off, next_owner, relock_let_go       holds.c let_go.c
@@ -185,7 +187,7 @@ inline signal(p)
     if :: holder[p] == 0 -> wake_head(p) :: else fi
 }
 
-inline join(p, t)
+inline enqueue(p, t)
 {
     before[t] = false;
     if
@@ -194,7 +196,7 @@ inline join(p, t)
     fi
 }
 
-inline leave(p, t)
+inline dequeue(p, t)
 {
     if
     :: q0[p] == t + 1 -> q0[p] = q1[p]; q1[p] = 0;
@@ -222,13 +224,13 @@ inline leave(p, t)
 #endif
 #define MAY_ASK(p, t) (q0[p] == t + 1 && pending[p] && NOT_IN_THE_WAY(p))
 
-inline enter(p, t)
+inline acquired(p, t)
 {
-    leave(p, t);
+    dequeue(p, t);
     holder[p] = t + 1; state[t] = HELD; lease_end[p] = false
 }
 
-inline vacate(p, announced)
+inline released(p, announced)
 {
     holder[p] = 0; lease_end[p] = false;
     if
@@ -339,7 +341,7 @@ next_turn:                          /* between two calls the mutex is free */
         cancelled[t] = false; unreached[t] = false;
         if
         :: once && (q0[p] || holder[p]) -> goto next_turn          /* BUSY */
-        :: else -> join(p, t); gate[t] = true
+        :: else -> enqueue(p, t); gate[t] = true
         fi
     }
 look:
@@ -348,14 +350,14 @@ look:
         if
         :: granted[t] && GRANT_COUNTS(t) -> granted[t] = false; goto critical
 #ifdef BAD_CANCEL_BEATS_GRANT
-        :: granted[t] && cancelled[t] -> granted[t] = false; unsure(p); vacate(p, false); settle(t);
+        :: granted[t] && cancelled[t] -> granted[t] = false; unsure(p); released(p, false); settle(t);
             goto next_turn
 #endif
         :: !granted[t] && (cancelled[t] || unreached[t]) ->
 #ifdef BAD_WAKE_PER_WAITER
             if :: q0[p] == t + 1 -> pending[p] = false :: else fi;
 #endif
-            leave(p, t); goto next_turn
+            dequeue(p, t); goto next_turn
         :: !granted[t] && !cancelled[t] && !unreached[t] && MAY_ASK(p, t)
         :: else -> goto look
         fi;
@@ -378,15 +380,15 @@ look:
 #ifndef BAD_TRYLOCK_LEAVES_NOTHING
                     if :: !subscribed[p] -> signal(p) :: else fi;
 #endif
-                    leave(p, t); goto next_turn
+                    dequeue(p, t); goto next_turn
                 :: else -> want(p); gate[t] = true; goto look
                 fi }
         :: atomic { ok -> ok = false; trying = false;      /* take_granted */
-                enter(p, t); passes[p] = PASSES; assert(certain == 0); certain++ }
+                acquired(p, t); passes[p] = PASSES; assert(certain == 0); certain++ }
         :: atomic { ok && useless < USELESS -> useless++; ok = false; trying = false }
-            atomic {                                       /* give_back */
+            atomic {                                       /* release_useless */
                 if :: lk == held[t] -> free_lock(p) :: else fi;
-                ended(t); signal(p); leave(p, t); goto next_turn }
+                ended(t); signal(p); dequeue(p, t); goto next_turn }
         fi
     :: atomic { notry < NOTRY -> notry++;                  /* take_failure: it ran, or did not */
             if
@@ -399,7 +401,7 @@ look:
             signal(p);
 #endif
             if :: end_unreached(p) :: true fi;             /* RELOCK_E_CONN, or another failure */
-            leave(p, t); goto next_turn
+            dequeue(p, t); goto next_turn
         }
     fi;
 
@@ -417,7 +419,7 @@ critical:
         if
         :: r && state[t] == HELD && BUDGET(p) ->           /* hand off */
             if :: passes[p] > 0 -> passes[p]-- :: else fi;
-            r--; enter(p, r); granted[r] = true; gate[r] = true;
+            r--; acquired(p, r); granted[r] = true; gate[r] = true;
             held[r] = held[t]; held[t] = 0; state[t] = 0;
             if :: lk != held[r] -> fooled[p] = true :: else -> assert(certain == 0); certain++ fi;
             r = 0; goto next_turn
@@ -435,7 +437,7 @@ critical:
     :: atomic { nounlock < NOUNLOCK && lk == held[t] -> nounlock++; free_lock(p);
             unanswered = true; ok = true }                 /* it ran, and the repeat says gone */
     fi;
-    atomic {                        /* judge_last, vacate */
+    atomic {                        /* judge_last, released */
         told = ok && !unanswered && MAY_PUBLISH(p);
 #ifdef BAD_UNANNOUNCED_IS_HEARD
         told = ok;
@@ -446,7 +448,7 @@ critical:
 #ifdef BAD_OWNER_LEAVES_SILENTLY
         told = true;
 #endif
-        vacate(p, heard && told); settle(t);
+        released(p, heard && told); settle(t);
         heard = false; ok = false; told = false; unanswered = false;
         goto next_turn
     }
@@ -564,9 +566,9 @@ end:
             if :: IS_HELD(0) -> p = 0 :: IS_HELD(1) -> p = 1 fi;
             losses++; state[holder[p] - 1] = LOST; unsure(p);
 #ifdef BAD_LOSS_IS_NO_SIGNAL
-            vacate(p, true);
+            released(p, true);
 #else
-            vacate(p, false);
+            released(p, false);
 #endif
             p = 0 }
     :: atomic { suspects < SUSPECTS && (IS_HELD(0) || IS_HELD(1)) ->
