@@ -96,6 +96,13 @@ static bool is_lost(void *arg)
     return relock_check(held->lock, held->owner, NULL) == RELOCK_LOST;
 }
 
+static bool is_acquired(void *arg)
+{
+    const struct held *held = arg;
+
+    return relock_check(held->lock, held->owner, NULL) == RELOCK_OK;
+}
+
 /* The votes of "a" and "b" are renewed already when they are deleted; the vote of "c" remains. */
 static void votes_end_with_a_quorum_that_is_lost_while_a_level_asks_for_renewal(void **state)
 {
@@ -184,6 +191,7 @@ static void a_call_gives_a_red_member_back_without_waiting_for_a_level_of_it(voi
     struct relock_lock *multi = fixture_multi(s->f, red.lock, b, NULL);
     struct level level = {red.lock, {.lease_ms = outlast_ms(4000), .owner = relock_owner_new()}};
     struct relock_how waits = {outlast_ms(1000), outlast_ms(2000), .owner = level.how.owner};
+    struct held held = {red.lock, level.how.owner};
     struct actor *collector = actor_start(), *other = actor_start();
     bool ended;
     int r;
@@ -192,6 +200,7 @@ static void a_call_gives_a_red_member_back_without_waiting_for_a_level_of_it(voi
     assert_result(relock_lock(theirs), RELOCK_OK);
     actor_begin_acquire(collector, multi, &waits);
     assert_true(red_wait_keys(s, s->n));
+    assert_true(wait_until(is_acquired, &held, SOON_MS));
     assert_result(relock_acquire(red.lock, &level.how, NULL), RELOCK_OK);
     actor_begin(other, nest_with_lease_and_stop, &level);
     assert_true(stopping_wait(other));
