@@ -130,7 +130,7 @@ static void answer(struct relock_pipeline *pipeline, struct command *command,
     int result = command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
     char why[RELOCK_WHY_MAX];
 
-    if (refusal == RELOCK_REFUSED_SCRIPT && command->next_reply == CALL &&
+    if (refusal == RELOCK_REFUSED_SCRIPT && command->script && command->next_reply == CALL &&
         repeat(pipeline, command))
         return;
     if (command->fn)

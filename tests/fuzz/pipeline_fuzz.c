@@ -1,5 +1,5 @@
 /* Replies of a server to the scripts that the I/O thread runs. In scene q the program sends a
- * call, in scene k it kills a connection. */
+ * call, in scene k it kills a connection, in scene p it sends a PING. */
 #include "redis/call.h"
 #include "redis/conn_id.h"
 #include "redis/pipeline.h"
@@ -80,6 +80,8 @@ static void act(char letter)
         ask(&renew);
     else if (letter == 'k')
         ask_with_fence();
+    else if (letter == 'p')
+        relock_pipeline_ping(pipeline);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

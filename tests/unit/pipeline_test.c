@@ -296,6 +296,32 @@ static void a_ping_without_memory_takes_no_reply(void **state)
     assert_int_equal(jobs[1].integer, 5);
 }
 
+/* No server answers so, but a proxy or a stream that is out of step may. */
+static void on_up_ping(void *arg)
+{
+    (void)arg;
+    relock_pipeline_ping(pipeline);
+}
+
+static void a_ping_that_is_refused_like_a_script_is_not_repeated(void **state)
+{
+    (void)state;
+    pipeline = relock_pipeline_free(pipeline);
+    assert_int_equal(
+        relock_pipeline_new(loop, &server, slow_ms(SOON_MS), on_up_ping, NULL, &pipeline),
+        RELOCK_OK);
+    script_welcome(script, 7);
+    script_expect(script, "PING");
+    script_answer(script, MISSING);
+    script_close(script);
+    script_welcome(script, 8);
+    script_expect(script, "PING");
+    relock_pipeline_open(pipeline);
+    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_true(script_played(script));
+    relock_loop_stop(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +333,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_server_that_is_no_master_is_tried_with_growing_pauses,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_ping_without_memory_takes_no_reply, begin, end),
+        cmocka_unit_test_setup_teardown(a_ping_that_is_refused_like_a_script_is_not_repeated, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
