@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 struct relock_cancel_wait {
-    struct relock_cancel *cancel; /* NULL: the wait cannot be cancelled */
+    struct relock_cancel *cancel;
     struct relock_gate *gate;
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
