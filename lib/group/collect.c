@@ -11,7 +11,6 @@
 #include "lock/levels.h"
 #include "lock/release.h"
 #include "lock/take.h"
-#include "redis/inflight.h"
 
 #include <stdio.h>
 
@@ -28,14 +27,7 @@ struct taking {
 /* The limit of a command about a member other than its acquire: the time limit is one for all. */
 static uint64_t limit_ms(const struct taking *taking, uint64_t timeout_ms)
 {
-    uint64_t now_ms = relock_clock_now_ms();
-    uint64_t least_ms = relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS);
-    uint64_t most_ms = relock_clock_after(now_ms, timeout_ms);
-    uint64_t deadline_ms = taking->acquire->deadline_ms;
-
-    if (taking->acquire->waiter.tries || most_ms < deadline_ms)
-        return most_ms;
-    return least_ms > deadline_ms ? least_ms : deadline_ms;
+    return relock_acquire_within_ms(taking->acquire, relock_clock_now_ms(), timeout_ms);
 }
 
 static uint64_t owner_of(const struct taking *taking)
@@ -95,7 +87,8 @@ static int take_member(const struct taking *taking, size_t nth)
         if (how.wait_ms == 0)
             how.wait_ms = 1; /* a wait of 0 would be a try, which has more time */
     }
-    r = relock_take(taking->group->members[nth], &how, taking->call.stop, &grant);
+    r = relock_take(taking->group->members[nth], &how, taking->call.stop,
+                    taking->acquire->abandon_ms, &grant);
     if (r == RELOCK_BUSY && !taking->acquire->waiter.tries)
         r = RELOCK_TIMEOUT;
     return r == RELOCK_OK ? r : fail(taking, nth, r, "this member was not acquired");

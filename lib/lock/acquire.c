@@ -10,19 +10,26 @@ void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
     (void)snprintf(acquire->why, sizeof(acquire->why), "%s", why);
 }
 
-uint64_t relock_acquire_least_ms(const struct relock_acquire *acquire, uint64_t now_ms)
+uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t now_ms)
 {
     uint64_t least_ms = relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS);
+    uint64_t end_ms = acquire->waiter.tries ? acquire->abandon_ms : acquire->deadline_ms;
 
-    return least_ms > acquire->deadline_ms ? least_ms : acquire->deadline_ms;
+    return least_ms > end_ms ? least_ms : end_ms;
+}
+
+uint64_t relock_acquire_within_ms(const struct relock_acquire *acquire, uint64_t now_ms,
+                                  uint64_t timeout_ms)
+{
+    uint64_t limit_ms = relock_clock_after(now_ms, timeout_ms);
+    uint64_t end_ms = relock_acquire_end_ms(acquire, now_ms);
+
+    return limit_ms < end_ms ? limit_ms : end_ms;
 }
 
 uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t now_ms)
 {
-    uint64_t limit_ms = relock_clock_after(now_ms, acquire->client->options.command_timeout_ms);
-    uint64_t end_ms = relock_acquire_least_ms(acquire, now_ms);
-
-    return acquire->waiter.tries || limit_ms < end_ms ? limit_ms : end_ms;
+    return relock_acquire_within_ms(acquire, now_ms, acquire->client->options.command_timeout_ms);
 }
 
 /* Whether another owner was known to hold the lock during this wait: one of this process, or one
@@ -45,5 +52,5 @@ uint64_t relock_acquire_until_ms(const struct relock_acquire *acquire)
 {
     if (acquire->waiter.tries || knows(acquire))
         return acquire->deadline_ms;
-    return relock_acquire_least_ms(acquire, acquire->waiter.joined_ms);
+    return relock_acquire_end_ms(acquire, acquire->waiter.joined_ms);
 }

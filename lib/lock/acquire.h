@@ -30,6 +30,7 @@ struct relock_acquire {
     struct relock_cancel_wait stop_wait;
     uint64_t lease_ms;    /* to ask for */
     uint64_t deadline_ms; /* of the wait */
+    uint64_t abandon_ms;  /* of a try: its commands are abandoned then */
     bool has_slept;       /* at least once as the head of the queue */
     uint64_t pause_ms;    /* of a poller: between two attempts */
     void (*stop_listening)(struct relock_acquire *acquire); /* at the end of the wait, or NULL */
@@ -42,10 +43,14 @@ struct relock_acquire {
     char why[RELOCK_WHY_MAX];   /* of a failure, for the log */
 };
 
-/* When a wait ends that asks at `now_ms`: at its deadline, but Redis has a minimum of time. */
-uint64_t relock_acquire_least_ms(const struct relock_acquire *acquire, uint64_t now_ms);
+/* When a call ends that asks at `now_ms`: at its deadline, or at `abandon_ms`, but Redis has a
+ * minimum of time. */
+uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t now_ms);
 
-/* When a command of this call is abandoned that is sent at `now_ms`. */
+/* When a command of this call is abandoned that is sent at `now_ms` and may take `timeout_ms`; the
+ * short form is for `command_timeout_ms`. */
+uint64_t relock_acquire_within_ms(const struct relock_acquire *acquire, uint64_t now_ms,
+                                  uint64_t timeout_ms);
 uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t now_ms);
 
 /* When the wait in the queue ends. While nobody is known to hold the lock this is a little later

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/holds.h"
+#include "redis/inflight.h"
 
 /* The hold to ask for. A hold with a place in the queue in Redis is used again, with its number. */
 static struct relock_hold *take_hold(struct relock_acquire *acquire)
@@ -100,13 +101,28 @@ static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold
                         const struct relock_answer *answer, uint64_t began_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
+    uint64_t limit_ms = relock_acquire_limit_ms(acquire, began_ms);
     uint64_t whole_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
 
     drop(acquire, hold, answer->unanswered || acquire->resource->kind->is_queued);
     relock_resource_signal(acquire->waiter.queues_on, false);
-    if (answer->result == RELOCK_E_CONN && relock_acquire_limit_ms(acquire, began_ms) == whole_ms)
+    if (answer->result == RELOCK_E_CONN &&
+        relock_clock_after(limit_ms, RELOCK_ANSWER_MIN_MS) >= whole_ms)
         relock_resource_end_unreached(acquire->waiter.queues_on, began_ms);
     return answer->result;
+}
+
+static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
+                       const struct relock_answer *answer, uint64_t began_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    if (answer->verdict != RELOCK_VERDICT_FAILED && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
+        relock_resource_wait_on(&acquire->waiter); /* Redis has answered after all */
+    if (answer->verdict == RELOCK_VERDICT_DONE)
+        return take_granted(acquire, hold, answer);
+    if (answer->verdict == RELOCK_VERDICT_BUSY)
+        return take_refused(acquire, hold, answer);
+    return take_failure(acquire, hold, answer, began_ms);
 }
 
 int relock_ask(struct relock_acquire *acquire)
@@ -115,6 +131,7 @@ int relock_ask(struct relock_acquire *acquire)
     struct relock_hold *hold = take_hold(acquire);
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_answer answer = {.sent_ms = now_ms, .why = acquire->why};
+    int r;
 
     if (!hold)
         return RELOCK_E_NOMEM;
@@ -122,16 +139,10 @@ int relock_ask(struct relock_acquire *acquire)
         queue->retry = RELOCK_RETRY_NONE;
     acquire->waiter.has_asked = true;
     relock_resource_doubt(queue, now_ms);
-    acquire->waiter.is_asking = true;
+    acquire->waiter.is_asking = true; /* also while a useless grant is released */
     acquire->resource->kind->operations->ask(acquire, hold, &answer);
-    acquire->waiter.is_asking = false;
     queue->asked_ms = relock_clock_now_ms();
-
-    if (answer.verdict != RELOCK_VERDICT_FAILED && acquire->waiter.end == RELOCK_WAITER_UNREACHED)
-        relock_resource_wait_on(&acquire->waiter); /* Redis has answered after all */
-    if (answer.verdict == RELOCK_VERDICT_DONE)
-        return take_granted(acquire, hold, &answer);
-    if (answer.verdict == RELOCK_VERDICT_BUSY)
-        return take_refused(acquire, hold, &answer);
-    return take_failure(acquire, hold, &answer, now_ms);
+    r = take_answer(acquire, hold, &answer, now_ms);
+    acquire->waiter.is_asking = false;
+    return r;
 }

@@ -142,13 +142,13 @@ static void let_go(struct relock_client *client, struct relock_hold *hold, uint6
     relock_holds_end(client, hold);
 }
 
-int relock_commands_inspect(struct relock_lock *lock, uint64_t number,
+int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t deadline_ms,
                             struct relock_request *request, struct relock_inspection *inspection)
 {
     int r;
 
     relock_request_inspect(request, lock->resource, number);
-    r = relock_request_run(request, lock->client);
+    r = relock_call_run(&request->call, lock->client->lanes, deadline_ms);
     if (r == RELOCK_OK && !relock_inspection_read(request->call.reply, inspection)) {
         (void)snprintf(request->call.why, sizeof(request->call.why), UNREADABLE);
         r = RELOCK_E_SERVER;
@@ -160,7 +160,8 @@ static int inspect(struct relock_lock *lock, uint64_t number, unsigned count,
                    struct relock_inspection *inspection, char *why)
 {
     struct relock_request request;
-    int r = relock_commands_inspect(lock, number, &request, inspection);
+    uint64_t deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
+    int r = relock_commands_inspect(lock, number, deadline_ms, &request, inspection);
 
     if (r == RELOCK_OK)
         relock_inspection_count(inspection, lock->resource->kind, count);

@@ -18,7 +18,7 @@ extern const struct relock_operations relock_command_operations;
  * mutex, within a call. The caller ends the request, also after a failure. Returns RELOCK_OK or the
  * failure of asking, and why in the request.
  */
-int relock_commands_inspect(struct relock_lock *lock, uint64_t number,
+int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t deadline_ms,
                             struct relock_request *request, struct relock_inspection *inspection);
 
 #endif

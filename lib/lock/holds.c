@@ -1,5 +1,5 @@
 /*
- * The states of a hold. This file alone changes them.
+ * The states of a hold. This file alone changes them, but for `notice`, which losses.c changes, too.
  *
  *   state       becomes    when
  *   ASKED       HELD       Redis grants it: relock_holds_begin and its like
@@ -11,7 +11,7 @@
  *               LEAVING    the last level is released: leave
  *   LOST        SETTLING   its last level is released, and Redis may have it: settle
  *               ENDED      ... and Redis does not have it: end
- *   LEAVING     ENDED      Redis knows: end
+ *   LEAVING     ENDED      Redis knows, or the kind sees to it by itself: end
  *               SETTLING   Redis may not know: settle
  *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end
  *
@@ -22,7 +22,7 @@
  *               SENT -> SENT_BEFORE: hand_off
  *               both -> NOTHING_SENT: end_command
  *   notice      NO_NOTICE -> TO_TAKE_UP: lose
- *               TO_TAKE_UP -> TO_TELL -> TELLING -> NO_NOTICE: relock_losses_*
+ *               TO_TAKE_UP -> NO_NOTICE -> TO_TELL -> TELLING -> NO_NOTICE: losses.c
  *               TO_TAKE_UP, TO_TELL -> NO_NOTICE: forget_loss
  */
 #include "lock/holds.h"

@@ -13,13 +13,22 @@ static void become_own(const struct relock_client *client, struct relock_hold *h
     hold->arg = client->options.arg;
 }
 
+/* A command that sets the count of levels. Another thread may drop a level while it is in flight.
+ */
+static void begin(struct relock_hold *hold, uint64_t lease_ms)
+{
+    relock_holds_begin_owner_command(hold, lease_ms);
+    hold->count_dirty = false;
+}
+
 /* The command has ended. Returns its result, or RELOCK_LOST when the hold is lost by now. */
 static int conclude(struct relock_client *client, struct relock_hold *hold,
                     const struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
     enum relock_verdict verdict = answer->verdict;
 
-    hold->count_dirty = verdict == RELOCK_VERDICT_FAILED;
+    if (verdict == RELOCK_VERDICT_FAILED)
+        hold->count_dirty = true;
     relock_holds_end_owner_command(client, hold);
     if (relock_hold_is_held(hold) && relock_verdict_loss(verdict))
         relock_holds_lose(client, hold, relock_verdict_loss(verdict), relock_clock_now_ms());
@@ -51,7 +60,7 @@ int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
     if (acquire->how->flags & RELOCK_NON_REENTRANT)
         return RELOCK_E_DEADLOCK;
 
-    relock_holds_begin_owner_command(hold, acquire->lease_ms);
+    begin(hold, acquire->lease_ms);
     hold->resource->kind->operations->nest(acquire, hold, &answer);
     if (answer.verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0)
         relock_holds_keep(acquire->client, hold, RELOCK_HOLD_RENEWED);
@@ -70,7 +79,7 @@ int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uin
     struct relock_answer answer = {.why = why};
     int r;
 
-    relock_holds_begin_owner_command(hold, 0);
+    begin(hold, 0);
     hold->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
     r = conclude(lock->client, hold, &answer);
     if (r < 0 && r != RELOCK_LOST && !answer.is_reported)
@@ -88,7 +97,7 @@ int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uin
     struct relock_answer answer = {.sent_ms = relock_clock_now_ms(), .why = why};
     int r;
 
-    relock_holds_begin_owner_command(hold, lease_ms);
+    begin(hold, lease_ms);
     hold->resource->kind->operations->extend(lock->client, hold, lease_ms, deadline_ms, &answer);
     r = conclude(lock->client, hold, &answer);
     if (r == RELOCK_OK)

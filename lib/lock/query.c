@@ -147,7 +147,7 @@ int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 /* ---- by force ------------------------------------------------------------------------------ */
 
 /* Returns RELOCK_AGAIN if another owner has acquired the lock meanwhile. */
-static int force_once(struct relock_lock *lock)
+static int force_once(struct relock_lock *lock, uint64_t deadline_ms)
 {
     struct relock_inspection seen;
     struct relock_request inspected;
@@ -157,13 +157,13 @@ static int force_once(struct relock_lock *lock)
     size_t len;
     int r;
 
-    r = relock_commands_inspect(lock, 0, &inspected, &seen);
+    r = relock_commands_inspect(lock, 0, deadline_ms, &inspected, &seen);
     if (r < 0)
         relock_lock_log(lock, relock_owner_self(), "query failed", r, inspected.call.why);
     if (r == RELOCK_OK && seen.is_locked &&
         relock_reply_text(relock_reply_at(inspected.call.reply, 0), &holder, &len)) {
         relock_request_force_unlock(&request, lock->resource, holder, len);
-        r = relock_request_run(&request, lock->client);
+        r = relock_call_run(&request.call, lock->client->lanes, deadline_ms);
         if (r < 0)
             relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r, request.call.why);
         else if (!relock_reply_integer(request.call.reply, &answer) || answer == 0)
@@ -189,7 +189,7 @@ int relock_force_unlock(struct relock_lock *lock)
     relock_mutex_unlock(&lock->client->mutex);
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
     do {
-        r = force_once(lock);
+        r = force_once(lock, deadline_ms);
     } while (r == RELOCK_AGAIN && relock_clock_now_ms() < deadline_ms);
     if (r == RELOCK_AGAIN) {
         r = RELOCK_E_CONN;

@@ -127,9 +127,3 @@ void relock_request_force_unlock(struct relock_request *request,
     add_announcement(request, resource);
     add_side(request, resource);
 }
-
-int relock_request_run(struct relock_request *request, struct relock_client *client)
-{
-    return relock_call_run(&request->call, client->lanes,
-                           relock_clock_in(client->options.command_timeout_ms));
-}

@@ -51,7 +51,4 @@ void relock_request_force_unlock(struct relock_request *request,
                                  const struct relock_resource *resource, const char *field,
                                  size_t len);
 
-/* Runs it over the lanes, for `command_timeout_ms`. Under no mutex. */
-int relock_request_run(struct relock_request *request, struct relock_client *client);
-
 #endif

@@ -68,8 +68,10 @@ static uint64_t deadline_of(const struct relock_how *how)
 }
 
 static void init(struct relock_acquire *acquire, struct relock_lock *lock,
-                 const struct relock_how *how, struct relock_cancel *stop)
+                 const struct relock_how *how, struct relock_cancel *stop, uint64_t abandon_ms)
 {
+    uint64_t most_ms = relock_clock_in(lock->client->options.command_timeout_ms);
+
     *acquire = (struct relock_acquire){
         .lock = lock,
         .client = lock->client,
@@ -78,6 +80,7 @@ static void init(struct relock_acquire *acquire, struct relock_lock *lock,
         .stop = stop,
         .lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms,
         .deadline_ms = deadline_of(how),
+        .abandon_ms = abandon_ms < most_ms ? abandon_ms : most_ms,
         .pause_ms = RELOCK_POLL_FIRST_MS,
     };
     init_waiter(acquire);
@@ -144,14 +147,9 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
 /* Another thread acts for the same owner: commands of one owner run one at a time. */
 static int wait_for_own(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    uint64_t now_ms = relock_clock_now_ms();
-    uint64_t until_ms = RELOCK_NEVER; /* the other command bounds a try, */
+    uint64_t until_ms = relock_acquire_end_ms(acquire, relock_clock_now_ms());
     const struct relock_hold *hold;
 
-    if (!acquire->waiter.tries)
-        until_ms = relock_acquire_least_ms(acquire, now_ms);
-    else if (acquire->resource->kind->is_collection) /* but a collecting call may wait */
-        until_ms = relock_acquire_limit_ms(acquire, now_ms);
     do {
         if (!relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex, until_ms)) {
             relock_acquire_keep_why(acquire, "another command of this owner got no answer in time");
@@ -210,8 +208,10 @@ static void report(struct relock_acquire *acquire, int result, struct relock_gra
         grant->failed_member = acquire->failed_name;
     if (is_answer(result))
         return;
-    relock_lock_log_under(acquire->lock, acquire->waiter.owner, "not acquired", result,
-                          acquire->why);
+    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
+    relock_mutex_unlock(&acquire->client->mutex);
+    relock_lock_log(acquire->lock, acquire->waiter.owner, "not acquired", result, acquire->why);
+    relock_mutex_lock(&acquire->client->mutex);
 }
 
 static int check_how(const struct relock_how *how)
@@ -239,19 +239,19 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
     r = lock ? check_how(how) : RELOCK_E_INVALID;
     if (r < 0)
         return r;
-    r = relock_take(lock, how, NULL, grant);
+    r = relock_take(lock, how, NULL, RELOCK_NEVER, grant);
     assert(r <= 0);
     return r;
 }
 
 int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
-                struct relock_grant *grant)
+                uint64_t abandon_ms, struct relock_grant *grant)
 {
     struct relock_guard guard;
     struct relock_acquire acquire;
     int r;
 
-    init(&acquire, lock, how, stop);
+    init(&acquire, lock, how, stop, abandon_ms);
     watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);

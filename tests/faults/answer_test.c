@@ -24,6 +24,18 @@ static int extend(void *arg)
     return relock_extend(step->lock, 0, step->lease_ms);
 }
 
+struct extension {
+    struct relock_lock *lock;
+    uint64_t owner;
+};
+
+static int extend_for(void *arg)
+{
+    struct extension *extension = arg;
+
+    return relock_extend(extension->lock, extension->owner, 1000);
+}
+
 /* ---- what is certain ----------------------------------------------------------------------- */
 
 static void is_certain_since_it_was_asked(struct actor *owner, struct proxy_rule *answer,
@@ -212,6 +224,73 @@ static void a_renewal_that_is_answered_late_brings_no_hold_back(void **state)
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
 }
 
+/* The waiter is giving back a grant that came too late. Its call is about to fail, so nobody may
+ * hand the lock off to it: it would hold the lock for ever without knowing. */
+static void a_waiter_that_releases_a_late_grant_gets_no_hand_off(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LATE_MS,
+                                                  .recheck_ms = LONG_MS,
+                                                  .handoff_ms = SOON_MS,
+                                                  .connections = 2,
+                                                  .command_timeout_ms = slow_ms(SOON_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *late = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders");
+    struct proxy_rule *given_back = proxy_next(t->proxy, PROXY_HOLD_REPLY, "unlock 1 orders * 0");
+    struct actor *waiter = actor_start();
+    struct actor *other = actor_start();
+
+    actor_begin_timedlock(waiter, lock, SOON_MS);
+    assert_int_equal(proxy_fate(late), PROXY_ANSWERED);
+    let_pass(2 * LATE_MS);
+    proxy_let_go(late);
+    assert_int_equal(proxy_fate(given_back), PROXY_ANSWERED);
+
+    assert_result(actor_trylock(other, lock), RELOCK_OK);
+    assert_result(actor_unlock(other, lock), RELOCK_OK);
+    proxy_let_go(given_back);
+
+    assert_result(actor_result(waiter), RELOCK_E_CONN);
+    assert_result(actor_check(waiter, lock), RELOCK_NOT_OWNER);
+    assert_int_equal(stats_of(client).holds, 0);
+    assert_result(actor_trylock(other, lock), RELOCK_OK);
+    assert_result(actor_unlock(other, lock), RELOCK_OK);
+}
+
+/* While an extension is in flight, another thread gives a level of the same owner back without
+ * being able to tell Redis. The reply to the extension does not mean that Redis knows. */
+static void a_level_dropped_during_an_extension_is_not_handed_off(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.handoff_ms = LONG_MS,
+                                                  .release_timeout_ms = LATE_MS,
+                                                  .command_timeout_ms = slow_ms(SOON_MS)});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct extension extension = {lock, how.owner};
+    struct actor *extending = actor_start();
+    struct actor *waiter = actor_start();
+    struct proxy_rule *answer;
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    answer = proxy_next(t->proxy, PROXY_HOLD_REPLY, "extend 1 orders");
+    actor_begin(extending, extend_for, &extension);
+    assert_int_equal(proxy_fate(answer), PROXY_ANSWERED);
+    assert_result(relock_release(lock, how.owner), RELOCK_E_CONN);
+    proxy_let_go(answer);
+    assert_result(actor_result(extending), RELOCK_OK);
+
+    actor_begin_lock(waiter, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+    assert_result(actor_result(waiter), RELOCK_OK);
+    assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
+    assert_result(actor_unlock(waiter, lock), RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +301,8 @@ int main(void)
         FAULT_TEST(a_level_that_is_granted_late_brings_no_hold_back),
         FAULT_TEST(an_extension_that_is_granted_late_brings_no_hold_back),
         FAULT_TEST(a_renewal_that_is_answered_late_brings_no_hold_back),
+        FAULT_TEST(a_waiter_that_releases_a_late_grant_gets_no_hand_off),
+        FAULT_TEST(a_level_dropped_during_an_extension_is_not_handed_off),
     };
 
     return FAULT_TESTS_RUN(tests);

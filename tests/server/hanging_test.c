@@ -118,7 +118,7 @@ static void a_multi_lock_waits_for_no_other_command_about_a_member(void **state)
     assert_true(peer_lock(f->probe, "b", PEER, HANG_MS));
     actor_begin_acquire(collector, both, &waits);
     assert_true(wait_for_waiters(client, 1));
-    while (probe_pttl(f->probe, "a") < 0 && actor_is_busy(collector))
+    while (relock_check(a, how.owner, NULL) != RELOCK_OK && actor_is_busy(collector))
         let_pass(1);
     assert_result(relock_acquire(a, &how, NULL), RELOCK_OK);
     pause_server(f);
@@ -167,6 +167,38 @@ static void another_thread_of_the_owner_is_refused_in_time(void **state)
     assert_result(actor_result(actor), RELOCK_OK);
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+static int release(void *arg)
+{
+    const struct relock_grant *grant = ((void **)arg)[1];
+
+    return relock_release(((void **)arg)[0], grant->owner);
+}
+
+/* The same for a try, which has the time of one command. */
+static void a_try_of_another_thread_of_the_owner_is_refused_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = patient;
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct actor *actor = actor_start();
+    struct relock_grant grant;
+    struct relock_lock *lock;
+
+    options.command_timeout_ms = WAIT_MS;
+    lock = fixture_lock(f, fixture_client(f, &options), "orders");
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, &grant), RELOCK_OK);
+    pause_server(f);
+    actor_begin(actor, release, (void *[]){lock, &grant});
+    let_pass(50); /* so that it is most likely in flight */
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_E_CONN);
+    assert_took(began_ms, WAIT_MS, slow_ms(LATE_MS));
+    server_resume(f->server);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
 }
 
 /* The lock is free, even if another thread is trying to acquire it. */
@@ -329,6 +361,7 @@ int main(void)
         SERVER_TEST(a_multi_lock_waits_for_no_other_command_about_a_member),
         KINDS_TEST(a_further_level_is_refused_in_time),
         SERVER_TEST(another_thread_of_the_owner_is_refused_in_time),
+        SERVER_TEST(a_try_of_another_thread_of_the_owner_is_refused_in_time),
         KINDS_TEST(a_wait_behind_an_unanswered_attempt_does_not_report_a_holder),
         KINDS_TEST(a_try_behind_an_unanswered_attempt_does_not_report_a_holder),
         KINDS_TEST(a_wait_for_a_known_holder_times_out),

@@ -1,4 +1,5 @@
 /* Multi locks: servers that are down, hang or refuse while one is taken or held. */
+#include "support/actor.h"
 #include "support/multi.h"
 
 #include <stdatomic.h>
@@ -69,6 +70,30 @@ static void every_reachable_server_gets_the_release_though_some_are_unreachable(
         for (size_t i = 0; i < 3; i++)
             server_resume(spread_server(f, i));
     }
+}
+
+/* The first server hangs, too, once it has granted its member. */
+static void a_try_ends_in_time_though_the_release_of_a_member_hangs(void **state)
+{
+    struct fixture *f = *state;
+    struct spread s = spread_of(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(30000),
+                                                            .command_timeout_ms = COMMAND_MS,
+                                                            .release_timeout_ms = slow_ms(30000)});
+    struct actor *actor = actor_start();
+    uint64_t began_ms;
+
+    server_pause(spread_server(f, 2));
+    began_ms = now_ms();
+    actor_begin_acquire(actor, s.all, &(struct relock_how){0});
+    while (probe_n_keys(spread_probe(f, 0)) == 0 && actor_is_busy(actor))
+        let_pass(1);
+    server_pause(spread_server(f, 0));
+    assert_result(actor_result(actor), RELOCK_E_CONN);
+    assert_true(now_ms() - began_ms < slow_ms(10 * COMMAND_MS));
+    server_resume(spread_server(f, 0));
+    server_resume(spread_server(f, 2));
+    for (size_t i = 0; i < 3; i++)
+        assert_true(probe_wait_no_key(spread_probe(f, i), spread_names[i], SOON_MS));
 }
 
 /*
@@ -176,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MULTI_TEST(a_server_that_is_down_leaves_nothing_on_the_others),
         MULTI_TEST(every_reachable_server_gets_the_release_though_some_are_unreachable),
+        MULTI_TEST(a_try_ends_in_time_though_the_release_of_a_member_hangs),
         MULTI_TEST(a_server_that_hangs_delays_no_renewal_elsewhere),
         MULTI_TEST(a_member_without_its_replicas_is_not_held_nor_are_the_others),
         MULTI_TEST(no_callback_outlives_the_release_while_a_server_is_unreachable),
