@@ -1,5 +1,6 @@
 /*
- * The states of a hold. This file alone changes them, but for `notice`, which losses.c changes, too.
+ * The states of a hold. This file alone changes them, but for `notice`, which losses.c changes,
+ * too.
  *
  *   state       becomes    when
  *   ASKED       HELD       Redis grants it: relock_holds_begin and its like

@@ -10,7 +10,7 @@ _Thread_local int stops_at;
 
 static sem_t has_stopped, may_go_on;
 
-__attribute__((constructor)) static void start(void)
+__attribute__((constructor)) static void init(void)
 {
     sem_init(&has_stopped, 0, 0);
     sem_init(&may_go_on, 0, 0);

@@ -11,10 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* no other thread runs when fields are read */
-#endif
-
 #define WAITING_OWNER 7
 #define WAIT_MS 100
 

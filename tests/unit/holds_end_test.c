@@ -4,10 +4,6 @@
 #include "base/clock.h"
 #include "lock/let_go.h"
 
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* one thread needs no mutex */
-#endif
-
 static void a_lost_hold_is_a_signal_and_is_reported(void **state)
 {
     (void)state;

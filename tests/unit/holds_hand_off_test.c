@@ -3,10 +3,6 @@
 
 #include "base/clock.h"
 
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* one thread needs no mutex */
-#endif
-
 static void a_hold_that_is_handed_off_keeps_its_number_and_lease(void **state)
 {
     uint64_t number = hold->number;

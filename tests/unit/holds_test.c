@@ -5,10 +5,6 @@
 #include "lock/let_go.h"
 #include "lock/observer.h"
 
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* one thread needs no mutex */
-#endif
-
 /* ---- beginning ----------------------------------------------------------------------------- */
 
 static void a_hold_matches_the_request_of_its_waiter(void **state)

@@ -13,10 +13,6 @@
 #include <errno.h>
 #include <string.h>
 
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wthread-safety" /* one thread needs no mutex */
-#endif
-
 static struct {
     relock_channel_fn *fn;
     void *arg;
