@@ -23,7 +23,7 @@ struct command {
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* What follows from the answer, beside the change of the hold. */
+/* The consequences of an answer, beside the change of the hold. */
 struct verdict {
     struct relock_tally_report report;
     uint64_t valid_until_ms; /* 0: this answer grants nothing */

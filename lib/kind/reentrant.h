@@ -10,7 +10,7 @@
 #include "lock/keys.h"
 #include "lock/lock.h"
 
-/* What all kinds share that are a hash in Redis, in the format of Redisson's RLock. */
+/* Shared by all kinds that are a hash in Redis, in the format of Redisson's RLock. */
 #define RELOCK_KIND_HASH                                                                    \
     .operations = &relock_command_operations, .renew = &relock_script_renew,                \
     .extend = &relock_script_extend, .inspect = &relock_script_inspect, .field_suffix = "", \

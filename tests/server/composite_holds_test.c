@@ -134,7 +134,7 @@ static void votes_end_with_a_quorum_that_is_lost_while_a_level_asks_for_renewal(
 
 /* ---- a call that fails --------------------------------------------------------------------- */
 
-static void a_level_with_a_lease_outlives_a_call_that_gave_the_member_back(void **state)
+static void a_level_with_a_lease_outlives_a_call_that_released_the_member(void **state)
 {
     struct servers *s = *state;
     struct relock_client *client = servers_client(s, 0, NULL);
@@ -182,7 +182,7 @@ static int nest_with_lease_and_stop(void *arg)
 }
 
 /* Meanwhile another thread adds a level to the member, which is its own then, and stops inside. */
-static void a_call_gives_a_red_member_back_without_waiting_for_a_level_of_it(void **state)
+static void a_call_releases_a_red_member_without_waiting_for_a_level_of_it(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
@@ -226,8 +226,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(votes_end_with_a_quorum_that_is_lost_while_a_level_asks_for_renewal),
-        SERVERS_TEST(a_level_with_a_lease_outlives_a_call_that_gave_the_member_back),
-        SERVERS_TEST(a_call_gives_a_red_member_back_without_waiting_for_a_level_of_it),
+        SERVERS_TEST(a_level_with_a_lease_outlives_a_call_that_released_the_member),
+        SERVERS_TEST(a_call_releases_a_red_member_without_waiting_for_a_level_of_it),
     };
 
     return cmocka_run_group_tests(tests, start, servers_stop);

@@ -82,6 +82,23 @@ static void publish_release(struct servers *s, size_t i)
     probe_int(s->probe[i], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
 }
 
+/* Strangers hold the lock on the servers before `late`. A message makes the waiter ask again, and
+ * the reply of the server `late` is kept back; `n_before` commands were sent to it before. */
+static struct proxy_rule *wait_for_late_reply(struct servers *s, struct red *red,
+                                              struct actor *actor, size_t late, size_t *n_before)
+{
+    struct proxy_rule *rule;
+
+    strangers_take(s, late);
+    actor_begin_lock(actor, red->lock);
+    red_assert_sleeps(s, red, actor);
+    rule = proxy_next(s->proxy[late], PROXY_HOLD_REPLY, "EVALSHA");
+    *n_before = proxy_count(s->proxy[late], "EVALSHA");
+    publish_release(s, 0);
+    assert_true(proxy_met(rule, 1));
+    return rule;
+}
+
 /* It may announce a vote that the waiter itself has released: such messages would wake it for ever.
  */
 static void a_message_before_a_grant_is_no_signal(void **state)
@@ -93,20 +110,13 @@ static void a_message_before_a_grant_is_no_signal(void **state)
     struct proxy_rule *rule;
     size_t n;
 
-    strangers_take(s, IN_THE_WAY);
-    actor_begin_lock(actor, red.lock);
-    red_assert_sleeps(s, &red, actor);
-
-    rule = proxy_next(s->proxy[IN_THE_WAY], PROXY_HOLD_REPLY, "EVALSHA");
-    n = proxy_count(s->proxy[IN_THE_WAY], "EVALSHA");
-    publish_release(s, 0);
-    assert_true(proxy_met(rule, 1));
+    rule = wait_for_late_reply(s, &red, actor, IN_THE_WAY, &n);
     publish_release(s, IN_THE_WAY);
     let_pass(50);
     proxy_let_go(rule);
     assert_true(proxy_counts(s->proxy[IN_THE_WAY], "EVALSHA", n + 2));
     assert_true(red_wait_quiet(s));
-    assert_int_equal(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA"), n + 2); /* and given back */
+    assert_int_equal(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA"), n + 2); /* and released */
 
     stranger_leaves(s, 0);
     publish_release(s, 0);
@@ -127,14 +137,7 @@ static void a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends(void *
     struct proxy_rule *rule;
     size_t n;
 
-    strangers_take(s, LATE);
-    actor_begin_lock(actor, red.lock);
-    red_assert_sleeps(s, &red, actor);
-
-    rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
-    n = proxy_count(s->proxy[LATE], "EVALSHA");
-    publish_release(s, 0);
-    assert_true(proxy_met(rule, 1));
+    rule = wait_for_late_reply(s, &red, actor, LATE, &n);
     assert_true(red_wait_quiet(s));
     stranger_leaves(s, LATE - 1);
     publish_release(s, LATE - 1);

@@ -162,15 +162,21 @@ static void a_missing_script_is_loaded_and_its_call_repeated(void **state)
     assert_int_equal(jobs[1].integer, 5);
 }
 
-static void a_script_that_cannot_be_loaded_is_a_refusal(void **state)
+/* Up to the reply to the call that follows the script. */
+static void call_missing_script(void)
 {
-    (void)state;
     add_job(&renew);
     script_welcome(script, 7);
     talk_expect(&renew);
     script_answer(script, MISSING);
     script_expect(script, "SCRIPT LOAD *");
     talk_expect(&renew);
+}
+
+static void a_script_that_cannot_be_loaded_is_a_refusal(void **state)
+{
+    (void)state;
+    call_missing_script();
     script_answer(script, "-NOPERM no right to load\r\n" MISSING);
     run();
     assert_int_equal(jobs[0].n_answers, 1);
@@ -181,12 +187,7 @@ static void a_script_that_cannot_be_loaded_is_a_refusal(void **state)
 static void a_repeated_call_ends_with_its_connection(void **state)
 {
     (void)state;
-    add_job(&renew);
-    script_welcome(script, 7);
-    talk_expect(&renew);
-    script_answer(script, MISSING);
-    script_expect(script, "SCRIPT LOAD *");
-    talk_expect(&renew);
+    call_missing_script();
     script_close(script);
     script_welcome(script, 8);
     run();
