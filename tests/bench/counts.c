@@ -33,7 +33,11 @@ static void add(struct counts *counts, const char *line)
     char command[64];
     unsigned long long calls;
 
-    if (sscanf(line, "cmdstat_%63[^:]:calls=%llu", command, &calls) != 2 || is_left_out(command))
+    if (sscanf(line, "cmdstat_%63[^:]:calls=%llu", command, &calls) != 2)
+        return;
+    if (strcmp(command, "publish") == 0)
+        counts->publishes += calls;
+    if (is_left_out(command))
         return;
     counts->all += calls;
     if (is_script(command))
@@ -64,6 +68,7 @@ struct counts counts_since(struct redisContext *redis, const struct counts *befo
     counts.scripts -= before->scripts;
     counts.subscribes -= before->subscribes;
     counts.pings -= before->pings;
+    counts.publishes -= before->publishes;
     return counts;
 }
 

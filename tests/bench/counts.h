@@ -2,7 +2,7 @@
  * Counts - the commands that Redis received: INFO commandstats
  *
  * Only commands that came over a connection: without the commands of scripts, and without INFO
- * itself.
+ * itself. PUBLISH is counted apart, from scripts too.
  *
  * Threads: as the connection.
  */
@@ -18,6 +18,7 @@ struct counts {
     uint64_t scripts; /* EVALSHA and EVAL */
     uint64_t subscribes;
     uint64_t pings;
+    uint64_t publishes; /* not in `all` */
 };
 
 struct counts counts_now(struct redisContext *redis);

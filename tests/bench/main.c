@@ -197,20 +197,17 @@ int main(int argc, char **argv)
         .plan = {.rounds = DEFAULT_ROUNDS, .seconds = DEFAULT_SECONDS, .shrink = 1},
     };
     struct machine machine;
-    unsigned n_shown = 0;
-    FILE *table;
 
     read_args(argc, argv, &job);
-    table = job.json ? stderr : stdout;
+    report.table = job.json ? stderr : stdout;
     machine_look(&machine, job.plan.url);
-    report_machine_text(&machine, table);
-    fprintf(table, "%s, %u rounds of %g s for each side, in turns\n", job.plan.url, job.plan.rounds,
-            job.plan.seconds);
+    report_machine_text(&machine, report.table);
+    fprintf(report.table, "%s, %u rounds of %g s for each side, in turns\n", job.plan.url,
+            job.plan.rounds, job.plan.seconds);
     for (size_t i = 0; i < N_ROWS; i++) {
         if (job.selected[i])
             rows[i].run(&job.plan, &report);
-        while (n_shown < report.n_results)
-            result_text(&report.results[n_shown++], table);
+        report_show(&report);
     }
     if (job.json)
         report_json(&report, &machine, stdout);

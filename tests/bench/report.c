@@ -139,7 +139,7 @@ static void print_line(const struct result *result, const struct line *line, FIL
     fputc('\n', out);
 }
 
-void result_text(const struct result *result, FILE *out)
+static void print_result(const struct result *result, FILE *out)
 {
     fprintf(out, "\n%-*s", LABEL_WIDTH, result->title);
     if (result->n_lines > 0)
@@ -160,4 +160,10 @@ void result_text(const struct result *result, FILE *out)
     if (result->note[0])
         fprintf(out, "    %s\n", result->note);
     fflush(out);
+}
+
+void report_show(struct report *report)
+{
+    while (report->n_shown < report->n_results)
+        print_result(&report->results[report->n_shown++], report->table);
 }

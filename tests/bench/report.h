@@ -16,8 +16,8 @@
 #include <stdio.h>
 
 #define LINES_MAX 12
-#define CHECKS_MAX 6
-#define RESULTS_MAX 48
+#define CHECKS_MAX 12
+#define RESULTS_MAX 192
 
 struct machine;
 
@@ -57,8 +57,10 @@ struct result {
 };
 
 struct report {
+    FILE *table;
     struct result results[RESULTS_MAX];
     unsigned n_results;
+    unsigned n_shown;
 };
 
 /* `id` and `title` are copied. */
@@ -81,7 +83,9 @@ struct summary check_summary(const struct check *check);
 bool check_is_reached(const struct check *check);
 
 void report_machine_text(const struct machine *machine, FILE *out);
-void result_text(const struct result *result, FILE *out);
+
+/* Prints the results that were not printed yet. */
+void report_show(struct report *report);
 
 /* In report_json.c. */
 void report_json(const struct report *report, const struct machine *machine, FILE *out);
