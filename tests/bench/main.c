@@ -2,11 +2,13 @@
  * relock-bench - the cost of the library, compared with hiredis alone on the same server
  *
  *     relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--json] [--plot FILE.svg]
+ *                  [--processes A,B] [--threads A,B] [--holds A,B] [--grid] [--against PROGRAM]
  *
  * URL is redis://host[:port] or unix://path; the server is written to, and best has nothing else to
  * do. Ends with success if it ran and all counts were right, whatever the times were: ratios mean
  * something on a quiet machine only.
  */
+#include "arena.h"
 #include "machine.h"
 #include "plot.h"
 #include "rows.h"
@@ -28,20 +30,30 @@
 #define QUICK_SECONDS 0.02
 #define QUICK_SHRINK 50
 
-#define USAGE                                                                              \
-    "usage: relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--quick]\n"    \
-    "                        [--json] [--plot FILE.svg]\n"                                 \
-    "       relock-bench --list\n"                                                         \
-    "\n"                                                                                   \
-    "  URL            redis://host[:port] or unix://path\n"                                \
-    "  --rows A,B     these rows instead of all\n"                                         \
-    "  --list         the names of the rows\n"                                             \
-    "  --rounds N     each side of each row runs N times, in turns [10]; rows that take\n" \
-    "                 long, a fifth as often\n"                                            \
-    "  --seconds S    for so long each time [0.5]; where time has to pass, 20 x as long\n" \
-    "  --quick        all is small and short: figures that mean nothing\n"                 \
-    "  --json         JSON on the standard output, the table on the standard error\n"      \
-    "  --plot FILE    latency and throughput over threads, from the row own_locks\n"
+#define USAGE                                                                                 \
+    "usage: relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--quick]\n"       \
+    "                        [--json] [--plot FILE.svg]\n"                                    \
+    "                        [--processes A,B] [--threads A,B] [--holds A,B] [--grid]\n"      \
+    "                        [--against PROGRAM]\n"                                           \
+    "       relock-bench --list\n"                                                            \
+    "\n"                                                                                      \
+    "  URL            redis://host[:port] or unix://path\n"                                   \
+    "  --rows A,B     these rows instead of all\n"                                            \
+    "  --list         the names of the rows\n"                                                \
+    "  --rounds N     each side of each row runs N times, in turns [10]; rows that take\n"    \
+    "                 long, a fifth as often\n"                                               \
+    "  --seconds S    for so long each time [0.5]; where time has to pass, 20 x as long\n"    \
+    "  --quick        all is small and short: figures that mean nothing\n"                    \
+    "  --json         JSON on the standard output, the table on the standard error\n"         \
+    "  --plot FILE    latency and throughput over threads, from the row own_locks\n"          \
+    "\n"                                                                                      \
+    "  The row contention measures each combination of:\n"                                    \
+    "  --processes A,B    processes, up to 1000 [2,8,200]\n"                                  \
+    "  --threads A,B      threads of each process, up to 64 [1]\n"                            \
+    "  --holds A,B        milliseconds for which the lock is held, up to 1000 [0.2,20]\n"     \
+    "  --grid             by default 2,3,5,8,32,100,200; 1,2,8; 0,0.2,5,20,200 instead\n"     \
+    "  --against PROGRAM  the relock-bench of another revision measures the same, in turns\n" \
+    "  --cell P,T,MS,MIN,MAX  measures one cell for MIN to MAX seconds; prints bare figures\n"
 
 static const struct row {
     const char *name;
@@ -56,6 +68,7 @@ static const struct row {
     {"waiting", row_waiting, "commands while 1, 100 or 1000 threads wait for a held lock"},
     {"clients", row_clients, "1000 clients wait for one lock, which is released once"},
     {"fairness", row_fairness, "two processes x 8 threads on one lock"},
+    {"contention", row_contention, "2 to 200 processes on one lock: shares, waits, commands"},
     {"holds", row_holds, "10,000 held locks: renewals, processor time, memory"},
     {"handles", row_handles, "100,000 lock handles: time and memory of each"},
     {"names", row_names, "10,000 names that are waited for: time of each"},
@@ -70,6 +83,7 @@ struct job {
     bool selected[N_ROWS];
     bool json;
     const char *plot;
+    const char *cell; /* instead of rows */
 };
 
 static _Noreturn void refuse(void)
@@ -110,11 +124,49 @@ static void select_rows(struct job *job, char *names)
         *find_row(job, name) = true;
 }
 
+static void read_numbers(struct numbers *numbers, char *list, double min, double max)
+{
+    numbers->n = 0;
+    for (char *text = strtok_r(list, ",", &list); text; text = strtok_r(NULL, ",", &list)) {
+        if (numbers->n == NUMBERS_MAX)
+            refuse();
+        numbers->at[numbers->n++] = number_of(text, min, max);
+    }
+}
+
 static void be_quick(struct plan *plan)
 {
     plan->rounds = QUICK_ROUNDS;
     plan->seconds = QUICK_SECONDS;
     plan->shrink = QUICK_SHRINK;
+}
+
+static void read_grid_option(struct job *job, int option)
+{
+    struct grid *grid = &job->plan.grid;
+
+    switch (option) {
+    case 'P':
+        read_numbers(&grid->processes, optarg, 1, CELL_PROCESSES_MAX);
+        break;
+    case 'T':
+        read_numbers(&grid->threads, optarg, 1, CELL_THREADS_MAX);
+        break;
+    case 'H':
+        read_numbers(&grid->holds_ms, optarg, 0, CELL_HOLD_MAX_MS);
+        break;
+    case 'g':
+        grid->whole = true;
+        break;
+    case 'a':
+        grid->against = optarg;
+        break;
+    case 'c':
+        job->cell = optarg;
+        break;
+    default:
+        refuse();
+    }
 }
 
 static void read_option(struct job *job, int option)
@@ -145,7 +197,7 @@ static void read_option(struct job *job, int option)
         fputs(USAGE, stdout);
         exit(EXIT_SUCCESS);
     default:
-        refuse();
+        read_grid_option(job, option);
     }
 }
 
@@ -157,19 +209,26 @@ static bool any_selected(const struct job *job)
     return false;
 }
 
+static const struct option options[] = {
+    {"rows", required_argument, NULL, 'o'},
+    {"list", no_argument, NULL, 'l'},
+    {"rounds", required_argument, NULL, 'r'},
+    {"seconds", required_argument, NULL, 's'},
+    {"quick", no_argument, NULL, 'q'},
+    {"json", no_argument, NULL, 'j'},
+    {"plot", required_argument, NULL, 'p'},
+    {"processes", required_argument, NULL, 'P'},
+    {"threads", required_argument, NULL, 'T'},
+    {"holds", required_argument, NULL, 'H'},
+    {"grid", no_argument, NULL, 'g'},
+    {"against", required_argument, NULL, 'a'},
+    {"cell", required_argument, NULL, 'c'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
 static void read_args(int argc, char **argv, struct job *job)
 {
-    static const struct option options[] = {
-        {"rows", required_argument, NULL, 'o'},
-        {"list", no_argument, NULL, 'l'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"seconds", required_argument, NULL, 's'},
-        {"quick", no_argument, NULL, 'q'},
-        {"json", no_argument, NULL, 'j'},
-        {"plot", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
     struct plan *plan = &job->plan;
     int option;
 
@@ -190,28 +249,48 @@ static void read_args(int argc, char **argv, struct job *job)
     plan->long_seconds = LONG_FACTOR * plan->seconds;
 }
 
-int main(int argc, char **argv)
+static void run_cell(const struct job *job)
+{
+    double figures[CELL_FIGURES];
+    struct cell cell;
+
+    if (!cell_parse(&cell, job->cell))
+        refuse();
+    arena_run(&cell, job->plan.url, figures);
+    cell_print(figures);
+}
+
+static void run_rows(const struct job *job)
 {
     static struct report report;
+    struct machine machine;
+
+    report.table = job->json ? stderr : stdout;
+    machine_look(&machine, job->plan.url);
+    report_machine_text(&machine, report.table);
+    fprintf(report.table, "%s, %u rounds of %g s for each side, in turns\n", job->plan.url,
+            job->plan.rounds, job->plan.seconds);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (job->selected[i])
+            rows[i].run(&job->plan, &report);
+        report_show(&report);
+    }
+    if (job->json)
+        report_json(&report, &machine, stdout);
+    if (job->plot)
+        plot_threads(&report, &machine, job->plot);
+}
+
+int main(int argc, char **argv)
+{
     struct job job = {
         .plan = {.rounds = DEFAULT_ROUNDS, .seconds = DEFAULT_SECONDS, .shrink = 1},
     };
-    struct machine machine;
 
     read_args(argc, argv, &job);
-    report.table = job.json ? stderr : stdout;
-    machine_look(&machine, job.plan.url);
-    report_machine_text(&machine, report.table);
-    fprintf(report.table, "%s, %u rounds of %g s for each side, in turns\n", job.plan.url,
-            job.plan.rounds, job.plan.seconds);
-    for (size_t i = 0; i < N_ROWS; i++) {
-        if (job.selected[i])
-            rows[i].run(&job.plan, &report);
-        report_show(&report);
-    }
-    if (job.json)
-        report_json(&report, &machine, stdout);
-    if (job.plot)
-        plot_threads(&report, &machine, job.plot);
+    if (job.cell)
+        run_cell(&job);
+    else
+        run_rows(&job);
     return EXIT_SUCCESS;
 }

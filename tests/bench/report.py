@@ -16,6 +16,7 @@ import re
 import sys
 
 THREADS = re.compile(r"own_locks_(\d+)")
+CELL = re.compile(r"contention_(\d+)_(\d+)_([\d.]+)")
 
 # Figures of the peers: key, heading, and the place of this library's figure in a run.
 PEER_ROWS = [
@@ -92,9 +93,9 @@ def targets(run, peers):
 
 def threads(results):
     rows = []
-    for n, result in results:
+    for match, result in results:
         lines = [line_of(result, name) for name in ["relock", "bare", "relock_p50", "bare_p50"]]
-        rows.append([n] + [number(line["median"]) for line in lines])
+        rows.append([match[1]] + [number(line["median"]) for line in lines])
         rows[-1].insert(3, number(result["checks"][0]["median"]))
     return table(
         [
@@ -104,6 +105,31 @@ def threads(results):
             "ratio",
             "relock p50, us",
             "bare p50, us",
+        ],
+        rows,
+    )
+
+
+def cells(results):
+    """In brackets: the other relock-bench, if there was one."""
+    ids = ["least", "longest", "longest_turns", "scripts", "publishes", "rate"]
+    rows = []
+    for match, result in results:
+        median = {line["id"]: number(line["median"]) for line in result["lines"]}
+        rows.append([f"{match[1]} x {match[2]}", match[3]])
+        for name in ids:
+            beside = f" ({median['other_' + name]})" if "other_" + name in median else ""
+            rows[-1].append(median[name] + beside)
+    return table(
+        [
+            "processes x threads on one lock",
+            "hold, ms",
+            "least share",
+            "longest wait, rounds of acquisitions",
+            "longest wait, rounds of turns",
+            "EVALSHA per acquisition",
+            "PUBLISH per acquisition",
+            "acquisitions/s",
         ],
         rows,
     )
@@ -122,11 +148,19 @@ def other(result):
         yield result["note"][0].upper() + result["note"][1:] + "."
 
 
+def matching(pattern, results):
+    return [(match, result) for result in results if (match := pattern.fullmatch(result["id"]))]
+
+
 def rows(run, peers):
-    own = [(THREADS.fullmatch(result["id"]), result) for result in run["results"]]
-    yield from threads([(match[1], result) for match, result in own if match])
-    for match, result in own:
-        if not match:
+    results = run["results"]
+    own, contended = matching(THREADS, results), matching(CELL, results)
+    yield from threads(own)
+    if contended:
+        yield ""
+        yield from cells(contended)
+    for result in results:
+        if not any(result is tabled for _, tabled in own + contended):
             yield from other(result)
 
 

@@ -18,6 +18,20 @@ struct redisContext;
 
 #define NAME_MAX_LEN 64
 
+#define NUMBERS_MAX 16
+
+struct numbers {
+    double at[NUMBERS_MAX];
+    unsigned n;
+};
+
+/* The cells of the row contention: each combination. An empty list stands for the default. */
+struct grid {
+    struct numbers processes, threads, holds_ms;
+    bool whole;          /* the default is all cells */
+    const char *against; /* another relock-bench, or NULL */
+};
+
 struct plan {
     const char *url;
     unsigned rounds;
@@ -27,6 +41,8 @@ struct plan {
     unsigned long_rounds;
     double long_seconds;
     unsigned shrink; /* sizes are divided by this */
+
+    struct grid grid;
 };
 
 typedef void row_fn(const struct plan *plan, struct report *report);
@@ -54,6 +70,9 @@ void row_clients(const struct plan *plan, struct report *report);
 
 /* Two processes with eight threads each on one lock: the shares and the order. */
 void row_fairness(const struct plan *plan, struct report *report);
+
+/* Many processes on one lock: shares, waits, commands and throughput. */
+void row_contention(const struct plan *plan, struct report *report);
 
 /* Many held locks: whether they are renewed in time, and the cost. */
 void row_holds(const struct plan *plan, struct report *report);

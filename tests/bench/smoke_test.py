@@ -20,6 +20,7 @@ RESULTS = {
     "waiting": ["waiting_1", "waiting_100", "waiting_1000"],
     "clients": ["clients"],
     "fairness": ["fairness"],
+    "contention": [f"contention_{n}_2_0.2" for n in [2, 8, 10]] + ["contention_scale_2_0.2"],
     "holds": ["holds"],
     "handles": ["handles"],
     "names": ["names"],
@@ -34,6 +35,8 @@ HOLD = {
     ("clients", "each"): 1,
     ("fairness", "overtaken"): 0,
     ("names", "subscribes"): 1,
+    ("contention_2_2_0.2", "least"): 1,
+    ("contention_2_2_0.2", "other_least"): 1,
 }
 DOCUMENT = "".join(
     f"By hand.\n<!-- {name}: begin -->\nBy an earlier run.\n<!-- {name}: end -->\n"
@@ -69,14 +72,14 @@ def wrong_report(report, run):
         text = document.read_text()
     if "earlier run" in text or text.count("By hand.\n") != 4:
         yield f"report: not between the markers:\n{text}"
-    for wanted in ["| Somebody 1.0 | 12.5", "200 held locks", "| 256 |"]:
+    for wanted in ["| Somebody 1.0 | 12.5", "200 held locks", "| 256 |", "| 10 x 2 | 0.2 |"]:
         if wanted not in text:
             yield f"report: says nothing of {wanted}:\n{text}"
 
 
 def run_bench(run, bench, plot):
     return subprocess.run(
-        [run, "--quick", "--json", "--plot", plot],
+        [run, "--quick", "--json", "--plot", plot, "--against", bench],
         env=os.environ | {"RELOCK_BENCH": bench},
         stdout=subprocess.PIPE,
         text=True,

@@ -1,0 +1,231 @@
+#include "arena.h"
+
+#include "bare.h"
+#include "counts.h"
+#include "rows.h"
+#include "support/child.h"
+#include "turns.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define ROUNDS 10
+#define WARM_UP_PART 4 /* part of the longest time */
+#define LOOK_NS 1000000
+#define START_MS UINT64_C(60000)
+#define END_MS 60000
+
+/* Memory that all processes share. */
+struct arena {
+    const struct cell *cell;
+    const char *url;
+    char name[NAME_MAX_LEN];
+    uint64_t hold_ns;
+    atomic_uint n_begun;             /* threads */
+    atomic_uint_fast64_t n_recorded; /* acquisitions, counted by the threads */
+    struct turns turns;              /* guarded by the lock */
+};
+
+/* A process. */
+struct seat {
+    struct arena *arena;
+    unsigned number;
+    struct child *child;
+};
+
+/* A thread of a process. */
+struct contender {
+    pthread_t thread;
+    struct seat *seat;
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct relock_cancel *cancel;
+};
+
+/* ---- one process --------------------------------------------------------------------------- */
+
+static void *contend(void *arg)
+{
+    struct contender *self = arg;
+    struct arena *arena = self->seat->arena;
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .cancel = self->cancel};
+    uint64_t n_recorded = 0;
+
+    atomic_fetch_add(&arena->n_begun, 1);
+    while (!atomic_load(&arena->turns.over)) {
+        int r = relock_acquire(self->lock, &how, NULL);
+
+        if (r == RELOCK_CANCELLED)
+            break;
+        ours_must(r, "acquire");
+        n_recorded +=
+            turns_take(&arena->turns, self->seat->number, ours_stats(self->client).acquired);
+        if (arena->hold_ns > 0)
+            sleep_ns(arena->hold_ns);
+        ours_give(self->lock);
+    }
+    atomic_fetch_add(&arena->n_recorded, n_recorded);
+    return NULL;
+}
+
+/* Connects, and loads the scripts. */
+static void warm_up(struct relock_client *client, unsigned number)
+{
+    struct relock_lock *lock;
+    char name[NAME_MAX_LEN];
+
+    row_name(name, "warm-up", number);
+    lock = ours_lock(client, name);
+    ours_take(lock);
+    ours_give(lock);
+    relock_lock_free(lock);
+}
+
+static int sit(struct child *parent, void *arg)
+{
+    struct seat *seat = arg;
+    const struct cell *cell = seat->arena->cell;
+    struct contender contenders[CELL_THREADS_MAX];
+    struct relock_client *client = ours_client(seat->arena->url);
+    struct relock_lock *lock = ours_lock(client, seat->arena->name);
+    struct relock_cancel *cancel;
+
+    ours_must(relock_cancel_new(&cancel), "cancel");
+    warm_up(client, seat->number);
+    child_must(child_send(parent, 0));
+    child_must(child_receive_within(parent, &(int64_t){0}, START_MS));
+    for (unsigned i = 0; i < cell->n_threads; i++) {
+        contenders[i] =
+            (struct contender){.seat = seat, .client = client, .lock = lock, .cancel = cancel};
+        if (pthread_create(&contenders[i].thread, NULL, contend, &contenders[i]) != 0)
+            die("no thread");
+    }
+    child_must(
+        child_receive_within(parent, &(int64_t){0}, 2 * START_MS + (uint64_t)(1000 * cell->max_s)));
+    relock_cancel_fire(cancel);
+    for (unsigned i = 0; i < cell->n_threads; i++)
+        pthread_join(contenders[i].thread, NULL);
+    relock_cancel_free(cancel);
+    relock_lock_free(lock);
+    relock_client_free(client);
+    return EXIT_SUCCESS;
+}
+
+static struct seat *start(struct arena *arena, unsigned n)
+{
+    struct seat *seats = calloc(n, sizeof(*seats));
+
+    if (!seats)
+        die("out of memory");
+    for (unsigned i = 0; i < n; i++) {
+        seats[i] = (struct seat){.arena = arena, .number = i};
+        seats[i].child = child_start(sit, &seats[i]);
+    }
+    for (unsigned i = 0; i < n; i++)
+        if (!child_receive_within(seats[i].child, &(int64_t){0}, START_MS))
+            die("process %u of %u does not come up", i + 1, n);
+    return seats;
+}
+
+static void tell_all(struct seat *seats, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (!child_send(seats[i].child, 0))
+            die("process %u of %u is gone", i + 1, n);
+}
+
+static void end(struct seat *seats, unsigned n)
+{
+    tell_all(seats, n);
+    for (unsigned i = 0; i < n; i++)
+        if (child_wait(seats[i].child, END_MS) != EXIT_SUCCESS)
+            die("process %u of %u failed", i + 1, n);
+    free(seats);
+}
+
+/* ---- the measurement ----------------------------------------------------------------------- */
+
+static void await_all_threads(struct arena *arena)
+{
+    uint64_t until_ns = now_ns() + START_MS * 1000000;
+
+    while (atomic_load(&arena->n_begun) < arena->cell->n_processes * arena->cell->n_threads) {
+        if (now_ns() > until_ns)
+            die("only %u threads begin", atomic_load(&arena->n_begun));
+        sleep_ns(LOOK_NS);
+    }
+}
+
+static void await_rounds(struct arena *arena, unsigned n_rounds, double min_s, double max_s)
+{
+    uint64_t until = turns_count(&arena->turns) + (uint64_t)n_rounds * arena->cell->n_processes;
+    uint64_t from_ns = now_ns(), max_ns = from_ns + seconds_to_ns(max_s);
+
+    sleep_until_ns(from_ns + seconds_to_ns(min_s));
+    while (turns_count(&arena->turns) < until && now_ns() < max_ns)
+        sleep_ns(LOOK_NS);
+}
+
+static void measure(struct arena *arena, struct redisContext *redis, struct counts *counts,
+                    double *seconds)
+{
+    const struct cell *cell = arena->cell;
+    struct counts before;
+    uint64_t from_ns;
+
+    await_all_threads(arena);
+    await_rounds(arena, 1, 0, cell->max_s / WARM_UP_PART);
+    before = counts_now(redis);
+    turns_begin(&arena->turns);
+    from_ns = now_ns();
+    await_rounds(arena, ROUNDS, cell->min_s, cell->max_s);
+    turns_end(&arena->turns);
+    *seconds = (double)(now_ns() - from_ns) / 1e9;
+    *counts = counts_since(redis, &before);
+}
+
+static void write_figures(struct turns *turns, const struct counts *counts, double seconds,
+                          double figures[CELL_FIGURES])
+{
+    struct turns_summary summary = turns_summary(turns);
+    double n = summary.n > 0 ? (double)summary.n : 1;
+
+    figures[CELL_LEAST] = summary.least;
+    figures[CELL_LONGEST] = summary.longest;
+    figures[CELL_LONGEST_TURNS] = summary.longest_turns;
+    figures[CELL_SCRIPTS] = (double)counts->scripts / n;
+    figures[CELL_PUBLISHES] = (double)counts->publishes / n;
+    figures[CELL_PER_SECOND] = (double)summary.n / seconds;
+    figures[CELL_ROUNDS] = summary.rounds;
+    figures[CELL_SECONDS] = seconds;
+}
+
+void arena_run(const struct cell *cell, const char *url, double figures[CELL_FIGURES])
+{
+    struct redisContext *redis = bare_connect(url);
+    struct arena *arena =
+        mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct counts counts;
+    struct seat *seats;
+    double seconds;
+
+    if (arena == MAP_FAILED)
+        die("out of memory");
+    arena->cell = cell;
+    arena->url = url;
+    arena->hold_ns = seconds_to_ns(cell->hold_ms / 1000);
+    row_name(arena->name, "contend", 0);
+    turns_init(&arena->turns, cell->n_processes);
+
+    seats = start(arena, cell->n_processes);
+    tell_all(seats, cell->n_processes);
+    measure(arena, redis, &counts, &seconds);
+    end(seats, cell->n_processes);
+    must_be_gone(redis, arena->name);
+    if (arena->turns.n != arena->n_recorded)
+        die("two were inside at once: some acquisitions are missing");
+    write_figures(&arena->turns, &counts, seconds, figures);
+    munmap(arena, sizeof(*arena));
+    bare_close(redis);
+}

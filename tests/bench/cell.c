@@ -1,0 +1,81 @@
+#include "cell.h"
+
+#include "measure.h"
+#include "support/child.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TEXT_MAX 256
+#define BEYOND_MS 240000 /* to start and to end the processes */
+
+struct errand {
+    const char *program;
+    const char *url;
+    char text[TEXT_MAX];
+    int to_parent;
+};
+
+bool cell_parse(struct cell *cell, const char *text)
+{
+    char more;
+
+    return sscanf(text, "%u,%u,%lf,%lf,%lf%c", &cell->n_processes, &cell->n_threads, &cell->hold_ms,
+                  &cell->min_s, &cell->max_s, &more) == 5 &&
+           cell->n_processes >= 1 && cell->n_processes <= CELL_PROCESSES_MAX &&
+           cell->n_threads >= 1 && cell->n_threads <= CELL_THREADS_MAX && cell->hold_ms >= 0 &&
+           cell->hold_ms <= CELL_HOLD_MAX_MS && cell->min_s > 0 && cell->max_s >= cell->min_s;
+}
+
+void cell_print(const double figures[CELL_FIGURES])
+{
+    for (unsigned i = 0; i < CELL_FIGURES; i++)
+        printf("%.9g%c", figures[i], i + 1 < CELL_FIGURES ? ' ' : '\n');
+}
+
+static void read_figures(const char *text, double figures[CELL_FIGURES])
+{
+    for (unsigned i = 0; i < CELL_FIGURES; i++) {
+        char *end;
+
+        figures[i] = strtod(text, &end);
+        if (end == text)
+            die("a cell printed %u figures only", i);
+        text = end;
+    }
+}
+
+static int run_program(struct child *parent, void *arg)
+{
+    struct errand *errand = arg;
+
+    (void)parent;
+    if (dup2(errand->to_parent, STDOUT_FILENO) >= 0)
+        execl(errand->program, errand->program, errand->url, "--cell", errand->text, (char *)NULL);
+    die("%s does not run", errand->program);
+}
+
+void cell_ask(const struct cell *cell, const char *program, const char *url,
+              double figures[CELL_FIGURES])
+{
+    struct errand errand = {.program = program, .url = url};
+    struct child *child;
+    ssize_t n;
+    int fds[2];
+
+    snprintf(errand.text, sizeof(errand.text), "%u,%u,%.9g,%.9g,%.9g", cell->n_processes,
+             cell->n_threads, cell->hold_ms, cell->min_s, cell->max_s);
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        die("no pipe");
+    errand.to_parent = fds[1];
+    child = child_start(run_program, &errand);
+    close(fds[1]);
+    if (child_wait(child, (uint64_t)(1000 * cell->max_s) + BEYOND_MS) != EXIT_SUCCESS)
+        die("%s %s --cell %s failed", program, url, errand.text);
+    n = read(fds[0], errand.text, sizeof(errand.text) - 1);
+    close(fds[0]);
+    errand.text[n > 0 ? n : 0] = '\0';
+    read_figures(errand.text, figures);
+}

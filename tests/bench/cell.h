@@ -1,0 +1,48 @@
+/*
+ * Cell - one measurement of the row contention: processes that all want one lock
+ *
+ * Each thread acquires the lock, sleeps for the time of the hold, releases the lock, and acquires
+ * it again at once. The measurement begins when all threads have begun and the lock has gone round
+ * once. It ends after ten rounds, but not before `min_s` and not after `max_s`.
+ *
+ * A program runs a cell with `--cell` and prints the figures on one line. So another relock-bench,
+ * with another library, can run the same cell.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_BENCH_CELL_H
+#define RELOCK_BENCH_CELL_H
+
+#include <stdbool.h>
+
+#define CELL_PROCESSES_MAX 1000
+#define CELL_THREADS_MAX 64
+#define CELL_HOLD_MAX_MS 1000.0
+
+struct cell {
+    unsigned n_processes, n_threads; /* threads of each process */
+    double hold_ms;
+    double min_s, max_s;
+};
+
+enum cell_figure {
+    CELL_LEAST,         /* acquisitions of the least-served process, in equal shares */
+    CELL_LONGEST,       /* longest wait in acquisitions of others / processes */
+    CELL_LONGEST_TURNS, /* longest wait in turns of others / processes */
+    CELL_SCRIPTS,       /* EVALSHA per acquisition */
+    CELL_PUBLISHES,     /* PUBLISH per acquisition */
+    CELL_PER_SECOND,    /* acquisitions of all processes per second */
+    CELL_ROUNDS,        /* turns of all processes / processes */
+    CELL_SECONDS,       /* the time in which all this was counted */
+    CELL_FIGURES,
+};
+
+/* "PROCESSES,THREADS,HOLD_MS,MIN_S,MAX_S" */
+bool cell_parse(struct cell *cell, const char *text);
+void cell_print(const double figures[CELL_FIGURES]);
+
+/* Runs `program URL --cell ...` and reads what it prints. */
+void cell_ask(const struct cell *cell, const char *program, const char *url,
+              double figures[CELL_FIGURES]);
+
+#endif
