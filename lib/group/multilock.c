@@ -14,6 +14,7 @@
 #include "group/membership.h"
 #include "group/survey.h"
 #include "lock/holds.h"
+#include "lock/owner_command.h"
 #include "lock/release.h"
 
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static void begin(struct relock_client *client, struct relock_hold *hold)
     uint64_t owner = hold->owner;
 
     hold->data = NULL;
-    relock_holds_begin_owner_command(hold, 0);
+    relock_owner_command_begin(hold, 0);
     relock_mutex_unlock(&client->mutex);
     for (size_t i = 0; i < group->n; i++) {
         memberships[i]->group = relock_group_ref(group);
@@ -83,7 +84,7 @@ static void begin(struct relock_client *client, struct relock_hold *hold)
     }
     free(memberships);
     relock_mutex_lock(&client->mutex);
-    relock_holds_end_owner_command(client, hold);
+    relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
 }
 

@@ -7,6 +7,7 @@
 #include "group/vote.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
+#include "lock/owner_command.h"
 
 /* A release may take longer than an acquire: no lease runs out meanwhile. */
 #define RELEASE_MS 1000
@@ -113,9 +114,9 @@ static void renew(struct relock_client *client, struct relock_hold *hold, uint64
     tally->guarded.since_ms = 0;
     if (hold->busy)
         return; /* a command of the owner uses the tally; retried at the next renewal */
-    relock_holds_begin_owner_command(hold, 0);
+    relock_owner_command_begin(hold, 0);
     relock_votes_ask(tally, wanted, &terms);
-    relock_holds_end_owner_command(client, hold);
+    relock_owner_command_end(client, hold);
     relock_holds_unref(client, hold);
 }
 

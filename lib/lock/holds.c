@@ -333,39 +333,6 @@ void relock_holds_check_time(struct relock_client *client, struct relock_hold *h
         relock_holds_lose(client, hold, relock_hold_expiry_reason(hold), now_ms);
 }
 
-void relock_holds_begin_owner_command(struct relock_hold *hold, uint64_t lease_ms)
-{
-    hold->busy = true;
-    hold->refs++;
-    if (lease_ms > hold->lease_ms)
-        hold->lease_ms = lease_ms;
-}
-
-/* The hold is busy. Meanwhile another thread may change `keeping` again. */
-static void pass_keeping_on(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex)
-{
-    const struct relock_operations *operations = hold->resource->kind->operations;
-
-    while (hold->keeping_dirty) {
-        hold->keeping_dirty = false;
-        if (operations->keep)
-            operations->keep(client, hold, hold->keeping != RELOCK_HOLD_FIXED);
-    }
-}
-
-void relock_holds_end_owner_command(struct relock_client *client, struct relock_hold *hold)
-{
-    pass_keeping_on(client, hold);
-    hold->busy = false;
-    relock_cond_broadcast(&client->changed);
-    if (hold->state == RELOCK_HOLD_SETTLING) /* lost, and its last level released in on_lost */
-        relock_holds_arm(client, hold, relock_clock_now_ms());
-    else if (hold->state == RELOCK_HOLD_ENDED ||
-             (hold->state == RELOCK_HOLD_LOST && hold->notice != RELOCK_HOLD_TO_TAKE_UP))
-        relock_holds_release_lost(client, hold); /* which other threads left to this command */
-}
-
 void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_LEAVING;
@@ -392,14 +359,6 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
     hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
     hold->renew_at_ms = now_ms;
     relock_holds_arm(client, hold, now_ms);
-}
-
-void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
-{
-    const struct relock_operations *operations = hold->resource->kind->operations;
-
-    if (operations->lost)
-        operations->lost(client, hold);
 }
 
 void relock_holds_leave_lost(struct relock_client *client, struct relock_hold *hold)

@@ -55,7 +55,7 @@ void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold
 void relock_holds_prolong_until(struct relock_client *client, struct relock_hold *hold,
                                 uint64_t valid_until_ms) RELOCK_REQUIRES(client->mutex);
 
-/* Changes how its lease is kept. If that concerns other servers, the end of the owner's command
+/* Changes how its lease is kept. If that concerns other servers, relock_owner_command_end()
  * tells them. */
 void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
                        enum relock_hold_keeping keeping) RELOCK_REQUIRES(client->mutex);
@@ -90,11 +90,6 @@ bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hol
 void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, int reason,
                        uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
-/* After a loss was taken up, while no command of the owner is in flight: releases the hold on
- * servers that may still have it. Unlocks the mutex meanwhile. */
-void relock_holds_release_lost(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex);
-
 /* Its loss need not be reported any more: takes it out of its list, and drops the list's reference.
  */
 void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *hold)
@@ -103,17 +98,6 @@ void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *
 /* Loses it if its time has run out. */
 void relock_holds_check_time(struct relock_client *client, struct relock_hold *hold,
                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
-
-/*
- * A command of the owner begins: the hold is busy, with a reference of the command's own, and other
- * commands of the owner wait. The command requests a lease of `lease_ms`, granted or not.
- */
-void relock_holds_begin_owner_command(struct relock_hold *hold, uint64_t lease_ms);
-
-/* The command has ended; its reference stays. Calls the operation `keep` if `keeping` has changed.
- * May unlock the mutex meanwhile. */
-void relock_holds_end_owner_command(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex);
 
 /* Its last level is released: it is not renewed, and its owner no longer has it. */
 void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)

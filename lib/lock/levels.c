@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/holds.h"
+#include "lock/owner_command.h"
 
 /*
  * A hold that began for a collecting call belongs to its owner, too, once that adds a level by
@@ -17,7 +18,7 @@ static void become_own(const struct relock_client *client, struct relock_hold *h
  */
 static void begin(struct relock_hold *hold, uint64_t lease_ms)
 {
-    relock_holds_begin_owner_command(hold, lease_ms);
+    relock_owner_command_begin(hold, lease_ms);
     hold->count_dirty = false;
 }
 
@@ -29,7 +30,7 @@ static int conclude(struct relock_client *client, struct relock_hold *hold,
 
     if (verdict == RELOCK_VERDICT_FAILED)
         hold->count_dirty = true;
-    relock_holds_end_owner_command(client, hold);
+    relock_owner_command_end(client, hold);
     if (relock_hold_is_held(hold) && relock_verdict_loss(verdict))
         relock_holds_lose(client, hold, relock_verdict_loss(verdict), relock_clock_now_ms());
     return relock_hold_is_held(hold) ? answer->result : RELOCK_LOST;
@@ -117,7 +118,7 @@ void relock_levels_stop_keeping(struct relock_lock *lock, uint64_t owner)
     relock_holds_keep(lock->client, hold, RELOCK_HOLD_FIXED);
     if (hold->busy)
         return; /* the end of that command passes it on */
-    relock_holds_begin_owner_command(hold, 0);
-    relock_holds_end_owner_command(lock->client, hold);
+    relock_owner_command_begin(hold, 0);
+    relock_owner_command_end(lock->client, hold);
     relock_holds_unref(lock->client, hold);
 }

@@ -5,6 +5,7 @@
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/observer.h"
+#include "lock/owner_command.h"
 
 #include <stdlib.h>
 
@@ -60,8 +61,7 @@ void relock_losses_take_up_next(struct relock_client *client)
     is_told = hold->on_lost && !(hold->observer_tells && relock_observer_awaits_loss(hold));
     DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
     hold->notice = RELOCK_HOLD_NO_NOTICE;
-    if (!hold->busy) /* else its command does so at its end */
-        relock_holds_release_lost(client, hold);
+    relock_owner_command_release_lost(client, hold);
     if (!hold->detached) {
         uint64_t owner = hold->owner;
         int reason = hold->lost_reason;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "lock/let_go.h"
+#include "lock/owner_command.h"
 
 static void a_lost_hold_is_a_signal_and_is_reported(void **state)
 {
@@ -104,7 +105,7 @@ static void settling_waits_for_a_command_in_flight(void **state)
     relock_holds_lose(&client, hold, RELOCK_LOST_EXPIRED, sent_ms);
     relock_let_go(&client, hold, relock_clock_after(sent_ms, 100));
     assert_false(relock_timer_is_set(&client.guarded.timers, &hold->timer));
-    relock_holds_end_owner_command(&client, hold);
+    relock_owner_command_end(&client, hold);
     assert_false(hold->busy);
     assert_true(relock_timer_is_set(&client.guarded.timers, &hold->timer));
     relock_holds_end(&client, hold);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "lock/let_go.h"
 #include "lock/observer.h"
+#include "lock/owner_command.h"
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 
@@ -94,14 +95,14 @@ static void the_lease_of_an_attempt_counts_whatever_its_outcome(void **state)
 {
     (void)state;
 
-    relock_holds_begin_owner_command(hold, 60000);
+    relock_owner_command_begin(hold, 60000);
     assert_true(hold->busy);
     assert_int_equal(hold->lease_ms, 60000);
-    relock_holds_end_owner_command(&client, hold);
+    relock_owner_command_end(&client, hold);
     assert_false(hold->busy);
-    relock_holds_begin_owner_command(hold, 1000);
+    relock_owner_command_begin(hold, 1000);
     assert_int_equal(hold->lease_ms, 60000);
-    relock_holds_end_owner_command(&client, hold);
+    relock_owner_command_end(&client, hold);
     for (int i = 0; i < 2; i++)
         relock_holds_unref(&client, hold); /* references of the commands */
     finish();
