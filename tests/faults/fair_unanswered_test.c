@@ -2,29 +2,24 @@
  * A fair lock whose commands are not answered: the caller's result stays true, no place is left in
  * the queue, and the next waiter is woken. Only the last tests wait for a recheck.
  *
- * Its argument:
- *
- *     (none)     CLIENT KILL precedes the next command under the same number
- *     no-kill    the user may not CLIENT KILL
+ * Its argument is that of faults_take_rights(). What a fair lock does as others do is in
+ * unanswered_test.c.
  */
 #include "faults.h"
 #include "support/fair_queue.h"
 
-#include <string.h>
-
 #define RECHECK_MS 500 /* after three of these without a retry, a waiter counts as dead */
 
-static bool can_kill = true;
+static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
+static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
 
 static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms,
                                          uint64_t command_timeout_ms)
 {
-    faults_worker(t, can_kill ? "~* &* +@all" : "~* &* +@all -client +client|info");
-    return faults_client(t, &(struct relock_options){.user = WORKER,
-                                                     .password = PASSWORD,
-                                                     .watchdog_timeout_ms = LONG_MS,
-                                                     .recheck_ms = recheck_ms,
-                                                     .command_timeout_ms = command_timeout_ms});
+    return faults_worker_client(t,
+                                &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                         .recheck_ms = recheck_ms,
+                                                         .command_timeout_ms = command_timeout_ms});
 }
 
 /* A client that bypasses the proxy. */
@@ -39,45 +34,6 @@ static void is_free(struct faults *t)
     assert_true(fair_queue_wait(t->f, 0));
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
     assert_int_equal(losses_count(t->f->losses), 0);
-}
-
-/* ---- a lock that is free ------------------------------------------------------------------- */
-
-static void an_acquire_that_is_cut_off_is_repeated_and_counts_once(void **state)
-{
-    static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
-    struct faults *t = *state;
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS, slow_ms(SOON_MS)));
-
-    for (size_t i = 0; i < 2; i++) {
-        proxy_next(t->proxy, cuts[i], "fair_lock 1 orders * * 1");
-        assert_result(relock_lock(lock), RELOCK_OK);
-        proxy_next(t->proxy, cuts[i], "fair_lock 1 orders * * 2");
-        assert_result(relock_lock(lock), RELOCK_OK);
-        assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
-        proxy_next(t->proxy, cuts[i], "fair_unlock 1 orders * 1");
-        assert_result(relock_unlock(lock), RELOCK_OK);
-        assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
-        proxy_next(t->proxy, cuts[i], "fair_unlock 1 orders * 0");
-        assert_result(relock_unlock(lock), RELOCK_OK);
-        is_free(t);
-    }
-}
-
-static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **state)
-{
-    static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
-    struct faults *t = *state;
-    struct relock_lock *lock = fair_handle(t->f, client_with(t, LONG_MS, short_ms()));
-
-    for (size_t i = 0; i < 2; i++) {
-        proxy_next(t->proxy, losses[i], "fair_lock 1 orders");
-        assert_result(relock_lock(lock), RELOCK_E_CONN);
-        is_free(t);
-        assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
-    }
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
 /* ---- in the queue -------------------------------------------------------------------------- */
@@ -114,7 +70,6 @@ static void the_second_gets_in(struct faults *t, struct line *line)
 
 static void an_attempt_that_is_cut_off_keeps_its_place(void **state)
 {
-    static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
 
     for (size_t i = 0; i < 2; i++) {
@@ -136,7 +91,6 @@ static void an_attempt_that_is_cut_off_keeps_its_place(void **state)
 
 static void an_attempt_without_an_answer_leaves_the_queue(void **state)
 {
-    static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
     struct faults *t = *state;
 
     for (size_t i = 0; i < 2; i++) {
@@ -154,7 +108,6 @@ static void an_attempt_without_an_answer_leaves_the_queue(void **state)
 /* The reply to the grant is lost: the waiter does not know that it has the lock, or has it once. */
 static void a_grant_without_an_answer_is_released_and_the_next_waiter_is_woken(void **state)
 {
-    static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
     struct faults *t = *state;
 
     for (size_t i = 0; i < 2; i++) {
@@ -171,7 +124,6 @@ static void a_grant_without_an_answer_is_released_and_the_next_waiter_is_woken(v
 
 static void a_grant_that_is_cut_off_counts_once(void **state)
 {
-    static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
     struct faults *t = *state;
 
     for (size_t i = 0; i < 2; i++) {
@@ -267,9 +219,9 @@ static void a_late_attempt_blocks_the_queue_only_briefly(void **state)
     assert_result(relock_lock(held), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_E_CONN);
     assert_true(proxy_counts(t->proxy, "fair_unlock 1 orders * 0", 1));
-    proxy_let_go(rule);
-    assert_int_equal(proxy_fate(rule), can_kill ? PROXY_ENDED : PROXY_ANSWERED);
-    assert_true(probe_int(t->f->probe, "LLEN " FAIR_QUEUE) == (can_kill ? 0 : 1));
+    faults_run_late(rule);
+    assert_int_equal(probe_int(t->f->probe, "LLEN " FAIR_QUEUE),
+                     faults_rights() == CAN_KILL ? 0 : 1);
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_result(relock_timedlock(held, (int64_t)slow_ms(3 * RECHECK_MS + SOON_MS)), RELOCK_OK);
     assert_result(relock_unlock(held), RELOCK_OK);
@@ -279,8 +231,6 @@ static void a_late_attempt_blocks_the_queue_only_briefly(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        FAULT_TEST(an_acquire_that_is_cut_off_is_repeated_and_counts_once),
-        FAULT_TEST(an_acquire_without_an_answer_is_not_held_and_leaves_nothing),
         FAULT_TEST(an_attempt_that_is_cut_off_keeps_its_place),
         FAULT_TEST(an_attempt_without_an_answer_leaves_the_queue),
         FAULT_TEST(a_grant_without_an_answer_is_released_and_the_next_waiter_is_woken),
@@ -291,6 +241,6 @@ int main(int argc, char **argv)
         FAULT_TEST(a_late_attempt_blocks_the_queue_only_briefly),
     };
 
-    can_kill = argc < 2 || strcmp(argv[1], "no-kill") != 0;
+    faults_take_rights(argc, argv);
     return FAULT_TESTS_RUN(tests);
 }

@@ -1,6 +1,7 @@
 #include "faults.h"
 
 #include "scripts.h"
+#include "support/kinds.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@ static const struct {
 };
 
 #define N_SCRIPTS (sizeof(scripts) / sizeof(*scripts))
+
+static enum faults_rights rights;
 
 uint64_t short_ms(void)
 {
@@ -43,14 +46,44 @@ struct relock_client *faults_connected_client(struct faults *t,
     return client;
 }
 
-void faults_worker(struct faults *t, const char *rights)
+void faults_worker(struct faults *t, const char *words)
 {
     assert_int_equal(
         probe_int(t->f->probe, "ACL SETUSER " WORKER " reset on resetchannels >" PASSWORD), 0);
-    for (char word[64]; sscanf(rights, "%63s", word) == 1;) {
+    for (char word[64]; sscanf(words, "%63s", word) == 1;) {
         assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " %s", word), 0);
-        rights += strspn(rights, " ") + strlen(word);
+        words += strspn(words, " ") + strlen(word);
     }
+}
+
+void faults_take_rights(int argc, char **argv)
+{
+    const char *argument = argc > 1 ? argv[1] : "";
+
+    if (strstr(argument, "no-kill"))
+        rights = NO_KILL;
+    else if (strstr(argument, "no-client"))
+        rights = NO_CLIENT;
+}
+
+enum faults_rights faults_rights(void)
+{
+    return rights;
+}
+
+struct relock_client *faults_worker_client(struct faults *t, const struct relock_options *options)
+{
+    static const char *const words[] = {
+        [CAN_KILL] = "~* &* +@all",
+        [NO_KILL] = "~* &* +@all -client +client|info +client|setname",
+        [NO_CLIENT] = "~* &* +@all -client",
+    };
+    struct relock_options all = *options;
+
+    faults_worker(t, words[rights]);
+    all.user = WORKER;
+    all.password = PASSWORD;
+    return faults_client(t, &all);
 }
 
 void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_t ms)
@@ -63,12 +96,33 @@ void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_
     }
 }
 
-void faults_run_late(struct proxy_rule *rule, bool can_kill)
+void faults_run_late(struct proxy_rule *rule)
 {
-    if (can_kill)
+    if (rights == CAN_KILL)
         assert_int_equal(proxy_fate(rule), PROXY_ENDED);
     proxy_let_go(rule);
-    assert_int_equal(proxy_fate(rule), can_kill ? PROXY_ENDED : PROXY_ANSWERED);
+    assert_int_equal(proxy_fate(rule), rights == CAN_KILL ? PROXY_ENDED : PROXY_ANSWERED);
+}
+
+void faults_holders(struct faults *t, char holders[FAULTS_HOLDERS_MAX])
+{
+    bool is_hash = strcmp(probe_text(t->f->probe, "TYPE orders"), "hash") == 0;
+
+    snprintf(holders, FAULTS_HOLDERS_MAX, "%s",
+             is_hash ? probe_list(t->f->probe, "HGETALL orders")
+                     : probe_text(t->f->probe, "GET orders"));
+}
+
+void faults_late_changes_nothing(struct faults *t, struct proxy_rule *rule)
+{
+    long long n_keys = probe_n_keys(t->f->probe);
+    char before[FAULTS_HOLDERS_MAX], after[FAULTS_HOLDERS_MAX];
+
+    faults_holders(t, before);
+    faults_run_late(rule);
+    faults_holders(t, after);
+    assert_string_equal(after, before);
+    assert_int_equal(probe_n_keys(t->f->probe), n_keys);
 }
 
 struct relock_client *faults_patient_client(struct faults *t)
@@ -156,6 +210,7 @@ int faults_begin(void **state)
         server_restart(t->f->server);
     for (size_t i = 0; i < N_SCRIPTS; i++)
         probe_text(t->f->probe, "SCRIPT LOAD %s", scripts[i].body);
+    kind_choose(KIND_REENTRANT);
     return fixture_begin(&fixture);
 }
 

@@ -47,15 +47,34 @@ struct relock_client *faults_client(struct faults *t, const struct relock_option
 struct relock_client *faults_connected_client(struct faults *t,
                                               const struct relock_options *options);
 
-/* Makes the user WORKER with these rights, in the words of ACL SETUSER: "~* &* +@all". */
-void faults_worker(struct faults *t, const char *rights);
+/* Makes the user WORKER, with rights in the words of ACL SETUSER: "~* &* +@all". */
+void faults_worker(struct faults *t, const char *words);
+
+/* The rights of WORKER in a program that is run with different ones: by the end of its argument. */
+enum faults_rights {
+    CAN_KILL,  /* CLIENT KILL precedes the next command under the same number */
+    NO_KILL,   /* "no-kill": WORKER may not CLIENT KILL, so late commands do run */
+    NO_CLIENT, /* "no-client": nor use CLIENT INFO */
+};
+void faults_take_rights(int argc, char **argv);
+enum faults_rights faults_rights(void);
+
+/* A client of WORKER with these rights, through the proxy. */
+struct relock_client *faults_worker_client(struct faults *t, const struct relock_options *options);
 
 /* Lets `ms` pass, and checks that the client loses no hold meanwhile. */
 void nothing_is_lost_for(struct faults *t, struct relock_client *client, uint64_t ms);
 
-/* Lets a held command go on, and waits until it has run or, if the connection could be killed,
- * ended without running. */
-void faults_run_late(struct proxy_rule *rule, bool can_kill);
+/* Lets a held command of WORKER go on, and waits until it has run or, if the connection could be
+ * killed, ended without running. */
+void faults_run_late(struct proxy_rule *rule);
+
+/* The same, and Redis has the same holders of "orders" afterwards. */
+void faults_late_changes_nothing(struct faults *t, struct proxy_rule *rule);
+
+/* The holders in Redis, with their levels or the token. */
+#define FAULTS_HOLDERS_MAX 256
+void faults_holders(struct faults *t, char holders[FAULTS_HOLDERS_MAX]);
 
 /* Nothing ends by time, and a hold is handed off only in its first few milliseconds: a waiter
  * that gets in was woken. */
@@ -79,7 +98,7 @@ int faults_start(void **state);
 int faults_start_tcp(void **state);
 int faults_stop(void **state);
 
-/* Around each test. */
+/* Around each test. The kind of support/kinds.h is the reentrant one. */
 int faults_begin(void **state);
 int faults_end(void **state);
 

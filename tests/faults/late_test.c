@@ -2,57 +2,37 @@
  * Old commands that reach the server late, after their caller has timed out and gone on. They
  * change nothing newer than they are.
  *
- *     late_fault_test          CLIENT KILL prevents them
- *     late_fault_test no-kill  they do run
+ * Its argument is that of faults_take_rights().
  */
-#include "faults.h"
-
-#include <stdio.h>
-#include <string.h>
-
-static bool can_kill = true;
+#include "kind_faults.h"
 
 static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_ms)
 {
-    faults_worker(t, can_kill ? "~* &* +@all" : "~* &* +@all -client +client|info");
-    return faults_client(t, &(struct relock_options){.user = WORKER,
-                                                     .password = PASSWORD,
-                                                     .watchdog_timeout_ms = lease_ms,
-                                                     .recheck_ms = LONG_MS,
-                                                     .command_timeout_ms = short_ms()});
+    return faults_worker_client(t, &(struct relock_options){.watchdog_timeout_ms = lease_ms,
+                                                            .recheck_ms = LONG_MS,
+                                                            .command_timeout_ms = short_ms()});
 }
 
 static struct relock_lock *lock_of(struct faults *t)
 {
-    return fixture_lock(t->f, client_with_lease(t, LONG_MS), "orders");
-}
-
-/* The lock's state in Redis, to be compared later. */
-static const char *state_of(struct faults *t)
-{
-    static char text[256];
-    const char *field = probe_only_field(t->f->probe, "orders");
-    int n = snprintf(text, sizeof(text), "%s", field);
-
-    snprintf(text + n, sizeof(text) - (size_t)n, " %lld", probe_only_value(t->f->probe, "orders"));
-    return text;
+    return kind_lock(t->f, client_with_lease(t, LONG_MS), "orders");
 }
 
 static void a_late_acquire_is_released(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with_lease(t, LONG_MS);
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "lock 1 orders");
     struct relock_how how = {.lease_ms = slow_ms(1500)};
     long long last;
 
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_E_CONN);
-    assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
+    assert_true(kind_counts(t, "unlock 1 orders * 0", 1));
     assert_int_equal(stats_of(client).holds, 0);
-    faults_run_late(rule, can_kill);
+    faults_run_late(rule);
     assert_result(relock_check(lock, 0, NULL), RELOCK_NOT_OWNER);
-    if (can_kill)
+    if (faults_rights() == CAN_KILL)
         assert_int_equal(probe_n_keys(t->f->probe), 0);
 
     /* Otherwise the lock stays until its lease ends, and nothing extends the lease. */
@@ -72,11 +52,11 @@ static void an_acquire_that_a_paused_server_runs_late_is_released(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with_lease(t, LONG_MS);
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
 
     assert_int_equal(probe_int(t->f->probe, "CLIENT PAUSE %d", (int)(2 * short_ms())), 0);
     assert_result(relock_trylock(lock), RELOCK_E_CONN);
-    assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
+    assert_true(kind_counts(t, "unlock 1 orders * 0", 1));
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
     assert_result(relock_trylock(lock), RELOCK_OK);
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
@@ -88,14 +68,13 @@ static void a_late_acquire_takes_nothing_from_the_next_holder(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "lock 1 orders");
 
     assert_result(relock_lock(lock), RELOCK_E_CONN);
-    assert_true(proxy_counts(t->proxy, "unlock 1 orders * 0", 1));
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    faults_run_late(rule, can_kill);
-    assert_string_equal(state_of(t), PEER " 1");
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_true(kind_counts(t, "unlock 1 orders * 0", 1));
+    assert_true(kind_peer_lock(t->f, "orders"));
+    faults_late_changes_nothing(t, rule);
+    assert_true(kind_peer_unlock(t->f, "orders"));
 }
 
 /* The same thread acquires the lock again: that is another hold. */
@@ -103,15 +82,12 @@ static void a_late_acquire_is_not_the_next_hold_of_its_owner(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders");
-    char before[256];
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "lock 1 orders");
 
     assert_result(relock_lock(lock), RELOCK_E_CONN);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
-    snprintf(before, sizeof(before), "%s", state_of(t));
-    faults_run_late(rule, can_kill);
-    assert_string_equal(state_of(t), before);
+    faults_late_changes_nothing(t, rule);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_int_equal(probe_n_keys(t->f->probe), 0);
@@ -122,20 +98,21 @@ static void a_late_settling_frees_no_newer_hold(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client = client_with_lease(t, LONG_MS);
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct relock_lock *other = fixture_lock(t->f, client, "invoices");
-    struct proxy_rule *settling = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 0");
-    char before[256];
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct relock_lock *other = kind_lock(t->f, client, "invoices");
+    struct proxy_rule *settling = kind_next(t, PROXY_HOLD, "unlock 1 orders * 0");
+    char before[FAULTS_HOLDERS_MAX], after[FAULTS_HOLDERS_MAX];
 
     assert_result(relock_lock(other), RELOCK_OK);
-    proxy_next(t->proxy, PROXY_LOSE, "lock 1 orders");
+    kind_next(t, PROXY_LOSE, "lock 1 orders");
     assert_result(relock_lock(lock), RELOCK_E_CONN);
     assert_true(proxy_met(settling, 1));
     assert_result(relock_lock(lock), RELOCK_OK);
-    snprintf(before, sizeof(before), "%s", state_of(t));
+    faults_holders(t, before);
     proxy_let_go(settling);
     assert_int_equal(proxy_fate(settling), PROXY_ANSWERED);
-    assert_string_equal(state_of(t), before);
+    faults_holders(t, after);
+    assert_string_equal(after, before);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_unlock(other), RELOCK_OK);
 }
@@ -144,12 +121,12 @@ static void a_late_nested_acquire_creates_no_hold(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "lock 1 orders * * 2");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "lock 1 orders * * 2");
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_E_CONN);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    faults_run_late(rule, can_kill);
+    faults_run_late(rule);
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
@@ -158,17 +135,17 @@ static void a_late_partial_unlock_is_corrected_and_frees_nothing(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 1");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "unlock 1 orders * 1");
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_E_CONN);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
-    faults_run_late(rule, can_kill);
-    assert_int_equal(probe_only_value(t->f->probe, "orders"), can_kill ? 3 : 1);
+    faults_run_late(rule);
+    assert_true(kind_has_levels(t->f, "orders", faults_rights() == CAN_KILL ? 3 : 1));
     assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
+    assert_true(kind_has_levels(t->f, "orders", 2));
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_int_equal(probe_n_keys(t->f->probe), 0);
@@ -178,16 +155,13 @@ static void a_late_unlock_frees_no_newer_hold(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 0");
-    char before[256];
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "unlock 1 orders * 0");
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_E_CONN);
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
     assert_result(relock_lock(lock), RELOCK_OK);
-    snprintf(before, sizeof(before), "%s", state_of(t));
-    faults_run_late(rule, can_kill);
-    assert_string_equal(state_of(t), before);
+    faults_late_changes_nothing(t, rule);
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -196,29 +170,28 @@ static void a_late_unlock_frees_no_hold_of_another(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "unlock 1 orders * 0");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "unlock 1 orders * 0");
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_E_CONN);
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    faults_run_late(rule, can_kill);
-    assert_string_equal(state_of(t), PEER " 1");
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_true(kind_peer_lock(t->f, "orders"));
+    faults_late_changes_nothing(t, rule);
+    assert_true(kind_peer_unlock(t->f, "orders"));
 }
 
 static void a_late_extension_prolongs_no_newer_hold(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "extend 1 orders");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "extend 1 orders");
     struct relock_how how = {.lease_ms = LONG_MS / 2};
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_extend(lock, 0, 3 * (uint64_t)LONG_MS), RELOCK_E_CONN);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
-    faults_run_late(rule, can_kill);
+    faults_run_late(rule);
     assert_true(probe_pttl(t->f->probe, "orders") <= LONG_MS / 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -229,8 +202,8 @@ static void a_late_renewal_prolongs_no_newer_hold(void **state)
     struct faults *t = *state;
     uint64_t lease_ms = outlast_ms(3000);
     struct relock_client *client = client_with_lease(t, lease_ms);
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "renew 1 orders");
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "renew 1 orders");
     struct relock_how how = {.lease_ms = lease_ms / 2};
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -250,17 +223,29 @@ static void a_late_forced_unlock_frees_no_newer_hold(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = lock_of(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "force_unlock 1 orders");
+    struct proxy_rule *rule = kind_next(t, PROXY_HOLD, "force_unlock 1 orders");
 
-    assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
+    assert_true(kind_peer_lock(t->f, "orders"));
     assert_result(relock_force_unlock(lock), RELOCK_E_CONN);
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+    assert_true(kind_peer_unlock(t->f, "orders"));
     assert_result(relock_lock(lock), RELOCK_OK);
     proxy_let_go(rule);
     assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
-    assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
+    assert_true(kind_has_levels(t->f, "orders", 1));
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
+
+static const struct CMUnitTest of_kinds[] = {
+    FAULT_TEST_OF(a_late_acquire_takes_nothing_from_the_next_holder, plain),
+    FAULT_TEST_OF(a_late_acquire_is_not_the_next_hold_of_its_owner, plain),
+    FAULT_TEST_OF(a_late_settling_frees_no_newer_hold, plain),
+    FAULT_TEST_OF_ALL(a_late_nested_acquire_creates_no_hold),
+    FAULT_TEST_OF(a_late_partial_unlock_is_corrected_and_frees_nothing, read),
+    FAULT_TEST_OF(a_late_unlock_frees_no_newer_hold, plain),
+    FAULT_TEST_OF(a_late_unlock_frees_no_hold_of_another, plain),
+    FAULT_TEST_OF(a_late_extension_prolongs_no_newer_hold, plain),
+    FAULT_TEST_OF(a_late_forced_unlock_frees_no_newer_hold, plain),
+};
 
 int main(int argc, char **argv)
 {
@@ -279,6 +264,6 @@ int main(int argc, char **argv)
         FAULT_TEST(a_late_forced_unlock_frees_no_newer_hold),
     };
 
-    can_kill = argc < 2 || strcmp(argv[1], "no-kill") != 0;
-    return FAULT_TESTS_RUN(tests);
+    faults_take_rights(argc, argv);
+    return kind_faults_wanted(argc, argv) ? FAULT_TESTS_RUN(of_kinds) : FAULT_TESTS_RUN(tests);
 }

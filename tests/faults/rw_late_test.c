@@ -1,46 +1,24 @@
 /*
- * Old commands of read/write locks that reach the server late, as in late_test.c: they change
- * nothing newer than they are.
+ * Old commands of read/write locks that reach the server late, after those of late_test.c that
+ * concern one side: they change nothing newer than they are.
  *
- *     rw_late_fault_test          CLIENT KILL prevents them
- *     rw_late_fault_test no-kill  they do run
+ * Its argument is that of faults_take_rights().
  */
 #include "faults.h"
 #include "support/sides.h"
 
-#include <stdio.h>
-#include <string.h>
-
-static bool can_kill = true;
-
 static struct sides late_sides(struct faults *t)
 {
-    struct relock_options options = {.user = WORKER,
-                                     .password = PASSWORD,
-                                     .watchdog_timeout_ms = LONG_MS,
-                                     .recheck_ms = LONG_MS,
-                                     .command_timeout_ms = short_ms()};
-
-    faults_worker(t, can_kill ? "~* &* +@all" : "~* &* +@all -client +client|info");
-    return sides_of(t->f, faults_client(t, &options));
+    return sides_of(
+        t->f, faults_worker_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                               .recheck_ms = LONG_MS,
+                                                               .command_timeout_ms = short_ms()}));
 }
 
 /* Of a client that bypasses the proxy. */
 static struct sides other_sides(struct faults *t)
 {
     return sides_of(t->f, fixture_client(t->f, NULL));
-}
-
-/* The lock's state in Redis is the same before and after. */
-static void changes_nothing(struct faults *t, struct proxy_rule *rule)
-{
-    long long n_keys = probe_n_keys(t->f->probe);
-    char before[256];
-
-    snprintf(before, sizeof(before), "%s", probe_list(t->f->probe, "HGETALL orders"));
-    faults_run_late(rule, can_kill);
-    assert_string_equal(probe_list(t->f->probe, "HGETALL orders"), before);
-    assert_int_equal(probe_n_keys(t->f->probe), n_keys);
 }
 
 static void a_late_acquire_takes_nothing_from_a_writer(void **state)
@@ -54,7 +32,7 @@ static void a_late_acquire_takes_nothing_from_a_writer(void **state)
 
         assert_result(relock_lock(i == 0 ? ours.read : ours.write), RELOCK_E_CONN);
         assert_result(relock_lock(theirs.write), RELOCK_OK);
-        changes_nothing(t, rule);
+        faults_late_changes_nothing(t, rule);
         assert_result(relock_unlock(theirs.write), RELOCK_OK);
     }
 }
@@ -68,7 +46,7 @@ static void a_late_writer_takes_nothing_from_readers(void **state)
     assert_result(relock_lock(ours.write), RELOCK_E_CONN);
     assert_result(relock_lock(theirs.read), RELOCK_OK);
     assert_result(relock_lock(ours.read), RELOCK_OK);
-    changes_nothing(t, rule);
+    faults_late_changes_nothing(t, rule);
     assert_result(relock_unlock(theirs.read), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
 }
@@ -85,7 +63,7 @@ static void a_late_read_under_a_write_hold_is_refused_by_the_next_writer(void **
     assert_result(relock_lock(ours.read), RELOCK_E_CONN);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
     assert_result(relock_lock(theirs.write), RELOCK_OK);
-    changes_nothing(t, rule);
+    faults_late_changes_nothing(t, rule);
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
 }
 
@@ -101,31 +79,13 @@ static void a_late_reader_beside_others_is_there_for_its_lease_at_most(void **st
     assert_result(relock_acquire(ours.read, &how, NULL), RELOCK_E_CONN);
     assert_true(proxy_counts(t->proxy, "read_unlock 1 orders * 0", 1));
     assert_result(relock_lock(theirs.read), RELOCK_OK);
-    faults_run_late(rule, can_kill);
+    faults_run_late(rule);
     assert_result(relock_check(ours.read, 0, NULL), RELOCK_NOT_OWNER);
-    if (can_kill)
+    if (faults_rights() == CAN_KILL)
         assert_int_equal(sides_holder(theirs.read).n_holders, 1);
     assert_result(relock_unlock(theirs.read), RELOCK_OK);
     assert_result(relock_timedlock(ours.write, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
-}
-
-static void a_late_nested_acquire_of_either_side_creates_no_hold(void **state)
-{
-    static const char *const acquires[] = {"read_lock 1 orders * * 2", "write_lock 1 orders * * 2"};
-    struct faults *t = *state;
-    struct sides ours = late_sides(t);
-    struct relock_lock *sides[] = {ours.read, ours.write};
-
-    for (size_t i = 0; i < 2; i++) {
-        struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, acquires[i]);
-
-        assert_result(relock_lock(sides[i]), RELOCK_OK);
-        assert_result(relock_lock(sides[i]), RELOCK_E_CONN);
-        assert_result(relock_unlock(sides[i]), RELOCK_OK);
-        faults_run_late(rule, can_kill);
-        assert_int_equal(probe_n_keys(t->f->probe), 0);
-    }
 }
 
 /* The same thread holds both sides again: these are other holds. */
@@ -144,31 +104,10 @@ static void a_late_unlock_of_either_side_frees_no_newer_hold(void **state)
         assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
         assert_result(relock_lock(ours.write), RELOCK_OK);
         assert_result(relock_lock(ours.read), RELOCK_OK);
-        changes_nothing(t, rule);
+        faults_late_changes_nothing(t, rule);
         assert_result(relock_unlock(ours.write), RELOCK_OK);
         assert_result(relock_unlock(ours.read), RELOCK_OK);
     }
-}
-
-/* If it runs, the next command of the hold sets the count and the levels again. */
-static void a_late_partial_read_unlock_is_corrected(void **state)
-{
-    struct faults *t = *state;
-    struct sides ours = late_sides(t);
-    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "read_unlock 1 orders * 1");
-
-    assert_result(relock_lock(ours.read), RELOCK_OK);
-    assert_result(relock_lock(ours.read), RELOCK_OK);
-    assert_result(relock_unlock(ours.read), RELOCK_E_CONN);
-    assert_result(relock_lock(ours.read), RELOCK_OK);
-    assert_result(relock_lock(ours.read), RELOCK_OK);
-    faults_run_late(rule, can_kill);
-    assert_int_equal(sides_holder(ours.read).hold_count, can_kill ? 3 : 1);
-    assert_result(relock_unlock(ours.read), RELOCK_OK);
-    assert_int_equal(sides_holder(ours.read).hold_count, 2);
-    assert_result(relock_unlock(ours.read), RELOCK_OK);
-    assert_result(relock_unlock(ours.read), RELOCK_OK);
-    assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
 static void a_late_forced_unlock_frees_no_newer_hold_of_either_side(void **state)
@@ -198,12 +137,10 @@ int main(int argc, char **argv)
         FAULT_TEST(a_late_writer_takes_nothing_from_readers),
         FAULT_TEST(a_late_read_under_a_write_hold_is_refused_by_the_next_writer),
         FAULT_TEST(a_late_reader_beside_others_is_there_for_its_lease_at_most),
-        FAULT_TEST(a_late_nested_acquire_of_either_side_creates_no_hold),
         FAULT_TEST(a_late_unlock_of_either_side_frees_no_newer_hold),
-        FAULT_TEST(a_late_partial_read_unlock_is_corrected),
         FAULT_TEST(a_late_forced_unlock_frees_no_newer_hold_of_either_side),
     };
 
-    can_kill = argc < 2 || strcmp(argv[1], "no-kill") != 0;
+    faults_take_rights(argc, argv);
     return FAULT_TESTS_RUN(tests);
 }

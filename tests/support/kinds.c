@@ -3,21 +3,29 @@
 #include "support/peer.h"
 #include "support/plain_peer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-const struct kind kinds[KINDS_N] = {
+const struct kind kinds[KINDS_AND_SIDES_N] = {
     [KIND_REENTRANT] = {"reentrant", relock_lock_new, false},
     [KIND_FENCED] = {"fenced", relock_fencedlock_new, false},
     [KIND_SPIN] = {"spin", relock_spinlock_new, false},
     [KIND_FAIR] = {"fair", relock_fairlock_new, false},
     [KIND_PLAIN] = {"plain", relock_plainlock_new, true},
+    [KIND_READ] = {"read", relock_rdlock_new, false},
+    [KIND_WRITE] = {"write", relock_wrlock_new, false},
 };
 
-static const struct kind *now;
+static const struct kind *now = &kinds[KIND_REENTRANT];
 
 const struct kind *kind_now(void)
 {
     return now;
+}
+
+void kind_choose(enum kind_no kind)
+{
+    now = &kinds[kind];
 }
 
 struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, const char *name)
@@ -32,11 +40,31 @@ const char *kind_holder(struct fixture *f, const char *name)
     return now->is_string ? probe_text(f->probe, "GET %s", name) : probe_only_field(f->probe, name);
 }
 
+/* Besides the hold there is the mode of the lock, and for each read level a key with its lease. */
+static bool side_has_levels(struct fixture *f, const char *name, long long levels)
+{
+    const char *list = probe_list(f->probe, "HGETALL %s", name);
+    const char *last = strrchr(list, ' ');
+    bool has_levels = last && strtoll(last, NULL, 10) == levels;
+
+    return has_levels && probe_int(f->probe, "HLEN %s", name) == 2 &&
+           probe_n_keys(f->probe) == (now == &kinds[KIND_READ] ? levels + 1 : 1);
+}
+
 bool kind_has_levels(struct fixture *f, const char *name, long long levels)
 {
     if (now->is_string)
         return strlen(kind_holder(f, name)) == 40;
+    if (now >= &kinds[KINDS_N])
+        return side_has_levels(f, name, levels);
     return probe_only_value(f->probe, name) == levels;
+}
+
+bool kind_is_peers(struct fixture *f, const char *name)
+{
+    if (now->is_string)
+        return strcmp(kind_holder(f, name), PLAIN_PEER) == 0;
+    return strcmp(kind_holder(f, name), PEER) == 0 && probe_only_value(f->probe, name) == 1;
 }
 
 /* ---- somebody else ------------------------------------------------------------------------- */
@@ -63,7 +91,7 @@ bool kind_peer_usurp(struct fixture *f, const char *name)
 
 static int begin(enum kind_no kind, void **state)
 {
-    now = &kinds[kind];
+    kind_choose(kind);
     return fixture_begin(state);
 }
 

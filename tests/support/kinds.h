@@ -2,7 +2,8 @@
  * Kinds - the same case for locks of each kind
  *
  * KINDS_TEST(case) stands in a list of tests as one entry for each kind, "spin: case" say. Such a
- * case makes its locks with kind_lock(), and may say kind_now() where a kind is different.
+ * case makes its locks with kind_lock(), and may say kind_now() where a kind is different. The two
+ * sides of a read/write lock are not among them, but a test may choose one with kind_choose().
  *
  * Threads: the main one.
  */
@@ -17,19 +18,32 @@ struct kind {
     bool is_string; /* in Redis a token, without levels; else a hash */
 };
 
-enum kind_no { KIND_REENTRANT, KIND_FENCED, KIND_SPIN, KIND_FAIR, KIND_PLAIN, KINDS_N };
+enum kind_no {
+    KIND_REENTRANT,
+    KIND_FENCED,
+    KIND_SPIN,
+    KIND_FAIR,
+    KIND_PLAIN,
+    KINDS_N, /* of KINDS_TEST() */
+    KIND_READ = KINDS_N,
+    KIND_WRITE,
+    KINDS_AND_SIDES_N,
+};
 
-extern const struct kind kinds[KINDS_N];
+extern const struct kind kinds[KINDS_AND_SIDES_N];
 
-/* The kind that the case runs for. */
+/* The kind that the case runs for: the reentrant one unless KINDS_TEST() chooses another. */
 const struct kind *kind_now(void);
+void kind_choose(enum kind_no kind);
 
 /* A handle of that kind, freed at the end of the test. */
 struct relock_lock *kind_lock(struct fixture *f, struct relock_client *client, const char *name);
 
-/* The holder in Redis, "" if none; whether it has so many levels, as far as Redis knows them. */
+/* The holder in Redis, "" if none; whether the only holder is ours and has so many levels, as far
+ * as Redis knows them; whether it is the peer, with one level. */
 const char *kind_holder(struct fixture *f, const char *name);
 bool kind_has_levels(struct fixture *f, const char *name, long long levels);
+bool kind_is_peers(struct fixture *f, const char *name);
 
 /* A client of another library on the lock: support/peer.h and plain_peer.h, for PEER_LEASE_MS. */
 bool kind_peer_lock(struct fixture *f, const char *name);
