@@ -43,6 +43,20 @@ static void peer_goes(struct trial *trial, int result)
     assert_true(peer_unlock(trial->f->probe, "orders", PEER));
 }
 
+static int make_one(struct trial *trial)
+{
+    int r = kind_now()->constructor(trial->client, "jobs", &trial->other);
+
+    if (r == RELOCK_OK)
+        trial->other = relock_lock_free(trial->other);
+    return r;
+}
+
+static void a_handle_is_made_or_not(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = make_one});
+}
+
 /* ---- taking -------------------------------------------------------------------------------- */
 
 static int trylock(struct trial *trial)
@@ -50,9 +64,15 @@ static int trylock(struct trial *trial)
     return relock_trylock(trial->lock);
 }
 
+static int wait_for_it(struct trial *trial)
+{
+    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
+}
+
 static void a_lock_is_taken_or_free(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = trylock, .after = unlock});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = wait_for_it, .after = unlock});
 }
 
 static void a_lock_over_a_new_connection_is_taken_or_free(void **state)
@@ -121,11 +141,6 @@ static void a_refusal_adds_nothing(void **state)
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-static int wait_for_it(struct trial *trial)
-{
-    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
-}
-
 static void a_waiter_gets_the_lock_or_an_error(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
@@ -139,6 +154,7 @@ static int wait_in_vain(struct trial *trial)
     return relock_timedlock(trial->lock, 30);
 }
 
+/* In the queue of a fair lock, too, even if the thread that leaves it is refused memory. */
 static void a_wait_that_times_out_leaves_nothing(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
@@ -209,6 +225,11 @@ int main(void)
         TRIAL_TEST(a_waiter_gets_the_lock_or_an_error),
         TRIAL_TEST(a_wait_that_times_out_leaves_nothing),
         TRIAL_TEST(a_cancelled_wait_leaves_nothing),
+        TRIAL_TEST_OF(a_handle_is_made_or_not, fair),
+        TRIAL_TEST_OF(a_lock_is_taken_or_free, fair),
+        TRIAL_TEST_OF(a_refusal_adds_nothing, fair),
+        TRIAL_TEST_OF(a_waiter_gets_the_lock_or_an_error, fair),
+        TRIAL_TEST_OF(a_wait_that_times_out_leaves_nothing, fair),
     };
 
     return TRIAL_TESTS_RUN(tests);

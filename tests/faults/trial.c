@@ -114,14 +114,14 @@ static size_t play(struct trial *trial, const struct scene *scene, size_t nth, s
     trial->for_good = n == ALLOC_FROM_THEN_ON;
     trial->done = false;
     trial->client = scene->makes_client ? NULL : fixture_client(f, &options);
-    trial->lock = scene->makes_client ? NULL : fixture_lock(f, trial->client, "orders");
+    trial->lock = scene->makes_client ? NULL : kind_lock(f, trial->client, "orders");
     if (scene->before)
         scene->before(trial);
     refused = act(trial, scene, nth, n);
 
     assert_true(wait_for_no_keys(f->probe));
     if (trial->client && !trial->lock)
-        trial->lock = fixture_lock(f, trial->client, "orders");
+        trial->lock = kind_lock(f, trial->client, "orders");
     if (trial->client && !scene->ends_client)
         check_client(trial);
     fixture_free_lock(f, trial->lock);

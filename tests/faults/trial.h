@@ -3,7 +3,11 @@
  *
  * A scene is played repeatedly: first with memory, then with the first request refused, the second,
  * and so on, until one play has no refusal. The last plays refuse all later requests as well. Each
- * play has its own client. After each
+ * play has its own client. After each play the trial checks that
+ *   - the result was that of the scene or RELOCK_E_NOMEM, and errno is as it was,
+ *   - no key is left,
+ *   - the client still acquires and releases, and a message wakes its waiter,
+ *   - when all is freed, no memory, descriptor or thread is left.
  *
  * Threads: the main one.
  */
@@ -12,7 +16,7 @@
 
 #include "support/actor.h"
 #include "support/alloc.h"
-#include "support/fixture.h"
+#include "support/kinds.h"
 #include "support/peer.h"
 
 #include <stdatomic.h>
@@ -26,7 +30,7 @@
 struct trial {
     struct fixture *f;
     struct relock_client *client; /* NULL if the scene makes it */
-    struct relock_lock *lock;     /* "orders", likewise */
+    struct relock_lock *lock;     /* "orders", of the kind of the case; likewise */
     struct actor *actor;          /* always has memory */
     bool for_good;                /* all later requests are refused, too */
 
@@ -64,7 +68,14 @@ struct relock_options trial_options(struct trial *trial, const struct scene *sce
 int trial_group_start(void **state);
 int trial_end(void **state);
 
-#define TRIAL_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, trial_end)
+#define TRIAL_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, kinds_begin_reentrant, trial_end)
+
+/* The same for locks of another kind of support/kinds.h, as "fair: case". */
+#define TRIAL_TEST_OF(function, kind)                                       \
+    {                                                                       \
+#kind ": " #function, function, kinds_begin_##kind, trial_end, NULL \
+    }
 #define TRIAL_TESTS_RUN(tests) cmocka_run_group_tests(tests, trial_group_start, fixture_stop)
 
 #endif
