@@ -201,8 +201,7 @@ static void all_waits_end(struct actor *waiting[N_WAITERS])
 {
     uint64_t began_ms = now_ms();
 
-    for (int i = 0; i < N_WAITERS; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CONN);
+    assert_results(waiting, N_WAITERS, RELOCK_E_CONN);
     assert_true(now_ms() - began_ms <= 3 * short_ms() + slow_ms(LATE_MS));
 }
 
@@ -213,10 +212,7 @@ static void begin_to_wait(struct faults *t, struct relock_client *client,
     struct proxy_rule *asked = proxy_each(t->proxy, PROXY_PASS, "lock 1 orders");
 
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    for (int i = 0; i < N_WAITERS; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], lock);
-    }
+    actors_begin_lock(waiting, N_WAITERS, lock);
     assert_true(wait_for_waiters(client, N_WAITERS));
     assert_true(proxy_met(asked, 2));
     assert_int_equal(proxy_fate(asked), PROXY_ANSWERED); /* the head has no command in flight */

@@ -11,10 +11,7 @@
 static void begin_to_wait(struct relock_client *client, struct relock_lock *lock,
                           struct actor *waiting[N_WAITERS])
 {
-    for (int i = 0; i < N_WAITERS; i++) {
-        waiting[i] = actor_start();
-        actor_begin(waiting[i], actor_take_turn, lock);
-    }
+    actors_begin(waiting, N_WAITERS, actor_take_turn, lock);
     assert_true(wait_for_waiters(client, N_WAITERS));
 }
 

@@ -30,8 +30,7 @@ static void begin_to_wait_for_writer(struct faults *t, struct relock_client *cli
 static void all_get_in(struct faults *t, struct relock_client *client,
                        struct actor *waiting[N_WAITERS])
 {
-    for (int i = 0; i < N_WAITERS; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_OK);
+    assert_results(waiting, N_WAITERS, RELOCK_OK);
     assert_int_equal(stats_of(client).rechecks, 0);
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
@@ -120,8 +119,7 @@ static void waits_of_both_sides_end_when_the_server_is_gone(void **state)
     begin_to_wait_for_writer(t, client, theirs, waiting);
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
-    for (int i = 0; i < N_WAITERS; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CONN);
+    assert_results(waiting, N_WAITERS, RELOCK_E_CONN);
     proxy_refuse(t->proxy, false);
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
 }

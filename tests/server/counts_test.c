@@ -108,10 +108,7 @@ static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
     long long before, n, n_turns;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    for (int i = 0; i < N_THREADS; i++) {
-        actors[i] = actor_start();
-        actor_begin(actors[i], lock_many_times, lock);
-    }
+    actors_begin(actors, N_THREADS, lock_many_times, lock);
     assert_true(wait_for_waiters(client, N_THREADS));
     began_ms = now_ms();
     before = commands(f);
@@ -153,16 +150,12 @@ static void wait_as_many(struct fixture *f, int n)
     have_waited_before(f, client);
     assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
     before = commands(f);
-    for (int i = 0; i < n; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], lock);
-    }
+    actors_begin_lock(waiting, (size_t)n, lock);
     assert_true(wait_for_waiters(client, (uint64_t)n));
     assert_counts_to(f, commands, before + 3); /* a try, SUBSCRIBE, a try */
 
     relock_client_shutdown(client);
-    for (int i = 0; i < n; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+    assert_results(waiting, n, RELOCK_E_CLOSED);
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 

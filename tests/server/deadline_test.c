@@ -198,8 +198,7 @@ static void one_cancel_ends_all_waits_that_name_it(void **state)
     assert_true(wait_for_waiters(one, 4));
     assert_true(wait_for_waiters(two, 2));
     relock_cancel_fire(how.cancel);
-    for (int i = 0; i < 6; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_CANCELLED);
+    assert_results(waiting, 6, RELOCK_CANCELLED);
     assert_true(peer_unlock(f->probe, "orders", PEER));
     assert_true(peer_unlock(f->probe, "ledger", PEER));
     relock_cancel_free(how.cancel);

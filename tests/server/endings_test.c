@@ -67,8 +67,7 @@ static void freeing_a_client_ends_its_waits(void **state)
     assert_true(wait_for_waiters(client, 4));
 
     fixture_free_client(f, client);
-    for (int i = 0; i < 4; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+    assert_results(waiting, 4, RELOCK_E_CLOSED);
     assert_int_equal(probe_int(f->probe, "EXISTS held"), 0);
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }

@@ -99,15 +99,11 @@ static void no_place_outlives_its_client(void **state)
     struct actor *actors[4];
 
     assert_result(relock_lock(held), RELOCK_OK);
-    for (int i = 0; i < 4; i++) {
-        actors[i] = actor_start();
-        actor_begin_lock(actors[i], lock);
-    }
+    actors_begin_lock(actors, 4, lock);
     assert_true(fair_queue_wait(f, 4));
     fixture_free_client(f, client);
     assert_int_equal(probe_int(f->probe, "EXISTS " FAIR_QUEUE " " FAIR_DEADLINES), 0);
-    for (int i = 0; i < 4; i++)
-        assert_result(actor_result(actors[i]), RELOCK_E_CLOSED);
+    assert_results(actors, 4, RELOCK_E_CLOSED);
     assert_result(relock_unlock(held), RELOCK_OK);
 }
 

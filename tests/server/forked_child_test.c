@@ -105,17 +105,13 @@ static void freeing_works_in_the_child_while_the_parents_threads_lock(void **sta
     struct actor *waiting[4];
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    for (int i = 0; i < 4; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], heritage.lock);
-    }
+    actors_begin_lock(waiting, 4, heritage.lock);
     for (int i = 0; i < 20; i++)
         assert_int_equal(child_wait(child_start(free_everything, &heritage), SOON_MS),
                          EXIT_SUCCESS);
 
     relock_client_shutdown(client);
-    for (int i = 0; i < 4; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+    assert_results(waiting, 4, RELOCK_E_CLOSED);
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 

@@ -48,10 +48,7 @@ static void redis_sees_far_fewer_commands_than_acquisitions(void **state)
     long long before = probe_script_calls(f->probe), calls;
     struct relock_stats stats;
 
-    for (int i = 0; i < N_THREADS; i++) {
-        actors[i] = actor_start();
-        actor_begin(actors[i], lock_many_times, &crowd);
-    }
+    actors_begin(actors, N_THREADS, lock_many_times, &crowd);
     for (int i = 0; i < N_THREADS; i++)
         assert_result(actor_result_within(actors[i], 3 * (uint64_t)SOON_MS), RELOCK_OK);
 

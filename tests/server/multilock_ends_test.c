@@ -101,10 +101,8 @@ static void clients_are_freed_at_any_moment(void **state)
         let_pass(round % 5);
         for (size_t i = 0; i < 2; i++)
             actor_begin(freeing[i], free_client, clients[(i + round) % 2]);
-        for (int i = 0; i < 2; i++)
-            assert_result(actor_result(freeing[i]), RELOCK_OK);
-        for (int i = 0; i < 3; i++)
-            assert_result(actor_result(busy[i]), RELOCK_E_CLOSED);
+        assert_results(freeing, 2, RELOCK_OK);
+        assert_results(busy, 3, RELOCK_E_CLOSED);
         assert_int_equal(probe_n_keys(f->probe), 0);
         for (size_t i = 0; i < 2; i++)
             relock_lock_free(locks[i]);

@@ -109,10 +109,7 @@ static void a_waiting_multi_lock_sends_nothing(void **state)
     long long before;
 
     assert_true(peer_lock(f->probe, "b", PEER, NEVER_MS));
-    for (int i = 0; i < 8; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], t.both);
-    }
+    actors_begin_lock(waiting, 8, t.both);
     assert_true(wait_for_waiters(t.client, 8));
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{b}", 1));
     let_pass(slow_ms(100)); /* the commands that a subscription needs */
@@ -121,8 +118,7 @@ static void a_waiting_multi_lock_sends_nothing(void **state)
     assert_in_range(probe_commands(f->probe) - before, 0, 4);
 
     relock_client_shutdown(t.client);
-    for (int i = 0; i < 8; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+    assert_results(waiting, 8, RELOCK_E_CLOSED);
     assert_true(peer_unlock(f->probe, "b", PEER));
 }
 

@@ -84,8 +84,7 @@ static void many_waiters_in_one_process_poll_as_often_as_one(void **state)
         waiting[i] = actor_start();
         actor_begin_timedlock(waiting[i], lock, WAIT_MS);
     }
-    for (int i = 0; i < N_THREADS; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_TIMEOUT);
+    assert_results(waiting, N_THREADS, RELOCK_TIMEOUT);
     assert_polled(probe_script_calls(f->probe) - before);
     assert_true(kind_peer_unlock(f, "orders"));
 }

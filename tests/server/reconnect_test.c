@@ -162,16 +162,12 @@ static void a_wait_ends_when_redis_stays_unreachable(void **state)
     struct actor *waiting[3];
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    for (int i = 0; i < 3; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], lock);
-    }
+    actors_begin_lock(waiting, 3, lock);
     assert_true(wait_for_waiters(client, 3));
     assert_true(probe_wait_subscribers(f->probe, CHANNEL, 1));
     server_kill(f->server);
     killed_ms = now_ms();
-    for (int i = 0; i < 3; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CONN);
+    assert_results(waiting, 3, RELOCK_E_CONN);
     assert_true(now_ms() - killed_ms >= limit_ms / 2);
     assert_true(now_ms() - killed_ms <= 3 * limit_ms - slow_ms(300)); /* and not one by one */
     server_restart(f->server);

@@ -42,14 +42,10 @@ static void all_local_readers_get_in_when_the_writer_leaves(void **state)
     struct actor *actors[N_READERS];
 
     assert_result(relock_lock(theirs.write), RELOCK_OK);
-    for (int i = 0; i < N_READERS; i++) {
-        actors[i] = actor_start();
-        actor_begin_lock(actors[i], ours.read);
-    }
+    actors_begin_lock(actors, N_READERS, ours.read);
     assert_true(wait_for_waiters(client, N_READERS));
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
-    for (int i = 0; i < N_READERS; i++)
-        assert_result(actor_result(actors[i]), RELOCK_OK);
+    assert_results(actors, N_READERS, RELOCK_OK);
     assert_result(relock_trylock(theirs.write), RELOCK_BUSY);
     for (int i = 0; i < N_READERS; i++)
         assert_result(actor_unlock(actors[i], ours.read), RELOCK_OK);

@@ -224,10 +224,7 @@ static void a_reader_that_tries_does_not_block_another(void **state)
 
     crowd.read = ours.read;
     pthread_barrier_init(&crowd.together, NULL, N_READERS);
-    for (int i = 0; i < N_READERS; i++) {
-        readers[i] = actor_start();
-        actor_begin(readers[i], try_to_read_together, &crowd);
-    }
+    actors_begin(readers, N_READERS, try_to_read_together, &crowd);
     for (int i = 0; i < N_READERS; i++)
         assert_result(actor_result_within(readers[i], 6 * SOON_MS), RELOCK_OK);
     pthread_barrier_destroy(&crowd.together);

@@ -60,15 +60,11 @@ static void a_shutdown_ends_all_waits(void **state)
     struct actor *waiting[3];
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    for (int i = 0; i < 3; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], lock);
-    }
+    actors_begin_lock(waiting, 3, lock);
     assert_true(wait_for_waiters(client, 3));
 
     relock_client_shutdown(client);
-    for (int i = 0; i < 3; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_E_CLOSED);
+    assert_results(waiting, 3, RELOCK_E_CLOSED);
     assert_int_equal(stats_of(client).waiters, 0);
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }

@@ -18,8 +18,7 @@ static void two_threads_that_read_for_one_owner_have_one_hold(void **state)
         actor_begin_acquire(actors[i], ours.read, &how);
     assert_true(wait_for_waiters(client, 2)); /* both acquires are in flight */
     server_resume(f->server);
-    for (int i = 0; i < 2; i++)
-        assert_result(actor_result(actors[i]), RELOCK_OK);
+    assert_results(actors, 2, RELOCK_OK);
     assert_int_equal(stats_of(client).holds, 1);
     assert_result(relock_check(ours.read, how.owner, &grant), RELOCK_OK);
     assert_int_equal(grant.hold_count, 2);

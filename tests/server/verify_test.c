@@ -95,12 +95,8 @@ static void hand_offs_share_a_verification(void **state)
     struct actor *actors[N_THREADS];
     struct relock_stats stats;
 
-    for (int i = 0; i < N_THREADS; i++) {
-        actors[i] = actor_start();
-        actor_begin(actors[i], lock_for_a_while, &crowd);
-    }
-    for (int i = 0; i < N_THREADS; i++)
-        assert_result(actor_result(actors[i]), RELOCK_OK);
+    actors_begin(actors, N_THREADS, lock_for_a_while, &crowd);
+    assert_results(actors, N_THREADS, RELOCK_OK);
     stats = stats_of(client);
     print_message("%d hand-offs, %d verifications\n", (int)stats.passed_on, (int)stats.renewed);
     assert_true(stats.passed_on > 0);

@@ -63,16 +63,12 @@ static void many_waiters_are_one_subscription(void **state)
     struct actor *waiting[16];
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    for (int i = 0; i < 16; i++) {
-        waiting[i] = actor_start();
-        actor_begin(waiting[i], actor_take_turn, lock);
-    }
+    actors_begin(waiting, 16, actor_take_turn, lock);
     assert_true(wait_for_waiters(client, 16));
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
 
     assert_true(peer_unlock(f->probe, "orders", PEER));
-    for (int i = 0; i < 16; i++)
-        assert_result(actor_result(waiting[i]), RELOCK_OK);
+    assert_results(waiting, 16, RELOCK_OK);
 }
 
 static bool has_no_subscription(void *arg)

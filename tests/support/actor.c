@@ -19,14 +19,14 @@ struct actor {
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct {
+    struct progress {
         bool busy, ending;
         int result;
         uint64_t took_ms, ended_ms;
     } guarded; /* by mutex */
 };
 
-static struct actor *actors;
+static struct actor *started;
 
 static void *run(void *arg)
 {
@@ -73,8 +73,8 @@ struct actor *actor_start(void)
     if (pthread_create(&actor->thread, NULL, run, actor) != 0)
         abort();
 
-    actor->next = actors;
-    actors = actor;
+    actor->next = started;
+    started = actor;
     return actor;
 }
 
@@ -88,6 +88,14 @@ void actor_begin(struct actor *actor, actor_step_fn *step, void *arg)
     actor->guarded.busy = true;
     pthread_cond_broadcast(&actor->changed);
     pthread_mutex_unlock(&actor->mutex);
+}
+
+void actors_begin(struct actor **actors, size_t n, actor_step_fn *step, void *arg)
+{
+    for (size_t i = 0; i < n; i++) {
+        actors[i] = actor_start();
+        actor_begin(actors[i], step, arg);
+    }
 }
 
 int actor_result_within(struct actor *actor, uint64_t within_ms)
@@ -110,39 +118,34 @@ int actor_result(struct actor *actor)
     return actor_result_within(actor, SOON_MS);
 }
 
-bool actor_is_busy(struct actor *actor)
+static struct progress progress_of(struct actor *actor)
 {
-    bool busy;
+    struct progress progress;
 
     pthread_mutex_lock(&actor->mutex);
-    busy = actor->guarded.busy;
+    progress = actor->guarded;
     pthread_mutex_unlock(&actor->mutex);
-    return busy;
+    return progress;
+}
+
+bool actor_is_busy(struct actor *actor)
+{
+    return progress_of(actor).busy;
 }
 
 uint64_t actor_ended_ms(struct actor *actor)
 {
-    uint64_t ended_ms;
-
-    pthread_mutex_lock(&actor->mutex);
-    ended_ms = actor->guarded.ended_ms;
-    pthread_mutex_unlock(&actor->mutex);
-    return ended_ms;
+    return progress_of(actor).ended_ms;
 }
 
 uint64_t actor_took_ms(struct actor *actor)
 {
-    uint64_t took_ms;
-
-    pthread_mutex_lock(&actor->mutex);
-    took_ms = actor->guarded.took_ms;
-    pthread_mutex_unlock(&actor->mutex);
-    return took_ms;
+    return progress_of(actor).took_ms;
 }
 
 void actor_end(struct actor *actor)
 {
-    struct actor **link = &actors;
+    struct actor **link = &started;
 
     pthread_mutex_lock(&actor->mutex);
     actor->guarded.ending = true;
@@ -160,8 +163,8 @@ void actor_end(struct actor *actor)
 
 void actor_end_all(void)
 {
-    while (actors)
-        actor_end(actors);
+    while (started)
+        actor_end(started);
 }
 
 static int step_acquire(void *arg)
@@ -211,6 +214,14 @@ void actor_begin_lock(struct actor *actor, struct relock_lock *lock)
 {
     actor->lock = lock;
     actor_begin(actor, step_lock, actor);
+}
+
+void actors_begin_lock(struct actor **actors, size_t n, struct relock_lock *lock)
+{
+    for (size_t i = 0; i < n; i++) {
+        actors[i] = actor_start();
+        actor_begin_lock(actors[i], lock);
+    }
 }
 
 void actor_begin_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_ms)

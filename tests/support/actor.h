@@ -13,6 +13,7 @@
 #include <relock.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ACTOR_BUSY INT32_MIN /* the step did not end in time */
@@ -24,6 +25,9 @@ typedef int actor_step_fn(void *arg);
 struct actor *actor_start(void);
 
 void actor_begin(struct actor *actor, actor_step_fn *step, void *arg);
+
+/* `n` actors, started here, each of which begins this step. */
+void actors_begin(struct actor **actors, size_t n, actor_step_fn *step, void *arg);
 
 /* The result of the step, or ACTOR_BUSY if it does not end within SOON_MS. */
 int actor_result(struct actor *actor);
@@ -48,6 +52,7 @@ void actor_end_all(void);
 int actor_take_turn(void *arg);
 
 void actor_begin_lock(struct actor *actor, struct relock_lock *lock);
+void actors_begin_lock(struct actor **actors, size_t n, struct relock_lock *lock);
 void actor_begin_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_ms);
 void actor_begin_acquire(struct actor *actor, struct relock_lock *lock,
                          const struct relock_how *how);

@@ -129,6 +129,13 @@ bool wait_for_no_keys(struct probe *probe);
 
 void check_result(int got, int wanted, const char *call, const char *file, int line);
 
+/* The same for each of these actors' results: support/actor.h. */
+#define assert_results(actors, n, wanted)                        \
+    do {                                                         \
+        for (size_t nth_ = 0; nth_ < (size_t)(n); nth_++)        \
+            assert_result(actor_result((actors)[nth_]), wanted); \
+    } while (0)
+
 /* The actor, which waits for the lock, gets it and releases it: support/actor.h. */
 #define assert_gets_in(actor, lock)                              \
     do {                                                         \
