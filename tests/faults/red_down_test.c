@@ -122,8 +122,7 @@ static void a_minority_may_fail_while_the_lock_is_held(void **state)
         const size_t *who = minorities[deed % 3];
 
         red_settle(s, &red, s->n);
-        assert_result(relock_lock(red.lock), RELOCK_OK);
-        assert_true(red_wait_keys(s, s->n));
+        red_lock_on_all(s, &red);
         for (size_t i = 0; i < 2; i++)
             deeds[deed](s, who[i]);
         assert_true(relock_valid_ms(red.lock) > 0);
@@ -142,8 +141,7 @@ static void others_are_excluded_while_a_minority_is_unreachable(void **state)
 
     red_settle(s, &a, s->n);
     red_settle(s, &b, s->n);
-    assert_result(relock_lock(a.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &a);
     server_pause(s->server[0]);
     server_kill(s->server[1]);
     for (int i = 0; i < 5; i++)
@@ -188,8 +186,7 @@ static void a_release_that_a_majority_does_not_answer_fails_and_is_completed_lat
 
     for (size_t deed = 1; deed < N_DEEDS; deed++) {
         red_settle(s, &red, s->n);
-        assert_result(relock_lock(red.lock), RELOCK_OK);
-        assert_true(red_wait_keys(s, s->n));
+        red_lock_on_all(s, &red);
         for (size_t i = 0; i < 3; i++)
             deeds[deed](s, (deed + i) % s->n);
         assert_result(relock_unlock(red.lock), RELOCK_E_CONN);
@@ -223,16 +220,14 @@ static void votes_of_a_minority_are_released(void **state)
     struct red red = red_new(s, NULL);
 
     red_settle(s, &red, s->n);
-    for (size_t i = 1; i < 4; i++)
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    red_strangers_take(s, 1, 4);
     assert_result(relock_trylock(red.lock), RELOCK_BUSY);
     assert_true(red_wait_keys(s, 3));
     assert_result(fixture_timedlock(red.lock, 100), RELOCK_TIMEOUT);
     assert_true(red_wait_keys(s, 3));
     for (size_t i = 1; i < 4; i++)
         assert_string_equal(probe_only_field(s->probe[i], RED_NAME), "other:1");
-    for (size_t i = 1; i < 4; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    red_delete_keys(s, 1, 4);
 }
 
 struct racer {

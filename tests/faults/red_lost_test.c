@@ -28,12 +28,6 @@ static struct red red_to_be_forgotten(struct servers *s)
     return red_with_lease(s, outlast_ms(FORGET_LEASE_MS));
 }
 
-static void take_on_all(struct servers *s, struct red *red)
-{
-    assert_result(relock_lock(red->lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
-}
-
 static void forget(struct servers *s, size_t first, size_t n)
 {
     for (size_t i = first; i < first + n; i++)
@@ -70,7 +64,7 @@ static void a_red_lock_is_renewed_on_every_server(void **state)
     struct servers *s = *state;
     struct red red = red_of(s);
 
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     for (int i = 0; i < 8; i++) {
         let_pass(outlast_ms(LEASE_MS) / 5);
         assert_true(relock_valid_ms(red.lock) > 0);
@@ -103,7 +97,7 @@ static void servers_that_forgot_get_the_lock_again_while_the_quorum_holds(void *
     struct servers *s = *state;
     struct red red = red_of(s);
 
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     for (int i = 0; i < 3; i++) {
         forget(s, (size_t)i, 2);
         assert_true(red_n_keys(s) >= 3);
@@ -140,7 +134,7 @@ static void three_servers_that_forget_at_once_lose_the_lock(void **state)
     struct servers *s = *state;
     struct red red = red_to_be_forgotten(s);
 
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     forget(s, 1, 3);
     assert_lost(s, &red, RELOCK_LOST_GONE);
     assert_int_equal(stats_of(red.clients[0]).lost, 1);
@@ -176,7 +170,7 @@ static void no_server_gets_the_lock_again_before_the_others_have_answered(void *
     struct red red = red_to_be_forgotten(s);
     struct proxy_rule *rule;
 
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     renew_two_later(s);
     rule = proxy_next(s->proxy[1], PROXY_PASS, "SCRIPT LOAD");
     assert_true(io_thread_stop(proxy_url(s->proxy[0])));
@@ -204,14 +198,13 @@ static void no_server_gets_the_lock_again_for_answers_older_than_the_loss(void *
     struct proxy_rule *rule;
 
     red_settle(s, &red, s->n);
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     rule = proxy_next(s->proxy[1], PROXY_HOLD, "EVALSHA");
     assert_true(io_thread_stop(proxy_url(s->proxy[0])));
     for (size_t i = 2; i < 5; i++)
         assert_true(wait_until(has_renewed, red.clients[i], SOON_MS));
     assert_true(proxy_met(rule, 1));
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    red_delete_keys(s, 0, 3);
     proxy_let_go(rule);
     assert_int_equal(proxy_fate(rule), PROXY_ANSWERED);
     let_pass(50);
@@ -226,7 +219,7 @@ static void a_third_server_that_another_owner_takes_loses_the_lock(void **state)
     struct servers *s = *state;
     struct red red = red_of(s);
 
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     for (size_t i = 0; i < 2; i++)
         server_kill(s->server[i]);
     let_pass(outlast_ms(LEASE_MS) * 3 / 2);
@@ -246,7 +239,7 @@ static void three_servers_that_hang_beyond_the_lease_lose_the_lock(void **state)
     struct servers *s = *state;
     struct red red = red_of(s);
 
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     for (size_t i = 2; i < 5; i++)
         server_pause(s->server[i]);
     while (losses_count(s->f->losses) == 0 && relock_valid_ms(red.lock) > 0)
@@ -262,12 +255,11 @@ static void a_lost_red_lock_is_released_on_the_servers_before_its_owner_releases
     struct red red = red_to_be_forgotten(s);
     struct red other = red_of(s);
 
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     forget(s, 0, 3);
     assert_true(losses_wait(s->f->losses, 1, SOON_MS));
     assert_true(red_wait_keys(s, 0));
-    assert_result(relock_lock(other.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &other);
     let_pass(outlast_ms(LEASE_MS) / 2); /* contains a renewal */
     assert_true(relock_is_mine(other.lock));
     assert_lost(s, &red, RELOCK_LOST_GONE);
@@ -282,9 +274,8 @@ static void a_loss_found_by_the_release_is_reported_by_its_result_alone(void **s
     int r;
 
     red_settle(s, &red, s->n);
-    take_on_all(s, &red);
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    red_lock_on_all(s, &red);
+    red_delete_keys(s, 0, 3);
     r = relock_unlock(red.lock);
     if (r != RELOCK_E_CONN) /* as in red_unlock() */
         assert_result(r, RELOCK_LOST);
@@ -301,9 +292,8 @@ static void an_extension_finds_a_loss(void **state)
     int r;
 
     red_settle(s, &red, s->n);
-    take_on_all(s, &red);
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    red_lock_on_all(s, &red);
+    red_delete_keys(s, 0, 3);
     deadline_ms = deadline_in(SOON_MS);
     do { /* until all three have answered in time */
         r = relock_extend(red.lock, 0, LONG_MS);
@@ -322,7 +312,7 @@ static void the_watchdog_stops_at_max_hold_ms(void **state)
 
     red_settle(s, &red, s->n);
     began_ms = now_ms();
-    take_on_all(s, &red);
+    red_lock_on_all(s, &red);
     assert_true(losses_wait(s->f->losses, 1, SOON_MS));
     assert_true(now_ms() - began_ms >= outlast_ms(LEASE_MS));
     assert_lost(s, &red, RELOCK_LOST_CAPPED);

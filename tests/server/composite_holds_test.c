@@ -215,13 +215,6 @@ static void a_call_releases_a_red_member_without_waiting_for_a_level_of_it(void 
     assert_true(ended);
 }
 
-/* ---- the program --------------------------------------------------------------------------- */
-
-static int start(void **state)
-{
-    return servers_start_with(state, N_SERVERS, NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,5 +223,5 @@ int main(void)
         SERVERS_TEST(a_call_releases_a_red_member_without_waiting_for_a_level_of_it),
     };
 
-    return cmocka_run_group_tests(tests, start, servers_stop);
+    return THREE_SERVERS_TESTS_RUN(tests);
 }

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#define N_SERVERS 3
-
 static bool lacks_quorum(void *arg)
 {
-    return red_n_keys(arg) <= N_SERVERS / 2;
+    struct servers *s = arg;
+
+    return red_n_keys(s) <= s->n / 2;
 }
 
 static void a_red_member_with_a_lease_is_kept_while_others_are_waited_for(void **state)
@@ -74,13 +74,6 @@ static void a_level_of_a_red_member_that_outlives_the_composite_is_reported(void
     assert_true(is_told_of(s->f->losses, RED_NAME));
 }
 
-/* ---- the program --------------------------------------------------------------------------- */
-
-static int start(void **state)
-{
-    return servers_start_with(state, N_SERVERS, NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,5 +81,5 @@ int main(void)
         SERVERS_TEST(a_level_of_a_red_member_that_outlives_the_composite_is_reported),
     };
 
-    return cmocka_run_group_tests(tests, start, servers_stop);
+    return THREE_SERVERS_TESTS_RUN(tests);
 }

@@ -10,8 +10,7 @@ static void a_freed_client_costs_the_holder_one_vote(void **state)
     struct relock_lock *stranger = red_new(s, NULL).lock;
 
     red_settle(s, &red, s->n);
-    assert_result(relock_lock(red.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &red);
     fixture_free_client(s->f, red.clients[s->n - 1]);
     assert_false(red_has_key(s, s->n - 1));
     assert_result(relock_extend(red.lock, 0, 40000), RELOCK_OK);
@@ -29,8 +28,7 @@ static void a_majority_of_freed_clients_is_a_reported_loss(void **state)
     struct red red = red_new(s, NULL);
 
     red_settle(s, &red, s->n);
-    assert_result(relock_lock(red.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &red);
     for (size_t i = s->n / 2; i < s->n; i++)
         fixture_free_client(s->f, red.clients[i]);
     assert_true(losses_wait(s->f->losses, 1, SOON_MS));
@@ -45,8 +43,7 @@ static void queued_releases_reach_slow_servers_before_their_clients_are_freed(vo
     struct red red = red_new_by_proxy(s, NULL);
 
     red_settle(s, &red, s->n);
-    assert_result(relock_lock(red.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &red);
     for (size_t i = s->n / 2 + 1; i < s->n; i++)
         proxy_delay(s->proxy[i], 100);
     red_unlock(&red);

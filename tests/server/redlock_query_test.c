@@ -205,8 +205,7 @@ static void a_minority_that_is_down_or_hangs_neither_fails_nor_delays_a_query(vo
 
     red_settle(s, &ours, s->n);
     red_settle(s, &theirs, s->n);
-    assert_result(relock_lock(ours.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &ours);
     server_kill(s->server[1]);
     server_pause(s->server[4]);
     assert_answers_at_once(ours.lock, 1);
@@ -348,18 +347,14 @@ static void queries_do_not_hinder_locking(void **state)
     unsigned count;
 
     red_settle(s, &red, s->n);
-    for (int i = 0; i < 3; i++) {
-        actors[i] = actor_start();
-        actor_begin(actors[i], ask_on, &asking);
-    }
+    actors_begin(actors, 3, ask_on, &asking);
     while (now_ms() < asking.until_ms) {
         assert_result(relock_lock(red.lock), RELOCK_OK);
         assert_result(relock_hold_count(red.lock, &count), RELOCK_OK);
         assert_int_equal(count, 1);
         red_unlock(&red);
     }
-    for (int i = 0; i < 3; i++)
-        assert_result(actor_result(actors[i]), RELOCK_OK);
+    assert_results(actors, 3, RELOCK_OK);
     assert_true(red_wait_keys(s, 0));
 }
 

@@ -21,8 +21,7 @@ static void a_release_is_not_missed(struct servers *s, struct red *a, struct red
     struct proxy_rule *rules[SERVERS_MAX];
     struct actor *actor = actor_start();
 
-    assert_result(relock_lock(a->lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, a);
     for (size_t i = 0; i < s->n; i++)
         rules[i] = proxy_next(s->proxy[i], deed, command);
     actor_begin_lock(actor, b->lock);
@@ -33,8 +32,7 @@ static void a_release_is_not_missed(struct servers *s, struct red *a, struct red
     let_pass(50);
     for (size_t i = 0; i < s->n; i++)
         proxy_let_go(rules[i]);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, b);
+    red_assert_gets_in(actor, b);
 }
 
 /* The refusals arrive after the messages of the release. The lock was waited for before, so its
@@ -49,8 +47,7 @@ static void a_release_before_its_refusal_is_known_is_not_missed(void **state)
     actor_begin_lock(actor, b.lock);
     red_assert_sleeps(s, &b, actor);
     red_unlock(&a);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &b);
+    red_assert_gets_in(actor, &b);
     assert_true(red_wait_keys(s, 0));
 
     a_release_is_not_missed(s, &a, &b, PROXY_HOLD_REPLY, "EVALSHA");
@@ -66,22 +63,6 @@ static void a_release_before_the_subscriptions_is_not_missed(void **state)
 
 /* ---- strangers that hold some of the servers ----------------------------------------------- */
 
-static void strangers_take(struct servers *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
-}
-
-static void stranger_leaves(struct servers *s, size_t i)
-{
-    assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
-}
-
-static void publish_release(struct servers *s, size_t i)
-{
-    probe_int(s->probe[i], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
-}
-
 /* Strangers hold the lock on the servers before `late`. A message makes the waiter ask again, and
  * the reply of the server `late` is kept back; `n_before` commands were sent to it before. */
 static struct proxy_rule *wait_for_late_reply(struct servers *s, struct red *red,
@@ -89,12 +70,12 @@ static struct proxy_rule *wait_for_late_reply(struct servers *s, struct red *red
 {
     struct proxy_rule *rule;
 
-    strangers_take(s, late);
+    red_strangers_take(s, 0, late);
     actor_begin_lock(actor, red->lock);
     red_assert_sleeps(s, red, actor);
     rule = proxy_next(s->proxy[late], PROXY_HOLD_REPLY, "EVALSHA");
     *n_before = proxy_count(s->proxy[late], "EVALSHA");
-    publish_release(s, 0);
+    red_publish_release(s, 0);
     assert_true(proxy_met(rule, 1));
     return rule;
 }
@@ -111,20 +92,18 @@ static void a_message_before_a_grant_is_no_signal(void **state)
     size_t n;
 
     rule = wait_for_late_reply(s, &red, actor, IN_THE_WAY, &n);
-    publish_release(s, IN_THE_WAY);
+    red_publish_release(s, IN_THE_WAY);
     let_pass(50);
     proxy_let_go(rule);
     assert_true(proxy_counts(s->proxy[IN_THE_WAY], "EVALSHA", n + 2));
     assert_true(red_wait_quiet(s));
     assert_int_equal(proxy_count(s->proxy[IN_THE_WAY], "EVALSHA"), n + 2); /* and released */
 
-    stranger_leaves(s, 0);
-    publish_release(s, 0);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &red);
+    red_delete_keys(s, 0, 1);
+    red_publish_release(s, 0);
+    red_assert_gets_in(actor, &red);
     assert_true(red_wait_keys(s, 2));
-    for (size_t i = 1; i < IN_THE_WAY; i++)
-        stranger_leaves(s, i);
+    red_delete_keys(s, 1, IN_THE_WAY);
 }
 
 /* The waiter's own late vote, which it releases, refuses its next attempt. */
@@ -139,16 +118,14 @@ static void a_waiter_blocked_by_its_own_late_vote_is_woken_when_that_ends(void *
 
     rule = wait_for_late_reply(s, &red, actor, LATE, &n);
     assert_true(red_wait_quiet(s));
-    stranger_leaves(s, LATE - 1);
-    publish_release(s, LATE - 1);
+    red_delete_keys(s, LATE - 1, LATE);
+    red_publish_release(s, LATE - 1);
     assert_true(proxy_counts(s->proxy[LATE], "EVALSHA", n + 2));
     let_pass(50);
     proxy_let_go(rule);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &red);
+    red_assert_gets_in(actor, &red);
     assert_true(red_wait_keys(s, 2));
-    for (size_t i = 0; i < 2; i++)
-        stranger_leaves(s, i);
+    red_delete_keys(s, 0, 2);
 }
 
 /* Two grant, two refuse, and the fifth, which would grant, hangs: no message will come. */
@@ -160,20 +137,18 @@ static void a_waiter_with_some_votes_retries_by_itself(void **state)
     struct actor *actor = actor_start();
     struct proxy_rule *rule;
 
-    strangers_take(s, LATE + 1);
+    red_strangers_take(s, 0, LATE + 1);
     actor_begin_lock(actor, red.lock);
     red_assert_sleeps(s, &red, actor);
     rule = proxy_next(s->proxy[LATE], PROXY_HOLD_REPLY, "EVALSHA");
-    stranger_leaves(s, LATE);
-    publish_release(s, LATE);
+    red_delete_keys(s, LATE, LATE + 1);
+    red_publish_release(s, LATE);
     assert_true(proxy_met(rule, 1));
     let_pass(1500); /* the waiter waits for it for a second */
     proxy_let_go(rule);
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, &red);
+    red_assert_gets_in(actor, &red);
     assert_true(red_wait_keys(s, LATE));
-    for (size_t i = 0; i < LATE; i++)
-        stranger_leaves(s, i);
+    red_delete_keys(s, 0, LATE);
 }
 
 int main(void)

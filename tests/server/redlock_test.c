@@ -72,8 +72,7 @@ static void a_vote_is_no_hold_of_the_members_client(void **state)
     struct red red = red_new(s, NULL);
 
     red_settle(s, &red, s->n);
-    assert_result(relock_lock(red.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &red);
     for (size_t i = 0; i < s->n; i++) {
         assert_false(relock_is_mine(red.members[i]));
         assert_result(relock_unlock(red.members[i]), RELOCK_NOT_OWNER);
@@ -93,8 +92,7 @@ static void levels_are_counted_in_the_process_alone(void **state)
     long long calls;
 
     red_settle(s, &red, s->n);
-    assert_result(relock_lock(red.lock), RELOCK_OK);
-    assert_true(red_wait_keys(s, s->n));
+    red_lock_on_all(s, &red);
     calls = probe_script_calls(s->probe[1]);
     assert_result(relock_trylock(red.lock), RELOCK_OK);
     assert_result(relock_acquire(red.lock, NULL, &grant), RELOCK_OK);

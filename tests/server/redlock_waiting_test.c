@@ -46,17 +46,14 @@ static bool sleeps_until_it_hears(struct servers *s, struct red *red, struct act
 {
     bool slept;
 
-    for (size_t i = 0; i < s->n; i++)
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    red_strangers_take(s, 0, s->n);
     actor_begin_lock(actor, red->lock);
     red_assert_sleeps(s, red, actor);
-    for (size_t i = 0; i < s->n; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    red_delete_keys(s, 0, s->n);
     let_pass(50);
     slept = actor_is_busy(actor);
-    probe_int(s->probe[heard], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
-    assert_result(actor_result(actor), RELOCK_OK);
-    red_unlock_by(actor, red);
+    red_publish_release(s, heard);
+    red_assert_gets_in(actor, red);
     assert_true(red_wait_keys(s, 0));
     return slept;
 }
@@ -81,19 +78,17 @@ static void a_waiter_retries_when_the_blocking_leases_end(void **state)
     struct servers *s = *state;
     struct red red = patient_red(s);
 
-    for (size_t i = 0; i < s->n; i++) {
-        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+    red_strangers_take(s, 0, s->n);
+    for (size_t i = 0; i < s->n; i++)
         assert_int_equal(
             probe_int(s->probe[i], "PEXPIRE " RED_NAME " %d", i < 2 ? NEVER_MS : SHORT_MS), 1);
-    }
     /* A quorum says no before the others, whose leases are shorter, have said anything. */
     for (size_t i = 3; i < 5; i++)
         proxy_delay(s->proxy[i], 50);
     assert_result(relock_timedlock(red.lock, slow_ms(SOON_MS)), RELOCK_OK);
     red_unlock(&red);
     assert_true(red_wait_keys(s, 2));
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+    red_delete_keys(s, 0, 2);
 }
 
 static void local_waiters_are_served_first_come_first_served(void **state)

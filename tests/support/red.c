@@ -75,6 +75,23 @@ size_t red_n_keys(struct servers *s)
     return n;
 }
 
+void red_strangers_take(struct servers *s, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        assert_int_equal(probe_int(s->probe[i], "HSET " RED_NAME " other:1 1"), 1);
+}
+
+void red_delete_keys(struct servers *s, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        assert_int_equal(probe_int(s->probe[i], "DEL " RED_NAME), 1);
+}
+
+void red_publish_release(struct servers *s, size_t i)
+{
+    probe_int(s->probe[i], "PUBLISH redisson_lock__channel:{" RED_NAME "} 0");
+}
+
 struct expected {
     struct servers *s;
     size_t n;
@@ -92,6 +109,12 @@ bool red_wait_keys(struct servers *s, size_t n)
     return wait_until(have_keys, &(struct expected){s, n}, SOON_MS);
 }
 
+void red_lock_on_all(struct servers *s, const struct red *red)
+{
+    assert_result(relock_lock(red->lock), RELOCK_OK);
+    assert_true(red_wait_keys(s, s->n));
+}
+
 static void assert_released(int r)
 {
     if (r != RELOCK_E_CONN)
@@ -106,6 +129,12 @@ void red_unlock(const struct red *red)
 void red_unlock_by(struct actor *actor, const struct red *red)
 {
     assert_released(actor_unlock(actor, red->lock));
+}
+
+void red_assert_gets_in(struct actor *actor, const struct red *red)
+{
+    assert_result(actor_result(actor), RELOCK_OK);
+    red_unlock_by(actor, red);
 }
 
 void red_settle(struct servers *s, struct red *red, size_t n)

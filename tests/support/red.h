@@ -41,9 +41,21 @@ bool red_has_key(struct servers *s, size_t i);
 size_t red_n_keys(struct servers *s);
 bool red_wait_keys(struct servers *s, size_t n);
 
+/* Strangers acquire it on the servers from `begin` to before `end`. Deletes its keys there, without
+ * a message; the message of a release, from one server. */
+void red_strangers_take(struct servers *s, size_t begin, size_t end);
+void red_delete_keys(struct servers *s, size_t begin, size_t end);
+void red_publish_release(struct servers *s, size_t i);
+
+/* Acquires it, and waits until it is held on all servers. */
+void red_lock_on_all(struct servers *s, const struct red *red);
+
 /* Releases the last level. RELOCK_E_CONN is accepted: on a slow machine a majority may be late. */
 void red_unlock(const struct red *red);
 void red_unlock_by(struct actor *actor, const struct red *red);
+
+/* The actor, which waits for the lock, gets it and releases it. */
+void red_assert_gets_in(struct actor *actor, const struct red *red);
 
 /* Acquires and releases it until it was held on `n` servers: connected servers answer at once from
  * then on. */

@@ -72,6 +72,11 @@ int servers_start(void **state)
     return servers_start_with(state, 5, NULL);
 }
 
+int servers_start_three(void **state)
+{
+    return servers_start_with(state, 3, NULL);
+}
+
 int servers_stop(void **state)
 {
     struct servers *s = *state;

@@ -26,7 +26,8 @@
  *         return SERVERS_TESTS_RUN(tests);
  *     }
  *
- * A program that wants other than five calls servers_start_with() in a group setup of its own.
+ * A program that wants neither five nor three calls servers_start_with() in a group setup of its
+ * own.
  *
  * Threads: the main one.
  */
@@ -60,6 +61,7 @@ void servers_up(struct servers *s);
 /* For the group setup. The options are those of each: TCP they have in any case. */
 int servers_start_with(void **state, size_t n, const struct server_options *options);
 int servers_start(void **state);
+int servers_start_three(void **state);
 int servers_stop(void **state);
 
 /* Around each test. */
@@ -68,5 +70,7 @@ int servers_end(void **state);
 
 #define SERVERS_TEST(function) cmocka_unit_test_setup_teardown(function, servers_begin, servers_end)
 #define SERVERS_TESTS_RUN(tests) cmocka_run_group_tests(tests, servers_start, servers_stop)
+#define THREE_SERVERS_TESTS_RUN(tests) \
+    cmocka_run_group_tests(tests, servers_start_three, servers_stop)
 
 #endif
