@@ -153,18 +153,24 @@ size_t duo_n_lasting(struct duo *d, const char *key, uint64_t least_ms, uint64_t
 struct expected {
     struct duo *d;
     const char *key;
+    size_t n;
 };
 
-static bool is_on_all(void *arg)
+static bool is_on_so_many(void *arg)
 {
     const struct expected *expected = arg;
 
-    return duo_n_lasting(expected->d, expected->key, 1, LONG_MS) == n_servers;
+    return duo_n_lasting(expected->d, expected->key, 1, LONG_MS) == expected->n;
 }
 
 bool duo_wait_all(struct duo *d, const char *key)
 {
-    return wait_until(is_on_all, &(struct expected){d, key}, SOON_MS);
+    return wait_until(is_on_so_many, &(struct expected){d, key, n_servers}, SOON_MS);
+}
+
+bool duo_wait_none(struct duo *d, const char *key)
+{
+    return wait_until(is_on_so_many, &(struct expected){d, key, 0}, SOON_MS);
 }
 
 void duo_they_exclude_us(struct duo *d, struct relock_lock *lock)

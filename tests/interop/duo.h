@@ -74,8 +74,9 @@ void duo_kill(struct duo *d, size_t server);
 size_t duo_n_with_value(struct duo *d, const char *key, const char *value);
 size_t duo_n_lasting(struct duo *d, const char *key, uint64_t least_ms, uint64_t most_ms);
 
-/* Waits until all servers have it. */
+/* Waits until all servers have it, or none. */
 bool duo_wait_all(struct duo *d, const char *key);
+bool duo_wait_none(struct duo *d, const char *key);
 
 /* A holder of "orders" on one side keeps the other side out until its release. */
 void duo_they_exclude_us(struct duo *d, struct relock_lock *lock);
