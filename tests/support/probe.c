@@ -295,6 +295,25 @@ long long probe_n_clients(struct probe *probe, const char *text)
     return n;
 }
 
+long long probe_subscriber_id(struct probe *probe, const char *name)
+{
+    redisReply *reply = askf(probe, "CLIENT LIST TYPE pubsub");
+    const char *line = reply && reply->str ? reply->str : "";
+    long long id = 0;
+    char wanted[128];
+
+    snprintf(wanted, sizeof(wanted), " name=%s:", name);
+    for (const char *end = strchr(line, '\n'); end && id == 0; end = strchr(line, '\n')) {
+        const char *found = strstr(line, wanted);
+
+        if (found && found < end)
+            sscanf(line, "id=%lld", &id);
+        line = end + 1;
+    }
+    freeReplyObject(reply);
+    return id;
+}
+
 struct expected {
     struct probe *probe;
     const char *name;

@@ -58,6 +58,9 @@ long long probe_n_channels(struct probe *probe);
 /* Lines of CLIENT LIST that contain `text`; all connections, this one too, with "". */
 long long probe_n_clients(struct probe *probe, const char *text);
 
+/* The id of a connection with subscriptions, by its name up to a colon; 0: there is none. */
+long long probe_subscriber_id(struct probe *probe, const char *name);
+
 bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n);
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms);
 

@@ -30,7 +30,8 @@ enum check_violation {
 };
 
 struct check_limits {
-    uint64_t recheck_ms;    /* of the library */
+    uint64_t recheck_ms;    /* of the library; 0: no waiter may depend on it */
+    uint64_t stopped_ms;    /* how much longer, for each other process that stands still */
     uint64_t spin_pause_ms; /* the longest pause between two attempts of a polling waiter */
     uint64_t patience_ms;   /* how long a fair queue waits for a silent waiter */
     uint64_t round_trip_ms; /* the longest round trip while nothing is broken */
@@ -40,9 +41,10 @@ struct check_limits {
 struct check_report {
     size_t n_asked, n_claims, n_lost, n_failed;
     size_t n_taken[HISTORY_N_SORTS];
-    size_t n_ordered; /* pairs of waiters with a known order */
-    uint64_t free_ns; /* times when a lock was seen free, in total: when a waiter could sleep
-                         without reason */
+    size_t n_ordered;     /* pairs of waiters with a known order */
+    uint64_t free_ns;     /* times when a lock was seen free, in total: when a waiter could sleep
+                             without reason */
+    uint64_t slept_ns[2]; /* the longest sleep without reason: nobody stood still, somebody did */
     size_t n_violations[CHECK_N_VIOLATIONS];
 };
 

@@ -1,10 +1,13 @@
 #include "job.h"
 
+#include "rush.h"
 #include "schedule.h"
 #include "stay.h"
 
 #include <relock.h>
 #include <stdlib.h>
+
+#define HOT_WAIT_MS 300
 
 uint64_t toiler_dice(struct toiler *toiler, uint64_t n)
 {
@@ -18,10 +21,13 @@ static void let_cancel(struct toiler *toiler, struct relock_cancel *cancel)
     pthread_mutex_unlock(&toiler->mutex);
 }
 
-static void draw_how(struct toiler *toiler, struct relock_how *how)
+static uint64_t longest_wait_ms(const struct toiler *toiler)
 {
-    const struct worker_options *options = &toiler->workshop->options;
+    return toiler->workshop->options.set == NAMES_HOT ? HOT_WAIT_MS : 3 * WORKER_RECHECK_MS;
+}
 
+static void draw_wait(struct toiler *toiler, struct relock_how *how)
+{
     switch (toiler_dice(toiler, 6)) {
     case 0: /* one attempt */
         break;
@@ -29,7 +35,7 @@ static void draw_how(struct toiler *toiler, struct relock_how *how)
         how->wait_ms = 1 + (int64_t)toiler_dice(toiler, 20);
         break;
     case 2:
-        how->wait_ms = 1 + (int64_t)toiler_dice(toiler, 3 * WORKER_RECHECK_MS);
+        how->wait_ms = 1 + (int64_t)toiler_dice(toiler, longest_wait_ms(toiler));
         break;
     case 3:
         if (relock_cancel_new(&how->cancel) != RELOCK_OK)
@@ -40,10 +46,27 @@ static void draw_how(struct toiler *toiler, struct relock_how *how)
         how->wait_ms = RELOCK_FOREVER;
         break;
     }
+}
+
+/* At hot locks so long that no waiter retries between two rushes because a lease ends. */
+static uint64_t draw_lease(struct toiler *toiler)
+{
+    const struct worker_options *options = &toiler->workshop->options;
+
+    if (options->set == NAMES_HOT)
+        return rush_cycle_ms() + toiler_dice(toiler, options->lease_ms);
+    return 50 + toiler_dice(toiler, options->lease_ms / 3);
+}
+
+static void draw_how(struct toiler *toiler, struct relock_how *how)
+{
+    const struct worker_options *options = &toiler->workshop->options;
+
+    draw_wait(toiler, how);
     if (options->ignores_leases)
         how->lease_ms = WORKER_SHORT_LEASE_MS;
     else if (toiler_dice(toiler, 8) == 0)
-        how->lease_ms = 50 + toiler_dice(toiler, options->lease_ms / 3);
+        how->lease_ms = draw_lease(toiler);
 }
 
 void toiler_cancel(struct toiler *toiler)
@@ -57,7 +80,7 @@ void toiler_cancel(struct toiler *toiler)
 void toiler_come(struct toiler *toiler)
 {
     const struct names *names = &toiler->workshop->names;
-    int lock = names_come(names, &toiler->seed);
+    int lock = names_come(names, toiler->number, &toiler->seed);
     enum history_sort sort = names->sorts[lock];
     struct relock_how how = {0};
     struct stay stay;

@@ -3,7 +3,8 @@
  * processes. A checker reads the histories that they wrote.
  *
  *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T] [--red]
- *                  [--no-watchdog] [--forget] [--expect-two-holders]
+ *                  [--hot] [--no-watchdog] [--forget] [--silent] [--expect-two-holders]
+ *                  [--expect-sleepers]
  *
  * Prints the seed first. The same seed gives the same schedule; the threads' behaviour depends on
  * the machine. Ends with 0 if the histories are possible for a lock; with 1 and their folder if
@@ -13,8 +14,14 @@
  * With --red the locks are red locks on five servers, of which a minority is broken at a time. With
  * --forget no server breaks, but a majority loses all data at once, repeatedly while a lock is
  * held: the checker must find that, too, because a quorum cannot survive it.
+ *
+ * With --hot fifty processes want two locks all the time, and the faults hit single processes among
+ * them: a waiter must not depend on its own retries, whatever happens to others. With --silent
+ * nothing is broken, but the server refuses to publish: the checker must find the sleepers, and
+ * --expect-sleepers makes it a success.
  */
 #include "check.h"
+#include "rush.h"
 #include "stage.h"
 #include "support/wait.h"
 
@@ -29,43 +36,59 @@
 #define LEASE_MS 2500
 #define STORM_MS 8000
 #define CALM_MS 10000
+#define HOT_CALM_MS 4000
 #define SPIN_PAUSE_MS 128
 #define PATIENCE_MS (3 * WORKER_RECHECK_MS)
-#define ROUND_TRIP_MS 1000
 #define RECOVERY_MS 2000
 #define RED_SERVERS 5
 #define FORGET_MS 100
 
+/* The longest round trip while nothing is broken. At hot locks a sleeper may take two of these and
+ * no longer. On two cores that also ran six endless loops, no sleep was longer than 0.15 s. */
+#define ROUND_TRIP_MS 1000
+#define HOT_ROUND_TRIP_MS 400
+
+/* How long a process that stands still, and is first in line, may delay the others. */
+#define HOT_STOPPED_MS 200
+
 struct arguments {
     uint64_t seed, seconds;
-    int n_processes, n_threads;
-    bool red, no_watchdog, forgets, expects_two_holders;
+    int n_processes, n_threads; /* 0: as usual for these locks */
+    int set;                    /* enum names_set */
+    int no_watchdog, forgets, is_silent, expects_two_holders, expects_sleepers;
 };
 
 static void usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red]\n"
-            "       [--no-watchdog] [--forget] [--expect-two-holders]\n",
+            "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red] [--hot]\n"
+            "       [--no-watchdog] [--forget] [--silent]\n"
+            "       [--expect-two-holders] [--expect-sleepers]\n",
             program);
     exit(EXIT_FAILURE);
 }
 
-static void read_arguments(struct arguments *a, int argc, char **argv)
+static void read_options(struct arguments *a, int argc, char **argv)
 {
-    static const struct option known[] = {{"seed", required_argument, NULL, 's'},
-                                          {"seconds", required_argument, NULL, 'n'},
-                                          {"processes", required_argument, NULL, 'p'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"red", no_argument, NULL, 'r'},
-                                          {"no-watchdog", no_argument, NULL, 'w'},
-                                          {"forget", no_argument, NULL, 'f'},
-                                          {"expect-two-holders", no_argument, NULL, 'e'},
-                                          {NULL, 0, NULL, 0}};
+    const struct option known[] = {
+        {"seed", required_argument, NULL, 's'},
+        {"seconds", required_argument, NULL, 'n'},
+        {"processes", required_argument, NULL, 'p'},
+        {"threads", required_argument, NULL, 't'},
+        {"red", no_argument, &a->set, NAMES_RED},
+        {"hot", no_argument, &a->set, NAMES_HOT},
+        {"no-watchdog", no_argument, &a->no_watchdog, true},
+        {"forget", no_argument, &a->forgets, true},
+        {"silent", no_argument, &a->is_silent, true},
+        {"expect-two-holders", no_argument, &a->expects_two_holders, true},
+        {"expect-sleepers", no_argument, &a->expects_sleepers, true},
+        {NULL, 0, NULL, 0}};
     int c;
 
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (c) {
+        case 0:
+            break;
         case 's':
             a->seed = strtoull(optarg, NULL, 10);
             break;
@@ -78,25 +101,23 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
         case 't':
             a->n_threads = atoi(optarg);
             break;
-        case 'r':
-            a->red = true;
-            break;
-        case 'f':
-            a->forgets = true;
-            break;
-        case 'w':
-            a->no_watchdog = true;
-            break;
-        case 'e':
-            a->expects_two_holders = true;
-            break;
         default:
             usage(argv[0]);
         }
     }
+}
+
+static void read_arguments(struct arguments *a, int argc, char **argv)
+{
+    read_options(a, argc, argv);
+    if (a->n_processes == 0)
+        a->n_processes = a->set == NAMES_HOT ? 50 : 4;
+    if (a->n_threads == 0)
+        a->n_threads = a->set == NAMES_HOT ? 2 : 5;
     if (optind < argc || a->seconds == 0 || a->n_processes < 1 || a->n_threads < 1 ||
-        (a->forgets && !a->red) || a->n_processes > SCHEDULE_MAX_SLOTS ||
-        a->n_threads > WORKER_MAX_THREADS)
+        (a->forgets && a->set != NAMES_RED) || (a->is_silent && a->set != NAMES_HOT) ||
+        (a->set == NAMES_HOT && a->n_threads < NAMES_N_HOT) ||
+        a->n_processes > SCHEDULE_MAX_SLOTS || a->n_threads > WORKER_MAX_THREADS)
         usage(argv[0]);
 }
 
@@ -111,6 +132,13 @@ static void play_forgetting(struct stage *stage)
         stage_forget(stage);
         next_ns = history_now_ns() + FORGET_MS * NS_PER_MS;
     }
+}
+
+static void play_silence(struct stage *stage)
+{
+    for (; history_now_ns() < stage->until_ns; let_pass(5))
+        stage_step(stage, false);
+    stage_let_publish(stage);
 }
 
 static void play(struct stage *stage, struct schedule *schedule)
@@ -129,47 +157,78 @@ static void play(struct stage *stage, struct schedule *schedule)
     stage_step(stage, true);
 }
 
-/* Whether each kind was held; with several servers, red locks. */
-static bool print_holds(const struct check_report *report, bool red)
+static bool has_sort(const struct names *names, enum history_sort sort)
 {
-    int first = red ? HISTORY_RED : HISTORY_REENTRANT, last = red ? HISTORY_RED : HISTORY_READ;
+    for (int i = 0; i < names->n; i++)
+        if (names->sorts[i] == (sort == HISTORY_READ ? HISTORY_WRITE : sort))
+            return true;
+    return false;
+}
+
+/* Whether each kind of lock was held. */
+static bool print_holds(const struct check_report *report, const struct names *names)
+{
+    const char *before = "holds: ";
     bool are_all = true;
 
-    printf("holds:");
-    for (int i = first; i <= last; i++) {
-        printf("%s %zu %s", i > first ? "," : "", report->n_taken[i],
-               history_sort_name((enum history_sort)i));
+    for (int i = 0; i < HISTORY_N_SORTS; i++) {
+        if (!has_sort(names, (enum history_sort)i))
+            continue;
+        printf("%s%zu %s", before, report->n_taken[i], history_sort_name((enum history_sort)i));
+        before = ", ";
         are_all = are_all && report->n_taken[i] > 0;
     }
     printf("\n");
     return are_all;
 }
 
-static bool judge(const struct stage *stage, const struct arguments *arguments)
+static void print_report(const struct check_report *report, size_t n_records, size_t n_lives)
+{
+    printf(
+        "%zu records of %zu processes: %zu attempts, %zu claims, %zu lost, %zu calls that failed, "
+        "%zu pairs of waiters in order, locks free for %llu ms\n",
+        n_records, n_lives, report->n_asked, report->n_claims, report->n_lost, report->n_failed,
+        report->n_ordered, (unsigned long long)report->free_ns / NS_PER_MS);
+    printf("longest sleep at a free lock: %llu ms, and %llu ms while another process stood still\n",
+           (unsigned long long)report->slept_ns[0] / NS_PER_MS,
+           (unsigned long long)report->slept_ns[1] / NS_PER_MS);
+}
+
+static struct check_limits limits_of(const struct arguments *arguments)
 {
     struct check_limits limits = {.recheck_ms = WORKER_RECHECK_MS,
                                   .spin_pause_ms = SPIN_PAUSE_MS,
                                   .patience_ms = PATIENCE_MS,
                                   .round_trip_ms = slow_ms(ROUND_TRIP_MS),
                                   .recovery_ms = slow_ms(RECOVERY_MS)};
+
+    if (arguments->set == NAMES_HOT) {
+        limits.recheck_ms = 0;
+        limits.stopped_ms = HOT_STOPPED_MS;
+        limits.round_trip_ms = slow_ms(HOT_ROUND_TRIP_MS);
+    }
+    return limits;
+}
+
+static bool judge(const struct stage *stage, const struct arguments *arguments)
+{
+    struct check_limits limits = limits_of(arguments);
     struct history_records records = {0};
     struct check_report report;
     bool are_all;
 
     history_read(&records, stage->dir);
     check(&records, &limits, stdout, &report);
-    are_all = print_holds(&report, arguments->red);
-    printf(
-        "%zu records of %zu processes: %zu attempts, %zu claims, %zu lost, %zu calls that failed, "
-        "%zu pairs of waiters in order, locks free for %llu ms\n",
-        records.n, stage->n_lives, report.n_asked, report.n_claims, report.n_lost, report.n_failed,
-        report.n_ordered, (unsigned long long)report.free_ns / NS_PER_MS);
+    are_all = print_holds(&report, &stage->names);
+    print_report(&report, records.n, stage->n_lives);
     history_free(&records);
 
     if (stage->failed || report.n_claims == 0 || report.free_ns == 0)
         return false;
     if (arguments->expects_two_holders)
         return report.n_violations[CHECK_TWO_HOLDERS] > 0;
+    if (arguments->expects_sleepers)
+        return report.n_violations[CHECK_SLEPT] > 0;
     return are_all && check_n_violations(&report) == 0;
 }
 
@@ -184,28 +243,46 @@ static void remove_files(const char *dir)
 
 static void print_faults(const struct stage *stage)
 {
+    printf("faults:");
     for (int i = 0; i < FAULT_N_KINDS; i++)
-        printf("%s%zu x %s", i > 0 ? ", " : "", stage->n_faults[i], fault_name(i));
+        if (stage->n_faults[i] > 0)
+            printf(" %zu x %s;", stage->n_faults[i], fault_name(i));
     printf("\n");
+}
+
+static struct stage stage_of(const struct arguments *arguments, const char *dir)
+{
+    bool is_hot = arguments->set == NAMES_HOT;
+
+    return (struct stage){.dir = dir,
+                          .n_servers = arguments->set == NAMES_RED ? RED_SERVERS : 1,
+                          .n_workers = arguments->n_processes,
+                          .n_threads = arguments->n_threads,
+                          .set = (enum names_set)arguments->set,
+                          .seed = arguments->seed,
+                          .lease_ms = is_hot ? rush_cycle_ms() : slow_ms(LEASE_MS),
+                          .ignores_leases = arguments->no_watchdog,
+                          .is_silent = arguments->is_silent,
+                          .for_ms = arguments->seconds * 1000};
+}
+
+static struct schedule schedule_of(const struct stage *stage)
+{
+    bool is_hot = stage->set == NAMES_HOT;
+
+    return (struct schedule){.seed = stage->seed,
+                             .n_slots = stage->n_workers,
+                             .n_servers = stage->n_servers,
+                             .is_hot = is_hot,
+                             .lease_ms = slow_ms(LEASE_MS),
+                             .storm_ms = slow_ms(STORM_MS),
+                             .calm_ms = slow_ms(is_hot ? HOT_CALM_MS : CALM_MS)};
 }
 
 static bool run(const struct arguments *arguments, const char *dir)
 {
-    int n_servers = arguments->red ? RED_SERVERS : 1;
-    struct stage stage = {.dir = dir,
-                          .n_servers = n_servers,
-                          .n_workers = arguments->n_processes,
-                          .n_threads = arguments->n_threads,
-                          .seed = arguments->seed,
-                          .lease_ms = slow_ms(LEASE_MS),
-                          .ignores_leases = arguments->no_watchdog,
-                          .for_ms = arguments->seconds * 1000};
-    struct schedule schedule = {.seed = arguments->seed,
-                                .n_slots = arguments->n_processes,
-                                .n_servers = n_servers,
-                                .lease_ms = slow_ms(LEASE_MS),
-                                .storm_ms = slow_ms(STORM_MS),
-                                .calm_ms = slow_ms(CALM_MS)};
+    struct stage stage = stage_of(arguments, dir);
+    struct schedule schedule = schedule_of(&stage);
 
     if (!stage_open(&stage)) {
         printf("no redis-server and no valkey-server: skipped\n");
@@ -214,6 +291,8 @@ static bool run(const struct arguments *arguments, const char *dir)
     }
     if (arguments->forgets)
         play_forgetting(&stage);
+    else if (arguments->is_silent)
+        play_silence(&stage);
     else
         play(&stage, &schedule);
     stage_finish(&stage);
@@ -224,8 +303,7 @@ static bool run(const struct arguments *arguments, const char *dir)
 
 int main(int argc, char **argv)
 {
-    struct arguments arguments = {
-        .seed = (uint64_t)time(NULL), .seconds = 60, .n_processes = 4, .n_threads = 5};
+    struct arguments arguments = {.seed = (uint64_t)time(NULL), .seconds = 60};
     const char *tmp = getenv("TMPDIR");
     char dir[128];
 

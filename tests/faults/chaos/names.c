@@ -16,16 +16,12 @@ const char *names_text(int lock)
 
 bool names_is_quiet(const struct names *names, int lock)
 {
-    return lock >= names->n / 2;
+    return names->set != NAMES_HOT && lock >= names->n / 2;
 }
 
-static void shuffle(enum history_sort *sorts, uint64_t *seed)
+static void shuffle(enum history_sort *sorts, const enum history_sort *all, int n, uint64_t *seed)
 {
-    static const enum history_sort all[NAMES_N_KINDS] = {HISTORY_REENTRANT, HISTORY_PLAIN,
-                                                         HISTORY_SPIN,      HISTORY_FENCED,
-                                                         HISTORY_FAIR,      HISTORY_WRITE};
-
-    for (int i = 0; i < NAMES_N_KINDS; i++) {
+    for (int i = 0; i < n; i++) {
         int j = (int)schedule_dice(seed, (uint64_t)i + 1);
 
         sorts[i] = sorts[j];
@@ -33,19 +29,46 @@ static void shuffle(enum history_sort *sorts, uint64_t *seed)
     }
 }
 
-void names_draw(struct names *names, uint64_t seed)
+static void draw_mixed(struct names *names, uint64_t seed)
 {
-    names->seed = seed;
+    static const enum history_sort all[NAMES_N_KINDS] = {HISTORY_REENTRANT, HISTORY_PLAIN,
+                                                         HISTORY_SPIN,      HISTORY_FENCED,
+                                                         HISTORY_FAIR,      HISTORY_WRITE};
+
     names->n = NAMES_N;
-    shuffle(names->sorts, &seed);
-    shuffle(names->sorts + NAMES_N_KINDS, &seed);
+    shuffle(names->sorts, all, NAMES_N_KINDS, &seed);
+    shuffle(names->sorts + NAMES_N_KINDS, all, NAMES_N_KINDS, &seed);
 }
 
-void names_draw_red(struct names *names)
+static void draw_red(struct names *names)
 {
-    *names = (struct names){.n = NAMES_N_RED};
+    names->n = NAMES_N_RED;
     for (int i = 0; i < names->n; i++)
         names->sorts[i] = HISTORY_RED;
+}
+
+static void draw_hot(struct names *names, uint64_t seed)
+{
+    static const enum history_sort all[] = {HISTORY_REENTRANT, HISTORY_FENCED, HISTORY_WRITE};
+
+    names->n = NAMES_N_HOT;
+    shuffle(names->sorts, all, sizeof(all) / sizeof(all[0]), &seed);
+}
+
+void names_draw(struct names *names, enum names_set set, uint64_t seed)
+{
+    *names = (struct names){.set = set, .seed = seed};
+    switch (set) {
+    case NAMES_MIXED:
+        draw_mixed(names, seed);
+        break;
+    case NAMES_RED:
+        draw_red(names);
+        break;
+    case NAMES_HOT:
+        draw_hot(names, seed);
+        break;
+    }
 }
 
 static int crowded(const struct names *names)
@@ -74,13 +97,24 @@ static int come_red(const struct names *names, uint64_t *seed)
     return first + (schedule_dice(seed, 4) == 0);
 }
 
-int names_come(const struct names *names, uint64_t *seed)
+static int come_mixed(const struct names *names, uint64_t *seed)
 {
-    if (names->sorts[0] == HISTORY_RED)
-        return come_red(names, seed);
     if (schedule_dice(seed, 30) == 0)
         return quiet(names, seed);
     if (schedule_dice(seed, 4) > 0)
         return crowded(names);
     return (int)schedule_dice(seed, NAMES_N_KINDS);
+}
+
+int names_come(const struct names *names, int thread, uint64_t *seed)
+{
+    switch (names->set) {
+    case NAMES_RED:
+        return come_red(names, seed);
+    case NAMES_HOT:
+        return thread % names->n;
+    case NAMES_MIXED:
+        break;
+    }
+    return come_mixed(names, seed);
 }

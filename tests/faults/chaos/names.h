@@ -10,6 +10,10 @@
  * Red locks have their own servers: two contended names and two quiet ones. Of each pair, the
  * members of the first publish their releases, those of the second are plain.
  *
+ * Of hot locks there are two, of different kinds that publish their releases. Every worker wants
+ * both of them all the time, each with other threads: if all waiters of one sleep in vain, no
+ * thread comes from the other lock and finds it free.
+ *
  * Threads: any.
  */
 #ifndef RELOCK_TEST_NAMES_H
@@ -21,21 +25,24 @@
 
 #define NAMES_N_KINDS 6
 #define NAMES_N (2 * NAMES_N_KINDS) /* locks have numbers below this, */
-#define NAMES_N_RED 4               /* or below this */
+#define NAMES_N_RED 4               /* or below this, */
+#define NAMES_N_HOT 2               /* or below this */
+
+enum names_set { NAMES_MIXED, NAMES_RED, NAMES_HOT };
 
 struct names {
+    enum names_set set;
     uint64_t seed;
     int n;
     enum history_sort sorts[NAMES_N]; /* the write side's, for both sides */
 };
 
-void names_draw(struct names *names, uint64_t seed);
-void names_draw_red(struct names *names);
+void names_draw(struct names *names, enum names_set set, uint64_t seed);
 
 const char *names_text(int lock);
 bool names_is_quiet(const struct names *names, int lock);
 
-/* The lock of the next attempt; changes the seed. */
-int names_come(const struct names *names, uint64_t *seed);
+/* The lock of the next attempt of this thread of a worker; changes the seed. */
+int names_come(const struct names *names, int thread, uint64_t *seed);
 
 #endif

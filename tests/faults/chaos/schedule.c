@@ -1,22 +1,25 @@
 #include "schedule.h"
 
-#include <stdbool.h>
-
 /* The longest pause between faults, as a part of the lease. */
 #define GAP_PART 5
+#define HOT_GAP_PART 1
+
+/* The same within a volley, which has three faults on average. */
+#define VOLLEY_MS 20
+#define VOLLEY_FAULTS 3
 
 /* The longest delay, as a part of the lease: a round trip may last longer than a vote of a red
  * lock. */
 #define DELAY_PART 50
 
-enum { ALONE, AMONG, N_WEIGHTS };
+enum { ALONE, AMONG, HOT, N_WEIGHTS };
 
 static const struct {
     const char *name;
     enum fault_place place;
     unsigned weights[N_WEIGHTS];
 } kinds[] = {
-#define KIND(name, text, place, alone, among) {text, PLACE_##place, {alone, among}},
+#define KIND(name, text, place, alone, among, hot) {text, PLACE_##place, {alone, among, hot}},
     FAULT_MAP(KIND)
 #undef KIND
 };
@@ -43,7 +46,7 @@ static bool has_several(const struct schedule *s)
 
 static enum fault_kind draw_kind(struct schedule *s)
 {
-    int column = has_several(s) ? AMONG : ALONE;
+    int column = s->is_hot ? HOT : has_several(s) ? AMONG : ALONE;
     unsigned sum = 0;
     uint64_t left;
     int kind = 0;
@@ -62,6 +65,8 @@ static uint64_t draw_length(struct schedule *s, enum fault_kind kind)
     uint64_t lease_ms = s->lease_ms;
 
     switch (kind) {
+    case FAULT_DEAFEN:
+    case FAULT_DEAFEN_ALL:
     case FAULT_CUT:
     case FAULT_CLIENT_KILL:
     case FAULT_SCRIPT_FLUSH:
@@ -111,12 +116,19 @@ static bool are_enough_broken(struct schedule *s)
     return n + 1 > s->n_servers / 2;
 }
 
+static uint64_t draw_gap(struct schedule *s)
+{
+    if (s->is_hot && schedule_dice(&s->seed, VOLLEY_FAULTS) > 0)
+        return schedule_dice(&s->seed, VOLLEY_MS);
+    return schedule_dice(&s->seed, s->lease_ms / (s->is_hot ? HOT_GAP_PART : GAP_PART));
+}
+
 /* A fault ends with the storm at the latest. */
 static bool draw(struct schedule *s, struct fault *fault)
 {
     bool is_cut;
 
-    s->at_ms += 1 + schedule_dice(&s->seed, s->lease_ms / GAP_PART);
+    s->at_ms += 1 + draw_gap(s);
     if (s->at_ms >= end_of_storm(s))
         s->at_ms = end_of_storm(s) + s->calm_ms;
 

@@ -28,6 +28,14 @@ static struct schedule with_seed(uint64_t seed)
                              .calm_ms = CALM_MS};
 }
 
+static struct schedule at_hot_locks(void)
+{
+    struct schedule schedule = with_seed(7);
+
+    schedule.is_hot = true;
+    return schedule;
+}
+
 static struct schedule of_several_servers(void)
 {
     struct schedule schedule = with_seed(7);
@@ -123,25 +131,43 @@ static void a_calm_is_calm(void **state)
     (void)state;
     a_calm_is_calm_with(with_seed(7));
     a_calm_is_calm_with(of_several_servers());
+    a_calm_is_calm_with(at_hot_locks());
 }
 
-/* Except those that need several servers, if there is one. */
+/* Except those that need several servers, if there is one, and those that need hot locks. */
 static void every_kind_of_fault_occurs(void **state)
 {
-    struct schedule one = with_seed(7), several = of_several_servers();
-    size_t n[2][FAULT_N_KINDS] = {{0}};
+    struct schedule one = with_seed(7), several = of_several_servers(), hot = at_hot_locks();
+    size_t n[3][FAULT_N_KINDS] = {{0}};
 
     (void)state;
     for (int i = 0; i < N_FAULTS; i++) {
         n[0][schedule_next(&one).kind]++;
         n[1][schedule_next(&several).kind]++;
+        n[2][schedule_next(&hot).kind]++;
     }
     for (int i = 0; i < FAULT_N_KINDS; i++) {
         bool needs_several = i == FAULT_DELAY || i == FAULT_REBIRTH;
+        bool needs_heat = i == FAULT_DEAFEN || i == FAULT_DEAFEN_ALL;
 
-        assert_true(n[0][i] > 0 || needs_several);
-        assert_true(n[1][i] > 0);
+        assert_true(n[0][i] > 0 || needs_several || needs_heat);
+        assert_true(n[1][i] > 0 || needs_heat);
+        assert_true(n[2][i] > 0 || !needs_heat);
     }
+}
+
+/* No network is broken there. */
+static void at_hot_locks_most_faults_hit_single_workers(void **state)
+{
+    struct schedule schedule = at_hot_locks();
+    size_t n[FAULT_N_KINDS] = {0};
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++)
+        n[schedule_next(&schedule).kind]++;
+    assert_true(n[FAULT_KILL] + n[FAULT_STOP] + n[FAULT_DEAFEN] > N_FAULTS * 9 / 10);
+    for (int i = FAULT_CUT; i <= FAULT_DELAY; i++)
+        assert_int_equal(n[i], 0);
 }
 
 static void each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed(void **state)
@@ -153,31 +179,58 @@ static void each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed(void **sta
         int n[2][HISTORY_N_SORTS] = {{0}};
         struct names names, same;
 
-        names_draw(&names, seed);
-        names_draw(&same, seed);
+        names_draw(&names, NAMES_MIXED, seed);
+        names_draw(&same, NAMES_MIXED, seed);
         for (int i = 0; i < NAMES_N; i++)
             n[names_is_quiet(&names, i)][names.sorts[i]]++;
         for (int i = HISTORY_REENTRANT; i <= HISTORY_WRITE; i++)
             assert_true(n[0][i] == 1 && n[1][i] == 1);
         assert_memory_equal(names.sorts, same.sorts, sizeof(names.sorts));
-        names_draw(&same, seed + 1);
+        names_draw(&same, NAMES_MIXED, seed + 1);
         n_others += memcmp(names.sorts, same.sorts, sizeof(names.sorts)) != 0;
     }
     assert_true(n_others > 90);
 }
 
-static void every_lock_is_wanted(void **state)
+static void two_hot_locks_are_of_different_kinds_that_publish(void **state)
+{
+    size_t n[HISTORY_N_SORTS] = {0};
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct names names;
+
+        names_draw(&names, NAMES_HOT, seed);
+        assert_int_equal(names.n, 2);
+        assert_int_not_equal(names.sorts[0], names.sorts[1]);
+        n[names.sorts[0]]++;
+        n[names.sorts[1]]++;
+    }
+    assert_true(n[HISTORY_REENTRANT] > 100);
+    assert_true(n[HISTORY_FENCED] > 100);
+    assert_true(n[HISTORY_WRITE] > 100);
+    assert_int_equal(n[HISTORY_REENTRANT] + n[HISTORY_FENCED] + n[HISTORY_WRITE], 600);
+}
+
+static void every_lock_is_wanted_of(enum names_set set)
 {
     size_t n[NAMES_N] = {0};
     struct names names;
     uint64_t seed = 7;
 
-    (void)state;
-    names_draw(&names, 7);
+    names_draw(&names, set, 7);
     for (int i = 0; i < 10000; i++)
-        n[names_come(&names, &seed)]++;
-    for (int i = 0; i < NAMES_N; i++)
+        n[names_come(&names, i % NAMES_N_HOT, &seed)]++;
+    for (int i = 0; i < names.n; i++)
         assert_true(n[i] > 0);
+}
+
+static void every_lock_is_wanted(void **state)
+{
+    (void)state;
+    every_lock_is_wanted_of(NAMES_MIXED);
+    every_lock_is_wanted_of(NAMES_RED);
+    every_lock_is_wanted_of(NAMES_HOT);
 }
 
 /* ---- histories ----------------------------------------------------------------------------- */
@@ -244,7 +297,9 @@ int main(void)
         cmocka_unit_test(a_server_comes_back_empty_only_when_its_leases_are_over),
         cmocka_unit_test(a_calm_is_calm),
         cmocka_unit_test(every_kind_of_fault_occurs),
+        cmocka_unit_test(at_hot_locks_most_faults_hit_single_workers),
         cmocka_unit_test(each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed),
+        cmocka_unit_test(two_hot_locks_are_of_different_kinds_that_publish),
         cmocka_unit_test(every_lock_is_wanted),
         cmocka_unit_test(every_complete_line_of_a_history_is_read),
     };

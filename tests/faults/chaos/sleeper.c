@@ -11,6 +11,9 @@
  * broken process, wherever it was.
  */
 #include "checker.h"
+#include "schedule.h"
+
+#define NOTED_PART 32
 
 /* Whether the lock was free except for the kept place of a possibly dead waiter. */
 static bool is_for_the_patient(const struct history_record *free)
@@ -35,38 +38,87 @@ static uint64_t longest_ns(const struct checker *checker, const struct history_r
     return (pause_ms + 2 * limits->round_trip_ms) * CHECKER_NS_PER_MS;
 }
 
+/* Shorter times are not looked at: there are many. */
+static uint64_t worth_ns(const struct checker *checker, const struct history_record *free)
+{
+    return longest_ns(checker, free) / NOTED_PART;
+}
+
 /* The time in which it slept without reason. */
 struct sleep {
     uint64_t from_ns, to_ns;
 };
 
-/* Reduces the time of a sleeper to its first part without faults that is too long. */
-static bool has_no_excuse(const struct checker *checker, const struct history_record *free,
-                          const struct attempt *sleeper, struct sleep *sleep)
+/* Takes the next part without faults from the time of a sleeper. */
+static bool next_part(const struct checker *checker, const struct history_record *free,
+                      const struct attempt *sleeper, struct sleep *rest, struct sleep *part)
 {
-    uint64_t most_ns = longest_ns(checker, free);
-
-    for (size_t i = 0; i < checker->excuses.n && sleep->from_ns < sleep->to_ns; i++) {
+    *part = *rest;
+    rest->from_ns = rest->to_ns;
+    for (size_t i = 0; i < checker->excuses.n && part->from_ns < part->to_ns; i++) {
         const struct history_record *fault = checker->excuses.at[i];
         uint64_t felt_ns = fault->to_ns + checker->excuses.recovery_ns;
 
         if (!excuse_touches(fault, sleeper->ask->slot) && !is_for_the_patient(free))
             continue;
-        if (fault->from_ns > sleep->from_ns + most_ns)
-            break;
-        if (felt_ns > sleep->from_ns)
-            sleep->from_ns = felt_ns;
+        if (fault->from_ns > part->from_ns && fault->from_ns < part->to_ns) {
+            part->to_ns = fault->from_ns;
+            rest->from_ns = felt_ns;
+        } else if (fault->from_ns <= part->from_ns && felt_ns > part->from_ns) {
+            part->from_ns = felt_ns;
+        }
     }
-    if (sleep->from_ns + most_ns >= sleep->to_ns)
-        return false;
-    sleep->to_ns = sleep->from_ns + most_ns;
-    return true;
+    return part->from_ns < part->to_ns;
+}
+
+/* The other processes that stood still meanwhile: each may have been told that the lock is free. */
+static size_t count_stopped(const struct checker *checker, const struct attempt *sleeper,
+                            const struct sleep *sleep)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < checker->excuses.n; i++) {
+        const struct history_record *fault = checker->excuses.at[i];
+
+        n += fault->value == FAULT_STOP && !excuse_touches(fault, sleeper->ask->slot) &&
+             fault->from_ns < sleep->to_ns && fault->to_ns > sleep->from_ns;
+    }
+    return n;
 }
 
 /* Whether a record of free time is about this lock and this side. */
 static bool is_about(const struct history_record *free, const struct attempt *attempt)
 {
     return attempt->ask->lock == free->lock && attempt->ask->sort == free->sort;
+}
+
+static void note(struct check_report *report, const struct sleep *sleep, size_t n_stopped)
+{
+    uint64_t *longest_ns = &report->slept_ns[n_stopped > 0];
+
+    if (sleep->to_ns - sleep->from_ns > *longest_ns)
+        *longest_ns = sleep->to_ns - sleep->from_ns;
+}
+
+static void look_at_one(struct checker *checker, const struct history_record *free,
+                        const struct attempt *sleeper, struct sleep rest)
+{
+    uint64_t stopped_ns = checker->limits->stopped_ms * CHECKER_NS_PER_MS;
+    struct sleep part;
+
+    while (next_part(checker, free, sleeper, &rest, &part)) {
+        size_t n_stopped = count_stopped(checker, sleeper, &part);
+
+        note(checker->report, &part, n_stopped);
+        if (part.to_ns - part.from_ns <= longest_ns(checker, free) + n_stopped * stopped_ns)
+            continue;
+        checker_report(checker, CHECK_SLEPT, sleeper->ask, free);
+        if (checker_tells(checker, CHECK_SLEPT))
+            fprintf(checker->out,
+                    "    nothing was broken from %llu to %llu, and %zu others stood still\n",
+                    (unsigned long long)part.from_ns, (unsigned long long)part.to_ns, n_stopped);
+        return;
+    }
 }
 
 /* Finds waiters that waited while the lock was free and not granted to another. */
@@ -82,12 +134,7 @@ static void look_at(struct checker *checker, const struct history_record *free, 
             sleep.from_ns = attempt->ask->from_ns;
         if (attempt_end_ns(attempt) < sleep.to_ns)
             sleep.to_ns = attempt_end_ns(attempt);
-        if (!has_no_excuse(checker, free, attempt, &sleep))
-            continue;
-        checker_report(checker, CHECK_SLEPT, attempt->ask, free);
-        if (checker_tells(checker, CHECK_SLEPT))
-            fprintf(checker->out, "    and nothing was broken from %llu to %llu\n",
-                    (unsigned long long)sleep.from_ns, (unsigned long long)sleep.to_ns);
+        look_at_one(checker, free, attempt, sleep);
     }
 }
 
@@ -102,7 +149,7 @@ static bool took(const struct attempt *attempt, const struct history_record *fre
 
 static void split(struct checker *checker, const struct history_record *free)
 {
-    uint64_t most_ns = longest_ns(checker, free);
+    uint64_t least_ns = worth_ns(checker, free);
     struct sleep part = {free->from_ns, free->to_ns};
 
     for (size_t i = 0; i < checker->attempts.n; i++) {
@@ -112,12 +159,12 @@ static void split(struct checker *checker, const struct history_record *free)
             attempt->take->to_ns > free->to_ns)
             continue;
         part.to_ns = attempt->take->to_ns;
-        if (part.to_ns - part.from_ns > most_ns)
+        if (part.to_ns - part.from_ns > least_ns)
             look_at(checker, free, part);
         part.from_ns = part.to_ns;
     }
     part.to_ns = free->to_ns;
-    if (part.to_ns - part.from_ns > most_ns)
+    if (part.to_ns - part.from_ns > least_ns)
         look_at(checker, free, part);
 }
 
@@ -126,7 +173,7 @@ void check_sleepers(struct checker *checker)
     for (size_t i = 0; i < checker->records->n; i++) {
         const struct history_record *r = &checker->records->at[i];
 
-        if (r->kind == HISTORY_FREE && r->to_ns - r->from_ns > longest_ns(checker, r))
+        if (r->kind == HISTORY_FREE && r->to_ns - r->from_ns > worth_ns(checker, r))
             split(checker, r);
     }
 }

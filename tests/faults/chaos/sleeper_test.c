@@ -1,6 +1,7 @@
 /*
  * The checker on waiters that sleep though the lock is free.
  */
+#include "schedule.h"
 #include "story.h"
 
 #include <relock.h>
@@ -79,6 +80,47 @@ static void a_fault_elsewhere_excuses_nobody(void **state)
     one_sleeper(TOO_LONG_MS);
     story_add(HISTORY_FAULT, 1, 0, 1500, 1600);
     story_shows(CHECK_SLEPT, 1);
+}
+
+/* It may be first in line, so that the release is announced to it alone. */
+static void a_process_that_is_stopped_delays_others_for_a_moment(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS + STORY_STOPPED_MS - 1);
+    story_shows(CHECK_SLEPT, 1);
+    story_add(HISTORY_FAULT, 1, 0, 500, 1100)->value = FAULT_STOP;
+    story_is_clean();
+    story.at[story.n - 2].to_ns += STORY_NS_PER_MS;
+    story_shows(CHECK_SLEPT, 1);
+    story_add(HISTORY_FAULT, 2, 0, 1500, 5000)->value = FAULT_STOP;
+    story_is_clean();
+}
+
+static void a_process_that_was_stopped_before_delays_nobody(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story_add(HISTORY_FAULT, 1, 0, 500, 999)->value = FAULT_STOP;
+    story_shows(CHECK_SLEPT, 1);
+}
+
+static void a_process_that_is_killed_delays_nobody(void **state)
+{
+    (void)state;
+    one_sleeper(TOO_LONG_MS);
+    story_add(HISTORY_FAULT, 1, 0, 1500, 1600)->value = FAULT_KILL;
+    story_shows(CHECK_SLEPT, 1);
+}
+
+static void a_sleeper_between_two_faults_is_found(void **state)
+{
+    (void)state;
+    one_sleeper(9000);
+    story_add(HISTORY_FAULT, 0, 0, 1500, 1600);
+    story_add(HISTORY_FAULT, 0, 0, 1600 + STORY_RECOVERY_MS + TOO_LONG_MS, 9000);
+    story_shows(CHECK_SLEPT, 1);
+    story.at[story.n - 1].from_ns -= STORY_NS_PER_MS;
+    story_is_clean();
 }
 
 static void a_sleeper_long_after_the_repair_is_found(void **state)
@@ -195,6 +237,10 @@ int main(void)
         STORY_TEST(a_waiter_sleeps_before_and_after_another_got_it),
         STORY_TEST(a_fault_excuses_a_sleeper),
         STORY_TEST(a_fault_elsewhere_excuses_nobody),
+        STORY_TEST(a_process_that_is_stopped_delays_others_for_a_moment),
+        STORY_TEST(a_process_that_was_stopped_before_delays_nobody),
+        STORY_TEST(a_process_that_is_killed_delays_nobody),
+        STORY_TEST(a_sleeper_between_two_faults_is_found),
         STORY_TEST(a_sleeper_long_after_the_repair_is_found),
         STORY_TEST(the_dead_do_not_sleep),
         STORY_TEST(a_spinning_waiter_must_retry_soon),

@@ -22,6 +22,7 @@ static void start_worker(struct stage *stage, int slot)
         .life = place->worker.life + 1,
         .n_threads = stage->n_threads,
         .seed = stage->seed ^ stage->n_lives << 32,
+        .set = stage->set,
         .names_seed = stage->seed,
         .until_ns = stage->until_ns,
         .lease_ms = stage->lease_ms,
@@ -79,6 +80,51 @@ static struct probe *probe_of(struct stage *stage, const struct stage_place *pla
     return stage->watch.probes[number_of(stage, place)];
 }
 
+/* Cuts its subscriber connection, unless the server is down. */
+static void deafen(struct stage *stage, int slot)
+{
+    char name[WORKER_NAME_MAX];
+    long long id;
+
+    if (stage->servers[0].broken_ns != 0)
+        return;
+    worker_name(slot, name);
+    id = probe_subscriber_id(stage->watch.probes[0], name);
+    if (id > 0)
+        probe_int(stage->watch.probes[0], "CLIENT KILL ID %lld", id);
+}
+
+static void begin_at_server(struct stage *stage, struct stage_place *place,
+                            const struct fault *fault)
+{
+    struct probe *probe = probe_of(stage, place);
+
+    switch (fault->kind) {
+    case FAULT_RESTART:
+    case FAULT_REBIRTH:
+        server_kill(place->server);
+        break;
+    case FAULT_HANG:
+        server_pause(place->server);
+        break;
+    case FAULT_CLIENT_KILL:
+        probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
+        probe_int(probe, "CLIENT KILL TYPE pubsub");
+        break;
+    case FAULT_DEAFEN_ALL:
+        probe_int(probe, "CLIENT KILL TYPE pubsub");
+        break;
+    case FAULT_CLIENT_PAUSE:
+        probe_int(probe, "CLIENT PAUSE %llu ALL", (unsigned long long)fault->for_ms);
+        break;
+    case FAULT_SCRIPT_FLUSH:
+        probe_int(probe, "SCRIPT FLUSH");
+        break;
+    default:
+        abort();
+    }
+}
+
 static void begin(struct stage *stage, struct stage_place *place, const struct fault *fault)
 {
     switch (fault->kind) {
@@ -87,6 +133,9 @@ static void begin(struct stage *stage, struct stage_place *place, const struct f
         break;
     case FAULT_STOP:
         kill(place->worker.pid, SIGSTOP);
+        break;
+    case FAULT_DEAFEN:
+        deafen(stage, fault->slot);
         break;
     case FAULT_CUT:
         proxy_cut(place->proxy, "");
@@ -110,26 +159,9 @@ static void begin(struct stage *stage, struct stage_place *place, const struct f
     case FAULT_DELAY:
         proxy_delay(place->proxy, fault->delay_ms);
         break;
-    case FAULT_RESTART:
-    case FAULT_REBIRTH:
-        server_kill(place->server);
+    default:
+        begin_at_server(stage, place, fault);
         break;
-    case FAULT_HANG:
-        server_pause(place->server);
-        break;
-    case FAULT_CLIENT_KILL:
-        probe_int(probe_of(stage, place), "CLIENT KILL TYPE normal SKIPME yes");
-        probe_int(probe_of(stage, place), "CLIENT KILL TYPE pubsub");
-        break;
-    case FAULT_CLIENT_PAUSE:
-        probe_int(probe_of(stage, place), "CLIENT PAUSE %llu ALL",
-                  (unsigned long long)fault->for_ms);
-        break;
-    case FAULT_SCRIPT_FLUSH:
-        probe_int(probe_of(stage, place), "SCRIPT FLUSH");
-        break;
-    case FAULT_N_KINDS:
-        abort();
     }
 }
 
@@ -245,7 +277,7 @@ static struct proxy *start_proxy(const struct server *server, int number)
     return proxy_start(server->socket, path);
 }
 
-/* Starts several servers, with a proxy before each. */
+/* Starts the servers; several, with a proxy before each. */
 static bool open_servers(struct stage *stage)
 {
     const struct server_options options = {.keeps_data = true};
@@ -258,14 +290,20 @@ static bool open_servers(struct stage *stage)
         place->server = servers[i] = server_start(&options);
         if (!servers[i])
             return false;
-        if (n == 1)
-            continue;
-        place->proxy = start_proxy(servers[i], 0);
+        if (n > 1)
+            place->proxy = start_proxy(servers[i], 0);
         size += (size_t)snprintf(stage->urls + size, sizeof(stage->urls) - size, "%s%s",
-                                 i > 0 ? "," : "", proxy_url(place->proxy));
+                                 i > 0 ? "," : "",
+                                 place->proxy ? proxy_url(place->proxy) : servers[i]->unix_url);
     }
     watch_start(&stage->watch, servers, n, &stage->history, &stage->names);
     return true;
+}
+
+/* Whether each worker has a network of its own. */
+static bool has_networks(const struct stage *stage)
+{
+    return stage->set == NAMES_MIXED;
 }
 
 bool stage_open(struct stage *stage)
@@ -274,16 +312,15 @@ bool stage_open(struct stage *stage)
 
     snprintf(path, sizeof(path), "%s/history", stage->dir);
     history_open(&stage->history, path);
-    if (stage->n_servers > 1)
-        names_draw_red(&stage->names);
-    else
-        names_draw(&stage->names, stage->seed);
+    names_draw(&stage->names, stage->set, stage->seed);
     if (!open_servers(stage))
         return false;
+    if (stage->is_silent)
+        probe_int(stage->watch.probes[0], "ACL SETUSER default resetchannels");
     pulse_start(&stage->pulse, &stage->history, SCHEDULE_SERVER, 0);
     stage->until_ns = history_now_ns() + stage->for_ms * NS_PER_MS;
     for (int i = 0; i < stage->n_workers; i++) {
-        if (stage->n_servers == 1)
+        if (has_networks(stage))
             stage->places[i].proxy = start_proxy(stage->servers[0].server, i);
         start_worker(stage, i);
     }
@@ -301,6 +338,14 @@ void stage_forget(struct stage *stage)
             probe_int(stage->watch.probes[i], "FLUSHALL");
         return;
     }
+}
+
+void stage_let_publish(struct stage *stage)
+{
+    struct probe *probe = stage->watch.probes[0];
+
+    probe_int(probe, "ACL SETUSER default allchannels");
+    probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes"); /* they subscribe when they return */
 }
 
 static bool are_idle(void *arg)

@@ -1,8 +1,9 @@
 /*
  * Stage - the servers, the networks and the processes, and their faults
  *
- * With one server each worker has its own network, a proxy; with several, each server has. A fault
- * ends when its time is over, and is written to a history, as is the death of a process.
+ * With one server each worker has its own network, a proxy; with several, each server has. There is
+ * no proxy at hot locks: fifty of them would use more of the machine than the workers. A fault ends
+ * when its time is over, and is written to a history, as is the death of a process.
  *
  * Threads: the main one.
  */
@@ -32,13 +33,15 @@ struct stage {
     int n_servers;
     int n_workers;
     int n_threads;
+    enum names_set set;
     uint64_t seed;
     uint64_t lease_ms;
     bool ignores_leases;
+    bool is_silent;  /* no message may be published */
     uint64_t for_ms; /* length of the play */
 
     /* internal; zeroed */
-    char urls[512]; /* for several servers */
+    char urls[512]; /* for workers that have no network of their own */
     struct history history;
     struct names names;
     struct watch watch;
@@ -60,6 +63,9 @@ void stage_break(struct stage *stage, const struct fault *fault);
 
 /* Lets a majority of the servers lose all data at once, if most of them have some lock. */
 void stage_forget(struct stage *stage);
+
+/* Ends the silence, so that the last waiters are served soon. */
+void stage_let_publish(struct stage *stage);
 
 /* Mends the places whose faults are over, or all at the end. Checks the workers and the locks. */
 void stage_step(struct stage *stage, bool is_end);

@@ -1,5 +1,6 @@
 #include "stay.h"
 
+#include "rush.h"
 #include "support/wait.h"
 
 static const struct worker_options *options_of(const struct stay *stay)
@@ -10,6 +11,11 @@ static const struct worker_options *options_of(const struct stay *stay)
 static bool is_quiet(const struct stay *stay)
 {
     return names_is_quiet(&stay->toiler->workshop->names, stay->record.lock);
+}
+
+static bool is_hot(const struct stay *stay)
+{
+    return options_of(stay)->set == NAMES_HOT;
 }
 
 struct stay stay_new(struct toiler *toiler, int lock, enum history_sort sort)
@@ -109,6 +115,8 @@ static uint64_t draw_length(struct stay *stay)
         return toiler_dice(toiler, 3 * WORKER_SHORT_LEASE_MS);
     if (is_quiet(stay))
         return options->lease_ms / 5 + toiler_dice(toiler, options->lease_ms);
+    if (is_hot(stay))
+        return rush_begins_in_ms() > 0 ? toiler_dice(toiler, 30) : toiler_dice(toiler, 2);
     if (stay->lease_ms > 0 && sort < 80)
         return 2 * stay->lease_ms;
     if (sort == 0)
@@ -121,7 +129,7 @@ static void toil(struct stay *stay)
     uint64_t until_ms = now_ms() + draw_length(stay);
 
     while (claim(stay) && now_ms() < until_ms)
-        let_pass(1 + toiler_dice(stay->toiler, 10));
+        let_pass(1 + toiler_dice(stay->toiler, is_hot(stay) ? 2 : 10));
 }
 
 static void be_inside(struct stay *stay, unsigned depth)

@@ -59,6 +59,7 @@ static struct check_report checked(char **text)
 {
     const struct check_limits limits = {
         .recheck_ms = STORY_RECHECK_MS,
+        .stopped_ms = STORY_STOPPED_MS,
         .spin_pause_ms = STORY_SPIN_PAUSE_MS,
         .patience_ms = STORY_PATIENCE_MS,
         .round_trip_ms = STORY_ROUND_TRIP_MS,

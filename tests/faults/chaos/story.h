@@ -20,6 +20,7 @@
 
 /* The limits for the checker. */
 #define STORY_RECHECK_MS 1000
+#define STORY_STOPPED_MS 200
 #define STORY_SPIN_PAUSE_MS 100
 #define STORY_PATIENCE_MS 3000
 #define STORY_ROUND_TRIP_MS 500

@@ -2,6 +2,7 @@
 
 #include "job.h"
 #include "pulse.h"
+#include "rush.h"
 #include "schedule.h"
 #include "support/wait.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define COMMAND_TIMEOUT_MS 1500
+#define HOT_PAUSE_MS 2
 
 static struct workshop workshop;
 static struct pulse pulse;
@@ -25,13 +27,21 @@ uint64_t worker_longest_lease_ms(uint64_t lease_ms, enum history_sort sort)
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
+/* Before an attempt. */
+static uint64_t draw_pause(struct toiler *toiler)
+{
+    if (workshop.options.set == NAMES_HOT)
+        return rush_begins_in_ms() + toiler_dice(toiler, HOT_PAUSE_MS);
+    return toiler_dice(toiler, toiler_dice(toiler, 4) == 0 ? 100 : 5);
+}
+
 static void *run(void *arg)
 {
     struct toiler *toiler = arg;
 
     while (history_now_ns() < workshop.options.until_ns) {
+        let_pass(draw_pause(toiler));
         toiler_come(toiler);
-        let_pass(toiler_dice(toiler, toiler_dice(toiler, 4) == 0 ? 100 : 5));
     }
     return NULL;
 }
@@ -97,15 +107,24 @@ static unsigned flags_of(int slot)
     return slot % 2 == 0 ? RELOCK_LAZY : RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN;
 }
 
+/* At hot locks a waiter that came in one rush retries in another one, and not in between. */
+static uint64_t recheck_ms_of(enum names_set set)
+{
+    return set == NAMES_HOT ? 2 * rush_cycle_ms() : WORKER_RECHECK_MS;
+}
+
 static void open_client(const struct worker_options *options, const char *url)
 {
+    char name[WORKER_NAME_MAX];
     const struct relock_options wanted = {.url = url,
+                                          .client_name = name,
                                           .watchdog_timeout_ms = options->lease_ms,
-                                          .recheck_ms = WORKER_RECHECK_MS,
+                                          .recheck_ms = recheck_ms_of(options->set),
                                           .command_timeout_ms = COMMAND_TIMEOUT_MS,
                                           .connections = 2,
                                           .flags = flags_of(options->slot)};
 
+    worker_name(options->slot, name);
     if (n_clients == SCHEDULE_MAX_SERVERS ||
         relock_client_new(&wanted, &clients[n_clients++]) != RELOCK_OK)
         abort();
@@ -129,10 +148,7 @@ static void open_all(const struct worker_options *options)
     snprintf(path, sizeof(path), "%s/history.%d.%d", options->dir, options->slot, options->life);
     history_open(&workshop.history, path);
     open_clients(options);
-    if (n_clients > 1)
-        names_draw_red(&workshop.names);
-    else
-        names_draw(&workshop.names, options->names_seed);
+    names_draw(&workshop.names, options->set, options->names_seed);
     for (int i = 0; i < workshop.names.n; i++) {
         if (workshop.names.sorts[i] == HISTORY_RED)
             make_red(i);

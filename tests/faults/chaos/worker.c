@@ -22,7 +22,7 @@ static void die(const char *what)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-#define N_NUMBERS 8
+#define N_NUMBERS 9
 #define N_ARGUMENTS (4 + N_NUMBERS)
 
 /* Runs between fork and exec in a program with threads: no memory is allocated and no mutex
@@ -41,6 +41,11 @@ static void exec_worker(const struct worker *worker, int fd, const char **argv, 
     _exit(EXIT_FAILURE);
 }
 
+void worker_name(int slot, char name[WORKER_NAME_MAX])
+{
+    snprintf(name, WORKER_NAME_MAX, "chaos.%d", slot);
+}
+
 void worker_start(struct worker *worker, const struct worker_options *o)
 {
     char numbers[N_NUMBERS][24];
@@ -56,6 +61,7 @@ void worker_start(struct worker *worker, const struct worker_options *o)
     snprintf(numbers[5], sizeof(numbers[5]), "%" PRIu64, o->lease_ms);
     snprintf(numbers[6], sizeof(numbers[6]), "%d", o->ignores_leases);
     snprintf(numbers[7], sizeof(numbers[7]), "%" PRIu64, o->names_seed);
+    snprintf(numbers[8], sizeof(numbers[8]), "%d", o->set);
     for (int i = 0; i < N_NUMBERS; i++)
         argv[4 + i] = numbers[i];
 
@@ -130,6 +136,7 @@ int worker_main(int argc, char **argv)
         .lease_ms = strtoull(argv[9], NULL, 10),
         .ignores_leases = atoi(argv[10]) != 0,
         .names_seed = strtoull(argv[11], NULL, 10),
+        .set = (enum names_set)atoi(argv[12]),
     };
     work_begin(&options);
     if (send(STDIN_FILENO, &byte, 1, MSG_NOSIGNAL) != 1)

@@ -11,6 +11,7 @@
 #define RELOCK_TEST_WORKER_H
 
 #include "history.h"
+#include "names.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@
 
 #define WORKER_MAX_THREADS 16
 #define WORKER_RECHECK_MS 1000
+#define WORKER_NAME_MAX 32
 #define WORKER_SHORT_LEASE_MS 200 /* lease of workers that ignore it */
 #define WORKER_ARGUMENT                                                       \
     "--worker" /* first argument of a worker; main() then calls worker_main() \
@@ -29,6 +31,7 @@ struct worker_options {
     int slot, life;
     int n_threads;
     uint64_t seed;
+    enum names_set set;
     uint64_t names_seed; /* seed of the run, the same for all */
     uint64_t until_ns;
     uint64_t lease_ms;   /* lease of the watchdog */
@@ -43,6 +46,9 @@ struct worker {
 };
 
 void worker_start(struct worker *worker, const struct worker_options *options);
+
+/* The name of its connections, up to a colon. */
+void worker_name(int slot, char name[WORKER_NAME_MAX]);
 
 /* The longest lease of its locks. */
 uint64_t worker_longest_lease_ms(uint64_t lease_ms, enum history_sort sort);
