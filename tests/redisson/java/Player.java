@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
@@ -29,6 +30,8 @@ import org.redisson.api.RedissonClient;
  * force                    yes, no: there was nothing to unlock
  * locked, mine             yes, no
  * count, ttl, token        a number
+ * contend US FROM UNTIL    a number: locks, holds for US microseconds and unlocks until UNTIL, and
+ *                          counts the holds since FROM, on the monotonic clock in ms
  * </pre>
  *
  * {@code asleep THREAD} is answered at once: whether that thread waits for a lock, and has asked for
@@ -119,6 +122,8 @@ public final class Player {
             return Long.toString(lock.remainTimeToLive());
         case "token":
             return Long.toString(Kinds.token(lock));
+        case "contend":
+            return Long.toString(contend(lock, numbers[0], numbers[1], numbers[2]));
         default:
             return "failed: no verb " + verb;
         }
@@ -130,6 +135,31 @@ public final class Player {
             return "ok";
         } catch (IllegalMonitorStateException e) {
             return "not-owner";
+        }
+    }
+
+    private static long contend(RLock lock, long holdUs, long fromMs, long untilMs) {
+        long n = 0;
+        while (nowMs() < untilMs) {
+            lock.lock();
+            long atMs = nowMs();
+            holdFor(holdUs);
+            lock.unlock();
+            if (atMs >= fromMs && atMs < untilMs) {
+                n++;
+            }
+        }
+        return n;
+    }
+
+    private static long nowMs() {
+        return System.nanoTime() / 1_000_000;
+    }
+
+    private static void holdFor(long us) {
+        long untilNs = System.nanoTime() + us * 1000;
+        for (long now = System.nanoTime(); now < untilNs; now = System.nanoTime()) {
+            LockSupport.parkNanos(untilNs - now);
         }
     }
 
