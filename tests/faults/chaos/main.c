@@ -43,8 +43,9 @@
 #define RED_SERVERS 5
 #define FORGET_MS 100
 
-/* The longest round trip while nothing is broken. At hot locks a sleeper may take two of these and
- * no longer. On two cores that also ran six endless loops, no sleep was longer than 0.15 s. */
+/* The longest round trip while nothing is broken. At hot locks a sleeper may take two of these and no
+ * longer. With two such runs at a time, or one beside six endless loops, no sleep on two cores was
+ * longer than 0.22 s. */
 #define ROUND_TRIP_MS 1000
 #define HOT_ROUND_TRIP_MS 400
 
