@@ -47,7 +47,7 @@
  * no longer. With two such runs at a time, or one beside six endless loops, the longest sleep on
  * two cores was mostly below 0.25 s, and once 0.4 s. */
 #define ROUND_TRIP_MS 1000
-#define HOT_ROUND_TRIP_MS 400
+#define HOT_ROUND_TRIP_MS 500
 
 /* How long a process that stands still, and is first in line, may delay the others. */
 #define HOT_STOPPED_MS 200
