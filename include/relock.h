@@ -465,10 +465,11 @@ RELOCK_API RELOCK_CHECKED int relock_lock(struct relock_lock *lock);
 /**
  * Acquires the lock if it is free. Returns without asking Redis if another owner of this client
  * holds it (of a read/write lock, this side), or if threads wait for it after a refusal by Redis.
+ * For up to 100 ms after a release, a free lock is reserved for the process that waited longest.
  *
  * Threads: any; asks Redis.
  * Returns: as relock_lock, and
- *          RELOCK_BUSY        another owner holds it
+ *          RELOCK_BUSY        another owner holds it, or it is reserved
  */
 RELOCK_API RELOCK_CHECKED int relock_trylock(struct relock_lock *lock);
 

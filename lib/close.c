@@ -8,7 +8,9 @@
 #include "lock/client.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
+#include "lock/line.h"
 #include "lock/losses.h"
+#include "lock/outbox.h"
 #include "lock/resources.h"
 #include "lock/subscription.h"
 #include "redis/lanes.h"
@@ -46,7 +48,8 @@ static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(clien
 {
     const struct relock_client_hook *hook = atomic_load(&client->hook);
 
-    return client->guarded.n_settling == 0 && (!hook || hook->ops->is_drained(client));
+    return client->guarded.n_settling == 0 && relock_outbox_is_empty(&client->guarded.leaving) &&
+           !client->guarded.leaving_later && (!hook || hook->ops->is_drained(client));
 }
 
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
@@ -74,6 +77,7 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
 
     if (hook)
         hook->ops->close(client);
+    relock_line_close(client);
     while (client->guarded.losses)
         relock_holds_forget_loss(client, client->guarded.losses);
     while (client->guarded.to_tell)

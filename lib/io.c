@@ -1,7 +1,10 @@
 #include "io.h"
 
 #include "base/clock.h"
+#include "lock/inbox.h"
+#include "lock/line.h"
 #include "lock/losses.h"
+#include "lock/outbox.h"
 #include "lock/subscription.h"
 #include "lock/watchdog.h"
 #include "redis/loop.h"
@@ -47,15 +50,28 @@ static uint64_t turn(void *arg)
     client->guarded.turn_at_ms = 0;
     fire_timers(client);
     relock_subscription_sync(client);
+    relock_inbox_sync(client);
+    relock_outbox_send_all(client, &client->guarded.leaving);
     relock_losses_take_up_next(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
-    is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses;
+    is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses ||
+             client->guarded.leaving.posted || client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     relock_mutex_unlock(&client->mutex);
     relock_pipeline_flush(client->pipeline); /* a thread may wait for the answers */
     relock_client_reap(client);
     return next_ms;
+}
+
+static void on_up(void *arg)
+{
+    struct relock_client *client = arg;
+
+    relock_mutex_lock(&client->mutex);
+    relock_watchdog_up(client);
+    relock_line_leave_again(client);
+    relock_mutex_unlock(&client->mutex);
 }
 
 int relock_io_start(struct relock_client *client)
@@ -69,7 +85,7 @@ int relock_io_start(struct relock_client *client)
     if (r < 0)
         return r;
     r = relock_pipeline_new(client->loop, &client->server, relock_watchdog_answer_ms(options),
-                            relock_watchdog_up, client, &client->pipeline);
+                            on_up, client, &client->pipeline);
     if (r < 0)
         return r;
     r = relock_pubsub_new(client->loop, &client->server, ping_ms, &client->pubsub);

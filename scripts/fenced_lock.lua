@@ -22,8 +22,14 @@ local is_new = redis.call('hexists', KEYS[1], ARGV[2]) == 0
 local left = redis.call('pttl', KEYS[1])
 
 redis.call('persist', counter)
-if is_new and (ARGV[3] ~= '1' or redis.call('exists', KEYS[1]) == 1) then
-    return left
+if is_new then
+    if ARGV[3] ~= '1' then
+        return left
+    end
+    --+ line_ask.lua
+    if left ~= -2 then
+        return left
+    end
 end
 
 -- Draw the token before acquiring: an unused token is harmless, a lock without a token is not.

@@ -17,8 +17,10 @@ redis.call('del', KEYS[1])
 if ARGV[2] == '' then
     return 1
 end
-local told = redis.pcall('publish', ARGV[2], ARGV[3])
-if type(told) == 'table' and told.err then
-    return 2
+local n_receivers = redis.pcall('publish', ARGV[2], ARGV[3])
+if type(n_receivers) == 'table' then
+    n_receivers = -3 -- the user may not publish
 end
-return 1
+local me = ''
+--+ line_tell.lua
+return n_receivers < 0 and 2 or 1

@@ -13,13 +13,19 @@ ARGV[3]  hold count after this call
 Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
          -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0
-    and (ARGV[3] ~= '1' or redis.call('exists', KEYS[1]) == 1) then
-    return redis.call('pttl', KEYS[1])
+local left = redis.call('pttl', KEYS[1])
+local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0
+if is_new then
+    if ARGV[3] ~= '1' then
+        return left
+    end
+    --+ line_ask.lua
+    if left ~= -2 then
+        return left
+    end
 end
 
-local left = redis.call('pttl', KEYS[1])
-local is_new = redis.call('hset', KEYS[1], ARGV[2], ARGV[3]) == 1
+redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
 if left < tonumber(ARGV[1]) then
     local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
     if type(set) == 'table' and set.err then

@@ -13,14 +13,20 @@ ARGV[3]  hold count after this call
 Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
          -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
-if redis.call('get', KEYS[1]) == ARGV[2] then
+local token = redis.call('get', KEYS[1])
+if token == ARGV[2] then
     if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
         redis.call('pexpire', KEYS[1], ARGV[1])
     end
     return nil
 end
 
-if ARGV[3] == '1' and redis.call('set', KEYS[1], ARGV[2], 'NX', 'PX', ARGV[1]) then
-    return nil
+local left = token and redis.call('pttl', KEYS[1]) or -2
+if ARGV[3] == '1' then
+    --+ line_ask.lua
 end
-return redis.call('pttl', KEYS[1])
+if ARGV[3] ~= '1' or left ~= -2 then
+    return left
+end
+redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[1])
+return nil

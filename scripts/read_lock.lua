@@ -28,9 +28,17 @@ end
 if count > 1 and rest == 0 then
     return held > 0 and -2 or redis.call('pttl', KEYS[1])
 end
-if count == 1 and mode ~= 'read' and redis.call('hexists', KEYS[1], ARGV[4]) == 0
-    and redis.call('exists', KEYS[1]) == 1 then
-    return redis.call('pttl', KEYS[1])
+if count == 1 then
+    local left = -2
+    if mode ~= 'read' and redis.call('hexists', KEYS[1], ARGV[4]) == 0 then
+        left = redis.call('pttl', KEYS[1])
+    end
+    if held == 0 then
+        --+ line_ask.lua
+    end
+    if left ~= -2 then
+        return left
+    end
 end
 
 -- Delete levels that an unanswered unlock left behind; the hold keeps their remaining lease.

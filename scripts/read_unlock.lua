@@ -44,7 +44,7 @@ if count > 0 and rest > 0 then
     return 1
 end
 
-local told = 0
+local n_receivers = 0
 redis.call('hdel', KEYS[1], ARGV[1])
 if redis.call('hget', KEYS[1], 'mode') == 'read' then
     local longest, fields = 0, redis.call('hgetall', KEYS[1])
@@ -59,14 +59,16 @@ if redis.call('hget', KEYS[1], 'mode') == 'read' then
         redis.call('pexpire', KEYS[1], longest)
     else
         redis.call('del', KEYS[1])
-        told = redis.pcall('publish', ARGV[3], ARGV[4])
+        n_receivers = redis.pcall('publish', ARGV[3], ARGV[4])
+        if type(n_receivers) == 'table' then
+            n_receivers = -3 -- the user may not publish
+        end
+        local me = ''
+        --+ line_tell.lua
     end
 end
 
 if rest == 0 then
     return 0
 end
-if type(told) == 'table' and told.err then
-    return -2
-end
-return 1 + told
+return 1 + n_receivers

@@ -9,10 +9,12 @@ ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock, "" if it has none
 ARGV[4]  message that means "free"
+ARGV[5]  entry in the line of the caller's client, if that waits for the lock again; else absent
 
 Returns  1 if done, plus the number of receivers of the message;
          0 if the hold is gone, -1 if it is gone and another owner holds the lock,
-         -2 if freed but the message could not be published
+         -2 if freed but the message could not be published.
+         With ARGV[5], if freed: { that number, place in the line }: see line_tell.lua
 ]]
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     return -redis.call('exists', KEYS[1])
@@ -27,8 +29,10 @@ redis.call('del', KEYS[1])
 if ARGV[3] == '' then
     return 1
 end
-local told = redis.pcall('publish', ARGV[3], ARGV[4])
-if type(told) == 'table' and told.err then
-    return -2
+local n_receivers = redis.pcall('publish', ARGV[3], ARGV[4])
+if type(n_receivers) == 'table' then
+    n_receivers = -3 -- the user may not publish
 end
-return 1 + told
+local me = ARGV[5] or ''
+--+ line_tell.lua
+return 1 + n_receivers

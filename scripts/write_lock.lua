@@ -18,9 +18,9 @@ Returns  nil if the caller holds the lock, else the remaining lease of the holde
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local mode = redis.call('hget', KEYS[1], 'mode')
 local is_new = redis.call('hexists', KEYS[1], ARGV[2]) == 0
-local rest = redis.call('pttl', KEYS[1])
-if is_new and (ARGV[3] ~= '1' or (mode ~= 'read' and rest ~= -2)) then
-    return rest
+local left = redis.call('pttl', KEYS[1])
+if is_new and ARGV[3] ~= '1' then
+    return left
 end
 
 if mode == 'read' then
@@ -31,10 +31,16 @@ if mode == 'read' then
             longest = math.max(longest, redis.call('pttl', key))
         end
     end
-    if longest > 0 then
-        return longest
+    left = longest > 0 and longest or -2
+end
+if is_new then
+    --+ line_ask.lua
+    if left ~= -2 then
+        return left
     end
-    redis.call('del', KEYS[1])
+    if mode == 'read' then
+        redis.call('del', KEYS[1]) -- the readers are dead
+    end
 end
 
 redis.call('hset', KEYS[1], 'mode', 'write', ARGV[2], ARGV[3])

@@ -7,10 +7,12 @@ ARGV[1]  field of the hold, "<client id>:<number>:write"
 ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock
 ARGV[4]  message that means "no writer"
+ARGV[5]  entry in the line of the caller's client, if that waits for the lock again; else absent
 
 Returns  1 if done, plus the number of receivers of the message;
          0 if the hold is gone, -1 if it is gone and another owner holds the lock,
-         -2 if removed but the message could not be published
+         -2 if removed but the message could not be published.
+         With ARGV[5], if freed: { that number, place in the line }: see line_tell.lua
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
@@ -37,8 +39,19 @@ else
     redis.call('del', KEYS[1])
 end
 
-local told = redis.pcall('publish', ARGV[3], ARGV[4])
-if type(told) == 'table' and told.err then
-    return -2
+local n_receivers = redis.pcall('publish', ARGV[3], ARGV[4])
+if type(n_receivers) == 'table' then
+    n_receivers = -3 -- the user may not publish
 end
-return 1 + told
+if longest > 0 then
+    local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
+    local line, turn = 'relock_waiters:' .. name, 'relock_waiters:turn:' .. name
+    --+ line_readers.lua
+    if #entries > 0 and redis.call('exists', line) == 0 then
+        redis.call('del', turn)
+    end
+else
+    local me = ARGV[5] or ''
+    --+ line_tell.lua
+end
+return 1 + n_receivers

@@ -47,7 +47,7 @@ static void refuse(const struct relock_acquire *acquire, const struct relock_tal
     bool is_split = tally->guarded.n_no <= tally->group->n - relock_tally_quorum(tally);
 
     answer->verdict = RELOCK_VERDICT_BUSY;
-    answer->free_at_ms = free_at(tally);
+    answer->busy.free_at_ms = free_at(tally);
     if (is_split)
         answer->pause_ms = 1 + relock_ident_jitter(SPLIT_PAUSE_MS);
     else if (tally->group->is_announced)

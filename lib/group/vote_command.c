@@ -38,12 +38,15 @@ static void judge_lock(struct relock_client *client, const struct command *comma
     const struct relock_vote *vote = command->vote;
     struct relock_hold *hold = vote->hold;
     enum relock_verdict said = RELOCK_VERDICT_FAILED;
+    struct relock_busy busy;
     uint64_t fencing_token; /* each server has its own */
 
     if (result == RELOCK_OK)
-        said = relock_verdict_lock(reply, &fencing_token, &verdict->report.free_at_ms);
-    if (said == RELOCK_VERDICT_BUSY)
+        said = relock_verdict_lock(reply, &fencing_token, &busy);
+    if (said == RELOCK_VERDICT_BUSY) {
         verdict->report.answer = RELOCK_ANSWER_NO;
+        verdict->report.free_at_ms = busy.free_at_ms;
+    }
     verdict->is_retry = relock_group_answered(vote->tally->group, vote->member, hold->number,
                                               said == RELOCK_VERDICT_DONE);
     if (hold->state != RELOCK_HOLD_ASKED)
@@ -99,6 +102,7 @@ static struct verdict judge(struct relock_client *client, const struct command *
 {
     struct verdict verdict = {.report.answer = RELOCK_ANSWER_NONE};
     enum relock_verdict said = RELOCK_VERDICT_FAILED;
+    uint64_t place; /* a vote joins no line */
 
     switch (command->kind) {
     case RELOCK_VOTE_COMMAND_LOCK:
@@ -111,7 +115,7 @@ static struct verdict judge(struct relock_client *client, const struct command *
         break;
     case RELOCK_VOTE_COMMAND_UNLOCK:
         if (result == RELOCK_OK)
-            said = relock_verdict_release(reply, &verdict.report.n_receivers);
+            said = relock_verdict_release(reply, &verdict.report.n_receivers, &place);
         judge_unlock(client, command, said, &verdict);
         break;
     }
@@ -207,7 +211,7 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
         relock_request_extend(request, hold, 1, command->lease_ms);
         break;
     case RELOCK_VOTE_COMMAND_UNLOCK:
-        relock_request_unlock(request, hold, 0);
+        relock_request_unlock(request, hold, 0, false);
         break;
     }
     return true;

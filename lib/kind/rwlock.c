@@ -53,7 +53,7 @@ static const struct relock_kind write_side = {
     .channel = RELOCK_CHANNEL_RW,
     .message = RELOCK_MESSAGE_FREE_WRITE,
     .field_suffix = ":write",
-    .side = "write",
+    .side = RELOCK_SIDE_WRITE,
     .check_other_side = check_for_writing,
 };
 
@@ -68,7 +68,7 @@ static const struct relock_kind read_side = {
     .channel = RELOCK_CHANNEL_RW,
     .message = RELOCK_MESSAGE_FREE,
     .field_suffix = "",
-    .side = "read",
+    .side = RELOCK_SIDE_READ,
     .is_shared = true,
     .primary = &write_side,
     .check_other_side = check_for_reading,

@@ -35,12 +35,14 @@ struct relock_acquire {
     uint64_t pause_ms;    /* of a poller: between two attempts */
     void (*stop_listening)(struct relock_acquire *acquire); /* at the end of the wait, or NULL */
     bool contended;                                         /* another owner was in the way */
-    uint64_t write_number;      /* of the owner's write hold, if this is for reading; 0: none */
-    struct relock_hold *queued; /* has a place in the queue in Redis; kept between attempts */
-    struct relock_hold *hold;   /* the result: a reference */
-    uint64_t valid_until_ms;    /* of `hold`, as the answer said */
-    const char *failed_name;    /* of a collection: the lock that could not be acquired; or NULL */
-    char why[RELOCK_WHY_MAX];   /* of a failure, for the log */
+    bool joins;                   /* a refused attempt joins the queue, or the line, of the lock */
+    struct relock_line_view sent; /* when its last attempt was sent */
+    uint64_t write_number;        /* of the owner's write hold, if this is for reading; 0: none */
+    struct relock_hold *queued;   /* has a place in the queue in Redis; kept between attempts */
+    struct relock_hold *hold;     /* the result: a reference */
+    uint64_t valid_until_ms;      /* of `hold`, as the answer said */
+    const char *failed_name;  /* of a collection: the lock that could not be acquired; or NULL */
+    char why[RELOCK_WHY_MAX]; /* of a failure, for the log */
 };
 
 /* When a call ends that asks at `now_ms`: at its deadline, or at `abandon_ms`, but Redis has a

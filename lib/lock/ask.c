@@ -10,6 +10,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/holds.h"
+#include "lock/inbox.h"
+#include "lock/line.h"
+#include "lock/subscription.h"
 #include "redis/inflight.h"
 
 /* The hold to ask for. A hold with a place in the queue in Redis is used again, with its number. */
@@ -72,6 +75,7 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     }
     hold->acked_replicas = answer->acked_replicas;
     relock_holds_begin(acquire->client, hold, &acquire->waiter, answer->sent_ms);
+    relock_line_granted(acquire->client, acquire->resource);
     acquire->hold = relock_holds_ref(hold);
     acquire->valid_until_ms = answer->valid_until_ms;
     if (acquire->resource->kind->operations->begin)
@@ -79,11 +83,49 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     return RELOCK_OK;
 }
 
+/* Once for each client. Unlocks the mutex meanwhile. */
+static void log_missing_line(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    if (acquire->client->guarded.has_no_line)
+        return;
+    acquire->client->guarded.has_no_line = true;
+    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
+    relock_mutex_unlock(&acquire->client->mutex);
+    relock_lock_log(acquire->lock, 0,
+                    "waits outside of the line of clients, because this user has no right to its "
+                    "keys: each release wakes it; see docs/wire.md#rights",
+                    0, "");
+    relock_mutex_lock(&acquire->client->mutex);
+}
+
+/* Sees to it that the next release wakes this process. */
+static void wait_for_release(struct relock_acquire *acquire, const struct relock_busy *busy)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+    bool has_line = relock_kind_has_line(queue->kind);
+    bool is_outside = !has_line || (acquire->joins && busy->place == 0);
+
+    if (acquire->waiter.tries)
+        return;
+    is_outside |= has_line && !relock_inbox_want(acquire->client);
+    if (has_line && (acquire->joins || is_outside))
+        relock_line_refused(acquire->client, queue, &acquire->sent, busy);
+    if (is_outside)
+        relock_subscription_want(acquire->client, queue);
+    if (busy->place > 0)
+        acquire->client->guarded.has_no_line = false;
+    else if (has_line && acquire->joins)
+        log_missing_line(acquire);
+}
+
 static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold,
                         const struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     relock_resource_learn(acquire->waiter.queues_on);
-    acquire->waiter.queues_on->lease_end_ms = answer->free_at_ms;
+    acquire->waiter.queues_on->lease_end_ms = answer->busy.free_at_ms;
+    wait_for_release(acquire, &answer->busy);
     acquire->contended = true;
     acquire->pause_ms =
         answer->pause_ms > 0
@@ -104,6 +146,8 @@ static int take_failure(struct relock_acquire *acquire, struct relock_hold *hold
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, began_ms);
     uint64_t whole_ms = relock_clock_after(began_ms, acquire->client->options.command_timeout_ms);
 
+    if (answer->unanswered && acquire->joins && relock_kind_has_line(acquire->resource->kind))
+        relock_line_unanswered(acquire->client, acquire->resource);
     drop(acquire, hold, answer->unanswered || acquire->resource->kind->is_queued);
     relock_resource_signal(acquire->waiter.queues_on, false);
     if (answer->result == RELOCK_E_CONN &&
@@ -125,6 +169,14 @@ static int take_answer(struct relock_acquire *acquire, struct relock_hold *hold,
     return take_failure(acquire, hold, answer, began_ms);
 }
 
+/* Whether a refused attempt can join the queue of a fair lock, or the line of another. */
+static bool may_join(const struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    const struct relock_kind *kind = acquire->resource->kind;
+
+    return kind->is_queued || (relock_kind_has_line(kind) && relock_inbox_is_open(acquire->client));
+}
+
 int relock_ask(struct relock_acquire *acquire)
 {
     struct relock_resource *queue = acquire->waiter.queues_on;
@@ -138,6 +190,8 @@ int relock_ask(struct relock_acquire *acquire)
     if (queue->queue == &acquire->waiter)
         queue->retry = RELOCK_RETRY_NONE;
     acquire->waiter.has_asked = true;
+    acquire->joins = acquire->how->wait_ms > 0 && may_join(acquire);
+    acquire->sent = relock_resource_view_line(queue);
     relock_resource_doubt(queue, now_ms);
     acquire->waiter.is_asking = true; /* also while a useless grant is released */
     acquire->resource->kind->operations->ask(acquire, hold, &answer);

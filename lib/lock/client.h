@@ -28,6 +28,7 @@
 struct relock_client_hook;
 struct relock_lanes;
 struct relock_loop;
+struct relock_outbox_entry;
 struct relock_pipeline;
 struct relock_pubsub;
 struct relock_resource;
@@ -45,6 +46,21 @@ enum relock_client_state {
     RELOCK_CLIENT_OPEN,
     RELOCK_CLIENT_SHUT_DOWN,
     RELOCK_CLIENT_FREED,
+};
+
+/* inbox.c has the transitions. */
+enum relock_inbox_state {
+    RELOCK_INBOX_UNUSED,
+    RELOCK_INBOX_WANTED,  /* the I/O thread is to subscribe */
+    RELOCK_INBOX_PENDING, /* not acknowledged, or not since the connection was lost */
+    RELOCK_INBOX_OPEN,    /* acknowledged: no message is missed */
+    RELOCK_INBOX_REFUSED, /* the user may not subscribe to it */
+};
+
+/* Commands for the I/O thread to send; outbox.c changes it. */
+struct relock_outbox {
+    struct relock_outbox_entry *posted;     /* to be sent */
+    struct relock_outbox_entry *unanswered; /* sent, the oldest first */
 };
 
 /*
@@ -122,6 +138,10 @@ struct relock_client {
         struct relock_hold *losses;        /* for the I/O thread to handle */
         struct relock_hold *to_tell;       /* for the thread that calls on_lost */
         unsigned n_settling;
+        enum relock_inbox_state inbox; /* changed by inbox.c alone */
+        bool has_no_line;              /* it was logged that the user may not use the lines */
+        struct relock_outbox leaving;  /* takes the client out of lines */
+        struct relock_outbox_entry *leaving_later; /* the same, when there is a connection again */
         struct relock_resource *to_sync; /* whose subscriptions the I/O thread is to change */
 
         struct relock_timers timers;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "lock/acquire.h"
 #include "lock/holds.h"
+#include "lock/inbox.h"
 #include "lock/request.h"
 #include "lock/settle.h"
 #include "lock/watchdog.h"
@@ -56,9 +57,10 @@ static void end(struct relock_client *client, struct relock_hold *hold,
 
 static void prepare(const struct relock_acquire *acquire, struct relock_request *request,
                     const struct relock_hold *hold, unsigned count)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     relock_request_lock(request, hold, count, acquire->lease_ms, acquire->write_number,
-                        acquire->how->wait_ms > 0);
+                        acquire->joins);
 }
 
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
@@ -72,8 +74,8 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
     request.call.min_replicas = options->min_replicas;
     request.call.replica_timeout_ms = options->replica_timeout_ms;
     if (run(acquire->client, hold, &request, limit_ms, answer)) {
-        conclude(answer, relock_verdict_lock(request.call.reply, &hold->fencing_token,
-                                             &answer->free_at_ms));
+        conclude(answer,
+                 relock_verdict_lock(request.call.reply, &hold->fencing_token, &answer->busy));
         answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
         answer->acked_replicas = request.call.acked_replicas;
         if (answer->verdict == RELOCK_VERDICT_DONE &&
@@ -99,14 +101,27 @@ static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
     end(acquire->client, hold, &request);
 }
 
+/* Whether the release puts the client into the line of the lock again. */
+static bool waits_again(const struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_resource *resource = hold->resource;
+
+    return resource->queue && !client->guarded.has_no_line &&
+           relock_kind_has_line(resource->kind) && !resource->kind->is_shared &&
+           relock_inbox_is_open(client);
+}
+
 static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_request request;
 
-    relock_request_unlock(&request, hold, hold->count);
+    relock_request_unlock(&request, hold, hold->count,
+                          hold->count == 0 && waits_again(client, hold));
     if (run(client, hold, &request, deadline_ms, answer))
-        conclude(answer, relock_verdict_release(request.call.reply, &answer->n_receivers));
+        conclude(answer,
+                 relock_verdict_release(request.call.reply, &answer->n_receivers, &answer->place));
     answer->is_announced = answer->verdict == RELOCK_VERDICT_DONE && answer->n_receivers >= 0;
     end(client, hold, &request);
 }

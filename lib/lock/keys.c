@@ -44,6 +44,23 @@ size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, con
     return (size_t)(at - out);
 }
 
+size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char *side)
+{
+    char *at = append(out, id, RELOCK_UUID_LEN);
+
+    if (side) {
+        *at++ = ':';
+        at = append(at, side, strlen(side));
+    }
+    *at = '\0';
+    return (size_t)(at - out);
+}
+
+size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id)
+{
+    return relock_keys_channel(out, "relock_client", id, RELOCK_UUID_LEN);
+}
+
 size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
 {
     char *at = out;

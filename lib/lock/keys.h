@@ -13,6 +13,8 @@
 #define RELOCK_NAME_MAX 4096
 #define RELOCK_TWIN_MAX (RELOCK_NAME_MAX + 2)
 #define RELOCK_FIELD_MAX 64
+/* The id of a client and ":write". */
+#define RELOCK_ENTRY_MAX 48
 #define RELOCK_CHANNEL_MAX (RELOCK_NAME_MAX + 32 + RELOCK_FIELD_MAX)
 
 /* A channel's name begins with one of these. */
@@ -23,6 +25,10 @@
 #define RELOCK_MESSAGE_FREE "0"
 #define RELOCK_MESSAGE_FREE_WRITE "1"
 
+/* The sides of a read/write lock, in scripts, entries and messages. */
+#define RELOCK_SIDE_READ "read"
+#define RELOCK_SIDE_WRITE "write"
+
 /* The number of a hold is the owner's number times this, plus a serial. */
 #define RELOCK_SERIALS UINT64_C(1000000000)
 
@@ -32,11 +38,18 @@
 /* Whether this can be the name of a lock, and its length. */
 bool relock_keys_name(const char *name, size_t *len);
 
-/* Both write a text with its NUL and return its length. */
+/* These write a text with its NUL and return its length. */
 size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
                          const char *suffix);
 size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
                            size_t len);
+
+/* The same for the entry of a client in the line of a lock. `side` of a read/write lock, or NULL.
+ */
+size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char *side);
+
+/* And for the channel on which a client is told that it is its turn: its inbox. */
+size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id);
 
 /*
  * The other name that shares the channel and the queue in Redisson's format: `{x}` for `x`, `x` for

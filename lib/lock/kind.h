@@ -50,4 +50,10 @@ struct relock_kind {
     const struct relock_operations *operations;
 };
 
+/* Whether its waiting clients stand in a line: each release is announced, and to any of them. */
+static inline bool relock_kind_has_line(const struct relock_kind *kind)
+{
+    return kind->channel && !kind->is_queued;
+}
+
 #endif

@@ -34,8 +34,9 @@ struct relock_answer {
     bool unanswered;         /* a command may have run, or may yet run, without an answer */
     uint64_t valid_until_ms; /* granted or extended: certain until then */
     unsigned acked_replicas; /* granted */
-    uint64_t free_at_ms;     /* BUSY: when the lease in the way ends; RELOCK_NEVER: unknown */
+    struct relock_busy busy; /* BUSY: the reason */
     uint64_t pause_ms;       /* BUSY: before a poller asks again; 0: the core decides */
+    uint64_t place;          /* released: of the client, which waits again; see verdict.h */
     int64_t n_receivers;     /* released: of the message to waiters; -1: the server refused it */
     bool is_announced;       /* released: each waiter gets that message */
     bool is_reported;        /* a failure or a loss was logged and counted by calls inside */

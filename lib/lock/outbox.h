@@ -45,11 +45,6 @@ struct relock_outbox_ops {
     void (*drop)(struct relock_client *client, struct relock_outbox_entry *entry);
 };
 
-struct relock_outbox {
-    struct relock_outbox_entry *posted;     /* to be sent */
-    struct relock_outbox_entry *unanswered; /* sent, the oldest first */
-};
-
 /* The entry has its `ops`, and `posted_ms` says since when an answer is expected. */
 void relock_outbox_post(struct relock_client *client, struct relock_outbox *outbox,
                         struct relock_outbox_entry *entry) RELOCK_REQUIRES(client->mutex);

@@ -10,6 +10,7 @@
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/levels.h"
+#include "lock/line.h"
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/owner.h"
@@ -54,6 +55,8 @@ static bool reaches_waiters(const struct relock_resource *resource, bool is_subs
 {
     if (!answer->is_announced)
         return false;
+    if (resource->line.state != RELOCK_LINE_OUTSIDE)
+        return answer->place > 1;
     if (resource->kind->is_polled)
         return true;
     return resource->kind->is_queued ? answer->n_receivers > 0 : is_subscribed;
@@ -66,6 +69,8 @@ static void let_others_go_first(struct relock_lock *lock, bool is_subscribed,
 {
     bool is_polled = lock->resource->kind->is_polled;
 
+    if (answer->place > 1)
+        return; /* they do */
     if ((is_polled && answer->is_announced) || answer->n_receivers > is_subscribed)
         relock_resource_yield(lock->resource, is_polled ? 0 : lock->client->options.handoff_ms,
                               now_ms);
@@ -78,6 +83,7 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint
     struct relock_resource *resource = lock->resource;
     uint64_t owner = hold->owner;
     bool is_subscribed = relock_subscription_is_active(resource);
+    struct relock_line_view sent = relock_resource_view_line(resource);
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.why = why};
     uint64_t now_ms;
@@ -87,11 +93,14 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint
         return RELOCK_OK;
 
     relock_holds_leave(lock->client, hold);
-    if (is_subscribed && !resource->kind->is_shared)
+    if ((is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
+        !resource->kind->is_shared)
         resource->retry = RELOCK_RETRY_NONE; /* the message of this release will signal */
     operations->release(lock->client, hold, deadline_ms, &answer);
 
     r = judge_last(&answer);
+    relock_line_released(lock->client, resource, &sent, answer.place);
+    relock_line_abandon(lock->client, resource); /* nobody waits any more */
     now_ms = relock_clock_now_ms();
     let_others_go_first(lock, is_subscribed, &answer, now_ms);
     relock_resource_released(resource, reaches_waiters(resource, is_subscribed, &answer), now_ms);

@@ -42,6 +42,21 @@ static void add_field(struct relock_request *request, char field[RELOCK_FIELD_MA
     add_text(request, field, len);
 }
 
+static void add_entry(struct relock_request *request, const struct relock_client *client,
+                      const char *side)
+{
+    add_text(request, request->entry, relock_keys_entry(request->entry, client->id, side));
+}
+
+/* The arguments for the line of the lock: see scripts/line_ask.lua. */
+static void add_line(struct relock_request *request, const struct relock_resource *resource)
+{
+    bool listens = relock_resource_view_line(resource).is_listening;
+
+    add_entry(request, resource->client, resource->kind->side);
+    add_text(request, listens ? "1" : "0", 1);
+}
+
 static void add_announcement(struct relock_request *request, const struct relock_resource *resource)
 {
     const struct relock_kind *kind = resource->kind;
@@ -77,25 +92,43 @@ static void begin_lease(struct relock_request *request, const struct relock_scri
 }
 
 void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
-                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool waits)
+                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool joins)
 {
     const struct relock_resource *resource = hold->resource;
 
     begin_lease(request, resource->kind->lock, hold, lease_ms);
     add_number(request, request->count, count);
-    if (resource->kind->primary)
+    if (resource->kind->is_queued) {
+        add_number(request, request->patience, joins ? patience_ms(resource) : 0);
+        return;
+    }
+    if (resource->kind->primary || joins)
         add_field(request, request->beside, resource->primary, write_number);
-    if (resource->kind->is_queued)
-        add_number(request, request->patience, waits ? patience_ms(resource) : 0);
+    if (joins)
+        add_line(request, resource);
 }
 
 void relock_request_unlock(struct relock_request *request, const struct relock_hold *hold,
-                           unsigned count)
+                           unsigned count, bool joins)
 {
-    begin(request, hold->resource->kind->unlock, hold->resource);
-    add_field(request, request->field, hold->resource, hold->number);
+    const struct relock_resource *resource = hold->resource;
+
+    begin(request, resource->kind->unlock, resource);
+    add_field(request, request->field, resource, hold->number);
     add_number(request, request->count, count);
-    add_announcement(request, hold->resource);
+    add_announcement(request, resource);
+    if (joins)
+        add_entry(request, resource->client, resource->kind->side);
+}
+
+void relock_request_leave(struct relock_request *request, const struct relock_client *client,
+                          const char *name, size_t len, const char *side)
+{
+    request->call = (struct relock_call){
+        .script = &relock_script_line_leave,
+        .key = {name, len},
+    };
+    add_entry(request, client, side);
 }
 
 void relock_request_renew(struct relock_request *request, const struct relock_hold *hold)

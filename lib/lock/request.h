@@ -5,7 +5,7 @@
  * caller adds fences and replicas.
  *
  * Threads: the owner of the request; only constant fields of resource and hold are read, and
- * `renewal_ms`.
+ * `renewal_ms` and `line`.
  */
 #ifndef RELOCK_REQUEST_H
 #define RELOCK_REQUEST_H
@@ -23,20 +23,26 @@ struct relock_request {
     char count[RELOCK_DECIMAL_MAX];
     char beside[RELOCK_FIELD_MAX];
     char patience[RELOCK_DECIMAL_MAX];
+    char entry[RELOCK_ENTRY_MAX];
     char channel[RELOCK_CHANNEL_MAX];
 };
 
 /*
  * Acquires the lock, or sets the level count of the hold to `count`. Of a reader, `write_number` is
- * the number of the owner's write hold, 0 for none. For a fair lock, `waits` means that a refused
- * request joins the queue.
+ * the number of the owner's write hold, 0 for none. `joins`: a refused request joins the queue of a
+ * fair lock, or the line of other locks.
  */
 void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
-                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool waits);
+                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool joins);
 
-/* Sets the level count to `count`; 0 frees the lock and leaves the queue. */
+/* Sets the level count to `count`; 0 frees the lock and leaves the queue of a fair lock. `joins`:
+ * with that, the client joins the line of the lock. */
 void relock_request_unlock(struct relock_request *request, const struct relock_hold *hold,
-                           unsigned count);
+                           unsigned count, bool joins);
+
+/* Takes the client out of the line of a lock. `side` of a read/write lock, or NULL. */
+void relock_request_leave(struct relock_request *request, const struct relock_client *client,
+                          const char *name, size_t len, const char *side);
 
 void relock_request_renew(struct relock_request *request, const struct relock_hold *hold);
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,

@@ -20,6 +20,14 @@
 /* Enough for another process to be woken and to ask. */
 #define YIELD_MS 2
 
+/*
+ * For each client that is before this one in the line, it asks so much later without a signal: when
+ * a lease ends the first asks alone, and 200 clients that hold the lock for 200 ms each get their
+ * turn before they would ask.
+ */
+#define LEASE_STEP_MS 100
+#define RECHECK_STEP_MS 250
+
 /* ---- waiters ------------------------------------------------------------------------------- */
 
 /* Unchecked: the callers of this file hold the mutex, but its functions are not annotated. */
@@ -103,10 +111,13 @@ bool relock_resource_may_ask(const struct relock_resource *resource,
 
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms)
 {
-    uint64_t at_ms = relock_clock_after(resource->asked_ms, recheck_ms);
+    uint64_t n_before = resource->line.place > 0 ? resource->line.place - 1 : 0;
+    uint64_t at_ms =
+        relock_clock_after(resource->asked_ms, recheck_ms + (RECHECK_STEP_MS * n_before));
+    uint64_t lease_end_ms = relock_clock_after(resource->lease_end_ms, LEASE_STEP_MS * n_before);
 
-    if (at_ms > resource->lease_end_ms)
-        at_ms = resource->lease_end_ms;
+    if (at_ms > lease_end_ms)
+        at_ms = lease_end_ms;
     return at_ms > resource->yields_until_ms ? at_ms : resource->yields_until_ms;
 }
 

@@ -98,6 +98,29 @@ struct relock_subscription {
     struct relock_subscriber *subscriber; /* the I/O thread's */
 };
 
+/* The standing of this client among those that wait for the lock; line.c has the transitions. */
+enum relock_line_state {
+    RELOCK_LINE_OUTSIDE,   /* no line is used: waiters listen to the channel of the lock */
+    RELOCK_LINE_LEFT,      /* not in the line */
+    RELOCK_LINE_BEHIND,    /* others are before it */
+    RELOCK_LINE_FIRST,     /* it will soon listen to the channel of the lock */
+    RELOCK_LINE_LISTENING, /* first, and it listens */
+};
+
+/* Changed by line.c alone. */
+struct relock_line {
+    enum relock_line_state state;
+    uint64_t place;            /* 1 for the first; 0: not in the line */
+    uint64_t n_heard;          /* messages about this lock in the inbox */
+    struct relock_timer timer; /* FIRST: begins to listen. BEHIND: asks once */
+};
+
+/* What was known when a command was sent whose reply tells the place in the line. */
+struct relock_line_view {
+    uint64_t n_heard;
+    bool is_listening; /* to the channel of the lock, and no message was missed since then */
+};
+
 struct relock_resource {
     UT_hash_handle hh;              /* in the client's table of names */
     struct relock_client *client;   /* constant */
@@ -133,6 +156,7 @@ struct relock_resource {
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
     uint64_t yields_until_ms; /* other processes go first until then */
 
+    struct relock_line line;
     struct relock_subscription subscription;
     struct relock_listener *listeners; /* of layers above, see listener.h */
 
@@ -198,8 +222,22 @@ static inline void relock_resource_learn(struct relock_resource *resource)
     resource->held_ms = RELOCK_NEVER;
 }
 
+/* To be called before a command is sent whose reply tells the place in the line. */
+static inline struct relock_line_view
+relock_resource_view_line(const struct relock_resource *resource)
+{
+    const struct relock_line *line = &resource->line;
+
+    return (struct relock_line_view){
+        .n_heard = line->n_heard,
+        .is_listening = line->state == RELOCK_LINE_LISTENING &&
+                        resource->primary->subscription.state == RELOCK_SUBSCRIPTION_ACTIVE,
+    };
+}
+
 /* When the head asks without a signal: the lease of the other process ends, or `recheck_ms` has
- * passed; but not while other processes go first. */
+ * passed; later if others are before this client in the line, and not while other processes go
+ * first. */
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms);
 
 /* The waiter's owner holds the lock: the waiter leaves the queue, and all others that wait for the

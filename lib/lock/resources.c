@@ -112,6 +112,19 @@ struct relock_resource *relock_resources_get(struct relock_client *client,
     return readers;
 }
 
+struct relock_resource *relock_resources_find(struct relock_client *client, const char *name,
+                                              size_t len, const char *side)
+{
+    struct relock_resource *found;
+
+    HASH_FIND(hh, client->guarded.resources, name, len, found);
+    if (!found || (side == NULL) != (found->kind->side == NULL))
+        return NULL;
+    if (side && strcmp(side, found->kind->side) != 0)
+        return relock_resource_readers(found);
+    return found;
+}
+
 /* ---- not by name --------------------------------------------------------------------------- */
 
 struct relock_resource *relock_resources_new_unlisted(struct relock_client *client,
@@ -141,6 +154,7 @@ static void destroy(struct relock_client *client, struct relock_resource *resour
     RELOCK_REQUIRES(client->mutex)
 {
     relock_client_unset_timer(client, &resource->subscription.linger);
+    relock_client_unset_timer(client, &resource->line.timer);
     switch (resource->role) {
     case RELOCK_RESOURCE_NAMED:
         HASH_DEL(client->guarded.resources, resource);
@@ -173,6 +187,7 @@ static void drop(struct relock_client *client, struct relock_resource *resource,
     RELOCK_REQUIRES(client->mutex)
 {
     relock_client_unset_timer(client, &resource->subscription.linger);
+    relock_client_unset_timer(client, &resource->line.timer);
     resource->refs = n_kept + 1;
     relock_resources_unref(client, resource);
 }

@@ -34,6 +34,12 @@ struct relock_resource *relock_resources_new_fair_waiter(struct relock_client *c
                                                          struct relock_resource *primary)
     RELOCK_REQUIRES(client->mutex);
 
+/* The side of a read/write lock, or the lock itself if `side` is NULL. Returns NULL, or a resource
+ * without a new reference. */
+struct relock_resource *relock_resources_find(struct relock_client *client, const char *name,
+                                              size_t len, const char *side)
+    RELOCK_REQUIRES(client->mutex);
+
 /* The last reference frees. */
 void relock_resources_unref(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);

@@ -46,7 +46,7 @@ static int release(struct relock_client *client, struct relock_hold *hold)
     struct relock_request request;
     int r;
 
-    relock_request_unlock(&request, hold, 0);
+    relock_request_unlock(&request, hold, 0, false);
     request.call.fence = &hold->fence;
     r = relock_pipeline_call(client->pipeline, &request.call, on_released, relock_holds_ref(hold));
     if (r < 0)

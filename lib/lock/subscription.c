@@ -88,8 +88,13 @@ void relock_subscription_want(struct relock_client *client, struct relock_resour
 
 static bool is_used(const struct relock_resource *resource)
 {
-    return resource->queue || resource->holder || (resource->kind->is_shared && resource->holds) ||
-           relock_listeners_wait(resource);
+    bool is_awaited = resource->queue != NULL;
+
+    if (resource->line.state == RELOCK_LINE_OUTSIDE)
+        is_awaited |= resource->holder || (resource->kind->is_shared && resource->holds);
+    else
+        is_awaited &= resource->line.state == RELOCK_LINE_LISTENING;
+    return is_awaited || relock_listeners_wait(resource);
 }
 
 /* `resource` has the channel. */
@@ -113,8 +118,10 @@ RELOCK_UNCHECKED static void end_linger(struct relock_timer *timer, uint64_t now
 
 void relock_subscription_idle(struct relock_client *client, struct relock_resource *resource)
 {
-    /* The channel of a fair waiter is its own: no other waiter will want it. */
-    uint64_t linger_ms = resource->kind->is_queued ? 0 : LINGER_MS;
+    /* The channel of a fair waiter is its own: no other waiter will want it. Of a line, only the
+     * first client listens. */
+    bool is_single = resource->kind->is_queued || resource->line.state != RELOCK_LINE_OUTSIDE;
+    uint64_t linger_ms = is_single ? 0 : LINGER_MS;
     struct relock_timer *linger;
 
     resource = relock_resource_with_channel(resource);
@@ -127,23 +134,33 @@ void relock_subscription_idle(struct relock_client *client, struct relock_resour
 
 /* ---- the channel --------------------------------------------------------------------------- */
 
+/* A client that is in the line and not first is told when it is its turn. */
+static void signal_side(struct relock_resource *resource, bool is_message)
+{
+    if (resource->line.state == RELOCK_LINE_OUTSIDE ||
+        resource->line.state == RELOCK_LINE_LISTENING)
+        relock_resource_signal(resource, is_message);
+}
+
 /* For both sides, if there are two. */
 static void signal_sides(struct relock_resource *resource, bool is_message)
 {
     struct relock_resource *readers = relock_resource_readers(resource);
 
-    relock_resource_signal(resource, is_message);
+    signal_side(resource, is_message);
     if (readers)
-        relock_resource_signal(readers, is_message);
+        signal_side(readers, is_message);
 }
 
-static void on_channel(void *arg, enum relock_channel_event event)
+static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
 {
     struct relock_resource *resource = arg;
     struct relock_client *client = resource->client;
     bool is_message = event == RELOCK_CHANNEL_MESSAGE;
     struct relock_listener *due;
 
+    (void)text;
+    (void)len;
     relock_mutex_lock(&client->mutex);
     /* After any acknowledgement a retry is due: the release may have come before. After the end of
      * the connection, too: it may have been lost with it. */

@@ -9,6 +9,7 @@
 #include "lock/acquire.h"
 #include "lock/holds.h"
 #include "lock/levels.h"
+#include "lock/line.h"
 #include "lock/options.h"
 #include "lock/owner.h"
 #include "lock/resources.h"
@@ -97,6 +98,7 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     if (acquire->waiter.tries && acquire->waiter.has_asked && !relock_subscription_is_active(queue))
         relock_resource_signal(queue, false);
     relock_resource_dequeue(queue, &acquire->waiter);
+    relock_line_abandon(acquire->client, queue);
     if (acquire->queued) {
         relock_holds_settle(acquire->client, acquire->queued, relock_clock_now_ms());
         acquire->queued = NULL;

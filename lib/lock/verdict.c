@@ -10,9 +10,17 @@
 #define REPLY_GONE 0
 #define REPLY_MAY_NOT_PUBLISH (-2)
 
-/* Of `lock`: nil, a token, or the lease in the way in milliseconds, or one of these. */
+/*
+ * Of `lock`: nil; { token }; the lease in the way in milliseconds, or one of these; or, for a
+ * client in the line of the lock, { that lease, the place, 1 if the holder does not know the line
+ * }.
+ */
 #define REPLY_NO_LEASE (-1)
-#define REPLY_NO_LOCK (-2)
+#define REPLY_NO_LOCK (-2) /* for a first level: the lock is reserved for another client */
+#define REPLY_IN_LINE_LEN 3
+
+/* The scripts reserve a free lock for no longer. */
+#define RESERVED_MS 100
 
 /* A lease ends in less than Redis can say: no reason to ask in a loop. */
 #define SHORTEST_WAIT_MS 1
@@ -31,20 +39,46 @@ static uint64_t free_at(int64_t ttl_ms)
     return relock_clock_in((ttl_ms > 0 ? (uint64_t)ttl_ms : 0) + SHORTEST_WAIT_MS);
 }
 
+static void refuse(int64_t ttl_ms, struct relock_busy *busy)
+{
+    busy->is_reserved = ttl_ms == REPLY_NO_LOCK;
+    busy->free_at_ms = free_at(busy->is_reserved ? RESERVED_MS : ttl_ms);
+}
+
+/* A client in the line is told when it is its turn, so a reservation is no reason to ask again. */
+static bool read_place(const struct redisReply *reply, struct relock_busy *busy)
+{
+    int64_t ttl_ms, place, is_foreign;
+
+    if (!relock_reply_integer(relock_reply_at(reply, 0), &ttl_ms) ||
+        !relock_reply_integer(relock_reply_at(reply, 1), &place) ||
+        !relock_reply_integer(relock_reply_at(reply, REPLY_IN_LINE_LEN - 1), &is_foreign))
+        return false;
+    refuse(ttl_ms, busy);
+    if (busy->is_reserved)
+        busy->free_at_ms = RELOCK_NEVER;
+    busy->place = (uint64_t)place;
+    busy->is_foreign = is_foreign != 0;
+    return true;
+}
+
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
-                                        uint64_t *free_at_ms)
+                                        struct relock_busy *busy)
 {
     int64_t number;
 
+    *busy = (struct relock_busy){0};
     if (relock_reply_is_nil(reply))
         return RELOCK_VERDICT_DONE;
+    if (read_place(reply, busy))
+        return RELOCK_VERDICT_BUSY;
     if (relock_reply_integer(relock_reply_at(reply, 0), &number)) {
         *fencing_token = (uint64_t)number;
         return RELOCK_VERDICT_DONE;
     }
     if (!relock_reply_integer(reply, &number))
         return RELOCK_VERDICT_FAILED;
-    *free_at_ms = free_at(number);
+    refuse(number, busy);
     return RELOCK_VERDICT_BUSY;
 }
 
@@ -71,10 +105,15 @@ enum relock_verdict relock_verdict_renewal(const struct redisReply *reply)
     return number == REPLY_GONE ? RELOCK_VERDICT_GONE : RELOCK_VERDICT_TAKEN;
 }
 
-enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers)
+enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers,
+                                           uint64_t *place)
 {
     int64_t number;
 
+    if (relock_reply_integer(relock_reply_at(reply, 1), &number)) {
+        *place = (uint64_t)number;
+        reply = relock_reply_at(reply, 0);
+    }
     if (relock_reply_integer(reply, &number)) {
         *n_receivers = number == REPLY_MAY_NOT_PUBLISH ? -1 : number - REPLY_DONE;
         if (number == REPLY_MAY_NOT_PUBLISH)

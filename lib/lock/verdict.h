@@ -21,13 +21,21 @@ enum relock_verdict {
     RELOCK_VERDICT_FAILED, /* not answered, refused, or the reply is not one of the script's */
 };
 
+/* Why a first level was refused. */
+struct relock_busy {
+    uint64_t free_at_ms; /* when the lease in the way ends; RELOCK_NEVER: unknown */
+    uint64_t place;      /* of the client in the line of the lock, 1 for the first; 0: not in it */
+    bool is_reserved;    /* the lock is free, and another client was told to acquire it */
+    bool is_foreign;     /* the holder does not know the line; said to the first only */
+};
+
 /* RELOCK_LOST_GONE or RELOCK_LOST_TAKEN for a hold of which that is the verdict; else 0. */
 int relock_verdict_loss(enum relock_verdict verdict);
 
-/* Of `lock`, for a first level: DONE, perhaps with a fencing token; BUSY with the time at which the
- * lease in the way ends; FAILED. */
+/* Of `lock`, for a first level: DONE, perhaps with a fencing token; BUSY with the reason; FAILED.
+ */
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
-                                        uint64_t *free_at_ms);
+                                        struct relock_busy *busy);
 
 /* Of `lock`, for another level: DONE, GONE, TAKEN, FAILED. */
 enum relock_verdict relock_verdict_nest(const struct redisReply *reply);
@@ -37,8 +45,10 @@ enum relock_verdict relock_verdict_renewal(const struct redisReply *reply);
 
 /*
  * Of `unlock`: DONE, GONE, TAKEN, FAILED. With DONE, `*n_receivers` is the number of subscribers
- * that the message reached, or -1 if the server refused to publish it.
+ * that the message reached, or -1 if the server refused to publish it; `*place` is that of the
+ * client in the line of the lock, 1 if it is to ask at once, 0 if it is not in the line.
  */
-enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers);
+enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers,
+                                           uint64_t *place);
 
 #endif

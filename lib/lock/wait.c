@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/ask.h"
-#include "lock/subscription.h"
 
 /*
  * Check the owner's other side first: the holder ahead may be this owner. A reader under its own
@@ -49,11 +48,15 @@ static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
     return now_ms < acquire->waiter.queues_on->yields_until_ms && now_ms < acquire->deadline_ms;
 }
 
-/* The interval between two attempts of the head: it polls if not every release is published. */
+/* The interval between two attempts of the head: it polls if not every release is published. Those
+ * who are before this client in the line do so, too. */
 static uint64_t recheck_after(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
-    return acquire->resource->kind->is_polled ? acquire->pause_ms
-                                              : acquire->client->options.recheck_ms;
+    bool is_behind = acquire->waiter.queues_on->line.state == RELOCK_LINE_BEHIND;
+
+    return acquire->resource->kind->is_polled && !is_behind ? acquire->pause_ms
+                                                            : acquire->client->options.recheck_ms;
 }
 
 /* Sleeps until the gate opens, or until the head is to ask again. */
@@ -131,7 +134,6 @@ int relock_wait_turn(struct relock_acquire *acquire)
             return relock_acquire_be_late(acquire);
         if (r != RELOCK_BUSY || acquire->waiter.tries)
             return r;
-        relock_subscription_want(acquire->client, acquire->waiter.queues_on);
     } while ((r = relock_wait_end(acquire)) == RELOCK_BUSY);
     return r;
 }

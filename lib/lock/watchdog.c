@@ -128,13 +128,11 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
     relock_holds_arm(client, hold, now_ms);
 }
 
-void relock_watchdog_up(void *arg)
+void relock_watchdog_up(struct relock_client *client)
 {
-    struct relock_client *client = arg;
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_hold *hold;
 
-    relock_mutex_lock(&client->mutex);
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
         if (hold->command != RELOCK_HOLD_NOTHING_SENT)
@@ -144,5 +142,4 @@ void relock_watchdog_up(void *arg)
             relock_holds_arm(client, hold, now_ms);
         }
     }
-    relock_mutex_unlock(&client->mutex);
 }

@@ -21,8 +21,8 @@ void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms);
 void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* The connection is up: everything that waited for it is due now. `arg` is the client. */
-void relock_watchdog_up(void *arg);
+/* The connection is up: everything that waited for it is due now. */
+void relock_watchdog_up(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* How long a reply may take before the connection is replaced, so that a renewal can be repeated in
  * time. */

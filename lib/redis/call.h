@@ -31,7 +31,7 @@
 #include "redis/script.h"
 #include "redis/server.h"
 
-#define RELOCK_CALL_ARGS 4
+#define RELOCK_CALL_ARGS 6
 
 struct relock_lanes;
 struct relock_conn_id;

@@ -27,24 +27,35 @@ static const char *find_line(const char *body, unsigned long line)
     return body;
 }
 
+static const char *find_last(const char *body, const char *text)
+{
+    const char *last = NULL;
+
+    for (const char *at = strstr(body, text); at; at = strstr(at + 1, text))
+        last = at;
+    return last;
+}
+
 /*
  * Some servers name the command. Else it is the command of the line that failed; our scripts have
  * at most one in a line. An error without a line was caught by the script and returned: it belongs
- * to the first command whose result the script keeps.
+ * to the last command whose result the script keeps.
  */
 static const char *find_command(const struct relock_script *script, const char *error)
 {
     static const char before[] = "run the '";
     const char *said = strstr(error, before);
     unsigned long line = line_of(error);
-    const char *body = line > 0 ? find_line(script->body, line) : script->body;
-    const char *call = body ? strstr(body, line > 0 ? "call('" : "= redis.pcall('") : NULL;
+    const char *body = line > 0 ? find_line(script->body, line) : NULL;
+    const char *call = body ? strstr(body, "call('") : NULL;
 
     if (said)
         return said + strlen(before);
-    if (!call || (line > 0 && memchr(body, '\n', (size_t)(call - body))))
+    if (line == 0)
+        call = find_last(script->body, "= redis.pcall('");
+    else if (call && memchr(body, '\n', (size_t)(call - body)))
         return NULL;
-    return strchr(call, '\'') + 1;
+    return call ? strchr(call, '\'') + 1 : NULL;
 }
 
 /* The wording differs from server to server; it concerns the command, a key or the channel. */

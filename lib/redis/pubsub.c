@@ -53,12 +53,16 @@ static bool send_command(struct relock_pubsub *pubsub, const char *verb,
     return true;
 }
 
-static void tell_all(const struct relock_channel *channel, enum relock_channel_event event)
+static void tell_all(const struct relock_channel *channel, enum relock_channel_event event,
+                     const struct redisReply *message)
 {
     const struct relock_subscriber *subscriber;
+    const char *text = NULL;
+    size_t len = 0;
 
+    (void)relock_reply_text(message, &text, &len);
     DL_FOREACH(channel->subscribers, subscriber)
-    subscriber->fn(subscriber->arg, event);
+    subscriber->fn(subscriber->arg, event, text, len);
 }
 
 static void on_up(void *arg)
@@ -76,7 +80,7 @@ static void on_down(void *arg)
 
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
         at->is_subscribed = false;
-        tell_all(at, RELOCK_CHANNEL_DOWN);
+        tell_all(at, RELOCK_CHANNEL_DOWN, NULL);
     }
     if (!pubsub->channels)
         relock_async_conn_close(&pubsub->conn);
@@ -93,15 +97,16 @@ static void on_error(struct relock_pubsub *pubsub, const char *error)
         if (at->subscribe_nth == pubsub->conn.n_answered) {
             relock_explain(why, NULL, error);
             relock_log_write(pubsub->conn.server->log, RELOCK_LOG_WARNING,
-                             "%s: not subscribed: %s; waiters poll instead",
+                             "%s: not subscribed: %s; waiters ask more often instead",
                              relock_log_name(at->name, name), why);
+            tell_all(at, RELOCK_CHANNEL_REFUSED, NULL);
             return;
         }
     }
 }
 
 static void tell(struct relock_pubsub *pubsub, const struct redisReply *name,
-                 enum relock_channel_event event)
+                 enum relock_channel_event event, const struct redisReply *message)
 {
     struct relock_channel *channel;
     const char *text;
@@ -118,7 +123,7 @@ static void tell(struct relock_pubsub *pubsub, const struct redisReply *name,
             return;
         channel->is_subscribed = true;
     }
-    tell_all(channel, event);
+    tell_all(channel, event, message);
 }
 
 static void on_reply(void *arg, const struct redisReply *reply)
@@ -131,12 +136,12 @@ static void on_reply(void *arg, const struct redisReply *reply)
     if (error) {
         on_error(pubsub, error);
     } else if (kind && relock_reply_is(kind, "message")) {
-        tell(pubsub, name, RELOCK_CHANNEL_MESSAGE);
+        tell(pubsub, name, RELOCK_CHANNEL_MESSAGE, relock_reply_at(reply, 2));
     } else {
         /* The reply to SUBSCRIBE, UNSUBSCRIBE or PING. */
         relock_async_conn_answered(&pubsub->conn, true);
         if (kind && relock_reply_is(kind, "subscribe"))
-            tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED);
+            tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED, NULL);
     }
 }
 
@@ -199,7 +204,7 @@ struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, 
     is_first = !channel->subscribers;
     DL_APPEND(channel->subscribers, subscriber);
     if (channel->is_subscribed)
-        fn(arg, RELOCK_CHANNEL_SUBSCRIBED); /* no acknowledgement will come */
+        fn(arg, RELOCK_CHANNEL_SUBSCRIBED, NULL, 0); /* no acknowledgement will come */
     else if (!relock_async_conn_is_up(&pubsub->conn))
         relock_async_conn_open(&pubsub->conn);
     else if (is_first)

@@ -22,10 +22,13 @@ struct relock_loop;
 enum relock_channel_event {
     RELOCK_CHANNEL_SUBSCRIBED, /* from now on all messages arrive */
     RELOCK_CHANNEL_MESSAGE,
-    RELOCK_CHANNEL_DOWN, /* no messages until it is subscribed again */
+    RELOCK_CHANNEL_REFUSED, /* no messages: the user may not subscribe to it */
+    RELOCK_CHANNEL_DOWN,    /* no messages until it is subscribed again */
 };
 
-typedef void relock_channel_fn(void *arg, enum relock_channel_event event);
+/* With a message comes its text, `len` bytes; else NULL. */
+typedef void relock_channel_fn(void *arg, enum relock_channel_event event, const char *text,
+                               size_t len);
 
 /* After `ping_ms` of silence a PING is sent. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *server,
@@ -37,7 +40,7 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);
 /*
  * Adds a subscriber to a channel; its `fn` is called for each event until it unsubscribes. If the
  * channel is subscribed already, `fn` is called before this returns. If the server refuses
- * SUBSCRIBE, that is logged, and SUBSCRIBE is repeated only on a new connection.
+ * SUBSCRIBE, that is logged, `fn` is called, and SUBSCRIBE is repeated only on a new connection.
  *
  * Returns NULL when out of memory.
  */

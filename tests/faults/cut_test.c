@@ -24,7 +24,7 @@ static void all_got_in(struct relock_client *client, struct actor *waiting[N_WAI
 
 static bool has_no_subscription(void *arg)
 {
-    return probe_n_channels(arg) == 0;
+    return probe_n_lock_channels(arg) == 0;
 }
 
 /* Redis may take a moment to notice the end of a connection. */

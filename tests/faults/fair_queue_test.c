@@ -33,7 +33,7 @@ static void get_in_in_order(struct relock_lock *lock, struct actor *waiting[N_WA
 
 static bool all_listen(void *arg)
 {
-    return probe_n_channels(arg) == N_WAITERS;
+    return probe_n_lock_channels(arg) == N_WAITERS;
 }
 
 /* Only messages wake the waiters: each is subscribed again, under its own number. */

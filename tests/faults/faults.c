@@ -2,6 +2,7 @@
 
 #include "scripts.h"
 #include "support/kinds.h"
+#include "support/waiter.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,10 @@ struct relock_client *faults_client(struct faults *t, const struct relock_option
     struct relock_options all = options ? *options : (struct relock_options){0};
 
     all.url = proxy_url(t->proxy);
+    if (rights == NO_LINE && !all.user) {
+        all.user = WORKER;
+        all.password = PASSWORD;
+    }
     return fixture_client(t->f, &all);
 }
 
@@ -64,6 +69,8 @@ void faults_take_rights(int argc, char **argv)
         rights = NO_KILL;
     else if (strstr(argument, "no-client"))
         rights = NO_CLIENT;
+    else if (strstr(argument, "no-line"))
+        rights = NO_LINE;
 }
 
 enum faults_rights faults_rights(void)
@@ -71,16 +78,22 @@ enum faults_rights faults_rights(void)
     return rights;
 }
 
-struct relock_client *faults_worker_client(struct faults *t, const struct relock_options *options)
+static void make_worker(struct faults *t)
 {
     static const char *const words[] = {
         [CAN_KILL] = "~* &* +@all",
         [NO_KILL] = "~* &* +@all -client +client|info +client|setname",
         [NO_CLIENT] = "~* &* +@all -client",
+        [NO_LINE] = "~orders ~{orders} ~before &* +@all",
     };
-    struct relock_options all = *options;
 
     faults_worker(t, words[rights]);
+}
+
+struct relock_client *faults_worker_client(struct faults *t, const struct relock_options *options)
+{
+    struct relock_options all = *options;
+
     all.user = WORKER;
     all.password = PASSWORD;
     return faults_client(t, &all);
@@ -127,9 +140,12 @@ void faults_late_changes_nothing(struct faults *t, struct proxy_rule *rule)
 
 struct relock_client *faults_patient_client(struct faults *t)
 {
-    return faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                     .watchdog_timeout_ms = LONG_MS,
-                                                     .handoff_ms = 1});
+    struct relock_client *client = faults_client(
+        t, &(struct relock_options){
+               .recheck_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS, .handoff_ms = 1});
+
+    waiter_open_inbox(t->f, client);
+    return client;
 }
 
 struct actor *faults_blocked(struct faults *t, struct relock_lock *lock)
@@ -210,6 +226,7 @@ int faults_begin(void **state)
         server_restart(t->f->server);
     for (size_t i = 0; i < N_SCRIPTS; i++)
         probe_text(t->f->probe, "SCRIPT LOAD %s", scripts[i].body);
+    make_worker(t);
     kind_choose(KIND_REENTRANT);
     return fixture_begin(&fixture);
 }

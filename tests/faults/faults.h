@@ -55,6 +55,7 @@ enum faults_rights {
     CAN_KILL,  /* CLIENT KILL precedes the next command under the same number */
     NO_KILL,   /* "no-kill": WORKER may not CLIENT KILL, so late commands do run */
     NO_CLIENT, /* "no-client": nor use CLIENT INFO */
+    NO_LINE,   /* "no-line": all clients are WORKER's, and stay outside of the lines of locks */
 };
 void faults_take_rights(int argc, char **argv);
 enum faults_rights faults_rights(void);
@@ -77,7 +78,7 @@ void faults_late_changes_nothing(struct faults *t, struct proxy_rule *rule);
 void faults_holders(struct faults *t, char holders[FAULTS_HOLDERS_MAX]);
 
 /* Nothing ends by time, and a hold is handed off only in its first few milliseconds: a waiter
- * that gets in was woken. */
+ * that gets in was woken. Its inbox is open, so a refused attempt joins the line at once. */
 struct relock_client *faults_patient_client(struct faults *t);
 
 /* A peer holds "orders", and this actor waits for it. */

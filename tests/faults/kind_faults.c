@@ -7,7 +7,7 @@
 static const struct {
     const char *script;
     const char *of[KINDS_AND_SIDES_N];
-} scripts[] = {
+} others[] = {
     {"lock",
      {[KIND_FAIR] = "fair_lock",
       [KIND_PLAIN] = "plain_lock",
@@ -28,11 +28,11 @@ const char *kind_words(const char *words)
     static char text[64];
     size_t length = strcspn(words, " ");
 
-    for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
-        const char *script = scripts[i].of[kind_now() - kinds];
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        const char *script = others[i].of[kind_now() - kinds];
 
-        if (script && strlen(scripts[i].script) == length &&
-            strncmp(scripts[i].script, words, length) == 0) {
+        if (script && strlen(others[i].script) == length &&
+            strncmp(others[i].script, words, length) == 0) {
             snprintf(text, sizeof(text), "%s%s", script, words + length);
             return text;
         }

@@ -1,6 +1,6 @@
 /*
  * Releases at awkward moments. Leases and rechecks are longer than any test, so a waiter that gets
- * the lock was woken.
+ * the lock was woken. With "no-line", clients may not use the lines of locks.
  */
 #include "faults.h"
 
@@ -79,7 +79,8 @@ static void a_message_while_the_subscriber_is_disconnected_is_not_missed(void **
     faults_gets_in_by_signals(client, waiting, lock);
 }
 
-/* The previous owner, in this process, relies on the message that it published. */
+/* The previous owner, in this process, relies on the message that it published. In a line it learns
+ * its place from the reply. */
 static void a_lost_message_of_our_own_release_is_not_missed(void **state)
 {
     struct faults *t = *state;
@@ -220,20 +221,25 @@ static void a_waiter_wakes_on_messages_that_come_in_pieces(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-int main(void)
+#define IN_BOTH                                                                         \
+    FAULT_TEST(a_release_before_the_subscription_is_not_missed),                        \
+        FAULT_TEST(a_release_before_the_subscription_is_acknowledged_is_not_missed),    \
+        FAULT_TEST(a_release_during_a_try_that_is_refused_is_not_missed),               \
+        FAULT_TEST(a_message_while_the_subscriber_is_disconnected_is_not_missed),       \
+        FAULT_TEST(a_local_release_while_the_subscriber_is_disconnected_is_not_missed), \
+        FAULT_TEST(a_release_while_the_subscription_is_repeated_is_not_missed),         \
+        FAULT_TEST(an_unanswered_subscription_is_repeated),                             \
+        FAULT_TEST(a_waiter_that_arrives_during_a_failing_try_asks_for_itself),         \
+        FAULT_TEST(a_waiter_wakes_on_messages_that_come_in_pieces)
+
+int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        FAULT_TEST(a_release_before_the_subscription_is_not_missed),
-        FAULT_TEST(a_release_before_the_subscription_is_acknowledged_is_not_missed),
-        FAULT_TEST(a_release_during_a_try_that_is_refused_is_not_missed),
-        FAULT_TEST(a_message_while_the_subscriber_is_disconnected_is_not_missed),
+    const struct CMUnitTest with_line[] = {IN_BOTH};
+    const struct CMUnitTest without_line[] = {
+        IN_BOTH,
         FAULT_TEST(a_lost_message_of_our_own_release_is_not_missed),
-        FAULT_TEST(a_local_release_while_the_subscriber_is_disconnected_is_not_missed),
-        FAULT_TEST(a_release_while_the_subscription_is_repeated_is_not_missed),
-        FAULT_TEST(an_unanswered_subscription_is_repeated),
-        FAULT_TEST(a_waiter_that_arrives_during_a_failing_try_asks_for_itself),
-        FAULT_TEST(a_waiter_wakes_on_messages_that_come_in_pieces),
     };
 
-    return FAULT_TESTS_RUN(tests);
+    faults_take_rights(argc, argv);
+    return faults_rights() == NO_LINE ? FAULT_TESTS_RUN(without_line) : FAULT_TESTS_RUN(with_line);
 }

@@ -17,13 +17,16 @@ static struct user {
     struct relock_subscriber *subscriber;
 } users[sizeof(names) / sizeof(*names)];
 
-static void on_channel(void *arg, enum relock_channel_event event)
+static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
 {
     struct user *user = arg;
 
     FUZZ_CHECK(user->listens); /* a listener that has left gets no event */
-    FUZZ_CHECK(event == RELOCK_CHANNEL_SUBSCRIBED || event == RELOCK_CHANNEL_MESSAGE ||
-               event == RELOCK_CHANNEL_DOWN);
+    if (event == RELOCK_CHANNEL_MESSAGE)
+        FUZZ_CHECK(text || len == 0);
+    else
+        FUZZ_CHECK(event == RELOCK_CHANNEL_SUBSCRIBED || event == RELOCK_CHANNEL_REFUSED ||
+                   event == RELOCK_CHANNEL_DOWN);
 }
 
 static void change(struct user *user)

@@ -90,10 +90,10 @@ missing()
     comm -23 "$2" "$3" | sed "s|^|$1: |"
 }
 
-# But for those of the lanes (see the table of what else there is) and of line.pml, which has no code.
+# But for those of the lanes, see the table of what else there is.
 runs_of_models()
 {
-    awk '$1 !~ /^(#|lane$|line$)/ && $2 ~ /^bad\./ { print $1 ": " $2 }' tests/model/runs | sort
+    awk '$1 !~ /^(#|lane$)/ && $2 ~ /^bad\./ { print $1 ": " $2 }' tests/model/runs | sort
 }
 
 # One in a row, and often one in many rows.

@@ -128,7 +128,7 @@ static bool sleeps_here(void *arg)
     struct relock_stats stats = stats_of(sleeper->client);
 
     return stats.waiters == 1 && stats.waits > 0 &&
-           (!sleeper->d->kind->publishes || probe_n_channels(sleeper->d->f->probe) > 0);
+           (!sleeper->d->kind->publishes || probe_n_lock_channels(sleeper->d->f->probe) > 0);
 }
 
 bool duet_sleeps(struct duet *d, struct relock_client *client)

@@ -2,9 +2,7 @@
  * Locks whose names differ only in braces, "orders" and "{orders}", are two locks with one channel.
  * Unless a test says otherwise nothing here ends by time, so a waiter that gets the lock was woken.
  */
-#include "support/actor.h"
-#include "support/fixture.h"
-#include "support/peer.h"
+#include "support/waiter.h"
 
 #define N_NAMES 2
 #define N_ROUNDS 100
@@ -26,6 +24,7 @@ static struct scene new_scene(struct fixture *f, fixture_constructor_fn *constru
     struct scene scene = {.f = f, .client = patient_client(f, NEVER_MS)};
     struct relock_client *other = patient_client(f, NEVER_MS);
 
+    waiter_open_inbox(f, scene.client);
     scene.channel = channel;
     for (int i = 0; i < N_NAMES; i++) {
         scene.ours[i] = fixture_lock_of(f, scene.client, names[i], constructor);
@@ -36,17 +35,24 @@ static struct scene new_scene(struct fixture *f, fixture_constructor_fn *constru
     return scene;
 }
 
-/* The waiter was refused, subscribed, and was refused again. */
-static void begins_to_wait(struct scene *scene, int i)
+/* The waiter was refused, subscribed as the first in line, and was refused again. */
+static void begins_to_wait_as(struct scene *scene, int i, const struct relock_how *how)
 {
     long long before = probe_script_calls(scene->f->probe);
     uint64_t until_ms = deadline_in(SOON_MS);
 
-    actor_begin_lock(scene->waiting[i], scene->ours[i]);
+    actor_begin_acquire(scene->waiting[i], scene->ours[i], how);
     while (probe_script_calls(scene->f->probe) < before + 2 && now_ms() < until_ms)
         let_pass(1);
     assert_int_equal(probe_script_calls(scene->f->probe), before + 2);
     assert_true(probe_wait_subscribers(scene->f->probe, scene->channel, 1));
+}
+
+static void begins_to_wait(struct scene *scene, int i)
+{
+    static const struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+
+    begins_to_wait_as(scene, i, &how);
 }
 
 static void is_woken_by_the_release(struct scene *scene, int i)
@@ -95,17 +101,29 @@ static void two_readers_that_share_a_channel_are_both_woken(void **state)
 
 /* ---- leaving ------------------------------------------------------------------------------- */
 
-/* A third lock, with a channel of its own, leaves after the other. Channels go in that order, so
- * when its channel is gone, the other lock has left, too. */
-static void has_left(struct scene *scene)
+/* One leaves, and after it a third lock, with a channel of its own. Channels go in that order, so
+ * when that channel is gone, the other lock has left, too. */
+static void leaves(struct scene *scene, int leaver)
 {
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
     struct relock_lock *last = fixture_lock(scene->f, scene->client, "last");
+    struct actor *waiting = actor_start();
 
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     assert_true(peer_lock(scene->f->probe, "last", PEER, NEVER_MS));
-    assert_result(fixture_timedlock(last, 1), RELOCK_TIMEOUT);
+    begins_to_wait_as(scene, leaver, &how);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(scene->waiting[leaver]), RELOCK_CANCELLED);
+    relock_cancel_free(how.cancel);
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    actor_begin_acquire(waiting, last, &how);
     assert_true(probe_wait_subscribers(scene->f->probe, "redisson_lock__channel:{last}", 1));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
     assert_true(probe_wait_subscribers(scene->f->probe, "redisson_lock__channel:{last}", 0));
     assert_true(peer_unlock(scene->f->probe, "last", PEER));
+    relock_cancel_free(how.cancel);
 }
 
 static void a_lock_that_leaves_a_shared_channel_silences_no_other(void **state)
@@ -114,8 +132,7 @@ static void a_lock_that_leaves_a_shared_channel_silences_no_other(void **state)
         struct scene scene = new_scene(*state, relock_lock_new, "redisson_lock__channel:{orders}");
 
         begins_to_wait(&scene, 1 - leaver);
-        assert_result(fixture_timedlock(scene.ours[leaver], 1), RELOCK_TIMEOUT);
-        has_left(&scene);
+        leaves(&scene, leaver);
         assert_int_equal(probe_subscribers(scene.f->probe, scene.channel), 1);
         is_woken_by_the_release(&scene, 1 - leaver);
         assert_result(relock_unlock(scene.theirs[leaver]), RELOCK_OK);

@@ -1,7 +1,5 @@
 /* The number of commands, counted by Redis: none is sent twice. */
-#include "support/actor.h"
-#include "support/fixture.h"
-#include "support/peer.h"
+#include "support/waiter.h"
 
 #include <stdio.h>
 
@@ -10,8 +8,8 @@
 #define N_ROUNDS 100
 #define N_LOCKS 40
 #define N_CLIENTS 6
-#define VERIFY_MS 5    /* how often a hold is verified while it is handed off */
-#define LINGER_MS 1000 /* how long a subscription stays that no waiter needs */
+#define VERIFY_MS 5   /* how often a hold is verified while it is handed off */
+#define LISTEN_MS 100 /* after which the first of a line subscribes to the channel of the lock */
 
 static long long evalshas(struct fixture *f)
 {
@@ -24,6 +22,11 @@ static long long commands(struct fixture *f)
 {
     return probe_commands(f->probe) - probe_calls(f->probe, "client") -
            probe_calls(f->probe, "client|info") - probe_calls(f->probe, "ping");
+}
+
+static long long tries_and_subscriptions(struct fixture *f)
+{
+    return evalshas(f) + probe_calls(f->probe, "subscribe") + probe_calls(f->probe, "unsubscribe");
 }
 
 struct expected {
@@ -128,51 +131,79 @@ static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
  * subscription has ended. */
 static void have_waited_before(struct fixture *f, struct relock_client *client)
 {
-    struct relock_lock *other = fixture_lock(f, client, "before");
-    struct actor *actor = actor_start();
-
-    assert_true(peer_lock(f->probe, "before", PEER, PEER_LEASE_MS));
-    actor_begin_lock(actor, other);
-    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{before}", 1));
-    assert_true(peer_unlock(f->probe, "before", PEER));
-    assert_gets_in(actor, other);
+    waiter_open_inbox(f, client);
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{before}", 0));
 }
 
-static void wait_as_many(struct fixture *f, int n)
+/* `n` threads wait for a lock that somebody holds already. Then this thread ends their waits. */
+static void wait_as_many(struct fixture *f, struct relock_client *client, int n, long long cost)
 {
-    struct relock_client *client = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *waiting[32];
-    long long before;
+    long long before = tries_and_subscriptions(f);
 
     assert_true(n <= 32);
-    have_waited_before(f, client);
-    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
-    before = commands(f);
     actors_begin_lock(waiting, (size_t)n, lock);
     assert_true(wait_for_waiters(client, (uint64_t)n));
-    assert_counts_to(f, commands, before + 3); /* a try, SUBSCRIBE, a try */
+    assert_counts_to(f, tries_and_subscriptions, before + cost);
 
     relock_client_shutdown(client);
     assert_results(waiting, n, RELOCK_E_CLOSED);
+}
+
+static void wait_behind_a_peer(struct fixture *f, int n)
+{
+    struct relock_client *client = woken_client(f);
+
+    have_waited_before(f, client);
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    wait_as_many(f, client, n, 3); /* a try, SUBSCRIBE, a try */
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
 static void a_wait_costs_three_commands(void **state)
 {
-    wait_as_many(*state, 1);
+    wait_behind_a_peer(*state, 1);
 }
 
 static void many_that_wait_are_three_commands_too(void **state)
 {
-    wait_as_many(*state, 32);
+    wait_behind_a_peer(*state, 32);
 }
 
-/* An unused subscription ends after a while, which may happen on a machine that stood still. */
-static void waiting_again_does_not_subscribe_again(void **state)
+/* Its first wait opens the inbox of a client: a try, SUBSCRIBE, and again a try. */
+static void the_first_wait_of_a_client_costs_two_more(void **state)
 {
     struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+
+    have_waited_before(f, woken_client(f)); /* the scripts are known */
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    wait_as_many(f, client, 1, 5);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void a_wait_behind_another_client_costs_one_command(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *first = woken_client(f), *second = woken_client(f);
+    struct relock_lock *lock = fixture_lock(f, first, "orders");
+    struct actor *waiting = actor_start();
+
+    have_waited_before(f, second);
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    wait_as_many(f, second, 32, 1);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_gets_in(waiting, lock);
+}
+
+/* The first of the line listens after a while, which may pass on a machine that stood still. */
+static void short_waits_behind_another_client_subscribe_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *held = fixture_lock(f, fixture_client(f, NULL), "orders");
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
     struct actor *first = actor_start();
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
@@ -180,13 +211,13 @@ static void waiting_again_does_not_subscribe_again(void **state)
     long long subscribed;
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
-    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    assert_result(relock_lock(held), RELOCK_OK);
     actor_begin_acquire(first, lock, &how);
-    assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
-    subscribed = probe_calls(f->probe, "subscribe");
-    began_ms = now_ms();
+    assert_true(probe_wait_in_line(f->probe, "orders", 1)); /* the inbox is open */
     relock_cancel_fire(how.cancel);
     assert_result(actor_result(first), RELOCK_CANCELLED);
+    subscribed = probe_calls(f->probe, "subscribe");
+    began_ms = now_ms();
     for (int i = 0; i < 10; i++) {
         int r = relock_timedlock(lock, 20);
 
@@ -194,14 +225,14 @@ static void waiting_again_does_not_subscribe_again(void **state)
         let_pass(5);
     }
     subscribed = probe_calls(f->probe, "subscribe") - subscribed;
-    assert_true(subscribed <= (long long)(now_ms() - began_ms) / LINGER_MS);
-    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_true(subscribed <= (long long)(now_ms() - began_ms) / LISTEN_MS);
+    assert_result(relock_unlock(held), RELOCK_OK);
     relock_cancel_free(how.cancel);
 }
 
 static bool has_all_channels(void *arg)
 {
-    return probe_n_channels(arg) == N_LOCKS;
+    return probe_n_lock_channels(arg) == N_LOCKS;
 }
 
 /* All but one connection have no subscription. Some may open just now. */
@@ -209,7 +240,7 @@ static bool one_listens(void *arg)
 {
     char listens[32];
 
-    snprintf(listens, sizeof(listens), " sub=%d ", N_LOCKS);
+    snprintf(listens, sizeof(listens), " sub=%d ", N_LOCKS + 1); /* and its inbox */
     return probe_n_clients(arg, listens) == 1 &&
            probe_n_clients(arg, " sub=0 ") == probe_n_clients(arg, "") - 1;
 }
@@ -238,42 +269,79 @@ static void however_many_locks_are_waited_for_one_connection_listens(void **stat
     }
 }
 
-/* The peer sends its scripts by EVAL. */
-static void one_release_causes_one_attempt_of_each_client(void **state)
-{
-    struct fixture *f = *state;
+struct crowd {
     struct relock_client *clients[N_CLIENTS];
     struct relock_lock *locks[N_CLIENTS];
     struct actor *waiting[N_CLIENTS];
-    long long before;
+};
+
+/* Two attempts of each client, without and with its inbox; the first asks a third time when it
+ * listens to the channel of the lock. */
+static void crowd_comes(struct fixture *f, struct crowd *crowd)
+{
+    long long before = evalshas(f);
+
+    for (int i = 0; i < N_CLIENTS; i++) {
+        crowd->clients[i] = woken_client(f);
+        crowd->waiting[i] = actor_start();
+        crowd->locks[i] = fixture_lock(f, crowd->clients[i], "orders");
+        actor_begin_lock(crowd->waiting[i], crowd->locks[i]);
+    }
+    assert_counts_to(f, evalshas, before + 2 * N_CLIENTS + 1);
+}
+
+/* One of them has the lock. */
+static void crowd_goes(struct crowd *crowd)
+{
     int n_got = 0;
 
-    have_waited_before(f, fixture_client(f, NULL)); /* the scripts are known */
-    before = evalshas(f);
-    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
-    for (int i = 0; i < N_CLIENTS; i++) {
-        clients[i] = woken_client(f);
-        waiting[i] = actor_start();
-        locks[i] = fixture_lock(f, clients[i], "orders");
-        actor_begin_lock(waiting[i], locks[i]);
-    }
-    assert_counts_to(f, evalshas, before + 2 * N_CLIENTS); /* before and after SUBSCRIBE */
-    assert_true(peer_unlock(f->probe, "orders", PEER));
-    assert_counts_to(f, evalshas, before + 3 * N_CLIENTS);
-
     for (int i = 0; i < N_CLIENTS; i++)
-        relock_client_shutdown(clients[i]);
+        relock_client_shutdown(crowd->clients[i]);
     for (int i = 0; i < N_CLIENTS; i++) {
-        int r = actor_result(waiting[i]);
+        int r = actor_result(crowd->waiting[i]);
 
         if (r == RELOCK_OK) {
             n_got++;
-            assert_result(actor_unlock(waiting[i], locks[i]), RELOCK_OK);
+            assert_result(actor_unlock(crowd->waiting[i], crowd->locks[i]), RELOCK_OK);
         } else {
             assert_result(r, RELOCK_E_CLOSED);
         }
     }
     assert_int_equal(n_got, 1);
+}
+
+/* The first client asks; while it holds the lock, the next one asks when it listens, and the third
+ * one once. */
+static void however_many_clients_wait_a_release_causes_three_attempts(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct crowd crowd;
+    long long before;
+
+    have_waited_before(f, fixture_client(f, NULL)); /* the scripts are known */
+    assert_result(relock_lock(lock), RELOCK_OK);
+    crowd_comes(f, &crowd);
+    before = evalshas(f);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_counts_to(f, evalshas, before + 4);
+    crowd_goes(&crowd);
+}
+
+/* The first client hears it. The peer sends its scripts by EVAL. */
+static void a_release_of_another_library_causes_two_attempts(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd;
+    long long before;
+
+    have_waited_before(f, fixture_client(f, NULL));
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    crowd_comes(f, &crowd);
+    before = evalshas(f);
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_counts_to(f, evalshas, before + 2);
+    crowd_goes(&crowd);
 }
 
 int main(void)
@@ -284,9 +352,12 @@ int main(void)
         SERVER_TEST(an_acquisition_in_a_crowd_is_a_tenth_of_a_command),
         SERVER_TEST(a_wait_costs_three_commands),
         SERVER_TEST(many_that_wait_are_three_commands_too),
-        SERVER_TEST(waiting_again_does_not_subscribe_again),
+        SERVER_TEST(the_first_wait_of_a_client_costs_two_more),
+        SERVER_TEST(a_wait_behind_another_client_costs_one_command),
+        SERVER_TEST(short_waits_behind_another_client_subscribe_once),
         SERVER_TEST(however_many_locks_are_waited_for_one_connection_listens),
-        SERVER_TEST(one_release_causes_one_attempt_of_each_client),
+        SERVER_TEST(however_many_clients_wait_a_release_causes_three_attempts),
+        SERVER_TEST(a_release_of_another_library_causes_two_attempts),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -148,7 +148,7 @@ static void a_dead_first_waiter_blocks_until_its_deadline(void **state)
 
 static bool has_n_channels(void *arg)
 {
-    return probe_n_channels(arg) == N_WAITERS;
+    return probe_n_lock_channels(arg) == N_WAITERS;
 }
 
 static void each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits(void **state)
@@ -174,7 +174,7 @@ static void each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits(void **
         assert_true(probe_wait_subscribers(f->probe, channels[i], 0)); /* not at the release */
         assert_result(actor_unlock(waiting[i], lock), RELOCK_OK);
     }
-    assert_int_equal(probe_n_channels(f->probe), 0);
+    assert_int_equal(probe_n_lock_channels(f->probe), 0);
 }
 
 static void the_keys_of_a_queue_do_not_stay(void **state)

@@ -5,59 +5,15 @@
 #include "support/actor.h"
 #include "support/fair_queue.h"
 #include "support/plain_peer.h"
+#include "support/rights.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#define USER "locker"
-#define PASSWORD "secret"
 #define LEASE_MS 2000
 #define ABSENT "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:41"
 
-#define LINE_MAX_LEN 1024
-#define LINE_BEGINS "    ACL SETUSER " USER " on >" PASSWORD " "
-
-/* The line of docs/wire.md under `    # kind`, from its first right on. */
-static void read_rights(const char *kind, char rights[LINE_MAX_LEN])
-{
-    FILE *page = fopen(WIRE_PAGE, "r");
-    char title[64], line[LINE_MAX_LEN] = "";
-
-    assert_non_null(page);
-    (void)snprintf(title, sizeof(title), "    # %s\n", kind);
-    while (strcmp(line, title) != 0)
-        assert_non_null(fgets(line, sizeof(line), page));
-    assert_non_null(fgets(line, sizeof(line), page));
-    assert_memory_equal(line, LINE_BEGINS, strlen(LINE_BEGINS));
-    (void)snprintf(rights, LINE_MAX_LEN, "%s", line + strlen(LINE_BEGINS));
-    fclose(page);
-}
-
-/* The names of the page begin with "orders:", the one here is "orders". */
-static void allow(struct fixture *f, char *right)
-{
-    char *colon = strstr(right, ":*");
-
-    if (colon)
-        (void)memcpy(colon, "*", sizeof("*"));
-    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " %s", right), 0);
-}
-
 static struct relock_client *client_with(struct fixture *f, const char *kind, unsigned flags)
 {
-    char line[LINE_MAX_LEN], word[64];
-    const char *rights = line;
-    int n;
-
-    read_rights(kind, line);
-    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on >" PASSWORD), 0);
-    for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
-        allow(f, word);
-    return fixture_client(f, &(struct relock_options){.user = USER,
-                                                      .password = PASSWORD,
-                                                      .recheck_ms = NEVER_MS,
-                                                      .watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                                      .flags = flags});
+    rights_give(f, WIRE_PAGE, kind, NULL);
+    return rights_client(f, slow_ms(LEASE_MS), flags);
 }
 
 static struct relock_client *client_of(struct fixture *f, const char *kind)
@@ -70,6 +26,7 @@ static void nothing_was_refused(struct fixture *f)
     assert_int_equal(log_count(f->log, "NOPERM"), 0);
     assert_int_equal(log_count(f->log, "the server refused PUBLISH"), 0);
     assert_int_equal(log_count(f->log, "not subscribed"), 0);
+    assert_int_equal(log_count(f->log, "outside of the line"), 0);
 }
 
 /* Acquired, nested, renewed, queried, waited for, released, and freed by force. */

@@ -3,6 +3,7 @@
  * same words for every server. A right that is not essential is logged once.
  */
 #include "support/fixture.h"
+#include "support/peer.h"
 
 #include <stdio.h>
 
@@ -77,9 +78,9 @@ static void each_command_that_a_script_may_not_run_is_named(void **state)
         fixture_constructor_fn *constructor;
         const char *commands;
     } kinds[] = {
-        {relock_lock_new, "del exists hexists hset hget hgetall pexpire pttl"},
+        {relock_lock_new, "del hexists hset hget hgetall pexpire pttl"},
         {relock_plainlock_new, "del get pexpire pttl set"},
-        {relock_fencedlock_new, "del exists hexists hset incr persist pexpire pttl"},
+        {relock_fencedlock_new, "del hexists hset incr persist pexpire pttl"},
         {relock_fairlock_new, "del hexists hset lindex pexpire pttl time"},
         {relock_rdlock_new, "del hdel hget hset pexpire pttl set"},
         {relock_wrlock_new, "del hexists hget hset pexpire pttl"},
@@ -92,6 +93,28 @@ static void each_command_that_a_script_may_not_run_is_named(void **state)
 
         for (int n; sscanf(rest, "%31s%n", command, &n) == 1; rest += n)
             what_is_missing_is_named(f, command, kinds[i].constructor);
+    }
+}
+
+/* Without HMGET there is no line: server/line_rights. */
+static void each_command_that_a_waiter_may_not_run_is_named(void **state)
+{
+    static const char *const commands[] = {"lpos", "rpush"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        char all_but_one[64], named[96];
+        struct relock_lock *lock;
+
+        snprintf(all_but_one, sizeof(all_but_one), "~* &* +@all -%s", commands[i]);
+        snprintf(named, sizeof(named),
+                 "NOPERM: this user may not run '%s', which the script lock.lua needs",
+                 commands[i]);
+        lock = fixture_lock(f, client_of(f, all_but_one), "orders");
+        assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
+        assert_result(relock_lock(lock), RELOCK_E_AUTH);
+        assert_true(log_wait(f->log, named, SOON_MS));
+        probe_int(f->probe, "FLUSHALL");
     }
 }
 
@@ -128,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FENCED_TEST(each_command_that_a_script_may_not_run_is_named),
+        SERVER_TEST(each_command_that_a_waiter_may_not_run_is_named),
         FENCED_TEST(a_key_that_a_script_may_not_use_is_named_by_its_command),
         SERVER_TEST(an_optional_right_that_is_missing_is_logged_once),
     };

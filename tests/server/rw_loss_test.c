@@ -1,5 +1,6 @@
 /* Losses of holds on both sides of a read/write lock. */
 #include "support/actor.h"
+#include "support/rights.h"
 #include "support/sides.h"
 
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
@@ -176,7 +177,7 @@ static void gets_in_when_it_is_lost(struct fixture *f, struct relock_lock *lost,
     assert_result(relock_lock(lost), RELOCK_OK);
     before = probe_script_calls(f->probe);
     actor_begin_lock(waiting, wanted);
-    assert_true(sides_wait_asked(f->probe, before, 2)); /* and again when subscribed */
+    assert_true(sides_wait_asked(f->probe, before, 3)); /* twice more when subscribed */
     assert_int_equal(probe_int(f->probe, "FLUSHDB"), 0);
     assert_result(relock_trylock(lost), RELOCK_LOST);
     assert_result(actor_result(waiting), RELOCK_OK);
@@ -190,6 +191,17 @@ static void a_waiting_reader_gets_in_when_the_local_writer_is_lost(void **state)
     struct fixture *f = *state;
     struct sides ours = sides_of(f, patient_client(f, LONG_MS));
 
+    gets_in_when_it_is_lost(f, ours.write, ours.read);
+}
+
+/* Its user may not use the line of the lock. */
+static void a_waiting_reader_outside_of_the_line_gets_in_when_the_local_writer_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct sides ours;
+
+    rights_give(f, WIRE_PAGE, "read-write", "~relock_waiters");
+    ours = sides_of(f, rights_client(f, slow_ms(LONG_MS), 0));
     gets_in_when_it_is_lost(f, ours.write, ours.read);
 }
 
@@ -212,6 +224,7 @@ int main(void)
         SERVER_TEST(a_lost_hold_does_not_admit_its_owner_to_the_other_side),
         SERVER_TEST(a_loss_of_one_owner_blocks_no_other_on_either_side),
         SERVER_TEST(a_waiting_reader_gets_in_when_the_local_writer_is_lost),
+        SERVER_TEST(a_waiting_reader_outside_of_the_line_gets_in_when_the_local_writer_is_lost),
         SERVER_TEST(a_waiting_writer_gets_in_when_the_local_reader_is_lost),
     };
 

@@ -73,7 +73,7 @@ static void many_waiters_are_one_subscription(void **state)
 
 static bool has_no_subscription(void *arg)
 {
-    return probe_n_channels(arg) == 0;
+    return probe_n_lock_channels(arg) == 0;
 }
 
 static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **state)
@@ -158,7 +158,7 @@ static int n_names(void)
 
 static bool has_channels(void *probe)
 {
-    return probe_n_channels(probe) == n_names();
+    return probe_n_lock_channels(probe) == n_names();
 }
 
 static void many_names_are_waited_for_over_one_connection(void **state)

@@ -50,7 +50,7 @@ static size_t rss_now(void)
 
 static bool is_quiet(void *probe)
 {
-    return probe_n_keys(probe) == 0 && probe_n_channels(probe) == 0;
+    return probe_n_keys(probe) == 0 && probe_n_lock_channels(probe) == 0;
 }
 
 /* Once unused subscriptions have ended. */

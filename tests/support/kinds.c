@@ -119,3 +119,13 @@ int kinds_begin_plain(void **state)
 {
     return begin(KIND_PLAIN, state);
 }
+
+int kinds_begin_read(void **state)
+{
+    return begin(KIND_READ, state);
+}
+
+int kinds_begin_write(void **state)
+{
+    return begin(KIND_WRITE, state);
+}

@@ -3,7 +3,8 @@
  *
  * KINDS_TEST(case) stands in a list of tests as one entry for each kind, "spin: case" say. Such a
  * case makes its locks with kind_lock(), and may say kind_now() where a kind is different. The two
- * sides of a read/write lock are not among them, but a test may choose one with kind_choose().
+ * sides of a read/write lock are not among them, but a test may choose one with KINDS_TEST_OF() or
+ * kind_choose().
  *
  * Threads: the main one.
  */
@@ -56,6 +57,8 @@ int kinds_begin_fenced(void **state);
 int kinds_begin_spin(void **state);
 int kinds_begin_fair(void **state);
 int kinds_begin_plain(void **state);
+int kinds_begin_read(void **state);
+int kinds_begin_write(void **state);
 
 #define KINDS_TEST_OF(function, kind)                                                \
     {                                                                                \

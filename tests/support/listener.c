@@ -10,6 +10,7 @@
 
 struct listener {
     redisContext *redis;
+    redisReply *last; /* message */
 };
 
 struct listener *listener_open(const char *path, const char *channel)
@@ -32,6 +33,7 @@ struct listener *listener_close(struct listener *listener)
     if (!listener)
         return NULL;
 
+    freeReplyObject(listener->last);
     redisFree(listener->redis);
     free(listener);
     return NULL;
@@ -54,16 +56,22 @@ static redisReply *next_message(struct listener *listener, uint64_t deadline_ms)
     return reply;
 }
 
-bool listener_hears(struct listener *listener, const char *message, uint64_t within_ms)
+const char *listener_next(struct listener *listener, uint64_t within_ms)
 {
     redisReply *reply = next_message(listener, deadline_in(within_ms));
-    const char *heard =
-        reply && reply->elements == 3 && reply->element[2]->str ? reply->element[2]->str : NULL;
-    bool yes = heard && strcmp(heard, message) == 0;
+
+    freeReplyObject(listener->last);
+    listener->last = reply;
+    return reply && reply->elements == 3 && reply->element[2]->str ? reply->element[2]->str : "";
+}
+
+bool listener_hears(struct listener *listener, const char *message, uint64_t within_ms)
+{
+    const char *heard = listener_next(listener, within_ms);
+    bool yes = listener->last && strcmp(heard, message) == 0;
 
     if (!yes)
-        fprintf(stderr, "heard %s, not \"%s\"\n", heard ? heard : "nothing", message);
-    freeReplyObject(reply);
+        fprintf(stderr, "heard \"%s\", not \"%s\"\n", heard, message);
     return yes;
 }
 

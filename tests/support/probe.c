@@ -235,9 +235,10 @@ long long probe_script_calls(struct probe *probe)
 /* Without the commands inside scripts, and without this query. */
 static bool is_left_out(const char *command)
 {
-    static const char *const left_out[] = {"exists",  "hexists", "hset",    "hget",
-                                           "hgetall", "pttl",    "pexpire", "hincrby",
-                                           "del",     "publish", "set",     "info"};
+    static const char *const left_out[] = {
+        "exists",  "hexists", "hset",    "hget",   "hgetall", "hmget", "hkeys", "hdel",
+        "hincrby", "pttl",    "pexpire", "del",    "publish", "set",   "info",  "time",
+        "llen",    "lpos",    "lindex",  "lrange", "lrem",    "rpush"};
 
     for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
         if (strcmp(command, left_out[i]) == 0)
@@ -273,13 +274,23 @@ long long probe_subscribers(struct probe *probe, const char *channel)
     return n;
 }
 
-long long probe_n_channels(struct probe *probe)
+static long long n_channels_like(struct probe *probe, const char *pattern)
 {
-    redisReply *reply = askf(probe, "PUBSUB CHANNELS");
+    redisReply *reply = askf(probe, "PUBSUB CHANNELS %s", pattern);
     long long n = reply ? (long long)reply->elements : PROBE_REFUSED;
 
     freeReplyObject(reply);
     return n;
+}
+
+long long probe_n_channels(struct probe *probe)
+{
+    return n_channels_like(probe, "*");
+}
+
+long long probe_n_lock_channels(struct probe *probe)
+{
+    return n_channels_like(probe, "redisson_*");
 }
 
 long long probe_n_clients(struct probe *probe, const char *text)
@@ -342,4 +353,16 @@ static bool has_no_key(void *arg)
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms)
 {
     return wait_until(has_no_key, &(struct expected){probe, key, 0}, within_ms);
+}
+
+static bool has_length(void *arg)
+{
+    struct expected *expected = arg;
+
+    return probe_int(expected->probe, "LLEN relock_waiters:{%s}", expected->name) == expected->n;
+}
+
+bool probe_wait_in_line(struct probe *probe, const char *name, long long n)
+{
+    return wait_until(has_length, &(struct expected){probe, name, n}, SOON_MS);
 }

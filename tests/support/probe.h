@@ -52,8 +52,9 @@ long long probe_commands(struct probe *probe);
 
 long long probe_subscribers(struct probe *probe, const char *channel);
 
-/* Channels with subscribers. */
+/* Channels with subscribers: all, and those of locks, without the inboxes of clients. */
 long long probe_n_channels(struct probe *probe);
+long long probe_n_lock_channels(struct probe *probe);
 
 /* Lines of CLIENT LIST that contain `text`; all connections, this one too, with "". */
 long long probe_n_clients(struct probe *probe, const char *text);
@@ -63,5 +64,8 @@ long long probe_subscriber_id(struct probe *probe, const char *name);
 
 bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n);
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms);
+
+/* Waits until `n` clients stand in the line of a lock whose name has no brace. */
+bool probe_wait_in_line(struct probe *probe, const char *name, long long n);
 
 #endif

@@ -40,7 +40,7 @@ bool sides_wait_asked(struct probe *probe, long long before, long long n)
 
 static bool has_no_channel(void *probe)
 {
-    return probe_n_channels(probe) == 0;
+    return probe_n_lock_channels(probe) == 0;
 }
 
 bool sides_wait_no_channel(struct probe *probe)

@@ -1,5 +1,14 @@
 #include "support/waiter.h"
 
+void waiter_open_inbox(struct fixture *f, struct relock_client *client)
+{
+    struct relock_lock *before = fixture_lock(f, client, "before");
+    struct actor *waiting = actor_start();
+
+    waiter_begin(f, waiting, before);
+    waiter_gets_in(f, waiting, before);
+}
+
 void waiter_begin(struct fixture *f, struct actor *waiter, struct relock_lock *lock)
 {
     const char *name = relock_lock_name(lock);

@@ -46,9 +46,11 @@ static int end(void **state)
     return talk_end(state);
 }
 
-static void on_b(void *arg, enum relock_channel_event event)
+static void on_b(void *arg, enum relock_channel_event event, const char *text, size_t len)
 {
     (void)arg;
+    (void)text;
+    (void)len;
     if (event != RELOCK_CHANNEL_SUBSCRIBED)
         return;
     if (++n_acknowledged == n_awaited)
@@ -56,9 +58,11 @@ static void on_b(void *arg, enum relock_channel_event event)
 }
 
 /* Once `a` is subscribed, `b` is subscribed, left and subscribed again. */
-static void on_a(void *arg, enum relock_channel_event event)
+static void on_a(void *arg, enum relock_channel_event event, const char *text, size_t len)
 {
     (void)arg;
+    (void)text;
+    (void)len;
     if (event == RELOCK_CHANNEL_SUBSCRIBED) {
         relock_pubsub_unsubscribe(pubsub, relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
         assert_non_null(relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));

@@ -28,6 +28,7 @@ static int begin(void **state)
     resource = calloc(1, sizeof(*resource) + sizeof(NAME));
     assert_non_null(resource);
     resource->client = &client;
+    resource->primary = resource;
     resource->kind = &relock_kind_reentrant;
     resource->name_len = strlen(NAME);
     strcpy(resource->name, NAME);
@@ -66,14 +67,14 @@ static void asks(const struct relock_script *script, size_t n_args, const char *
 
 #define assert_asks(script, n, ...) asks(&relock_script_##script, n, (const char *[]){__VA_ARGS__})
 
-static void a_lock_request_has_the_lease_the_field_and_the_count(void **state)
+static void a_lock_request_has_the_lease_the_field_the_count_and_the_entry_in_the_line(void **state)
 {
     (void)state;
 
     relock_request_lock(&request, &hold, 1, 30000, 0, true);
-    assert_asks(lock, 3, "30000", FIELD, "1");
+    assert_asks(lock, 6, "30000", FIELD, "1", "", ID, "0");
     hold.number = UINT64_MAX;
-    relock_request_lock(&request, &hold, 4294967295, UINT64_MAX, 0, true);
+    relock_request_lock(&request, &hold, 4294967295, UINT64_MAX, 0, false);
     assert_asks(lock, 3, "18446744073709551615", ID ":18446744073709551615", "4294967295");
 }
 
@@ -81,9 +82,9 @@ static void an_unlock_request_has_the_field_the_count_and_the_announcement(void 
 {
     (void)state;
 
-    relock_request_unlock(&request, &hold, 0);
-    assert_asks(unlock, 4, FIELD, "0", CHANNEL, "0");
-    relock_request_unlock(&request, &hold, 2);
+    relock_request_unlock(&request, &hold, 0, true);
+    assert_asks(unlock, 5, FIELD, "0", CHANNEL, "0", ID);
+    relock_request_unlock(&request, &hold, 2, false);
     assert_asks(unlock, 4, FIELD, "2", CHANNEL, "0");
 }
 
@@ -134,7 +135,7 @@ static void a_request_has_room_for_the_longest_name(void **state)
     longest->name_len = RELOCK_NAME_MAX;
     memset(longest->name, 'x', RELOCK_NAME_MAX);
     hold = (struct relock_hold){.resource = longest, .number = UINT64_MAX};
-    relock_request_unlock(&request, &hold, 0);
+    relock_request_unlock(&request, &hold, 0, false);
     assert_int_equal(request.call.key.len, RELOCK_NAME_MAX);
     assert_int_equal(channel->len, strlen("redisson_lock__channel:{}") + RELOCK_NAME_MAX);
     assert_int_equal(channel->data[channel->len - 1], '}');
@@ -146,7 +147,7 @@ static void a_request_has_room_for_the_longest_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        REQUEST_TEST(a_lock_request_has_the_lease_the_field_and_the_count),
+        REQUEST_TEST(a_lock_request_has_the_lease_the_field_the_count_and_the_entry_in_the_line),
         REQUEST_TEST(an_unlock_request_has_the_field_the_count_and_the_announcement),
         REQUEST_TEST(a_renew_request_has_the_lease_and_the_field),
         REQUEST_TEST(an_extend_request_has_the_lease_the_field_and_the_count),

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """The Lua scripts are embedded byte for byte, under the hash that Redis knows them by.
 
-usage: scripts_test.py SCRIPTS.h SCRIPT.lua...
+usage: scripts_test.py embed.py SCRIPTS.h SCRIPT.lua...
 
-Each says in its head what it takes and returns, and the keys and arguments that it uses are those.
+In place of a line "--+ PART.lua" stands that part, without its head. Each script says in its head
+what it takes and returns. The keys and arguments that it uses are those of its head and of the heads
+of its parts.
 """
 import hashlib
 import pathlib
 import re
+import subprocess
 import sys
 
 ROW = re.compile(r'XX\((\w+), "([0-9a-f]*)",((?:\s*"(?:[^"\\]|\\.)*")+)\)')
@@ -29,28 +32,50 @@ def numbers(pattern, text):
     return sorted(set(map(int, re.findall(pattern, text))))
 
 
-def wrong_with_head(script):
-    head, end, code = script.partition("]]\n")
-    if not head.startswith("--[[\n") or not end:
-        yield "does not begin with a comment"
+def head_and_code(path):
+    head, end, code = path.read_text().partition("]]\n")
+    return (head, code) if head.startswith("--[[\n") and end else ("", head + end + code)
+
+
+def heads_and_code(path):
+    """The heads of a script and of its parts, and its code with theirs."""
+    first, code = head_and_code(path)
+    heads, lines = [first], []
+    for line in code.splitlines():
+        indent, is_part, name = line.partition("--+ ")
+        if not is_part:
+            lines.append(line)
+            continue
+        others, inner = heads_and_code(path.parent / name)
+        heads += others
+        lines += [indent + below if below else "" for below in inner.splitlines()]
+    return heads, "".join(line + "\n" for line in lines)
+
+
+def wrong_with_heads(heads, code):
+    if not all(heads):
+        yield "does not begin with a comment, or a part of it does not"
     for kind in ("KEYS", "ARGV"):
-        told, used = (numbers(rf"{kind}\[(\d+)\]", text) for text in (head, code))
+        told, used = (numbers(rf"{kind}\[(\d+)\]", text) for text in ("".join(heads), code))
         if told != used:
             yield f"says {kind} {told} and uses {used}"
-    if "\nReturns  " not in head:
+    if "\nReturns  " not in heads[0]:
         yield "does not say what it returns"
 
 
-def main(header, *paths):
+def main(embed, header, *paths):
     rows, wrong = embedded(pathlib.Path(header)), []
     for path in map(pathlib.Path, paths):
-        script = path.read_bytes()
+        heads, code = heads_and_code(path)
+        script = heads[0] + "]]\n" + code
         sha1, body = rows.pop(path.stem, ("", ""))
-        if sha1 != hashlib.sha1(script).hexdigest():
+        if sha1 != hashlib.sha1(script.encode()).hexdigest():
             wrong.append(f"{path.name}: embedded under another hash, or not at all")
-        if body.encode() != script:
+        if body != script:
             wrong.append(f"{path.name}: embedded with other bytes")
-        wrong += [f"{path.name}: {what}" for what in wrong_with_head(script.decode())]
+        if subprocess.check_output([embed, path], text=True) != script:
+            wrong.append(f"{path.name}: printed with other bytes")
+        wrong += [f"{path.name}: {what}" for what in wrong_with_heads(heads, code)]
     wrong += [f"{name}: embedded, but no script" for name in rows]
     if not paths:
         wrong.append("no scripts")

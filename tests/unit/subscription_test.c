@@ -108,7 +108,7 @@ static void subscribe(void)
 
 static void be_told(enum relock_channel_event event)
 {
-    channel.fn(channel.arg, event);
+    channel.fn(channel.arg, event, NULL, 0);
 }
 
 static bool is_active(void)

@@ -1,0 +1,142 @@
+/*
+ * The state of the inbox: `guarded.inbox` of a client.
+ *
+ *   state    becomes  when
+ *   UNUSED   WANTED   a waiter was refused
+ *   WANTED   PENDING  the I/O thread subscribes
+ *   PENDING  OPEN     Redis acknowledges it
+ *            REFUSED  the user may not subscribe to it
+ *            UNUSED   out of memory
+ *   OPEN     PENDING  the connection is lost; it is subscribed again with the next
+ *   REFUSED  PENDING  the same
+ *
+ * The subscription stays until the client is freed.
+ */
+#include "lock/inbox.h"
+
+#include "lock/keys.h"
+#include "lock/line.h"
+#include "lock/resource.h"
+#include "lock/resources.h"
+#include "redis/pubsub.h"
+
+#include <string.h>
+
+bool relock_inbox_want(struct relock_client *client)
+{
+    if (client->guarded.inbox == RELOCK_INBOX_UNUSED) {
+        client->guarded.inbox = RELOCK_INBOX_WANTED;
+        relock_client_wake(client);
+    }
+    return client->guarded.inbox != RELOCK_INBOX_REFUSED;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+/* What "<verb> <name>" or "<verb>:<side> <name>" says. */
+struct message {
+    const char *verb;
+    size_t verb_len;
+    const char *side;
+    const char *name;
+    size_t name_len;
+};
+
+static bool is(const char *word, const char *text, size_t len)
+{
+    return strlen(word) == len && memcmp(word, text, len) == 0;
+}
+
+/* Returns false if it is no such text: another program may publish anything. */
+static bool parse(const char *text, size_t len, struct message *message)
+{
+    const char *end = memchr(text, ' ', len);
+    const char *colon = end ? memchr(text, ':', (size_t)(end - text)) : NULL;
+
+    if (!end)
+        return false;
+    *message = (struct message){
+        .verb = text,
+        .verb_len = (size_t)((colon ? colon : end) - text),
+        .name = end + 1,
+        .name_len = len - (size_t)(end + 1 - text),
+    };
+    if (!colon)
+        return true;
+    if (is(RELOCK_SIDE_READ, colon + 1, (size_t)(end - colon - 1)))
+        message->side = RELOCK_SIDE_READ;
+    else if (is(RELOCK_SIDE_WRITE, colon + 1, (size_t)(end - colon - 1)))
+        message->side = RELOCK_SIDE_WRITE;
+    return message->side != NULL;
+}
+
+static void hear(struct relock_client *client, const char *text, size_t len)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *resource;
+    struct message message;
+
+    if (!parse(text, len, &message))
+        return;
+    resource = relock_resources_find(client, message.name, message.name_len, message.side);
+    if (resource && resource->queue)
+        relock_line_hear(client, resource, message.verb, message.verb_len);
+    else
+        (void)relock_line_leave(client, message.name, message.name_len, message.side);
+}
+
+/* ---- the subscription ---------------------------------------------------------------------- */
+
+/* Messages may have been missed, and scripts take a client without a subscription out of the line.
+ */
+static void signal_waiting(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *at;
+
+    for (at = client->guarded.resources; at; at = at->hh.next) {
+        struct relock_resource *readers = relock_resource_readers(at);
+
+        if (at->queue && relock_kind_has_line(at->kind))
+            relock_resource_signal(at, false);
+        if (readers && readers->queue)
+            relock_resource_signal(readers, false);
+    }
+}
+
+static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
+{
+    struct relock_client *client = arg;
+
+    relock_mutex_lock(&client->mutex);
+    if (event == RELOCK_CHANNEL_MESSAGE) {
+        hear(client, text, len);
+    } else {
+        if (event == RELOCK_CHANNEL_SUBSCRIBED)
+            client->guarded.inbox = RELOCK_INBOX_OPEN;
+        else
+            client->guarded.inbox =
+                event == RELOCK_CHANNEL_DOWN ? RELOCK_INBOX_PENDING : RELOCK_INBOX_REFUSED;
+        signal_waiting(client);
+    }
+    relock_mutex_unlock(&client->mutex);
+}
+
+static void subscribe(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    char name[RELOCK_CHANNEL_MAX];
+    size_t len = relock_keys_inbox(name, client->id);
+    const struct relock_subscriber *subscriber;
+
+    client->guarded.inbox = RELOCK_INBOX_PENDING;
+    relock_mutex_unlock(&client->mutex);
+    subscriber = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, client);
+    relock_mutex_lock(&client->mutex);
+    if (!subscriber)
+        client->guarded.inbox = RELOCK_INBOX_UNUSED; /* the next waiter that is refused wants it */
+}
+
+void relock_inbox_sync(struct relock_client *client)
+{
+    if (client->guarded.inbox == RELOCK_INBOX_WANTED)
+        subscribe(client);
+}

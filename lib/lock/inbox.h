@@ -1,0 +1,27 @@
+/*
+ * Inbox - the channel on which a client is told that it is its turn
+ *
+ * A client has one for all its locks, and subscribes to it when a waiter is refused for the first
+ * time. While it is open the client can be in the lines of locks (line.h).
+ *
+ * Threads: any, with the mutex of the client held, unless a function says otherwise.
+ */
+#ifndef RELOCK_INBOX_H
+#define RELOCK_INBOX_H
+
+#include "lock/client.h"
+
+/* Whether Redis has acknowledged the subscription: no message is missed. */
+static inline bool relock_inbox_is_open(const struct relock_client *client)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return client->guarded.inbox == RELOCK_INBOX_OPEN;
+}
+
+/* For a waiter that was refused. Returns false if the server refuses the subscription. */
+bool relock_inbox_want(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* Subscribes if that is wanted. The I/O thread; unlocks the mutex meanwhile. */
+void relock_inbox_sync(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+#endif

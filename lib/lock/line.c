@@ -1,0 +1,254 @@
+/*
+ * The standing of this client in the line of a lock: `line.state` of a resource.
+ *
+ *   state      means                         becomes     when
+ *   OUTSIDE    there is no line, or it may   BEHIND,     an attempt was refused, and Redis said the
+ *              not be used                   FIRST       place of the client; or a release put it
+ *   LEFT       not in the line                           into the line again
+ *                                            BEHIND      an attempt got no answer: it may be there
+ *   BEHIND     others are before it          FIRST       a message: it is first, or it is its turn
+ *   FIRST      it will listen to the         LISTENING   LISTEN_MS later; at once if the holder is
+ *              channel of the lock                       not relock's
+ *   LISTENING  it listens
+ *   any        ..                            LEFT        the lock was acquired; nobody waits here
+ *   any        ..                            OUTSIDE     refused without a place
+ */
+#include "lock/line.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "lock/outbox.h"
+#include "lock/request.h"
+#include "lock/resources.h"
+#include "lock/subscription.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* For so long the scripts reserve the lock for the client that was told to acquire it. */
+#define LISTEN_MS 100
+
+/* After so long, the client behind the first one asks once: the first one may be silent, too. */
+#define SECOND_MS 250
+
+/* So that clients outside of the line go first: enough for them to be woken and to ask. */
+#define LATER_MS 2
+
+/* ---- standing ------------------------------------------------------------------------------ */
+
+static void stand(struct relock_client *client, struct relock_resource *resource,
+                  enum relock_line_state state, uint64_t place) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_line *line = &resource->line;
+
+    line->state = state;
+    line->place = place;
+    relock_client_unset_timer(client, &line->timer);
+    relock_subscription_idle(client, resource);
+}
+
+/* A release may have come before it listened, so it has to ask again. */
+static void listen(struct relock_resource *resource) RELOCK_REQUIRES(resource->client->mutex)
+{
+    stand(resource->client, resource, RELOCK_LINE_LISTENING, 1);
+    if (relock_subscription_is_active(resource))
+        relock_resource_signal(resource, false);
+    else
+        relock_subscription_want(resource->client, resource);
+}
+
+RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_resource *resource =
+        (struct relock_resource *)((char *)timer - offsetof(struct relock_resource, line.timer));
+
+    (void)now_ms;
+    if (!resource->queue)
+        relock_line_abandon(resource->client, resource); /* there was no memory to leave */
+    else if (resource->line.state == RELOCK_LINE_FIRST)
+        listen(resource);
+    else
+        relock_resource_signal(resource, false);
+}
+
+static void set_timer(struct relock_client *client, struct relock_resource *resource,
+                      uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
+{
+    resource->line.timer.fire = fire;
+    relock_client_set_timer(client, &resource->line.timer, due_ms);
+}
+
+static void be_first(struct relock_client *client, struct relock_resource *resource,
+                     uint64_t listen_at_ms) RELOCK_REQUIRES(client->mutex)
+{
+    stand(client, resource, RELOCK_LINE_FIRST, 1);
+    set_timer(client, resource, listen_at_ms);
+}
+
+/* A message that came after the command was sent is newer than the place in the reply. */
+static bool is_behind(const struct relock_resource *resource, const struct relock_line_view *sent,
+                      uint64_t place)
+{
+    return place > 1 && resource->line.n_heard == sent->n_heard;
+}
+
+void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
+                         const struct relock_line_view *sent, const struct relock_busy *busy)
+{
+    if (busy->place == 0)
+        stand(client, resource, RELOCK_LINE_OUTSIDE, 0);
+    else if (is_behind(resource, sent, busy->place))
+        stand(client, resource, RELOCK_LINE_BEHIND, busy->place);
+    else if (sent->is_listening && !busy->is_reserved)
+        stand(client, resource, RELOCK_LINE_LISTENING, 1);
+    else
+        be_first(client, resource, relock_clock_in(busy->is_foreign ? 0 : LISTEN_MS));
+}
+
+void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
+{
+    if (resource->line.place == 0)
+        stand(client, resource, RELOCK_LINE_BEHIND, 1);
+}
+
+void relock_line_granted(struct relock_client *client, struct relock_resource *resource)
+{
+    if (resource->line.state != RELOCK_LINE_OUTSIDE)
+        stand(client, resource, RELOCK_LINE_LEFT, 0);
+}
+
+void relock_line_released(struct relock_client *client, struct relock_resource *resource,
+                          const struct relock_line_view *sent, uint64_t place)
+{
+    if (place == 0)
+        return;
+    if (is_behind(resource, sent, place - 1))
+        stand(client, resource, RELOCK_LINE_BEHIND, place - 1);
+    else
+        be_first(client, resource, relock_clock_in(LISTEN_MS));
+}
+
+static bool is(const char *verb, const char *text, size_t len)
+{
+    return strlen(verb) == len && memcmp(verb, text, len) == 0;
+}
+
+void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
+                      const char *verb, size_t len)
+{
+    if (is("second", verb, len)) {
+        stand(client, resource, RELOCK_LINE_BEHIND, 2);
+        set_timer(client, resource, relock_clock_in(SECOND_MS));
+        return;
+    }
+    resource->line.n_heard++;
+    if (resource->line.state != RELOCK_LINE_FIRST && resource->line.state != RELOCK_LINE_LISTENING)
+        be_first(client, resource, relock_clock_in(LISTEN_MS));
+    if (is("first", verb, len))
+        return;
+    if (is("later", verb, len))
+        resource->yields_until_ms = relock_clock_in(LATER_MS);
+    relock_resource_signal(resource, true);
+}
+
+/* ---- leaving ------------------------------------------------------------------------------- */
+
+struct leave {
+    struct relock_outbox_entry entry;
+    const char *side;
+    size_t len;
+    char name[];
+};
+
+static struct leave *leave_of(const struct relock_outbox_entry *entry)
+{
+    return (struct leave *)((char *)entry - offsetof(struct leave, entry));
+}
+
+static bool write_leave(const struct relock_outbox_entry *entry, struct relock_request *request)
+{
+    const struct leave *leave = leave_of(entry);
+
+    relock_request_leave(request, entry->client, leave->name, leave->len, leave->side);
+    return true;
+}
+
+static void on_left(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                    const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    struct leave *leave = leave_of(entry);
+    struct relock_resource *resource =
+        relock_resources_find(client, leave->name, leave->len, leave->side);
+
+    (void)reply;
+    if (result == RELOCK_E_CONN) {
+        DL_APPEND(client->guarded.leaving_later, entry);
+        return;
+    }
+    /* If somebody waits again, the client may have left for the wrong wait. */
+    if (resource && resource->queue)
+        relock_resource_signal(resource, false);
+    else if (resource && result == RELOCK_E_NOMEM)
+        be_first(client, resource, relock_clock_in(LISTEN_MS)); /* to leave then */
+    free(leave);
+}
+
+static void drop_leave(struct relock_client *client, struct relock_outbox_entry *entry)
+{
+    (void)client;
+    free(leave_of(entry));
+}
+
+static const struct relock_outbox_ops leave_ops = {
+    .write = write_leave,
+    .answer = on_left,
+    .drop = drop_leave,
+};
+
+bool relock_line_leave(struct relock_client *client, const char *name, size_t len, const char *side)
+{
+    struct leave *new = malloc(sizeof(*new) + len);
+
+    if (!new)
+        return false;
+    *new = (struct leave){
+        .entry = {.ops = &leave_ops, .posted_ms = relock_clock_now_ms()},
+        .side = side,
+        .len = len,
+    };
+    memcpy(new->name, name, len);
+    relock_outbox_post(client, &client->guarded.leaving, &new->entry);
+    return true;
+}
+
+void relock_line_leave_again(struct relock_client *client)
+{
+    struct relock_outbox_entry *entry;
+
+    while ((entry = client->guarded.leaving_later)) {
+        DL_DELETE(client->guarded.leaving_later, entry);
+        relock_outbox_post(client, &client->guarded.leaving, entry);
+    }
+}
+
+void relock_line_close(struct relock_client *client)
+{
+    struct relock_outbox_entry *entry;
+
+    relock_outbox_drop_all(client, &client->guarded.leaving);
+    while ((entry = client->guarded.leaving_later)) {
+        DL_DELETE(client->guarded.leaving_later, entry);
+        drop_leave(client, entry);
+    }
+}
+
+void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
+{
+    if (resource->queue || resource->line.place == 0)
+        return;
+    if (relock_line_leave(client, resource->name, resource->name_len, resource->kind->side))
+        stand(client, resource, RELOCK_LINE_LEFT, 0);
+    else
+        be_first(client, resource, relock_clock_in(LISTEN_MS)); /* to leave then */
+}

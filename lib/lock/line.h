@@ -1,0 +1,63 @@
+/*
+ * Line - the place of this client among the clients that wait for a lock
+ *
+ * For each lock, Redis keeps a line of the clients that wait for it. A release tells the first
+ * client that it is its turn, and the next one that it is first now; the others sleep on. So a
+ * release costs the same whether two clients wait or two hundred. docs/wire.md has the keys and
+ * messages.
+ *
+ * A waiter that is refused puts its client in the line. The client that is first is woken by
+ * nobody if the holder does not know the line, or if the client that was told before it is silent.
+ * So after LISTEN_MS it listens to the channel of the lock and asks once more.
+ *
+ * A client without the right to the line or to its inbox (inbox.h) waits outside: it listens to the
+ * channel of the lock from the start.
+ *
+ * Threads: any, with the mutex of the client held.
+ */
+#ifndef RELOCK_LINE_H
+#define RELOCK_LINE_H
+
+#include "lock/client.h"
+#include "lock/resource.h"
+#include "lock/verdict.h"
+
+/* A waiter of this process was refused; `sent` is the view from before the attempt. */
+void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
+                         const struct relock_line_view *sent, const struct relock_busy *busy)
+    RELOCK_REQUIRES(client->mutex);
+
+/* An attempt that joins the line got no answer: the client may be in it. */
+void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+
+/* A waiter of this process acquired the lock: its script took the client out of the line. */
+void relock_line_granted(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The local owner released the lock, and the script put the client into the line again: at
+ * `place`, 1 if it is to ask at once; 0: it did not. */
+void relock_line_released(struct relock_client *client, struct relock_resource *resource,
+                          const struct relock_line_view *sent, uint64_t place)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The last waiter of this process may have gone without the lock. */
+void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+
+/* A message to this client about a lock for which somebody waits here: `verb`, `len` bytes. */
+void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
+                      const char *verb, size_t len) RELOCK_REQUIRES(client->mutex);
+
+/* Takes the client out of the line of the lock `name`, as soon as there is a connection. Returns
+ * false when out of memory. */
+bool relock_line_leave(struct relock_client *client, const char *name, size_t len, const char *side)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The I/O thread has a connection again. */
+void relock_line_leave_again(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+/* The I/O thread has ended: drops what was not sent or not answered. */
+void relock_line_close(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+#endif

@@ -1,0 +1,77 @@
+--[[
+Part of the scripts that acquire a lock, for a first level: the line of waiting clients. Needs
+`left`: -2 if the lock can be granted, else the lease in the way. Returns from the script if the
+caller is refused here; otherwise the caller has left the line.
+
+ARGV[5]  the caller's entry in the line: "<client id>", with ":read" or ":write" on a read-write
+         lock; absent if a refused caller does not wait
+ARGV[6]  1 if the caller listens to the channel of the lock
+]]
+local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
+local turn = 'relock_waiters:turn:' .. name
+-- A user without the right to this has no line. The first field is there while anybody waits.
+local state = redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener')
+if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
+    local line = 'relock_waiters:' .. name
+    local me = ARGV[5] or ''
+    local till, told, first, listener = unpack(state)
+    local is_reserved = false
+    if told and told ~= me and left == -2 then
+        local time = redis.call('time')
+        is_reserved = time[1] * 1000 + math.floor(time[2] / 1000) < tonumber(till)
+    end
+
+    if left ~= -2 or is_reserved then
+        if not ARGV[5] then
+            return left
+        end
+        local place = state[1] and redis.call('lpos', line, me)
+        if not place then
+            place = redis.call('rpush', line, me) - 1
+        end
+        if told == me then
+            redis.call('hdel', turn, 'told') -- a client outside of the line was faster
+        elseif told then
+            place = place - 1 -- of the clients that were not told
+        end
+        local is_foreign = 0
+        if place == 0 then
+            if first ~= me then
+                redis.call('hset', turn, 'first', me, 'until', till or 0)
+            end
+            if ARGV[6] == '1' and listener ~= me then
+                redis.call('hset', turn, 'listener', me)
+            end
+            local fields = redis.pcall('hkeys', KEYS[1])
+            for _, field in ipairs(fields.err and {} or fields) do
+                if #(field:match(':(%d+)') or '0123456789') < 10 then
+                    is_foreign = 1
+                end
+            end
+        elseif first == me then
+            redis.call('hdel', turn, 'first')
+        end
+        if listener == me and (place > 0 or ARGV[6] ~= '1') then
+            redis.call('hdel', turn, 'listener')
+        end
+        if not state[1] then
+            redis.call('pexpire', turn, 86400000)
+            redis.call('pexpire', line, 86400000)
+        end
+        return { left, place + 1, is_foreign }
+    end
+
+    redis.call('lrem', line, 1, me)
+    if told and told ~= me then
+        redis.call('lrem', line, 1, told) -- it was told long ago, and has not asked
+    end
+    if me:sub(37) == ':read' then
+        --+ line_readers.lua
+    end
+    local entry = redis.call('lindex', line, 0)
+    if entry and (told or listener == me) then
+        redis.call('hdel', turn, 'told', listener == me and 'listener' or 'told')
+    end
+    told = false
+    --+ line_first.lua
+end

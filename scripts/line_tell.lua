@@ -1,0 +1,55 @@
+--[[
+Part of the scripts that free a lock: tells the first client in line to acquire it, and the next two
+that they are first and second behind it: these ask by themselves if those before them are silent.
+For 100 ms the lock is kept for the client that was told.
+
+Needs `me`, the entry of a caller whose client waits for the lock again, else ""; and `n_receivers`
+of the message on the channel of the lock, negative if that failed. Redisson's clients and others
+without a line listen to that channel: so that they get their share, the client that is told lets
+them go first now and then.
+
+Returns from the script for a caller that waits again: { 1 + n_receivers, its place }. The place is
+1 if it is to acquire the lock now, 2 if it is first behind the client that was told, and so on.
+]]
+local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
+local line = 'relock_waiters:' .. name
+local n_waiting = redis.pcall('llen', line) -- a user without the right to this has no line
+if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
+    local turn = 'relock_waiters:turn:' .. name
+    local time = redis.call('time')
+    if me ~= '' and not redis.call('lpos', line, me) then
+        n_waiting = redis.call('rpush', line, me)
+    end
+
+    local told, entry, third = unpack(redis.call('lrange', line, 0, 2))
+    local state, verb = {}, 'now'
+    if entry or n_receivers > 0 then
+        state = redis.pcall('hmget', turn, 'first', 'listener')
+    end
+    local n_foreign = n_receivers - (state[2] and 1 or 0)
+    if n_foreign > 0 and time[2] % (n_foreign + n_waiting) < n_foreign then
+        verb = 'later'
+    end
+    while told and told ~= me and redis.pcall('publish', 'relock_client:{' .. told:sub(1, 36) .. '}',
+            verb .. told:sub(37) .. ' ' .. KEYS[1]) == 0 do
+        redis.call('lrem', line, 1, told)
+        told, entry, third = unpack(redis.call('lrange', line, 0, 2))
+    end
+    if told then
+        local now = time[1] * 1000 + math.floor(time[2] / 1000)
+        redis.call('hset', turn, 'told', told, 'until', now + 100)
+    end
+    local first = state[1]
+    --+ line_first.lua
+    if third and third ~= entry and third ~= me then
+        redis.pcall('publish', 'relock_client:{' .. third:sub(1, 36) .. '}',
+            'second' .. third:sub(37) .. ' ' .. KEYS[1])
+    end
+    if me ~= '' or time[2] % 16 == 0 then
+        redis.call('pexpire', line, 86400000)
+        redis.call('pexpire', turn, 86400000)
+    end
+    if me ~= '' then
+        return { 1 + n_receivers, redis.call('lpos', line, me) + 1 }
+    end
+end
