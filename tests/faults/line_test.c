@@ -47,6 +47,8 @@ struct scene {
 
 static void set(struct scene *scene, struct faults *t)
 {
+    if (!child_can_have_threads())
+        skip();
     *scene = (struct scene){.t = t, .child = child_start(wait_in_line, t)};
     scene->held = fixture_lock(t->f, line_client(t->f), "orders");
     assert_result(relock_lock(scene->held), RELOCK_OK);
