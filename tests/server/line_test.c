@@ -321,7 +321,7 @@ static void two_clients_with_two_threads_each_alternate(void **state)
     for (int i = 0; i < 2; i++) {
         add_client(&scene);
         rota.locks[i] = scene.locks[i];
-        actors_begin(&actors[2 * i], 2, steps[i], NULL);
+        actors_begin(&actors[(size_t)i * 2], 2, steps[i], NULL);
         assert_true(wait_for_waiters(scene.clients[i], 2));
         assert_true(line_wait(scene.f, i + 1));
     }
