@@ -152,6 +152,11 @@ const char *probe_text(struct probe *probe, const char *format, ...)
     return probe->text;
 }
 
+static size_t n_elements(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 1;
+}
+
 const char *probe_list(struct probe *probe, const char *format, ...)
 {
     redisReply *reply;
@@ -162,8 +167,8 @@ const char *probe_list(struct probe *probe, const char *format, ...)
     va_end(ap);
 
     probe->text[0] = '\0';
-    for (size_t i = 0, len = 0; reply && i < reply->elements; i++, len = strlen(probe->text)) {
-        const redisReply *element = reply->element[i];
+    for (size_t i = 0, len = 0; reply && i < n_elements(reply); i++, len = strlen(probe->text)) {
+        const redisReply *element = reply->type == REDIS_REPLY_ARRAY ? reply->element[i] : reply;
         const char *blank = i == 0 ? "" : " ";
 
         if (element->type == REDIS_REPLY_INTEGER)
