@@ -1,8 +1,7 @@
 --[[
 Sets the hold count of the owner to the remaining levels. At 0 it removes the owner's hold, or its
-place in the queue, so it also cleans up after a wait that ended. It wakes the first waiter if this
-freed the lock, or if that waiter has become first and the lock can be free before it retries by
-itself.
+place in the queue, so it also cleans up after a wait that ended. It tells the first living waiter if
+this freed the lock, or if that waiter has become first.
 
 A user without the right to publish can still free the lock: nothing in this script may depend on
 the message.
@@ -10,6 +9,7 @@ the message.
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
+ARGV[3]  patience, ms: see fair_tell.lua
 
 Returns  1 if done, plus the number of receivers of the message that the lock is free;
          0 if hold and place are gone, -1 if they are gone and another owner holds the lock,
@@ -18,21 +18,23 @@ Returns  1 if done, plus the number of receivers of the message that the lock is
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local queue = 'redisson_lock_queue:' .. tag
 local deadlines = 'redisson_lock_timeout:' .. tag
-local is_held = redis.call('hexists', KEYS[1], ARGV[1]) == 1
+local owner = ARGV[1]
+local patience = tonumber(ARGV[3])
+local is_held = redis.call('hexists', KEYS[1], owner) == 1
 
 if is_held and ARGV[2] ~= '0' then
-    redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
+    redis.call('hset', KEYS[1], owner, ARGV[2])
     return 1
 end
 
-local place = ARGV[2] == '0' and redis.call('lpos', queue, ARGV[1])
+local place = ARGV[2] == '0' and redis.call('lpos', queue, owner)
 if not is_held and not place then
     return -redis.call('exists', KEYS[1])
 end
 
 if place then
-    redis.call('zrem', deadlines, ARGV[1])
-    redis.call('lrem', queue, 0, ARGV[1])
+    redis.call('zrem', deadlines, owner)
+    redis.call('lrem', queue, 0, owner)
 end
 if is_held then
     redis.call('del', KEYS[1])
@@ -40,18 +42,15 @@ end
 
 local told = 0
 local head = redis.call('lindex', queue, 0)
-if head and (is_held or place == 0) then
-    -- Drop dead heads first: a message to one of them would not reach the waiters behind it.
+if head then
+    local left = is_held and -2 or redis.call('pttl', KEYS[1])
     local time = redis.call('time')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    while head and tonumber(redis.call('zscore', deadlines, head) or 0) <= now do
-        redis.call('zrem', deadlines, head)
-        redis.call('lpop', queue)
-        head = redis.call('lindex', queue, 0)
-    end
-    local left = redis.call('pttl', KEYS[1])
-    if head and left < redis.call('zscore', deadlines, head) - now then
-        told = redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. head, '0')
+    --+ fair_tell.lua
+
+    -- Of a free lock, the caller may have been the one that was told: those before it may be gone.
+    if is_held or place == 0 or (left == -2 and has_listened(head)) then
+        head, told = tell_first(left)
     end
 end
 if not is_held then

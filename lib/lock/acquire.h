@@ -36,6 +36,7 @@ struct relock_acquire {
     void (*stop_listening)(struct relock_acquire *acquire); /* at the end of the wait, or NULL */
     bool contended;                                         /* another owner was in the way */
     bool joins;                   /* a refused attempt joins the queue, or the line, of the lock */
+    bool listens;                 /* .. of a fair waiter that listens to its channel */
     struct relock_line_view sent; /* when its last attempt was sent */
     uint64_t write_number;        /* of the owner's write hold, if this is for reading; 0: none */
     struct relock_hold *queued;   /* has a place in the queue in Redis; kept between attempts */

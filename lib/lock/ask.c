@@ -125,6 +125,7 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
 {
     relock_resource_learn(acquire->waiter.queues_on);
     acquire->waiter.queues_on->lease_end_ms = answer->busy.free_at_ms;
+    acquire->waiter.queues_on->n_intervals = answer->busy.n_intervals;
     wait_for_release(acquire, &answer->busy);
     acquire->contended = true;
     acquire->pause_ms =
@@ -192,6 +193,7 @@ int relock_ask(struct relock_acquire *acquire)
     acquire->waiter.has_asked = true;
     acquire->joins = acquire->how->wait_ms > 0 && may_join(acquire);
     acquire->sent = relock_resource_view_line(queue);
+    acquire->listens = acquire->resource->kind->is_queued && relock_subscription_is_active(queue);
     relock_resource_doubt(queue, now_ms);
     acquire->waiter.is_asking = true; /* also while a useless grant is released */
     acquire->resource->kind->operations->ask(acquire, hold, &answer);

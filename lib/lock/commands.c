@@ -59,8 +59,11 @@ static void prepare(const struct relock_acquire *acquire, struct relock_request 
                     const struct relock_hold *hold, unsigned count)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    relock_request_lock(request, hold, count, acquire->lease_ms, acquire->write_number,
-                        acquire->joins);
+    enum relock_request_wait wait = RELOCK_REQUEST_TRIES;
+
+    if (acquire->joins)
+        wait = acquire->listens ? RELOCK_REQUEST_LISTENS : RELOCK_REQUEST_JOINS;
+    relock_request_lock(request, hold, count, acquire->lease_ms, acquire->write_number, wait);
 }
 
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,

@@ -57,24 +57,26 @@ static void add_line(struct relock_request *request, const struct relock_resourc
     add_text(request, listens ? "1" : "0", 1);
 }
 
+/* Of a fair lock: how long a silent waiter keeps its place. */
+static void add_patience(struct relock_request *request, const struct relock_resource *resource)
+{
+    add_number(request, request->patience, resource->client->options.recheck_ms * RECHECKS_TO_LIVE);
+}
+
 static void add_announcement(struct relock_request *request, const struct relock_resource *resource)
 {
     const struct relock_kind *kind = resource->kind;
     size_t len = 0;
 
-    if (kind->is_queued)
-        return; /* the script finds the next waiter's channel */
+    if (kind->is_queued) {
+        add_patience(request, resource); /* the script finds the next waiter and its channel */
+        return;
+    }
     if (kind->channel)
         len = relock_keys_channel(request->channel, kind->channel, resource->name,
                                   resource->name_len);
     add_text(request, request->channel, len);
     add_text(request, kind->message, strlen(kind->message));
-}
-
-/* How long a silent waiter keeps its place. */
-static uint64_t patience_ms(const struct relock_resource *resource)
-{
-    return resource->client->options.recheck_ms * RECHECKS_TO_LIVE;
 }
 
 static void add_side(struct relock_request *request, const struct relock_resource *resource)
@@ -92,19 +94,21 @@ static void begin_lease(struct relock_request *request, const struct relock_scri
 }
 
 void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
-                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool joins)
+                         unsigned count, uint64_t lease_ms, uint64_t write_number,
+                         enum relock_request_wait wait)
 {
     const struct relock_resource *resource = hold->resource;
 
     begin_lease(request, resource->kind->lock, hold, lease_ms);
     add_number(request, request->count, count);
     if (resource->kind->is_queued) {
-        add_number(request, request->patience, joins ? patience_ms(resource) : 0);
+        add_patience(request, resource);
+        add_text(request, (const char *[]){"0", "1", "2"}[wait], 1);
         return;
     }
-    if (resource->kind->primary || joins)
+    if (resource->kind->primary || wait != RELOCK_REQUEST_TRIES)
         add_field(request, request->beside, resource->primary, write_number);
-    if (joins)
+    if (wait != RELOCK_REQUEST_TRIES)
         add_line(request, resource);
 }
 

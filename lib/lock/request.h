@@ -27,13 +27,20 @@ struct relock_request {
     char channel[RELOCK_CHANNEL_MAX];
 };
 
+/* What becomes of a refused request. */
+enum relock_request_wait {
+    RELOCK_REQUEST_TRIES,
+    RELOCK_REQUEST_JOINS,   /* the queue of a fair lock, or the line of other locks */
+    RELOCK_REQUEST_LISTENS, /* the queue of a fair lock; it listens to its channel there */
+};
+
 /*
  * Acquires the lock, or sets the level count of the hold to `count`. Of a reader, `write_number` is
- * the number of the owner's write hold, 0 for none. `joins`: a refused request joins the queue of a
- * fair lock, or the line of other locks.
+ * the number of the owner's write hold, 0 for none.
  */
 void relock_request_lock(struct relock_request *request, const struct relock_hold *hold,
-                         unsigned count, uint64_t lease_ms, uint64_t write_number, bool joins);
+                         unsigned count, uint64_t lease_ms, uint64_t write_number,
+                         enum relock_request_wait wait);
 
 /* Sets the level count to `count`; 0 frees the lock and leaves the queue of a fair lock. `joins`:
  * with that, the client joins the line of the lock. */

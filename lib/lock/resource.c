@@ -112,13 +112,25 @@ bool relock_resource_may_ask(const struct relock_resource *resource,
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms)
 {
     uint64_t n_before = resource->line.place > 0 ? resource->line.place - 1 : 0;
-    uint64_t at_ms =
-        relock_clock_after(resource->asked_ms, recheck_ms + (RECHECK_STEP_MS * n_before));
+    uint64_t n_intervals = resource->n_intervals > 0 ? resource->n_intervals : 1;
+    uint64_t at_ms = relock_clock_after(resource->asked_ms,
+                                        recheck_ms * n_intervals + RECHECK_STEP_MS * n_before);
     uint64_t lease_end_ms = relock_clock_after(resource->lease_end_ms, LEASE_STEP_MS * n_before);
 
     if (at_ms > lease_end_ms)
         at_ms = lease_end_ms;
     return at_ms > resource->yields_until_ms ? at_ms : resource->yields_until_ms;
+}
+
+void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms)
+{
+    if (!resource->queue || resource->queue->is_asking) {
+        relock_resource_signal(resource, true);
+        return;
+    }
+    if (lease_end_ms < resource->lease_end_ms)
+        wake_head(resource);
+    resource->lease_end_ms = lease_end_ms;
 }
 
 static void start_anew(const struct relock_resource *resource, uint64_t owner)

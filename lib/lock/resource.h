@@ -154,6 +154,7 @@ struct relock_resource {
     uint64_t held_ms;         /* when the lock was last known to be held; RELOCK_NEVER: it is */
     uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
+    uint64_t n_intervals;     /* of a fair waiter: of rechecking, until it asks; 0: one */
     uint64_t yields_until_ms; /* other processes go first until then */
 
     struct relock_line line;
@@ -239,6 +240,10 @@ relock_resource_view_line(const struct relock_resource *resource)
  * passed; later if others are before this client in the line, and not while other processes go
  * first. */
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms);
+
+/* Redis said that the lease of another process ends then: the head sleeps until then, or, if it is
+ * asking at this moment, asks once more. */
+void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms);
 
 /* The waiter's owner holds the lock: the waiter leaves the queue, and all others that wait for the
  * same owner start anew. */

@@ -11,6 +11,7 @@
 #include "lock/keys.h"
 #include "lock/listener.h"
 #include "lock/resources.h"
+#include "lock/verdict.h"
 #include "redis/pubsub.h"
 
 #include <stddef.h>
@@ -152,6 +153,20 @@ static void signal_sides(struct relock_resource *resource, bool is_message)
         signal_side(readers, is_message);
 }
 
+/* A message to a waiter for a fair lock may say nothing but when the lease in the way ends. */
+static bool hears_lease(struct relock_client *client, struct relock_resource *resource,
+                        const char *text, size_t len)
+{
+    uint64_t lease_end_ms;
+
+    if (!resource->kind->is_queued || !relock_verdict_message(text, len, &lease_end_ms))
+        return false;
+    relock_mutex_lock(&client->mutex);
+    relock_resource_hear_lease(resource, lease_end_ms);
+    relock_mutex_unlock(&client->mutex);
+    return true;
+}
+
 static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
 {
     struct relock_resource *resource = arg;
@@ -159,8 +174,8 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     bool is_message = event == RELOCK_CHANNEL_MESSAGE;
     struct relock_listener *due;
 
-    (void)text;
-    (void)len;
+    if (is_message && hears_lease(client, resource, text, len))
+        return;
     relock_mutex_lock(&client->mutex);
     /* After any acknowledgement a retry is due: the release may have come before. After the end of
      * the connection, too: it may have been lost with it. */

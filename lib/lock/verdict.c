@@ -5,15 +5,17 @@
 
 #include <relock.h>
 
+#include <string.h>
+
 /* Of all scripts but `lock`: 1 and the number of receivers, or one of these; else taken. */
 #define REPLY_DONE 1
 #define REPLY_GONE 0
 #define REPLY_MAY_NOT_PUBLISH (-2)
 
 /*
- * Of `lock`: nil; { token }; the lease in the way in milliseconds, or one of these; or, for a
- * client in the line of the lock, { that lease, the place, 1 if the holder does not know the line
- * }.
+ * Of `lock`: nil; { token }; the lease in the way in milliseconds, or one of these. For a waiter of
+ * a fair lock, { that lease, intervals until it asks }. For a client in the line of the lock, {
+ * that lease, the place, 1 if the holder does not know the line }.
  */
 #define REPLY_NO_LEASE (-1)
 #define REPLY_NO_LOCK (-2) /* for a first level: the lock is reserved for another client */
@@ -21,6 +23,10 @@
 
 /* The scripts reserve a free lock for no longer. */
 #define RESERVED_MS 100
+
+/* Of a fair lock, to a waiter: so many milliseconds follow. */
+#define MESSAGE_HELD "held "
+#define MESSAGE_DIGITS_MAX 15
 
 /* A lease ends in less than Redis can say: no reason to ask in a loop. */
 #define SHORTEST_WAIT_MS 1
@@ -43,6 +49,18 @@ static void refuse(int64_t ttl_ms, struct relock_busy *busy)
 {
     busy->is_reserved = ttl_ms == REPLY_NO_LOCK;
     busy->free_at_ms = free_at(busy->is_reserved ? RESERVED_MS : ttl_ms);
+}
+
+static bool read_intervals(const struct redisReply *reply, struct relock_busy *busy)
+{
+    int64_t ttl_ms, n_intervals;
+
+    if (!relock_reply_integer(relock_reply_at(reply, 0), &ttl_ms) ||
+        !relock_reply_integer(relock_reply_at(reply, 1), &n_intervals))
+        return false;
+    refuse(ttl_ms, busy);
+    busy->n_intervals = (uint64_t)n_intervals;
+    return true;
 }
 
 /* A client in the line is told when it is its turn, so a reservation is no reason to ask again. */
@@ -70,7 +88,7 @@ enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t
     *busy = (struct relock_busy){0};
     if (relock_reply_is_nil(reply))
         return RELOCK_VERDICT_DONE;
-    if (read_place(reply, busy))
+    if (read_place(reply, busy) || read_intervals(reply, busy))
         return RELOCK_VERDICT_BUSY;
     if (relock_reply_integer(relock_reply_at(reply, 0), &number)) {
         *fencing_token = (uint64_t)number;
@@ -80,6 +98,22 @@ enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t
         return RELOCK_VERDICT_FAILED;
     refuse(number, busy);
     return RELOCK_VERDICT_BUSY;
+}
+
+bool relock_verdict_message(const char *text, size_t len, uint64_t *free_at_ms)
+{
+    size_t at = strlen(MESSAGE_HELD);
+    int64_t ttl_ms = 0;
+
+    if (len <= at || len > at + MESSAGE_DIGITS_MAX || memcmp(text, MESSAGE_HELD, at) != 0)
+        return false;
+    for (; at < len; at++) {
+        if (text[at] < '0' || text[at] > '9')
+            return false; /* the lock has no lease, or another program has published it */
+        ttl_ms = ttl_ms * 10 + (text[at] - '0');
+    }
+    *free_at_ms = free_at(ttl_ms);
+    return true;
 }
 
 enum relock_verdict relock_verdict_nest(const struct redisReply *reply)

@@ -9,6 +9,7 @@
 #define RELOCK_VERDICT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct redisReply;
@@ -23,10 +24,11 @@ enum relock_verdict {
 
 /* Why a first level was refused. */
 struct relock_busy {
-    uint64_t free_at_ms; /* when the lease in the way ends; RELOCK_NEVER: unknown */
-    uint64_t place;      /* of the client in the line of the lock, 1 for the first; 0: not in it */
-    bool is_reserved;    /* the lock is free, and another client was told to acquire it */
-    bool is_foreign;     /* the holder does not know the line; said to the first only */
+    uint64_t free_at_ms;  /* when the lease in the way ends; RELOCK_NEVER: unknown */
+    uint64_t place;       /* of the client in the line of the lock, 1 for the first; 0: not in it */
+    bool is_reserved;     /* the lock is free, and another client was told to acquire it */
+    bool is_foreign;      /* the holder does not know the line; said to the first only */
+    uint64_t n_intervals; /* a waiter for a fair lock asks after so many intervals; 0: not said */
 };
 
 /* RELOCK_LOST_GONE or RELOCK_LOST_TAKEN for a hold of which that is the verdict; else 0. */
@@ -36,6 +38,9 @@ int relock_verdict_loss(enum relock_verdict verdict);
  */
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
                                         struct relock_busy *busy);
+
+/* Of a message to a waiter for a fair lock: whether it says when the lease in the way ends. */
+bool relock_verdict_message(const char *text, size_t len, uint64_t *free_at_ms);
 
 /* Of `lock`, for another level: DONE, GONE, TAKEN, FAILED. */
 enum relock_verdict relock_verdict_nest(const struct redisReply *reply);

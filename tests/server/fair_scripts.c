@@ -6,18 +6,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-long long fair_lock_with(struct fixture *f, uint64_t lease_ms, const char *owner, unsigned count,
-                         uint64_t patience_ms)
+/* `*n` intervals follow the time if the caller waits: `wait` is the script's last argument. */
+static long long ask(struct fixture *f, uint64_t lease_ms, const char *owner, unsigned count,
+                     uint64_t patience_ms, const char *wait, long long *n)
 {
     const char *reply =
-        script_text(f->probe, relock_script_fair_lock.body, "orders",
+        script_list(f->probe, relock_script_fair_lock.body, "orders",
                     SCRIPT_ARGS(script_decimal(lease_ms).text, owner, script_decimal(count).text,
-                                script_decimal(patience_ms).text));
+                                script_decimal(patience_ms).text, wait));
     char *end;
     long long rest_ms = strtoll(reply, &end, 10);
 
+    *n = strtoll(end, &end, 10);
     assert_string_equal(end, "");
     return *reply == '\0' ? GRANTED : rest_ms;
+}
+
+long long fair_lock_with(struct fixture *f, uint64_t lease_ms, const char *owner, unsigned count,
+                         uint64_t patience_ms)
+{
+    long long n, rest_ms = ask(f, lease_ms, owner, count, patience_ms, "1", &n);
+
+    assert_true(n <= 1); /* not said to a holder */
+    return rest_ms;
 }
 
 long long fair_lock(struct fixture *f, const char *owner, unsigned count)
@@ -27,18 +38,26 @@ long long fair_lock(struct fixture *f, const char *owner, unsigned count)
 
 long long fair_trylock(struct fixture *f, const char *owner)
 {
-    return fair_lock_with(f, LEASE_MS, owner, 1, 0);
+    long long n;
+
+    return ask(f, LEASE_MS, owner, 1, PATIENCE_MS, "0", &n);
+}
+
+long long fair_listen(struct fixture *f, const char *owner, long long *n)
+{
+    return ask(f, LEASE_MS, owner, 1, PATIENCE_MS, "2", n);
 }
 
 long long fair_unlock(struct fixture *f, const char *owner, unsigned count)
 {
     return script_int(f->probe, relock_script_fair_unlock.body, "orders",
-                      SCRIPT_ARGS(owner, script_decimal(count).text));
+                      SCRIPT_ARGS(owner, script_decimal(count).text, PATIENCE));
 }
 
 long long fair_force_unlock(struct fixture *f, const char *owner)
 {
-    return script_int(f->probe, relock_script_fair_force_unlock.body, "orders", SCRIPT_ARGS(owner));
+    return script_int(f->probe, relock_script_fair_force_unlock.body, "orders",
+                      SCRIPT_ARGS(owner, PATIENCE));
 }
 
 void fair_set_rest(struct fixture *f, const char *owner, long long rest_ms)

@@ -26,6 +26,7 @@
 
 #define LEASE_MS 30000
 #define PATIENCE_MS 15000
+#define PATIENCE "15000"
 #define REDISSON_MS 300000 /* how long a waiter of Redisson's may block the queue */
 
 #define GRANTED (-100) /* below every reply of a refusal */
@@ -35,6 +36,9 @@ long long fair_lock(struct fixture *f, const char *owner, unsigned count);
 long long fair_lock_with(struct fixture *f, uint64_t lease_ms, const char *owner, unsigned count,
                          uint64_t patience_ms);
 long long fair_trylock(struct fixture *f, const char *owner);
+
+/* The same for a waiter that listens to its channel, and how many intervals it may let pass. */
+long long fair_listen(struct fixture *f, const char *owner, long long *n);
 
 /* fair_unlock.lua and fair_force_unlock.lua */
 long long fair_unlock(struct fixture *f, const char *owner, unsigned count);

@@ -84,17 +84,29 @@ static void dies(struct child *children[N_CHILDREN], int i)
     children[i] = NULL;
 }
 
+struct trial {
+    struct fixture *f;
+    struct relock_lock *lock;
+};
+
+/* Each attempt drops the dead. */
+static bool is_clean(void *arg)
+{
+    struct trial *trial = arg;
+
+    return relock_trylock(trial->lock) == RELOCK_OK && relock_unlock(trial->lock) == RELOCK_OK &&
+           probe_n_keys(trial->f->probe) == 0;
+}
+
 static void the_others_go_on_when_one_dies(struct fixture *f, int dead)
 {
     struct relock_options options = options_of(f);
     struct child *children[N_CHILDREN];
     struct relock_lock *lock;
-    struct relock_client *client;
 
     for (int i = 0; i < N_CHILDREN; i++)
         children[i] = child_start(wait_in_turn, &options);
-    client = fixture_client(f, &options);
-    lock = fair_handle(f, client);
+    lock = fair_handle(f, fixture_client(f, &options));
     assert_result(relock_lock(lock), RELOCK_OK);
     line_up(f, children);
     dies(children, dead);
@@ -103,8 +115,38 @@ static void the_others_go_on_when_one_dies(struct fixture *f, int dead)
         one_gets_in_and_goes(children);
     assert_result(relock_timedlock(lock, (int64_t)slow_ms(PATIENCE_MS + SLACK_MS)), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    fixture_free_client(f, client);
-    assert_int_equal(probe_n_keys(f->probe), 0);
+    assert_true(wait_until(is_clean, &(struct trial){f, lock}, PATIENCE_MS + SLACK_MS));
+}
+
+static bool one_listens(void *arg)
+{
+    return probe_n_channels(arg) == 1;
+}
+
+/* It listened until then. No waiter would ask by itself before the test ends. */
+static void a_killed_first_waiter_delays_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = options_of(f);
+    struct child *children[N_CHILDREN];
+    struct relock_lock *lock;
+
+    options.recheck_ms = NEVER_MS;
+    for (int i = 0; i < N_CHILDREN; i++)
+        children[i] = child_start(wait_in_turn, &options);
+    lock = fair_handle(f, fixture_client(f, &options));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    line_up(f, children);
+    for (int i = 0; i < N_CHILDREN; i++)
+        assert_true(fair_queue_wait_listens(f, i));
+    dies(children, 0);
+    dies(children, 1);
+    assert_true(wait_until(one_listens, f->probe, SOON_MS)); /* Redis has noticed */
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(child_await(children[2]));
+    assert_true(child_send(children[2], 0));
+    assert_int_equal(child_wait(children[2], SOON_MS), EXIT_SUCCESS);
+    assert_int_equal(probe_int(f->probe, "DEL " FAIR_QUEUE " " FAIR_DEADLINES), 2);
 }
 
 static void the_other_waiters_go_on_when_the_first_dies(void **state)
@@ -139,6 +181,7 @@ static void the_only_survivor_of_a_queue_gets_the_lock_after_a_long_lease(void *
         dies(children, i);
     assert_result(relock_unlock(lock), RELOCK_OK);
     one_gets_in_and_goes(children);
+    assert_true(wait_until(is_clean, &(struct trial){f, lock}, PATIENCE_MS + SLACK_MS));
 }
 
 static int hold_for_ever(struct child *parent, void *arg)
@@ -182,12 +225,6 @@ static void the_first_waiter_gets_the_lock_when_the_lease_of_a_dead_holder_ends(
     assert_gets_in(second, lock);
 }
 
-struct trial {
-    struct fixture *f;
-    struct relock_lock *lock;
-};
-
-/* Each attempt drops the dead. */
 static bool is_out(void *arg)
 {
     struct trial *trial = arg;
@@ -233,6 +270,7 @@ static void a_waiter_that_was_silent_for_too_long_is_last(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_killed_first_waiter_delays_nobody),
         SERVER_TEST(the_other_waiters_go_on_when_the_first_dies),
         SERVER_TEST(the_other_waiters_go_on_when_one_in_the_middle_dies),
         SERVER_TEST(a_later_waiter_goes_on_when_the_last_dies),

@@ -1,6 +1,7 @@
 #include "support/fair_queue.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct relock_lock *fair_handle(struct fixture *f, struct relock_client *client)
 {
@@ -28,6 +29,20 @@ bool fair_queue_wait(struct fixture *f, long long n)
 void fair_queue_field(struct fixture *f, int i, char field[FAIR_FIELD_MAX])
 {
     snprintf(field, FAIR_FIELD_MAX, "%s", probe_text(f->probe, "LINDEX " FAIR_QUEUE " %d", i));
+}
+
+static bool listens(void *arg)
+{
+    struct expected *expected = arg;
+    char field[FAIR_FIELD_MAX];
+
+    fair_queue_field(expected->f, (int)expected->n, field);
+    return strchr(probe_text(expected->f->probe, "ZSCORE " FAIR_DEADLINES " %s", field), '.');
+}
+
+bool fair_queue_wait_listens(struct fixture *f, int i)
+{
+    return wait_until(listens, &(struct expected){f, i}, SOON_MS);
 }
 
 static const char now_script[] =

@@ -25,6 +25,9 @@ bool fair_queue_wait(struct fixture *f, long long n);
 /* The i-th from the head, "" if there are not so many. */
 void fair_queue_field(struct fixture *f, int i, char field[FAIR_FIELD_MAX]);
 
+/* Waits until the i-th has asked while it listened to its channel. */
+bool fair_queue_wait_listens(struct fixture *f, int i);
+
 /* Time until the deadline of the i-th; below 0 if it has passed. */
 long long fair_queue_rest_ms(struct fixture *f, int i);
 

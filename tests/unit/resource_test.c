@@ -153,6 +153,35 @@ static void while_a_local_owner_holds_nobody_may_ask(void **state)
     assert_int_equal(resource.retry, RELOCK_RETRY_NONE);
 }
 
+static void only_an_earlier_end_of_the_lease_wakes_the_head(void **state)
+{
+    (void)state;
+
+    relock_resource_enqueue(&resource, &waiters[0]);
+    ask(0);
+    (void)is_woken(0);
+    resource.lease_end_ms = 5000;
+    relock_resource_hear_lease(&resource, 6000);
+    no_waiter_is_woken();
+    relock_resource_hear_lease(&resource, 4000);
+    assert_true(is_woken(0));
+    assert_false(may_ask(0));
+    assert_int_equal(relock_resource_recheck_at(&resource, 10000), 4000);
+}
+
+/* The answer to the attempt may be older, and will replace what was heard. */
+static void a_lease_that_is_heard_during_an_attempt_is_a_signal(void **state)
+{
+    (void)state;
+
+    relock_resource_enqueue(&resource, &waiters[0]);
+    ask(0);
+    waiters[0].is_asking = true;
+    relock_resource_hear_lease(&resource, 4000);
+    waiters[0].is_asking = false;
+    assert_true(may_ask(0));
+}
+
 /* Redis may still have the hold: asking could acquire a second one, or the same twice. */
 static void while_a_local_hold_is_suspect_nobody_may_ask(void **state)
 {
@@ -239,6 +268,8 @@ int main(void)
         QUEUE_TEST(a_waiter_that_leaves_behind_the_head_wakes_nobody),
         QUEUE_TEST(the_queue_is_first_come_first_served),
         QUEUE_TEST(while_a_local_owner_holds_nobody_may_ask),
+        QUEUE_TEST(only_an_earlier_end_of_the_lease_wakes_the_head),
+        QUEUE_TEST(a_lease_that_is_heard_during_an_attempt_is_a_signal),
         QUEUE_TEST(while_a_local_hold_is_suspect_nobody_may_ask),
         QUEUE_TEST(a_signal_while_owned_is_kept_and_wakes_nobody),
         QUEUE_TEST(an_unannounced_release_is_a_signal),
