@@ -4,21 +4,24 @@ Part of the scripts that acquire a lock, for a first level: the line of waiting 
 caller is refused here; otherwise the caller has left the line.
 
 ARGV[5]  the caller's entry in the line: "<client id>", with ":read" or ":write" on a read-write
-         lock; absent if a refused caller does not wait
+         lock; absent if a refused caller does not wait; "" for a caller outside of the line, which
+         no reservation concerns
 ARGV[6]  1 if the caller listens to the channel of the lock
 ]]
 local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
 local turn = 'relock_waiters:turn:' .. name
 -- A user without the right to this has no line. The first field is there while anybody waits.
-local state = redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener')
+local state = ARGV[5] == '' and { err = 'no line' }
+    or redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener')
 if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
     local line = 'relock_waiters:' .. name
     local me = ARGV[5] or ''
     local till, told, first, listener = unpack(state)
     local is_reserved = false
     if told and told ~= me and left == -2 then
-        local time = redis.call('time')
-        is_reserved = time[1] * 1000 + math.floor(time[2] / 1000) < tonumber(till)
+        local time = redis.pcall('time')
+        local rest = time.err and 0 or tonumber(till) - time[1] * 1000 - math.floor(time[2] / 1000)
+        is_reserved = rest > 0 and rest <= 100 -- more: the clock was set
     end
 
     if left ~= -2 or is_reserved then
@@ -28,6 +31,12 @@ if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
         local place = state[1] and redis.call('lpos', line, me)
         if not place then
             place = redis.call('rpush', line, me) - 1
+        elseif place > 1 then
+            -- It asks again: the first client may be gone.
+            local entry = redis.call('lindex', line, told and 1 or 0)
+            first = false
+            --+ line_first.lua
+            place = redis.call('lpos', line, me)
         end
         if told == me then
             redis.call('hdel', turn, 'told') -- a client outside of the line was faster
@@ -65,7 +74,7 @@ if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
     if told and told ~= me then
         redis.call('lrem', line, 1, told) -- it was told long ago, and has not asked
     end
-    if me:sub(37) == ':read' then
+    if me:sub(37) == ':read' and mode ~= 'write' then
         --+ line_readers.lua
     end
     local entry = redis.call('lindex', line, 0)

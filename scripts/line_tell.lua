@@ -16,7 +16,10 @@ local line = 'relock_waiters:' .. name
 local n_waiting = redis.pcall('llen', line) -- a user without the right to this has no line
 if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
     local turn = 'relock_waiters:turn:' .. name
-    local time = redis.call('time')
+    local time = redis.pcall('time')
+    if time.err then
+        time = { 0, 0 } -- the lock is free, but not reserved
+    end
     if me ~= '' and not redis.call('lpos', line, me) then
         n_waiting = redis.call('rpush', line, me)
     end
@@ -37,7 +40,7 @@ if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
     end
     if told then
         local now = time[1] * 1000 + math.floor(time[2] / 1000)
-        redis.call('hset', turn, 'told', told, 'until', now + 100)
+        redis.pcall('hset', turn, 'told', told, 'until', now + 100)
     end
     local first = state[1]
     --+ line_first.lua

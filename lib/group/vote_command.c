@@ -205,7 +205,7 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
     case RELOCK_VOTE_COMMAND_LOCK:
         if (hold->state != RELOCK_HOLD_ASKED)
             return false;
-        relock_request_lock(request, hold, 1, command->lease_ms, 0, RELOCK_REQUEST_TRIES);
+        relock_request_lock(request, hold, 1, command->lease_ms, 0, RELOCK_REQUEST_WAITS);
         break;
     case RELOCK_VOTE_COMMAND_EXTEND:
         relock_request_extend(request, hold, 1, command->lease_ms);

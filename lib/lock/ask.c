@@ -75,7 +75,7 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     }
     hold->acked_replicas = answer->acked_replicas;
     relock_holds_begin(acquire->client, hold, &acquire->waiter, answer->sent_ms);
-    relock_line_granted(acquire->client, acquire->resource);
+    relock_line_granted(acquire->client, acquire->resource, acquire->joins);
     acquire->hold = relock_holds_ref(hold);
     acquire->valid_until_ms = answer->valid_until_ms;
     if (acquire->resource->kind->operations->begin)

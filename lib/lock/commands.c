@@ -63,6 +63,8 @@ static void prepare(const struct relock_acquire *acquire, struct relock_request 
 
     if (acquire->joins)
         wait = acquire->listens ? RELOCK_REQUEST_LISTENS : RELOCK_REQUEST_JOINS;
+    else if (!acquire->waiter.tries && relock_inbox_is_refused(acquire->client))
+        wait = RELOCK_REQUEST_WAITS;
     relock_request_lock(request, hold, count, acquire->lease_ms, acquire->write_number, wait);
 }
 
@@ -110,7 +112,7 @@ static bool waits_again(const struct relock_client *client, const struct relock_
 {
     const struct relock_resource *resource = hold->resource;
 
-    return resource->queue && !client->guarded.has_no_line &&
+    return hold->state == RELOCK_HOLD_LEAVING && resource->queue && !client->guarded.has_no_line &&
            relock_kind_has_line(resource->kind) && !resource->kind->is_shared &&
            relock_inbox_is_open(client);
 }

@@ -28,7 +28,7 @@ bool relock_inbox_want(struct relock_client *client)
         client->guarded.inbox = RELOCK_INBOX_WANTED;
         relock_client_wake(client);
     }
-    return client->guarded.inbox != RELOCK_INBOX_REFUSED;
+    return !relock_inbox_is_refused(client);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -50,7 +50,7 @@ static bool is(const char *word, const char *text, size_t len)
 /* Returns false if it is no such text: another program may publish anything. */
 static bool parse(const char *text, size_t len, struct message *message)
 {
-    const char *end = memchr(text, ' ', len);
+    const char *end = text ? memchr(text, ' ', len) : NULL;
     const char *colon = end ? memchr(text, ':', (size_t)(end - text)) : NULL;
 
     if (!end)
@@ -79,7 +79,7 @@ static void hear(struct relock_client *client, const char *text, size_t len)
     if (!parse(text, len, &message))
         return;
     resource = relock_resources_find(client, message.name, message.name_len, message.side);
-    if (resource && resource->queue)
+    if (resource && resource->queue && relock_kind_has_line(resource->kind))
         relock_line_hear(client, resource, message.verb, message.verb_len);
     else
         (void)relock_line_leave(client, message.name, message.name_len, message.side);

@@ -18,6 +18,13 @@ static inline bool relock_inbox_is_open(const struct relock_client *client)
     return client->guarded.inbox == RELOCK_INBOX_OPEN;
 }
 
+/* Whether the user may not subscribe to it, so the client waits outside of all lines. */
+static inline bool relock_inbox_is_refused(const struct relock_client *client)
+    RELOCK_REQUIRES(client->mutex)
+{
+    return client->guarded.inbox == RELOCK_INBOX_REFUSED;
+}
+
 /* For a waiter that was refused. Returns false if the server refuses the subscription. */
 bool relock_inbox_want(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 

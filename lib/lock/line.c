@@ -112,8 +112,11 @@ void relock_line_unanswered(struct relock_client *client, struct relock_resource
         stand(client, resource, RELOCK_LINE_BEHIND, 1);
 }
 
-void relock_line_granted(struct relock_client *client, struct relock_resource *resource)
+void relock_line_granted(struct relock_client *client, struct relock_resource *resource,
+                         bool has_left)
 {
+    if (!has_left && resource->line.place > 0)
+        (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
     if (resource->line.state != RELOCK_LINE_OUTSIDE)
         stand(client, resource, RELOCK_LINE_LEFT, 0);
 }
@@ -123,10 +126,13 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
 {
     if (place == 0)
         return;
-    if (is_behind(resource, sent, place - 1))
-        stand(client, resource, RELOCK_LINE_BEHIND, place - 1);
-    else
+    if (!is_behind(resource, sent, place - 1)) {
         be_first(client, resource, relock_clock_in(LISTEN_MS));
+        return;
+    }
+    stand(client, resource, RELOCK_LINE_BEHIND, place - 1);
+    if (place - 1 == 2)
+        set_timer(client, resource, relock_clock_in(SECOND_MS));
 }
 
 static bool is(const char *verb, const char *text, size_t len)

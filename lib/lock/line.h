@@ -31,9 +31,10 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
 void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
-/* A waiter of this process acquired the lock: its script took the client out of the line. */
-void relock_line_granted(struct relock_client *client, struct relock_resource *resource)
-    RELOCK_REQUIRES(client->mutex);
+/* A waiter of this process acquired the lock. `has_left`: its script took the client out of the
+ * line. */
+void relock_line_granted(struct relock_client *client, struct relock_resource *resource,
+                         bool has_left) RELOCK_REQUIRES(client->mutex);
 
 /* The local owner released the lock, and the script put the client into the line again: at
  * `place`, 1 if it is to ask at once; 0: it did not. */

@@ -103,12 +103,16 @@ void relock_request_lock(struct relock_request *request, const struct relock_hol
     add_number(request, request->count, count);
     if (resource->kind->is_queued) {
         add_patience(request, resource);
-        add_text(request, (const char *[]){"0", "1", "2"}[wait], 1);
+        add_text(request, (const char *[]){"0", "0", "1", "2"}[wait], 1);
         return;
     }
+    if (!relock_kind_has_line(resource->kind))
+        wait = RELOCK_REQUEST_WAITS;
     if (resource->kind->primary || wait != RELOCK_REQUEST_TRIES)
         add_field(request, request->beside, resource->primary, write_number);
-    if (wait != RELOCK_REQUEST_TRIES)
+    if (wait == RELOCK_REQUEST_WAITS)
+        add_text(request, "", 0);
+    else if (wait != RELOCK_REQUEST_TRIES)
         add_line(request, resource);
 }
 

@@ -30,6 +30,7 @@ struct relock_request {
 /* What becomes of a refused request. */
 enum relock_request_wait {
     RELOCK_REQUEST_TRIES,
+    RELOCK_REQUEST_WAITS,   /* outside of the line: no reservation concerns it */
     RELOCK_REQUEST_JOINS,   /* the queue of a fair lock, or the line of other locks */
     RELOCK_REQUEST_LISTENS, /* the queue of a fair lock; it listens to its channel there */
 };

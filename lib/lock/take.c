@@ -95,7 +95,8 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     struct relock_resource *queue = acquire->waiter.queues_on;
 
     /* Without a subscription, waiters that joined after the refusal would miss the release. */
-    if (acquire->waiter.tries && acquire->waiter.has_asked && !relock_subscription_is_active(queue))
+    if (acquire->waiter.tries && acquire->waiter.has_asked && queue->line.place == 0 &&
+        !relock_subscription_is_active(queue))
         relock_resource_signal(queue, false);
     relock_resource_dequeue(queue, &acquire->waiter);
     relock_line_abandon(acquire->client, queue);

@@ -89,6 +89,21 @@ static void the_rights_of_each_kind_suffice_for_its_line(void **state)
     }
 }
 
+/* The lock is free after its release, whatever the rest of the script may not do. */
+static void without_the_right_to_the_time_nothing_is_reserved(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < N_KINDS; i++) {
+        struct crowd crowd;
+
+        rights_give(f, WIRE_PAGE, kinds[i].rights, "+time");
+        come(&crowd, f, &kinds[i]);
+        get_in(&crowd);
+        go(&crowd);
+    }
+}
+
 /* ---- without them -------------------------------------------------------------------------- */
 
 static const struct missing {
@@ -186,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FENCED_TEST(the_rights_of_each_kind_suffice_for_its_line),
+        FENCED_TEST(without_the_right_to_the_time_nothing_is_reserved),
         FENCED_TEST(without_a_right_each_release_wakes_each_client),
         SERVER_TEST(clients_inside_and_outside_of_the_line_wake_each_other),
         SERVER_TEST(a_user_of_fair_locks_with_a_right_to_all_keys_is_outside),

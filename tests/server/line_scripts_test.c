@@ -152,6 +152,21 @@ static void a_client_that_asked_in_vain_is_not_awaited(void **state)
     scene_end(&scene);
 }
 
+/* A user that may not subscribe, a vote, a spin lock: nobody would tell it anything. */
+static void a_reservation_does_not_concern_a_caller_outside_of_the_line(void **state)
+{
+    struct scene scene = scene_of(*state);
+    char nothing[1] = "";
+
+    assert_int_equal(give(scene.f, HOLDER), 1);
+    assert_int_equal(probe_int(scene.f->probe, "EXISTS orders"), 0);
+    (void)probe_text(scene.f->probe, "EVAL %s 1 orders " LEASE_MS " %s 1 %s %s", lock_body(),
+                     field_of(D), nothing, nothing);
+    assert_int_equal(probe_int(scene.f->probe, "EXISTS orders"), 1);
+    assert_true(line_is(scene.f, A, B, C));
+    scene_end(&scene);
+}
+
 static bool is_granted_to_b(void *f)
 {
     return is_granted(f, B);
@@ -206,6 +221,20 @@ static void a_first_client_without_a_subscription_leaves_the_line_too(void **sta
     scene_end(&scene);
 }
 
+/* Redisson's releases tell nobody in the line. */
+static void a_client_that_asks_again_removes_a_first_one_that_is_gone(void **state)
+{
+    struct scene scene = scene_of(*state);
+
+    listener_close(scene.a);
+    scene.a = NULL;
+    assert_true(probe_wait_subscribers(scene.f->probe, LINE_INBOX(A), 0));
+    assert_int_equal(place_of(scene.f, C), 2);
+    assert_true(line_hears_first(scene.b));
+    assert_true(line_is(scene.f, B, C, ""));
+    scene_end(&scene);
+}
+
 /* ---- names --------------------------------------------------------------------------------- */
 
 static void names_with_a_brace_have_a_colon_before_them(void **state)
@@ -242,6 +271,8 @@ int main(void)
         LINE_TEST(a_client_that_was_told_and_does_not_ask_leaves_the_line),
         LINE_TEST(clients_without_a_subscription_leave_the_line),
         LINE_TEST(a_first_client_without_a_subscription_leaves_the_line_too),
+        LINE_TEST(a_client_that_asks_again_removes_a_first_one_that_is_gone),
+        LINE_TEST(a_reservation_does_not_concern_a_caller_outside_of_the_line),
         KINDS_TEST_OF(names_with_a_brace_have_a_colon_before_them, reentrant),
     };
 

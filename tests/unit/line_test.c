@@ -39,7 +39,7 @@ static int end(void **state)
     (void)state;
     if (resource->queue)
         relock_resource_dequeue(resource, &waiter);
-    relock_line_granted(&client, resource);
+    relock_line_granted(&client, resource, true);
     while (fire_next())
         ;
     relock_mutex_lock(&client.mutex);
@@ -145,12 +145,12 @@ static void a_grant_ends_the_standing(void **state)
     (void)state;
 
     be_refused_at(1);
-    relock_line_granted(&client, resource);
+    relock_line_granted(&client, resource, true);
     assert_int_equal(is_now(), RELOCK_LINE_LEFT);
     assert_int_equal(resource->line.place, 0);
     assert_false(has_timer());
     be_refused_at(0);
-    relock_line_granted(&client, resource);
+    relock_line_granted(&client, resource, true);
     assert_int_equal(is_now(), RELOCK_LINE_OUTSIDE);
 }
 
@@ -169,11 +169,12 @@ static void a_release_puts_the_client_into_the_line_again(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         be_refused_at(1);
-        relock_line_granted(&client, resource);
+        relock_line_granted(&client, resource, true);
         relock_line_released(&client, resource, &sent, cases[i].place);
         assert_int_equal(is_now(), cases[i].state);
     }
     assert_int_equal(resource->line.place, 2);
+    assert_true(has_timer()); /* nobody tells it that it is second */
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -284,7 +285,7 @@ static void a_client_that_is_not_in_the_line_does_not_leave(void **state)
     be_refused_at(0);
     relock_line_abandon(&client, resource);
     be_refused_at(1);
-    relock_line_granted(&client, resource);
+    relock_line_granted(&client, resource, true);
     relock_line_abandon(&client, resource);
     assert_null(posted());
 }
@@ -296,7 +297,7 @@ static void a_client_may_be_in_the_line_after_an_attempt_without_an_answer(void 
     be_refused_at(3);
     relock_line_unanswered(&client, resource);
     assert_int_equal(resource->line.place, 3);
-    relock_line_granted(&client, resource);
+    relock_line_granted(&client, resource, true);
     relock_line_unanswered(&client, resource);
     relock_resource_dequeue(resource, &waiter);
     relock_line_abandon(&client, resource);
@@ -332,6 +333,17 @@ static void answer(int result)
 
     DL_DELETE(client.guarded.leaving.posted, entry);
     entry->ops->answer(&client, entry, result, NULL);
+}
+
+/* A try that was granted has sent no entry. */
+static void a_grant_without_an_entry_leaves_the_line(void **state)
+{
+    (void)state;
+    be_refused_at(2);
+    relock_line_granted(&client, resource, false);
+    assert_int_equal(is_now(), RELOCK_LINE_LEFT);
+    assert_non_null(posted());
+    answer(RELOCK_OK);
 }
 
 static void leave(void)
@@ -404,6 +416,7 @@ int main(void)
         LINE_TEST(a_departure_names_the_lock_and_the_entry),
         LINE_TEST(a_departure_without_an_answer_is_repeated_with_the_next_connection),
         LINE_TEST(a_waiter_asks_after_a_departure),
+        LINE_TEST(a_grant_without_an_entry_leaves_the_line),
         LINE_TEST(a_departure_without_memory_is_repeated_after_a_while),
     };
 

@@ -71,10 +71,10 @@ static void a_lock_request_has_the_lease_the_field_the_count_and_the_entry_in_th
 {
     (void)state;
 
-    relock_request_lock(&request, &hold, 1, 30000, 0, true);
+    relock_request_lock(&request, &hold, 1, 30000, 0, RELOCK_REQUEST_JOINS);
     assert_asks(lock, 6, "30000", FIELD, "1", "", ID, "0");
     hold.number = UINT64_MAX;
-    relock_request_lock(&request, &hold, 4294967295, UINT64_MAX, 0, false);
+    relock_request_lock(&request, &hold, 4294967295, UINT64_MAX, 0, RELOCK_REQUEST_TRIES);
     assert_asks(lock, 3, "18446744073709551615", ID ":18446744073709551615", "4294967295");
 }
 
