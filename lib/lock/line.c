@@ -3,15 +3,14 @@
  *
  *   state      means                         becomes     when
  *   OUTSIDE    there is no line, or it may   BEHIND,     an attempt was refused, and Redis said the
- *              not be used                   FIRST       place of the client; or a release put it
- *   LEFT       not in the line                           into the line again
- *                                            BEHIND      an attempt got no answer: it may be there
- *   BEHIND     others are before it          FIRST       a message: it is first, or it is its turn
- *   FIRST      it will listen to the         LISTENING   LISTEN_MS later; at once if the holder is
- *              channel of the lock                       not relock's
- *   LISTENING  it listens
- *   any        ..                            LEFT        the lock was acquired; nobody waits here
- *   any        ..                            OUTSIDE     refused without a place
+ *              not be used                   FIRST,      place of the client, and whether the
+ * holder LEFT       not in the line               LISTENING   is relock's; or a release put it into
+ * the line again BEHIND      an attempt got no answer: it may be there BEHIND     others are before
+ * it          FIRST       a message: it is first, or it is its turn FIRST      it will listen to
+ * the         LISTENING   LISTEN_MS later; or it is refused, and the channel of the lock holder is
+ * not relock's LISTENING  it listens                    FIRST       refused: the lock is reserved
+ * for another any        ..                            LEFT        the lock was acquired; nobody
+ * waits here any        ..                            OUTSIDE     refused without a place
  */
 #include "lock/line.h"
 
@@ -100,10 +99,14 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
         stand(client, resource, RELOCK_LINE_OUTSIDE, 0);
     else if (is_behind(resource, sent, busy->place))
         stand(client, resource, RELOCK_LINE_BEHIND, busy->place);
-    else if (sent->is_listening && !busy->is_reserved)
-        stand(client, resource, RELOCK_LINE_LISTENING, 1);
+    else if (busy->is_reserved)
+        be_first(client, resource, relock_clock_in(LISTEN_MS));
+    else if (resource->line.state == RELOCK_LINE_LISTENING)
+        return;
+    else if (busy->is_foreign)
+        listen(resource);
     else
-        be_first(client, resource, relock_clock_in(busy->is_foreign ? 0 : LISTEN_MS));
+        be_first(client, resource, relock_clock_in(LISTEN_MS));
 }
 
 void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)

@@ -125,12 +125,14 @@ static void a_client_that_begins_to_listen_asks(void **state)
     resource->subscription.state = RELOCK_SUBSCRIPTION_OFF;
 }
 
-static void a_client_listens_on_if_it_did_when_it_asked(void **state)
+static void a_client_that_listens_and_is_refused_listens_on(void **state)
 {
-    struct relock_line_view sent = {.is_listening = true};
+    struct relock_line_view sent = {0};
     struct relock_busy busy = {.place = 1};
 
     (void)state;
+    be_refused_at(1);
+    assert_true(fire_next());
     relock_line_refused(&client, resource, &sent, &busy);
     assert_int_equal(is_now(), RELOCK_LINE_LISTENING);
     assert_false(has_timer());
@@ -138,6 +140,20 @@ static void a_client_listens_on_if_it_did_when_it_asked(void **state)
     relock_line_refused(&client, resource, &sent, &busy);
     assert_int_equal(is_now(), RELOCK_LINE_FIRST);
     assert_true(has_timer());
+}
+
+/* A message that came while it did not listen was dropped. */
+static void a_client_that_begins_to_listen_for_a_foreign_holder_asks(void **state)
+{
+    struct relock_line_view sent = {0};
+    struct relock_busy busy = {.place = 1, .is_foreign = true};
+
+    (void)state;
+    resource->subscription.state = RELOCK_SUBSCRIPTION_ACTIVE;
+    relock_line_refused(&client, resource, &sent, &busy);
+    assert_int_equal(is_now(), RELOCK_LINE_LISTENING);
+    assert_int_equal(resource->retry, RELOCK_RETRY_PENDING);
+    resource->subscription.state = RELOCK_SUBSCRIPTION_OFF;
 }
 
 static void a_grant_ends_the_standing(void **state)
@@ -402,7 +418,8 @@ int main(void)
         LINE_TEST(a_refused_client_stands_where_redis_says),
         LINE_TEST(the_first_client_listens_after_a_while),
         LINE_TEST(a_client_that_begins_to_listen_asks),
-        LINE_TEST(a_client_listens_on_if_it_did_when_it_asked),
+        LINE_TEST(a_client_that_listens_and_is_refused_listens_on),
+        LINE_TEST(a_client_that_begins_to_listen_for_a_foreign_holder_asks),
         LINE_TEST(a_grant_ends_the_standing),
         LINE_TEST(a_release_puts_the_client_into_the_line_again),
         LINE_TEST(a_client_asks_when_it_is_its_turn),
