@@ -138,9 +138,10 @@ struct relock_client {
         struct relock_hold *losses;        /* for the I/O thread to handle */
         struct relock_hold *to_tell;       /* for the thread that calls on_lost */
         unsigned n_settling;
-        enum relock_inbox_state inbox; /* changed by inbox.c alone */
-        bool has_no_line;              /* it was logged that the user may not use the lines */
-        struct relock_outbox leaving;  /* takes the client out of lines */
+        enum relock_inbox_state inbox;   /* changed by inbox.c alone */
+        struct relock_timer inbox_retry; /* there was no memory for it */
+        bool has_no_line;                /* it was logged that the user may not use the lines */
+        struct relock_outbox leaving;    /* takes the client out of lines */
         struct relock_outbox_entry *leaving_later; /* the same, when there is a connection again */
         struct relock_resource *to_sync; /* whose subscriptions the I/O thread is to change */
 

@@ -2,7 +2,7 @@
  * The state of the inbox: `guarded.inbox` of a client.
  *
  *   state    becomes  when
- *   UNUSED   WANTED   a waiter was refused
+ *   UNUSED   WANTED   a waiter was refused; or there was no memory, a while ago
  *   WANTED   PENDING  the I/O thread subscribes
  *   PENDING  OPEN     Redis acknowledges it
  *            REFUSED  the user may not subscribe to it
@@ -14,13 +14,17 @@
  */
 #include "lock/inbox.h"
 
+#include "base/clock.h"
 #include "lock/keys.h"
 #include "lock/line.h"
 #include "lock/resource.h"
 #include "lock/resources.h"
 #include "redis/pubsub.h"
 
+#include <stddef.h>
 #include <string.h>
+
+#define RETRY_MS 100 /* after a subscription for which there was no memory */
 
 bool relock_inbox_want(struct relock_client *client)
 {
@@ -121,6 +125,16 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     relock_mutex_unlock(&client->mutex);
 }
 
+RELOCK_UNCHECKED static void retry(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_client *client =
+        (struct relock_client *)((char *)timer -
+                                 offsetof(struct relock_client, guarded.inbox_retry));
+
+    (void)now_ms;
+    (void)relock_inbox_want(client);
+}
+
 static void subscribe(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     char name[RELOCK_CHANNEL_MAX];
@@ -131,8 +145,11 @@ static void subscribe(struct relock_client *client) RELOCK_REQUIRES(client->mute
     relock_mutex_unlock(&client->mutex);
     subscriber = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, client);
     relock_mutex_lock(&client->mutex);
-    if (!subscriber)
-        client->guarded.inbox = RELOCK_INBOX_UNUSED; /* the next waiter that is refused wants it */
+    if (subscriber)
+        return;
+    client->guarded.inbox = RELOCK_INBOX_UNUSED;
+    client->guarded.inbox_retry.fire = retry;
+    relock_client_set_timer(client, &client->guarded.inbox_retry, relock_clock_in(RETRY_MS));
 }
 
 void relock_inbox_sync(struct relock_client *client)

@@ -93,7 +93,7 @@ enum relock_subscription_state {
 /* To the channel of a resource. Changed by subscription.c alone. */
 struct relock_subscription {
     enum relock_subscription_state state;
-    struct relock_timer linger;          /* ends it when it has not been used for a while */
+    struct relock_timer timer;           /* after a while without use, or without memory */
     struct relock_resource *next, *prev; /* of the client: those that the I/O thread is to change */
     struct relock_subscriber *subscriber; /* the I/O thread's */
 };

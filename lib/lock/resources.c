@@ -153,7 +153,7 @@ struct relock_resource *relock_resources_new_fair_waiter(struct relock_client *c
 static void destroy(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_client_unset_timer(client, &resource->subscription.linger);
+    relock_client_unset_timer(client, &resource->subscription.timer);
     relock_client_unset_timer(client, &resource->line.timer);
     switch (resource->role) {
     case RELOCK_RESOURCE_NAMED:
@@ -186,7 +186,7 @@ void relock_resources_unref(struct relock_client *client, struct relock_resource
 static void drop(struct relock_client *client, struct relock_resource *resource, unsigned n_kept)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_client_unset_timer(client, &resource->subscription.linger);
+    relock_client_unset_timer(client, &resource->subscription.timer);
     relock_client_unset_timer(client, &resource->line.timer);
     resource->refs = n_kept + 1;
     relock_resources_unref(client, resource);

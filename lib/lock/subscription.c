@@ -17,12 +17,13 @@
 #include <stddef.h>
 
 #define LINGER_MS 1000
+#define RETRY_MS 100 /* after a subscription for which there was no memory */
 
 enum event {
     WANTED,
     UNWANTED,
     SYNCED,       /* the I/O thread subscribes or unsubscribes as wanted */
-    FAILED,       /* out of memory: the next waiter that is refused wants it again */
+    FAILED,       /* out of memory */
     ACKNOWLEDGED, /* also once more after a reconnect */
     DOWN,
     N_EVENTS
@@ -99,22 +100,32 @@ static bool is_used(const struct relock_resource *resource)
 }
 
 /* `resource` has the channel. */
-static bool is_idle(struct relock_resource *resource)
+static bool is_in_use(struct relock_resource *resource)
 {
     struct relock_resource *readers = relock_resource_readers(resource);
 
-    return is_wanted(resource) && !is_used(resource) && !(readers && is_used(readers));
+    return is_used(resource) || (readers && is_used(readers));
 }
 
-RELOCK_UNCHECKED static void end_linger(struct relock_timer *timer, uint64_t now_ms)
+/* It has not been used for a while, or could not be made. */
+RELOCK_UNCHECKED static void look_again(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_resource *resource =
         (struct relock_resource *)((char *)timer -
-                                   offsetof(struct relock_resource, subscription.linger));
+                                   offsetof(struct relock_resource, subscription.timer));
 
     (void)now_ms;
-    if (is_idle(resource))
+    if (is_in_use(resource))
+        step(resource->client, resource, WANTED);
+    else
         step(resource->client, resource, UNWANTED);
+}
+
+static void look_again_in(struct relock_client *client, struct relock_resource *resource,
+                          uint64_t ms) RELOCK_REQUIRES(client->mutex)
+{
+    resource->subscription.timer.fire = look_again;
+    relock_client_set_timer(client, &resource->subscription.timer, relock_clock_in(ms));
 }
 
 void relock_subscription_idle(struct relock_client *client, struct relock_resource *resource)
@@ -122,15 +133,10 @@ void relock_subscription_idle(struct relock_client *client, struct relock_resour
     /* The channel of a fair waiter is its own: no other waiter will want it. Of a line, only the
      * first client listens. */
     bool is_single = resource->kind->is_queued || resource->line.state != RELOCK_LINE_OUTSIDE;
-    uint64_t linger_ms = is_single ? 0 : LINGER_MS;
-    struct relock_timer *linger;
 
     resource = relock_resource_with_channel(resource);
-    if (!is_idle(resource))
-        return;
-    linger = &resource->subscription.linger;
-    linger->fire = end_linger;
-    relock_client_set_timer(client, linger, relock_clock_in(linger_ms));
+    if (is_wanted(resource) && !is_in_use(resource))
+        look_again_in(client, resource, is_single ? 0 : LINGER_MS);
 }
 
 /* ---- the channel --------------------------------------------------------------------------- */
@@ -236,8 +242,10 @@ static void sync_next(struct relock_client *client) RELOCK_REQUIRES(client->mute
         resource->refs++; /* of the subscriber */
     if (had_subscriber && !subscription->subscriber)
         relock_resources_unref(client, resource);
-    if (wanted != TO_END && !subscription->subscriber)
+    if (wanted != TO_END && !subscription->subscriber) {
         step(client, resource, FAILED);
+        look_again_in(client, resource, RETRY_MS);
+    }
     relock_resources_unref(client, resource);
 }
 

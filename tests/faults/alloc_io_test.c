@@ -169,15 +169,29 @@ static void a_waiter_without_a_subscription_gets_the_lock(void **state)
                                       .after = unlock});
 }
 
+static void peer_holds_parcels(struct trial *trial)
+{
+    trial->other = fixture_lock(trial->f, trial->client, PARCELS);
+    assert_true(peer_lock(trial->f->probe, PARCELS, PEER, LONG_MS));
+}
+
+static bool is_subscribed(void *arg)
+{
+    return probe_subscribers(((struct trial *)arg)->f->probe, CHANNEL) == 1;
+}
+
+static int actor_begins_to_wait(struct trial *trial)
+{
+    actor_begin_lock(trial->actor, trial->other);
+    return trial_wait(trial, is_subscribed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
 /* The actor waits for PARCELS, subscribed. */
 static void actor_waits(struct trial *trial)
 {
-    struct probe *probe = trial->f->probe;
-
-    trial->other = fixture_lock(trial->f, trial->client, PARCELS);
-    assert_true(peer_lock(probe, PARCELS, PEER, LONG_MS));
+    peer_holds_parcels(trial);
     actor_begin_lock(trial->actor, trial->other);
-    assert_true(probe_wait_subscribers(probe, CHANNEL, 1));
+    assert_true(probe_wait_subscribers(trial->f->probe, CHANNEL, 1));
     assert_true(wait_for_waiters(trial->client, 1));
 }
 
@@ -187,6 +201,21 @@ static void actor_gets_in(struct trial *trial)
     assert_true(peer_unlock(trial->f->probe, PARCELS, PEER));
     assert_gets_in(trial->actor, trial->other);
     fixture_free_lock(trial->f, trial->other);
+}
+
+static void waits(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    actor_gets_in(trial);
+}
+
+static void a_subscription_is_retried_in_time(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.recheck_ms = LONG_MS},
+                                      .before = peer_holds_parcels,
+                                      .act = actor_begins_to_wait,
+                                      .after = waits});
 }
 
 /* ---- connecting again ---------------------------------------------------------------------- */
@@ -230,12 +259,6 @@ static int lose_subscriptions(struct trial *trial)
 {
     probe_int(trial->f->probe, "CLIENT KILL TYPE pubsub SKIPME yes");
     return trial_wait(trial, has_connected_again, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
-}
-
-static void waits(struct trial *trial, int result)
-{
-    assert_result(result, RELOCK_OK);
-    actor_gets_in(trial);
 }
 
 static void every_wanted_channel_is_subscribed_again(void **state)
@@ -378,6 +401,7 @@ int main(void)
         TRIAL_TEST(a_hold_without_an_owner_is_released),
         TRIAL_TEST(a_grant_that_no_caller_received_is_released),
         TRIAL_TEST(a_waiter_without_a_subscription_gets_the_lock),
+        TRIAL_TEST(a_subscription_is_retried_in_time),
         TRIAL_TEST(every_wanted_channel_is_subscribed_again),
         TRIAL_TEST(connections_are_restored),
         TRIAL_TEST(connections_to_a_host_name_are_restored),
