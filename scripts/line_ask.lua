@@ -70,17 +70,21 @@ if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
         return { left, place + 1, is_foreign }
     end
 
-    redis.call('lrem', line, 1, me)
-    if told and told ~= me then
-        redis.call('lrem', line, 1, told) -- it was told long ago, and has not asked
+    if told == me and first == me then
+        redis.call('del', line, turn) -- nobody else is in line: that client would be first
+    else
+        redis.call('lrem', line, 1, me)
+        if told and told ~= me then
+            redis.call('lrem', line, 1, told) -- it was told long ago, and has not asked
+        end
+        if me:sub(37) == ':read' and mode ~= 'write' then
+            --+ line_readers.lua
+        end
+        local entry = redis.call('lindex', line, 0)
+        if entry and (told or listener == me) then
+            redis.call('hdel', turn, 'told', listener == me and 'listener' or 'told')
+        end
+        told = false
+        --+ line_first.lua
     end
-    if me:sub(37) == ':read' and mode ~= 'write' then
-        --+ line_readers.lua
-    end
-    local entry = redis.call('lindex', line, 0)
-    if entry and (told or listener == me) then
-        redis.call('hdel', turn, 'told', listener == me and 'listener' or 'told')
-    end
-    told = false
-    --+ line_first.lua
 end
