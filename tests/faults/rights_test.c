@@ -69,11 +69,6 @@ static void rights_that_come_back_before_the_lease_ends_lose_no_hold(void **stat
     assert_int_equal(losses_count(t->f->losses), 0);
 }
 
-static bool has_rechecked(void *client)
-{
-    return stats_of(client).rechecks > 0;
-}
-
 static void without_the_right_to_subscribe_a_waiter_polls(void **state)
 {
     struct faults *t = *state;
@@ -88,7 +83,7 @@ static void without_the_right_to_subscribe_a_waiter_polls(void **state)
     lock = fixture_lock(t->f, client, "orders");
     waiting = faults_blocked(t, lock);
     assert_true(log_wait(t->f->log, "not subscribed", SOON_MS));
-    assert_true(wait_until(has_rechecked, client, SOON_MS));
+    assert_true(wait_for_rechecks(client, 1));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(waiting), RELOCK_OK);
     assert_int_equal(stats_of(client).wakes, 0);

@@ -46,11 +46,6 @@ static void an_unknown_command_is_refused_at_once(void **state)
     assert_int_equal(stats_of(client).holds, 0);
 }
 
-static bool has_rechecked(void *client)
-{
-    return stats_of(client).rechecks > 0;
-}
-
 /* Without messages, waiters poll. */
 static void without_the_subscribe_command_a_waiter_polls(void **state)
 {
@@ -60,7 +55,7 @@ static void without_the_subscribe_command_a_waiter_polls(void **state)
     struct actor *waiting = faults_blocked(t, lock);
 
     assert_true(log_wait(t->f->log, "not subscribed", SOON_MS));
-    assert_true(wait_until(has_rechecked, client, SOON_MS));
+    assert_true(wait_for_rechecks(client, 1));
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     assert_result(actor_result(waiting), RELOCK_OK);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);

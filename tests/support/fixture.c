@@ -171,7 +171,7 @@ struct relock_stats stats_of(struct relock_client *client)
 
 struct expected {
     struct relock_client *client;
-    uint64_t waiters, renewed, reconnects;
+    uint64_t waiters, renewed, reconnects, rechecks;
 };
 
 static bool has_waiters(void *arg)
@@ -193,7 +193,8 @@ static bool has_reached(void *arg)
     struct expected *expected = arg;
     struct relock_stats stats = stats_of(expected->client);
 
-    return stats.renewed >= expected->renewed && stats.reconnects >= expected->reconnects;
+    return stats.renewed >= expected->renewed && stats.reconnects >= expected->reconnects &&
+           stats.rechecks >= expected->rechecks;
 }
 
 bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
@@ -204,6 +205,11 @@ bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
 bool wait_for_reconnects(struct relock_client *client, uint64_t n)
 {
     return wait_until(has_reached, &(struct expected){client, .reconnects = n}, SOON_MS);
+}
+
+bool wait_for_rechecks(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .rechecks = n}, SOON_MS);
 }
 
 static bool has_no_keys(void *arg)
