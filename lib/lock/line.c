@@ -1,16 +1,19 @@
 /*
  * The standing of this client in the line of a lock: `line.state` of a resource.
  *
- *   state      means                         becomes     when
- *   OUTSIDE    there is no line, or it may   BEHIND,     an attempt was refused, and Redis said the
- *              not be used                   FIRST,      place of the client, and whether the
- * holder LEFT       not in the line               LISTENING   is relock's; or a release put it into
- * the line again BEHIND      an attempt got no answer: it may be there BEHIND     others are before
- * it          FIRST       a message: it is first, or it is its turn FIRST      it will listen to
- * the         LISTENING   LISTEN_MS later; or it is refused, and the channel of the lock holder is
- * not relock's LISTENING  it listens                    FIRST       refused: the lock is reserved
- * for another any        ..                            LEFT        the lock was acquired; nobody
- * waits here any        ..                            OUTSIDE     refused without a place
+ *   state      means                      becomes    when
+ *   OUTSIDE    no line, or it is not used BEHIND,    refused: Redis said the place, and whether
+ *   LEFT       not in the line            FIRST,     the holder is relock's
+ *                                         LISTENING
+ *                                         BEHIND,    a release put it into the line again
+ *                                         FIRST
+ *                                         BEHIND     an attempt got no answer: it may be in line
+ *   BEHIND     others are before it       FIRST      a message: it is first, or it is its turn
+ *   FIRST      it will listen to the      LISTENING  LISTEN_MS later; or refused, and the holder
+ *              channel of the lock                   is not relock's
+ *   LISTENING  it listens                 FIRST      refused: reserved for another client
+ *   any        ..                         LEFT       the lock was acquired; nobody waits here
+ *   any        ..                         OUTSIDE    refused without a place
  */
 #include "lock/line.h"
 
