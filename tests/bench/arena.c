@@ -4,6 +4,7 @@
 #include "counts.h"
 #include "rows.h"
 #include "support/child.h"
+#include "support/server.h"
 #include "turns.h"
 
 #include <pthread.h>
@@ -19,7 +20,9 @@
 /* Memory that all processes share. */
 struct arena {
     const struct cell *cell;
-    const char *url;
+    unsigned n_servers;
+    struct server *servers[CELL_SERVERS_MAX]; /* of a red lock; else NULL */
+    const char *urls[CELL_SERVERS_MAX];
     char name[NAME_MAX_LEN];
     uint64_t hold_ns;
     atomic_uint n_begun;             /* threads */
@@ -32,18 +35,28 @@ struct seat {
     struct arena *arena;
     unsigned number;
     struct child *child;
+    struct relock_client *clients[CELL_SERVERS_MAX]; /* of the child */
 };
 
 /* A thread of a process. */
 struct contender {
     pthread_t thread;
     struct seat *seat;
-    struct relock_client *client;
     struct relock_lock *lock;
     struct relock_cancel *cancel;
 };
 
 /* ---- one process --------------------------------------------------------------------------- */
+
+/* How often Redis has granted the lock: the client of one member counts that for a red lock. */
+static uint64_t n_granted(const struct seat *seat)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < seat->arena->n_servers; i++)
+        n += ours_stats(seat->clients[i]).acquired;
+    return n;
+}
 
 static void *contend(void *arg)
 {
@@ -59,8 +72,7 @@ static void *contend(void *arg)
         if (r == RELOCK_CANCELLED)
             break;
         ours_must(r, "acquire");
-        n_recorded +=
-            turns_take(&arena->turns, self->seat->number, ours_stats(self->client).acquired);
+        n_recorded += turns_take(&arena->turns, self->seat->number, n_granted(self->seat));
         if (arena->hold_ns > 0)
             sleep_ns(arena->hold_ns);
         ours_give(self->lock);
@@ -82,22 +94,37 @@ static void warm_up(struct relock_client *client, unsigned number)
     relock_lock_free(lock);
 }
 
+static struct relock_lock *open_lock(struct seat *seat)
+{
+    const struct arena *arena = seat->arena;
+    struct relock_lock *members[CELL_SERVERS_MAX], *red;
+
+    for (unsigned i = 0; i < arena->n_servers; i++) {
+        seat->clients[i] = ours_client(arena->urls[i]);
+        warm_up(seat->clients[i], seat->number);
+        members[i] = ours_lock(seat->clients[i], arena->name);
+    }
+    if (arena->n_servers == 1)
+        return members[0];
+    ours_must(relock_redlock_new(members, arena->n_servers, &red), "red lock");
+    for (unsigned i = 0; i < arena->n_servers; i++)
+        relock_lock_free(members[i]);
+    return red;
+}
+
 static int sit(struct child *parent, void *arg)
 {
     struct seat *seat = arg;
     const struct cell *cell = seat->arena->cell;
     struct contender contenders[CELL_THREADS_MAX];
-    struct relock_client *client = ours_client(seat->arena->url);
-    struct relock_lock *lock = ours_lock(client, seat->arena->name);
+    struct relock_lock *lock = open_lock(seat);
     struct relock_cancel *cancel;
 
     ours_must(relock_cancel_new(&cancel), "cancel");
-    warm_up(client, seat->number);
     child_must(child_send(parent, 0));
     child_must(child_receive_within(parent, &(int64_t){0}, START_MS));
     for (unsigned i = 0; i < cell->n_threads; i++) {
-        contenders[i] =
-            (struct contender){.seat = seat, .client = client, .lock = lock, .cancel = cancel};
+        contenders[i] = (struct contender){.seat = seat, .lock = lock, .cancel = cancel};
         if (pthread_create(&contenders[i].thread, NULL, contend, &contenders[i]) != 0)
             die("no thread");
     }
@@ -108,7 +135,8 @@ static int sit(struct child *parent, void *arg)
         pthread_join(contenders[i].thread, NULL);
     relock_cancel_free(cancel);
     relock_lock_free(lock);
-    relock_client_free(client);
+    for (unsigned i = 0; i < seat->arena->n_servers; i++)
+        relock_client_free(seat->clients[i]);
     return EXIT_SUCCESS;
 }
 
@@ -167,22 +195,29 @@ static void await_rounds(struct arena *arena, unsigned n_rounds, double min_s, d
         sleep_ns(LOOK_NS);
 }
 
-static void measure(struct arena *arena, struct redisContext *redis, struct counts *counts,
+static void measure(struct arena *arena, struct redisContext *const *redis, struct counts *counts,
                     double *seconds)
 {
     const struct cell *cell = arena->cell;
-    struct counts before;
+    struct counts before[CELL_SERVERS_MAX];
     uint64_t from_ns;
 
     await_all_threads(arena);
     await_rounds(arena, 1, 0, cell->max_s / WARM_UP_PART);
-    before = counts_now(redis);
+    for (unsigned i = 0; i < arena->n_servers; i++)
+        before[i] = counts_now(redis[i]);
     turns_begin(&arena->turns);
     from_ns = now_ns();
     await_rounds(arena, ROUNDS, cell->min_s, cell->max_s);
     turns_end(&arena->turns);
     *seconds = (double)(now_ns() - from_ns) / 1e9;
-    *counts = counts_since(redis, &before);
+    *counts = (struct counts){0};
+    for (unsigned i = 0; i < arena->n_servers; i++) {
+        struct counts here = counts_since(redis[i], &before[i]);
+
+        counts->scripts += here.scripts;
+        counts->publishes += here.publishes;
+    }
 }
 
 static void write_figures(struct turns *turns, const struct counts *counts, double seconds,
@@ -201,9 +236,21 @@ static void write_figures(struct turns *turns, const struct counts *counts, doub
     figures[CELL_SECONDS] = seconds;
 }
 
+static void open_servers(struct arena *arena, const char *url)
+{
+    arena->n_servers = arena->cell->n_servers > 0 ? arena->cell->n_servers : 1;
+    arena->urls[0] = url;
+    for (unsigned i = 0; i < arena->cell->n_servers; i++) {
+        arena->servers[i] = server_start(NULL);
+        if (!arena->servers[i])
+            die("there is no redis-server and no valkey-server");
+        arena->urls[i] = arena->servers[i]->unix_url;
+    }
+}
+
 void arena_run(const struct cell *cell, const char *url, double figures[CELL_FIGURES])
 {
-    struct redisContext *redis = bare_connect(url);
+    struct redisContext *redis[CELL_SERVERS_MAX];
     struct arena *arena =
         mmap(NULL, sizeof(*arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct counts counts;
@@ -213,7 +260,9 @@ void arena_run(const struct cell *cell, const char *url, double figures[CELL_FIG
     if (arena == MAP_FAILED)
         die("out of memory");
     arena->cell = cell;
-    arena->url = url;
+    open_servers(arena, url);
+    for (unsigned i = 0; i < arena->n_servers; i++)
+        redis[i] = bare_connect(arena->urls[i]);
     arena->hold_ns = seconds_to_ns(cell->hold_ms / 1000);
     row_name(arena->name, "contend", 0);
     turns_init(&arena->turns, cell->n_processes);
@@ -222,10 +271,13 @@ void arena_run(const struct cell *cell, const char *url, double figures[CELL_FIG
     tell_all(seats, cell->n_processes);
     measure(arena, redis, &counts, &seconds);
     end(seats, cell->n_processes);
-    must_be_gone(redis, arena->name);
+    for (unsigned i = 0; i < arena->n_servers; i++) {
+        must_be_gone(redis[i], arena->name);
+        bare_close(redis[i]);
+        server_stop(arena->servers[i]);
+    }
     if (arena->turns.n != arena->n_recorded)
         die("two were inside at once: some acquisitions are missing");
     write_figures(&arena->turns, &counts, seconds, figures);
     munmap(arena, sizeof(*arena));
-    bare_close(redis);
 }

@@ -18,14 +18,22 @@ struct errand {
     int to_parent;
 };
 
+static bool is_red(unsigned n_servers)
+{
+    return n_servers >= CELL_SERVERS_MIN && n_servers <= CELL_SERVERS_MAX;
+}
+
 bool cell_parse(struct cell *cell, const char *text)
 {
     char more;
+    int n;
 
-    return sscanf(text, "%u,%u,%lf,%lf,%lf%c", &cell->n_processes, &cell->n_threads, &cell->hold_ms,
-                  &cell->min_s, &cell->max_s, &more) == 5 &&
-           cell->n_processes >= 1 && cell->n_processes <= CELL_PROCESSES_MAX &&
-           cell->n_threads >= 1 && cell->n_threads <= CELL_THREADS_MAX && cell->hold_ms >= 0 &&
+    cell->n_servers = 0;
+    n = sscanf(text, "%u,%u,%lf,%lf,%lf,%u%c", &cell->n_processes, &cell->n_threads, &cell->hold_ms,
+               &cell->min_s, &cell->max_s, &cell->n_servers, &more);
+    return (n == 5 || (n == 6 && is_red(cell->n_servers))) && cell->n_processes >= 1 &&
+           cell->n_processes <= CELL_PROCESSES_MAX && cell->n_threads >= 1 &&
+           cell->n_threads <= CELL_THREADS_MAX && cell->hold_ms >= 0 &&
            cell->hold_ms <= CELL_HOLD_MAX_MS && cell->min_s > 0 && cell->max_s >= cell->min_s;
 }
 
@@ -64,9 +72,11 @@ void cell_ask(const struct cell *cell, const char *program, const char *url,
     struct child *child;
     ssize_t n;
     int fds[2];
+    int len = snprintf(errand.text, sizeof(errand.text), "%u,%u,%.9g,%.9g,%.9g", cell->n_processes,
+                       cell->n_threads, cell->hold_ms, cell->min_s, cell->max_s);
 
-    snprintf(errand.text, sizeof(errand.text), "%u,%u,%.9g,%.9g,%.9g", cell->n_processes,
-             cell->n_threads, cell->hold_ms, cell->min_s, cell->max_s);
+    if (cell->n_servers > 0)
+        snprintf(errand.text + len, sizeof(errand.text) - (size_t)len, ",%u", cell->n_servers);
     if (pipe2(fds, O_CLOEXEC) != 0)
         die("no pipe");
     errand.to_parent = fds[1];

@@ -18,11 +18,14 @@
 #define CELL_PROCESSES_MAX 1000
 #define CELL_THREADS_MAX 64
 #define CELL_HOLD_MAX_MS 1000.0
+#define CELL_SERVERS_MIN 3
+#define CELL_SERVERS_MAX 9
 
 struct cell {
     unsigned n_processes, n_threads; /* threads of each process */
     double hold_ms;
     double min_s, max_s;
+    unsigned n_servers; /* of a red lock, started for the cell; 0: a lock on the given server */
 };
 
 enum cell_figure {
@@ -37,7 +40,7 @@ enum cell_figure {
     CELL_FIGURES,
 };
 
-/* "PROCESSES,THREADS,HOLD_MS,MIN_S,MAX_S" */
+/* "PROCESSES,THREADS,HOLD_MS,MIN_S,MAX_S", and ",SERVERS" for a red lock */
 bool cell_parse(struct cell *cell, const char *text);
 void cell_print(const double figures[CELL_FIGURES]);
 

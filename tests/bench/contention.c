@@ -1,7 +1,8 @@
 /*
  * Many processes want one lock: cells of so many processes, threads of each, and holds of so many
  * milliseconds (cell.h). Cells with the same threads and holds take turns, and so do this library
- * and the one of `--against`. Each cell runs in a program of its own.
+ * and the one of `--against`. Each cell runs in a program of its own. With `--servers` the lock is
+ * a red lock.
  *
  * The longest wait is counted twice: in acquisitions of others, and in their turns. With one thread
  * per process this is the same. With several, a process hands the lock off among its threads for
@@ -116,14 +117,18 @@ static void add_cell(struct group *group, struct report *report, unsigned n_proc
 {
     const struct plan *plan = group->plan;
     struct measured *measured = &group->cells[group->n_cells++];
-    char id[32], title[96];
+    unsigned n_servers = plan->grid.n_servers;
+    char lock[40] = "one lock", id[48], title[128];
 
-    snprintf(id, sizeof(id), "contention_%u_%u_%g", n_processes, group->n_threads, group->hold_ms);
-    snprintf(title, sizeof(title), "%u processes x %u thread%s on one lock, holds of %g ms",
-             n_processes, group->n_threads, group->n_threads == 1 ? "" : "s", group->hold_ms);
+    if (n_servers > 0)
+        snprintf(lock, sizeof(lock), "a red lock on %u servers", n_servers);
+    snprintf(id, sizeof(id), "contention_%s%u_%u_%g", n_servers > 0 ? "red_" : "", n_processes,
+             group->n_threads, group->hold_ms);
+    snprintf(title, sizeof(title), "%u processes x %u thread%s on %s, holds of %g ms", n_processes,
+             group->n_threads, group->n_threads == 1 ? "" : "s", lock, group->hold_ms);
     *measured = (struct measured){
         .cell = {n_processes, group->n_threads, group->hold_ms, MIN_FACTOR * plan->seconds,
-                 MAX_FACTOR * plan->seconds},
+                 MAX_FACTOR * plan->seconds, n_servers},
         .result = report_add(report, id, title),
     };
     add_lines(measured->result, plan);
@@ -153,7 +158,8 @@ static void judge(const struct plan *plan, struct measured *measured)
         result_add_limit(result, CELL_LEAST, AT_LEAST, 0.5);
         result_add_limit(result, CELL_LONGEST_TURNS, AT_MOST, 4);
     }
-    result_add_limit(result, CELL_SCRIPTS, AT_MOST, 4);
+    result_add_limit(result, CELL_SCRIPTS, AT_MOST,
+                     plan->grid.n_servers > 0 ? 4 * plan->grid.n_servers : 4);
     if (plan->grid.against) {
         snprintf(other, sizeof(other), ", other %.1f", rounds[OTHER]);
         for (unsigned i = 0; i < N_LINES; i++)

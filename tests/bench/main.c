@@ -2,7 +2,8 @@
  * relock-bench - the cost of the library, compared with hiredis alone on the same server
  *
  *     relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--json] [--plot FILE.svg]
- *                  [--processes A,B] [--threads A,B] [--holds A,B] [--grid] [--against PROGRAM]
+ *                  [--processes A,B] [--threads A,B] [--holds A,B] [--servers N] [--grid]
+ *                  [--against PROGRAM]
  *
  * URL is redis://host[:port] or unix://path; the server is written to, and best has nothing else to
  * do. Ends with success if it ran and all counts were right, whatever the times were: ratios mean
@@ -33,8 +34,8 @@
 #define USAGE                                                                                 \
     "usage: relock-bench URL [--rows NAME,NAME] [--rounds N] [--seconds S] [--quick]\n"       \
     "                        [--json] [--plot FILE.svg]\n"                                    \
-    "                        [--processes A,B] [--threads A,B] [--holds A,B] [--grid]\n"      \
-    "                        [--against PROGRAM]\n"                                           \
+    "                        [--processes A,B] [--threads A,B] [--holds A,B] [--servers N]\n" \
+    "                        [--grid] [--against PROGRAM]\n"                                  \
     "       relock-bench --list\n"                                                            \
     "\n"                                                                                      \
     "  URL            redis://host[:port] or unix://path\n"                                   \
@@ -51,9 +52,10 @@
     "  --processes A,B    processes, up to 1000 [2,8,200]\n"                                  \
     "  --threads A,B      threads of each process, up to 64 [1]\n"                            \
     "  --holds A,B        milliseconds for which the lock is held, up to 1000 [0.2,20]\n"     \
+    "  --servers N        a red lock on N servers of its own, 3 to 9\n"                       \
     "  --grid             by default 2,3,5,8,32,100,200; 1,2,8; 0,0.2,5,20,200 instead\n"     \
     "  --against PROGRAM  the relock-bench of another revision measures the same, in turns\n" \
-    "  --cell P,T,MS,MIN,MAX  measures one cell for MIN to MAX seconds; prints bare figures\n"
+    "  --cell P,T,MS,MIN,MAX[,N]  measures one cell for MIN to MAX seconds; prints bare figures\n"
 
 static const struct row {
     const char *name;
@@ -155,6 +157,9 @@ static void read_grid_option(struct job *job, int option)
     case 'H':
         read_numbers(&grid->holds_ms, optarg, 0, CELL_HOLD_MAX_MS);
         break;
+    case 'S':
+        grid->n_servers = (unsigned)number_of(optarg, CELL_SERVERS_MIN, CELL_SERVERS_MAX);
+        break;
     case 'g':
         grid->whole = true;
         break;
@@ -210,21 +215,14 @@ static bool any_selected(const struct job *job)
 }
 
 static const struct option options[] = {
-    {"rows", required_argument, NULL, 'o'},
-    {"list", no_argument, NULL, 'l'},
-    {"rounds", required_argument, NULL, 'r'},
-    {"seconds", required_argument, NULL, 's'},
-    {"quick", no_argument, NULL, 'q'},
-    {"json", no_argument, NULL, 'j'},
-    {"plot", required_argument, NULL, 'p'},
-    {"processes", required_argument, NULL, 'P'},
-    {"threads", required_argument, NULL, 'T'},
-    {"holds", required_argument, NULL, 'H'},
-    {"grid", no_argument, NULL, 'g'},
-    {"against", required_argument, NULL, 'a'},
-    {"cell", required_argument, NULL, 'c'},
-    {"help", no_argument, NULL, 'h'},
-    {0},
+    {"rows", required_argument, NULL, 'o'},    {"list", no_argument, NULL, 'l'},
+    {"rounds", required_argument, NULL, 'r'},  {"seconds", required_argument, NULL, 's'},
+    {"quick", no_argument, NULL, 'q'},         {"json", no_argument, NULL, 'j'},
+    {"plot", required_argument, NULL, 'p'},    {"processes", required_argument, NULL, 'P'},
+    {"threads", required_argument, NULL, 'T'}, {"holds", required_argument, NULL, 'H'},
+    {"servers", required_argument, NULL, 'S'}, {"grid", no_argument, NULL, 'g'},
+    {"against", required_argument, NULL, 'a'}, {"cell", required_argument, NULL, 'c'},
+    {"help", no_argument, NULL, 'h'},          {0},
 };
 
 static void read_args(int argc, char **argv, struct job *job)

@@ -28,6 +28,7 @@ struct numbers {
 /* The cells of the row contention: each combination. An empty list stands for the default. */
 struct grid {
     struct numbers processes, threads, holds_ms;
+    unsigned n_servers;  /* of a red lock; 0: a lock on one server */
     bool whole;          /* the default is all cells */
     const char *against; /* another relock-bench, or NULL */
 };
