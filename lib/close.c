@@ -9,6 +9,7 @@
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/line.h"
+#include "lock/listener.h"
 #include "lock/losses.h"
 #include "lock/outbox.h"
 #include "lock/resources.h"
@@ -78,6 +79,7 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     if (hook)
         hook->ops->close(client);
     relock_line_close(client);
+    relock_listeners_deliver(client);
     while (client->guarded.losses)
         relock_holds_forget_loss(client, client->guarded.losses);
     while (client->guarded.to_tell)

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "lock/inbox.h"
 #include "lock/line.h"
+#include "lock/listener.h"
 #include "lock/losses.h"
 #include "lock/outbox.h"
 #include "lock/subscription.h"
@@ -53,9 +54,11 @@ static uint64_t turn(void *arg)
     relock_inbox_sync(client);
     relock_outbox_send_all(client, &client->guarded.leaving);
     relock_losses_take_up_next(client);
+    relock_listeners_deliver(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
     is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses ||
-             client->guarded.leaving.posted || client->guarded.inbox == RELOCK_INBOX_WANTED;
+             client->guarded.leaving.posted || client->guarded.due ||
+             client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     relock_mutex_unlock(&client->mutex);

@@ -20,9 +20,23 @@
 #include "lock/lock.h"
 #include "lock/resource.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 
 struct relock_member_listener;
+
+/*
+ * The sequencer of a red lock: the member whose line (lock/line.h) orders the clients that wait. It
+ * is the first member, so it is the same in all processes. Votes on other servers join no line.
+ */
+#define RELOCK_SEQUENCER 0
+
+/* Where the head of the waiters of a red lock stands, since its last attempt. */
+enum relock_standing {
+    RELOCK_STANDING_OUTSIDE, /* in no line, or being asked for: it follows every message */
+    RELOCK_STANDING_IN_LINE, /* it is told when it is its turn: it follows no message */
+    RELOCK_STANDING_FIRST,   /* it was told nothing for a while: it follows messages, but slowly */
+};
 
 struct relock_group {
     atomic_uint refs;
@@ -32,7 +46,19 @@ struct relock_group {
     uint64_t lease_ms;                        /* the shortest of their watchdogs' leases */
     bool is_announced;                        /* of a red lock: the release of each member is */
     struct relock_member_listener *listeners; /* of a red lock: one for each member; else NULL */
-    UT_hash_handle hh; /* in the coordinator's table of groups that have a resource */
+    struct {
+        enum relock_standing standing;
+        bool is_asking; /* a call that waits asks: until it is known where it stands, it follows
+                           every event */
+        bool is_heard;  /* an event was followed since the last attempt */
+        unsigned n_rechecks; /* attempts without one */
+        bool is_told;        /* by the sequencer, to acquire the lock */
+        bool is_contended;   /* when it was acquired last, or is now, that took more than one try */
+        bool is_bypassed;  /* the sequencer granted its vote, but others refused: the owner has the
+                              lock without the sequencer, whose line is of no use meanwhile */
+        uint64_t pause_ms; /* after a message, while it is bypassed */
+    } order;               /* of a red lock; coordinator's mutex */
+    UT_hash_handle hh;     /* in the coordinator's table of groups that have a resource */
     struct relock_resource *resource; /* whose data is this group, or NULL; coordinator's mutex */
     const void **key; /* identifies the group: its kind, and the resources of its members */
     size_t key_size;
@@ -44,6 +70,17 @@ struct relock_group {
 static inline struct relock_group *relock_group_of(const struct relock_resource *resource)
 {
     return resource->data;
+}
+
+/* Where the caller holds the mutex of a client that is the coordinator: clang's analysis cannot
+ * know that two names of one mutex are the same. */
+static inline void relock_group_is_under(const struct relock_group *group,
+                                         const struct relock_client *client)
+    RELOCK_ASSERTS(group->coordinator->mutex)
+{
+    assert(group->coordinator == client);
+    (void)group;
+    (void)client;
 }
 
 /* Any thread, under any mutex. */

@@ -18,10 +18,19 @@
  */
 #include "group/listeners.h"
 
+#include "base/clock.h"
 #include "base/fork.h"
+#include "lock/inbox.h"
 #include "lock/subscription.h"
 
 #include <stdlib.h>
+
+/* The longest pause of a waiter that heard a message while the owner has the lock without the
+ * sequencer. */
+#define PATIENCE_MAX_MS 160
+
+/* So that clients outside of the line go first: enough for them to be woken and to ask. */
+#define LATER_MS 2
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
@@ -46,27 +55,77 @@ static bool is_worth_a_retry(struct relock_member_listener *listener)
     return false;
 }
 
-static bool notify(struct relock_listener *base, bool is_message)
+static bool notify(struct relock_listener *base, enum relock_listener_event event)
 {
     struct relock_member_listener *listener = listener_of(base);
 
+    if (event == RELOCK_HEARD_MESSAGE && !is_worth_a_retry(listener))
+        return false;
     /* A group without references keeps its listeners until it is reaped. */
-    return (!is_message || is_worth_a_retry(listener)) && relock_group_try_ref(listener->group);
+    return base->due || relock_group_try_ref(listener->group);
 }
 
-static void deliver(struct relock_listener *base, bool is_message)
+static void deliver(struct relock_listener *base, unsigned events)
 {
     struct relock_group *group = listener_of(base)->group;
 
-    relock_group_retry(group, is_message);
+    relock_group_hear(group, (size_t)(listener_of(base) - group->listeners), events);
     relock_group_unref(group);
 }
 
-void relock_group_retry(struct relock_group *group, bool is_message)
+/* The events that the head follows, where it stands. */
+static unsigned followed(const struct relock_group *group, size_t member, unsigned events)
+    RELOCK_REQUIRES(group->coordinator->mutex)
+{
+    bool is_sequencer = member == RELOCK_SEQUENCER;
+    unsigned ignored = 0;
+
+    if (group->order.is_asking)
+        return events;
+    if (group->order.standing == RELOCK_STANDING_IN_LINE)
+        ignored = RELOCK_HEARD_MESSAGE | (is_sequencer ? 0 : RELOCK_HEARD_CHANGE);
+    else if (group->order.is_bypassed && is_sequencer)
+        ignored = RELOCK_HEARD_MESSAGE; /* another waiter gave up: the owner is not there */
+    return events & ~ignored;
+}
+
+/* The message may be about the vote of another waiter that gave up: they must not wake each other
+ * all the time. */
+static void be_patient(struct relock_group *group, uint64_t now_ms)
+    RELOCK_REQUIRES(group->coordinator->mutex)
+{
+    uint64_t pause_ms = group->order.pause_ms;
+
+    group->resource->yields_until_ms = now_ms + pause_ms;
+    group->order.pause_ms = 2 * pause_ms < PATIENCE_MAX_MS ? 2 * pause_ms : PATIENCE_MAX_MS;
+}
+
+static void hear(struct relock_group *group, unsigned events)
+    RELOCK_REQUIRES(group->coordinator->mutex)
+{
+    struct relock_resource *resource = group->resource;
+    uint64_t now_ms = relock_clock_now_ms();
+
+    group->order.is_heard = true;
+    if (events & RELOCK_HEARD_TURN) {
+        group->order.is_told = true;
+        resource->yields_until_ms = events & RELOCK_HEARD_LATER ? now_ms + LATER_MS : 0;
+    } else if (group->order.is_bypassed) {
+        be_patient(group, now_ms);
+    } else if (group->order.standing == RELOCK_STANDING_FIRST) {
+        resource->yields_until_ms = now_ms + RELOCK_FIRST_PAUSE_MS;
+    }
+    if (events != RELOCK_HEARD_CHANGE)
+        group->order.is_bypassed = false;
+    relock_resource_signal(resource, events & (RELOCK_HEARD_TURN | RELOCK_HEARD_MESSAGE));
+}
+
+void relock_group_hear(struct relock_group *group, size_t member, unsigned events)
 {
     relock_mutex_lock(&group->coordinator->mutex);
-    if (group->resource)
-        relock_resource_signal(group->resource, is_message);
+    events = followed(group, member, events);
+    if (group->resource && events)
+        hear(group, events);
     relock_mutex_unlock(&group->coordinator->mutex);
 }
 
@@ -108,6 +167,8 @@ void relock_group_listen(struct relock_group *group, bool waits)
             group->listeners[i].base.n_waiting++;
             if (!member->resource->kind->is_queued)
                 relock_subscription_want(member->client, member->resource);
+            if (i == RELOCK_SEQUENCER && relock_kind_has_line(member->resource->kind))
+                (void)relock_inbox_want(member->client);
         } else {
             group->listeners[i].base.n_waiting--;
             relock_subscription_idle(member->client, member->resource);

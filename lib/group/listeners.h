@@ -12,6 +12,13 @@
 #include "group/group.h"
 #include "lock/listener.h"
 
+/*
+ * The first in line retries so long after an event. In a normal release the sequencer tells it that
+ * it is its turn, but that message may come after those of other servers. And the channels of all
+ * servers are subscribed at the same time.
+ */
+#define RELOCK_FIRST_PAUSE_MS 10
+
 enum relock_member_state {
     RELOCK_MEMBER_REFUSED,     /* its last answer was no grant, or it was never asked */
     RELOCK_MEMBER_GRANTED,     /* its last answer was a grant */
@@ -41,12 +48,13 @@ void relock_group_asked(struct relock_group *group, size_t member, uint64_t numb
 
 /*
  * The member has answered, or will not. Mutex of its client held. Returns whether a retry is
- * worthwhile for a message that came meanwhile: then relock_group_retry() is to follow.
+ * worthwhile for a message that came meanwhile: then relock_group_hear() is to follow.
  */
 bool relock_group_answered(struct relock_group *group, size_t member, uint64_t number,
                            bool is_granted);
 
-/* Lets the head of the waiters retry. */
-void relock_group_retry(struct relock_group *group, bool is_message);
+/* Lets the head of the waiters retry for these events (`enum relock_listener_event`) of a member,
+ * if it is to follow them where it stands. */
+void relock_group_hear(struct relock_group *group, size_t member, unsigned events);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/ident.h"
 #include "base/status.h"
-#include "group/listeners.h"
+#include "group/redwait.h"
 #include "group/vote.h"
 #include "lock/cancel.h"
 
@@ -11,42 +11,92 @@
 #define UNREACHABLE_PAUSE_MS 20
 #define SPLIT_PAUSE_MS 8
 
+/* How long the other servers are not asked before the sequencer has answered. */
+#define SEQUENCER_MS 100
+
+/* When a lease ends in the sequencer, each client in line asks so much later than the one before.
+ */
+#define LEASE_STEP_MS 100
+
+/* How often servers are asked again that refuse a client with the vote of the sequencer; the first
+ * pause, of which each further one is twice as long. */
+#define N_INSISTS 4
+#define INSIST_MS 1
+
+/* The same, for the sequencer that refuses a client with a quorum: the release of the owner before
+ * may be on its way. */
+#define SEQUENCER_PAUSE_MS 10
+
+/* ---- the outcome --------------------------------------------------------------------------- */
+
+/* Whether the sequencer alone decided: the waiter is told when it is its turn. */
+static bool is_refused_by_line(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    return tally->guarded.is_barred || relock_redwait_standing(tally) == RELOCK_STANDING_IN_LINE;
+}
+
 /* How many leases have to end for a quorum, if the servers that were not heard are free by then:
  * it was decided without them. */
 static unsigned n_in_the_way(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     unsigned n_spare = (unsigned)tally->group->n - relock_tally_quorum(tally);
+    unsigned n_no = relock_tally_n_no(tally);
 
-    return tally->guarded.n_no > n_spare ? tally->guarded.n_no - n_spare : 1;
+    return n_no > n_spare ? n_no - n_spare : 1;
+}
+
+static unsigned n_free_by(const struct relock_tally *tally, uint64_t at_ms)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < tally->group->n; i++)
+        n += tally->guarded.votes[i].no && tally->guarded.votes[i].free_at_ms <= at_ms;
+    return n;
 }
 
 /* When enough of the leases in the way have ended for a quorum. */
 static uint64_t free_at(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    const uint64_t *free_at_ms = tally->guarded.free_at_ms;
     unsigned n_missing = n_in_the_way(tally);
     uint64_t at_ms = RELOCK_NEVER;
 
-    for (unsigned i = 0; i < tally->guarded.n_no; i++) {
-        unsigned n_sooner = 0;
+    for (size_t i = 0; i < tally->group->n; i++) {
+        uint64_t end_ms = tally->guarded.votes[i].free_at_ms;
 
-        for (unsigned j = 0; j < tally->guarded.n_no; j++)
-            n_sooner += free_at_ms[j] <= free_at_ms[i];
-        if (n_sooner >= n_missing && free_at_ms[i] < at_ms)
-            at_ms = free_at_ms[i];
+        if (tally->guarded.votes[i].no && end_ms < at_ms && n_free_by(tally, end_ms) >= n_missing)
+            at_ms = end_ms;
     }
     return at_ms;
+}
+
+/* Only the sequencer was asked, or its answer decided. Each client before this one in the line asks
+ * first when the lease ends. */
+static void refuse_in_line(const struct relock_acquire *acquire, const struct relock_tally *tally,
+                           struct relock_answer *answer)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    uint64_t place = tally->guarded.votes[RELOCK_SEQUENCER].place;
+
+    answer->busy.free_at_ms = relock_clock_after(tally->guarded.votes[RELOCK_SEQUENCER].free_at_ms,
+                                                 place > 0 ? (place - 1) * LEASE_STEP_MS : 0);
+    answer->pause_ms = acquire->client->options.recheck_ms;
 }
 
 /* Another owner has it, or several have votes: when the head asks again. */
 static void refuse(const struct relock_acquire *acquire, const struct relock_tally *tally,
                    struct relock_answer *answer) RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    bool is_split = tally->guarded.n_no <= tally->group->n - relock_tally_quorum(tally);
+    bool is_split = relock_tally_n_no(tally) <= tally->group->n - relock_tally_quorum(tally);
 
     answer->verdict = RELOCK_VERDICT_BUSY;
+    if (is_refused_by_line(tally) || tally->guarded.is_alone) {
+        refuse_in_line(acquire, tally, answer);
+        return;
+    }
     answer->busy.free_at_ms = free_at(tally);
     if (is_split)
         answer->pause_ms = 1 + relock_ident_jitter(SPLIT_PAUSE_MS);
@@ -58,17 +108,20 @@ static void judge(const struct relock_acquire *acquire, const struct relock_tall
                   struct relock_answer *answer) RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     unsigned quorum = relock_tally_quorum(tally);
-    unsigned n_answers = tally->guarded.n_yes + tally->guarded.n_no;
+    unsigned n_yes = relock_tally_n_yes(tally);
+    unsigned n_answers = n_yes + relock_tally_n_no(tally);
 
-    if (tally->guarded.n_yes >= quorum) {
+    if (n_yes >= quorum && !tally->guarded.is_barred) {
         answer->verdict = RELOCK_VERDICT_DONE;
         answer->valid_until_ms = relock_tally_valid_until(tally);
-    } else if (n_answers >= quorum) {
+    } else if (n_answers >= quorum || tally->guarded.is_alone) {
         refuse(acquire, tally, answer);
     } else {
         relock_tally_fail(tally, n_answers, answer);
     }
 }
+
+/* ---- one attempt --------------------------------------------------------------------------- */
 
 /* The tally of the attempt before is over. Returns NULL when out of memory. */
 static struct relock_tally *new_tally(struct relock_acquire *acquire, struct relock_hold *hold)
@@ -85,8 +138,9 @@ static struct relock_tally *new_tally(struct relock_acquire *acquire, struct rel
 }
 
 /* A fixed lease is renewed too while a collecting call waits for other locks. */
-static struct relock_vote_terms terms_of(const struct relock_acquire *acquire)
+static struct relock_vote_terms terms_of(struct relock_acquire *acquire)
 {
+    bool is_bypassed = relock_group_of(acquire->resource)->order.is_bypassed;
     uint64_t max_ms = acquire->client->options.max_hold_ms;
     uint64_t now_ms = relock_clock_now_ms();
 
@@ -95,47 +149,191 @@ static struct relock_vote_terms terms_of(const struct relock_acquire *acquire)
         .lease_ms = acquire->lease_ms,
         .cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER,
         .renewed = acquire->waiter.renewed || acquire->stop,
+        .wait = acquire->waiter.tries || is_bypassed ? RELOCK_REQUEST_TRIES : RELOCK_REQUEST_JOINS,
+        .stands = &acquire->stands,
     };
+}
+
+/* Asks the servers that are wanted, until that is decided, for no longer than `most_ms`. */
+static void ask_round(struct relock_acquire *acquire, struct relock_tally *tally,
+                      const bool wanted[RELOCK_TALLY_MAX], uint64_t most_ms)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    struct relock_vote_terms terms = terms_of(acquire);
+    uint64_t limit_ms = relock_acquire_within_ms(acquire, terms.sent_ms, most_ms);
+
+    relock_votes_ask(tally, wanted, &terms);
+    relock_tally_wait(tally, relock_votes_limit_ms(terms.sent_ms, terms.lease_ms, limit_ms));
+}
+
+static void ask_all_but(struct relock_acquire *acquire, struct relock_tally *tally, size_t but)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    bool wanted[RELOCK_TALLY_MAX] = {false};
+
+    for (size_t i = 0; i < tally->group->n; i++)
+        wanted[i] = i != but;
+    ask_round(acquire, tally, wanted, acquire->client->options.command_timeout_ms);
+}
+
+static void ask_all(struct relock_acquire *acquire, struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    ask_all_but(acquire, tally, RELOCK_TALLY_MAX);
+    tally->guarded.is_alone = tally->guarded.is_barred;
+}
+
+/* Whether to leave the others alone. The first in line asks them when it listens to them. An
+ * attempt that no event has caused finds out whether they can be reached, and whether those before
+ * this client are deaf; the farther behind it is, the less often. */
+static bool is_over(const struct relock_acquire *acquire, const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    uint64_t place = tally->guarded.votes[RELOCK_SEQUENCER].place;
+
+    if (is_refused_by_line(tally))
+        return !tally->guarded.is_recheck ||
+               (place > 1 && ++tally->group->order.n_rechecks % place != 0);
+    return relock_redwait_standing(tally) == RELOCK_STANDING_FIRST && !acquire->keeps_channels;
+}
+
+/*
+ * While clients stand in the line, an attempt without a turn mostly fails. So it asks the others
+ * only if the sequencer has not refused, or has had no answer for a while: it costs one command,
+ * and takes no vote from the client whose turn it is.
+ */
+static void ask_in_order(struct relock_acquire *acquire, struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    const bool wanted[RELOCK_TALLY_MAX] = {[RELOCK_SEQUENCER] = true};
+    bool is_barred;
+
+    ask_round(acquire, tally, wanted, SEQUENCER_MS);
+    is_barred = tally->guarded.is_barred;
+    if (is_over(acquire, tally)) {
+        tally->guarded.is_alone = true;
+        return;
+    }
+    if (tally->guarded.votes[RELOCK_SEQUENCER].yes && !acquire->contended)
+        tally->group->order.is_contended = false;
+    ask_all_but(acquire, tally, RELOCK_SEQUENCER);
+    tally->guarded.is_barred = tally->guarded.is_barred || is_barred;
+}
+
+static void ask_servers(struct relock_acquire *acquire, struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    struct relock_group *group = tally->group;
+    bool in_order = group->order.is_contended && !group->order.is_told;
+
+    if (acquire->waiter.tries) {
+        ask_all(acquire, tally);
+        return;
+    }
+    tally->guarded.is_recheck =
+        group->order.standing != RELOCK_STANDING_OUTSIDE && !group->order.is_heard;
+    group->order.is_told = false;
+    group->order.is_heard = false;
+    if (in_order)
+        ask_in_order(acquire, tally);
+    else
+        ask_all(acquire, tally);
+}
+
+/* Sleeps so long. Returns RELOCK_AGAIN, or why the call ends. */
+static int pause(struct relock_acquire *acquire, uint64_t pause_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t until_ms = relock_clock_in(pause_ms);
+    bool is_woken = true; /* perhaps for a message, which waits */
+
+    while (is_woken) {
+        relock_mutex_unlock(&acquire->client->mutex);
+        is_woken = relock_gate_wait(&acquire->waiter.gate, until_ms);
+        relock_mutex_lock(&acquire->client->mutex);
+        if (!relock_client_is_open(acquire->client) || relock_cancel_is_fired(acquire->stop))
+            return RELOCK_E_CLOSED;
+        if (relock_cancel_is_fired(acquire->how->cancel))
+            return RELOCK_CANCELLED;
+    }
+    return RELOCK_AGAIN;
+}
+
+/* Asks those that have refused once more, after a pause. Returns false if there is no time. */
+static bool ask_again(struct relock_acquire *acquire, struct relock_tally *tally, uint64_t pause_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    bool wanted[RELOCK_TALLY_MAX] = {false};
+    bool any = false;
+
+    relock_tally_is_under(tally, acquire->client);
+    if (relock_clock_in(pause_ms) >= acquire->deadline_ms ||
+        pause(acquire, pause_ms) != RELOCK_AGAIN)
+        return false;
+    for (size_t i = 0; i < tally->group->n; i++) {
+        wanted[i] = tally->guarded.votes[i].no && !tally->guarded.votes[i].is_asked;
+        any = any || wanted[i];
+    }
+    if (any)
+        ask_round(acquire, tally, wanted, SEQUENCER_MS);
+    return true;
+}
+
+/*
+ * A client with the vote of the sequencer has the right of way. The others refuse it because the
+ * release of the owner before, or that of an attempt without a turn, is on its way.
+ */
+static void insist(struct relock_acquire *acquire, struct relock_tally *tally)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    unsigned quorum = relock_tally_quorum(tally);
+    uint64_t pause_ms = INSIST_MS;
+
+    relock_tally_is_under(tally, acquire->client);
+    for (unsigned i = 0; i < N_INSISTS; i++, pause_ms *= 2) {
+        unsigned n_yes = relock_tally_n_yes(tally);
+
+        if (!tally->guarded.votes[RELOCK_SEQUENCER].yes || n_yes >= quorum ||
+            n_yes + relock_tally_n_no(tally) < quorum || !ask_again(acquire, tally, pause_ms))
+            return;
+    }
+}
+
+/* The first in line has a quorum without the sequencer: the owner before may still be about to
+ * release it there, and would tell it then that it is its turn. */
+static void wait_for_sequencer(struct relock_acquire *acquire, struct relock_tally *tally)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    relock_tally_is_under(tally, acquire->client);
+    if (relock_tally_n_yes(tally) >= relock_tally_quorum(tally) &&
+        relock_redwait_standing(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
+        (void)ask_again(acquire, tally, SEQUENCER_PAUSE_MS);
 }
 
 static void ask_once(struct relock_acquire *acquire, struct relock_hold *hold,
                      struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    struct relock_vote_terms terms = terms_of(acquire);
-    uint64_t limit_ms = relock_acquire_limit_ms(acquire, terms.sent_ms);
     struct relock_tally *tally = new_tally(acquire, hold);
-    bool wanted[RELOCK_TALLY_MAX];
 
+    answer->sent_ms = relock_clock_now_ms();
     if (!tally) {
         answer->verdict = RELOCK_VERDICT_FAILED;
         answer->result = RELOCK_E_NOMEM;
         return;
     }
     relock_tally_is_under(tally, acquire->client);
-    for (size_t i = 0; i < RELOCK_TALLY_MAX; i++)
-        wanted[i] = i < tally->group->n;
-    answer->sent_ms = terms.sent_ms;
-    relock_votes_ask(tally, wanted, &terms);
-    relock_tally_wait(tally, relock_votes_limit_ms(terms.sent_ms, terms.lease_ms, limit_ms));
+    ask_servers(acquire, tally);
+    if (!acquire->waiter.tries && !tally->group->order.is_bypassed) {
+        insist(acquire, tally);
+        wait_for_sequencer(acquire, tally);
+    }
     judge(acquire, tally, answer);
     if (answer->verdict != RELOCK_VERDICT_DONE)
         relock_votes_let_go(tally);
-}
-
-/* Too few answered: a little pause before they are asked again. Returns RELOCK_AGAIN to do so. */
-static int pause_before_retry(struct relock_acquire *acquire)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    uint64_t until_ms =
-        relock_clock_after(relock_clock_now_ms(),
-                           UNREACHABLE_PAUSE_MS / 2 + relock_ident_jitter(UNREACHABLE_PAUSE_MS));
-
-    relock_mutex_unlock(&acquire->client->mutex);
-    (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
-    relock_mutex_lock(&acquire->client->mutex);
-    if (!relock_client_is_open(acquire->client) || relock_cancel_is_fired(acquire->stop))
-        return RELOCK_E_CLOSED;
-    return relock_cancel_is_fired(acquire->how->cancel) ? RELOCK_CANCELLED : RELOCK_AGAIN;
+    if (answer->verdict == RELOCK_VERDICT_DONE)
+        relock_redwait_granted(acquire);
+    else if (answer->verdict == RELOCK_VERDICT_BUSY && !acquire->waiter.tries)
+        relock_redwait_refused(acquire, tally);
 }
 
 /* Asks again while servers are unreachable, or refuse for now, and there is time. */
@@ -150,32 +348,17 @@ static void ask_in_time(struct relock_acquire *acquire, struct relock_hold *hold
         if ((answer->result != RELOCK_E_CONN && answer->result != RELOCK_E_SERVER) ||
             relock_clock_now_ms() >= limit_ms)
             return;
-        r = pause_before_retry(acquire);
+        r = pause(acquire, (UNREACHABLE_PAUSE_MS / 2) + relock_ident_jitter(UNREACHABLE_PAUSE_MS));
     }
     answer->result = r;
-}
-
-static void listen_to_releases(struct relock_acquire *acquire, bool listens)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    relock_mutex_unlock(&acquire->client->mutex);
-    relock_group_listen(relock_group_of(acquire->resource), listens);
-    relock_mutex_lock(&acquire->client->mutex);
-}
-
-static void stop_listening(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
-{
-    acquire->stop_listening = NULL;
-    listen_to_releases(acquire, false);
 }
 
 void relock_redask(struct relock_acquire *acquire, struct relock_hold *hold,
                    struct relock_answer *answer)
 {
+    if (!acquire->waiter.tries)
+        relock_redwait_begin(acquire);
     ask_in_time(acquire, hold, relock_acquire_limit_ms(acquire, answer->sent_ms), answer);
-    if (answer->verdict == RELOCK_VERDICT_BUSY && acquire->how->wait_ms > 0 &&
-        !acquire->stop_listening) {
-        acquire->stop_listening = stop_listening;
-        listen_to_releases(acquire, true);
-    }
+    if (!acquire->waiter.tries)
+        relock_redwait_end(acquire);
 }

@@ -78,6 +78,14 @@ static void renew_after(struct relock_client *client, struct relock_hold *hold, 
     relock_holds_arm(client, hold, now_ms);
 }
 
+static bool lacks_sequencer(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    return tally->guarded.votes[RELOCK_SEQUENCER].no && !tally->guarded.votes[RELOCK_SEQUENCER].yes;
+}
+
+/* ---- renewals ------------------------------------------------------------------------------ */
+
 /*
  * Servers that lost their data at the same time are noticed one by one. So none is asked again
  * before a quorum has granted this renewal, by commands sent after the last known loss. Otherwise a
@@ -93,6 +101,7 @@ static void renew(struct relock_client *client, struct relock_hold *hold, uint64
         .lease_ms = hold->renewal_ms,
         .cap_ms = hold->cap_ms,
         .renewed = true,
+        .wait = RELOCK_REQUEST_WAITS,
     };
     bool wanted[RELOCK_TALLY_MAX] = {false};
     bool is_heard;
@@ -144,6 +153,8 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
     if (hold->count > 0)
         return;
     relock_tally_is_under(tally, client);
+    if (lacks_sequencer(tally))
+        tally->group->order.is_contended = true; /* another client had its vote meanwhile */
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_UNLOCK, now_ms, 0,
                       most_ms < deadline_ms ? most_ms : deadline_ms);
     take_release(tally, answer);

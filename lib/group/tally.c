@@ -61,17 +61,39 @@ unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)
     tally->guarded.n_no = 0;
     tally->guarded.n_refused = 0;
     tally->guarded.lacks_memory = false;
+    tally->guarded.is_barred = false;
     tally->guarded.n_receivers = 0;
     relock_gate_init(&tally->gate);
     return ++tally->guarded.round;
 }
 
+unsigned relock_tally_n_yes(const struct relock_tally *tally)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < tally->group->n; i++)
+        n += tally->guarded.votes[i].yes;
+    return n;
+}
+
+unsigned relock_tally_n_no(const struct relock_tally *tally)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < tally->group->n; i++)
+        n += tally->guarded.votes[i].no;
+    return n;
+}
+
+/* While the sequencer is bypassed, it matters whether its vote would have made a quorum. */
 static bool is_decided(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     unsigned quorum = relock_tally_quorum(tally);
+    unsigned n_most = tally->guarded.n_yes + tally->guarded.n_left;
 
-    return tally->guarded.n_yes >= quorum || tally->guarded.n_yes + tally->guarded.n_left < quorum;
+    return tally->guarded.is_barred || tally->guarded.n_yes >= quorum ||
+           n_most + tally->group->order.is_bypassed < quorum || tally->guarded.n_left == 0;
 }
 
 void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)
@@ -95,13 +117,23 @@ static void count(struct relock_tally *tally, const struct relock_tally_report *
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     tally->guarded.n_left--;
+    tally->guarded.votes[report->member].is_asked = false;
     if (report->answer == RELOCK_ANSWER_YES) {
         tally->guarded.n_yes++;
         if (report->n_receivers > tally->guarded.n_receivers)
             tally->guarded.n_receivers = report->n_receivers;
     }
-    if (report->answer == RELOCK_ANSWER_NO)
-        tally->guarded.free_at_ms[tally->guarded.n_no++] = report->free_at_ms;
+    if (report->answer == RELOCK_ANSWER_NO) {
+        tally->guarded.n_no++;
+        if (report->member == RELOCK_SEQUENCER &&
+            (report->is_reserved || (report->place > 1 && !tally->guarded.is_recheck)))
+            tally->guarded.is_barred = true;
+        tally->guarded.votes[report->member].no = true;
+        tally->guarded.votes[report->member].free_at_ms = report->free_at_ms;
+        tally->guarded.votes[report->member].place = report->place;
+        tally->guarded.votes[report->member].is_reserved = report->is_reserved;
+        tally->guarded.votes[report->member].is_listening = report->is_listening;
+    }
     if (report->refusal < 0)
         refuse(tally, report->refusal, report->why);
     if (is_decided(tally))
@@ -194,6 +226,7 @@ bool relock_tally_grant(const struct relock_vote *vote, uint64_t sent_ms, uint64
     if (is_wanted) {
         tally->guarded.votes[member].number = vote->hold->number;
         tally->guarded.votes[member].yes = true;
+        tally->guarded.votes[member].no = false;
         tally->guarded.votes[member].valid_until_ms = valid_until_ms;
         tally->guarded.votes[member].sent_ms = sent_ms;
         update(tally, RELOCK_LOST_EXPIRED);

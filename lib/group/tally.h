@@ -17,6 +17,7 @@
 #include "group/group.h"
 #include "lock/observer.h"
 #include "lock/operations.h"
+#include "lock/request.h"
 
 #include <assert.h>
 
@@ -30,8 +31,12 @@ enum relock_vote_answer {
 
 /* The contribution of one server to a round. */
 struct relock_tally_report {
+    size_t member;
     enum relock_vote_answer answer;
     uint64_t free_at_ms; /* of a no: when the lease in the way ends */
+    uint64_t place;      /* of a no: of the client in the line of the lock; 0: not in it */
+    bool is_reserved;    /* of a no: the lock is free, and another client was told to acquire it */
+    bool is_listening;   /* with `place`: asked as the first in line that listens */
     int64_t n_receivers; /* of a yes to a release: of its message */
     int refusal;     /* the server refused to answer, or this process lacks memory: the result */
     const char *why; /* with a refusal: in these words */
@@ -45,6 +50,7 @@ struct relock_vote {
     struct relock_tally *tally;      /* a reference */
     size_t member;
     unsigned round; /* in which the library asked for it */
+    enum relock_request_wait wait;
 };
 
 struct relock_tally {
@@ -58,17 +64,26 @@ struct relock_tally {
         unsigned round;
         unsigned n_left; /* answers to come in this round */
         unsigned n_yes, n_no;
-        unsigned n_refused;                    /* to answer: */
-        bool lacks_memory;                     /* here, so one was not asked */
-        int refusal;                           /* the result, */
-        char why[RELOCK_WHY_MAX];              /* and the words of one of them */
-        uint64_t free_at_ms[RELOCK_TALLY_MAX]; /* of each no: when the lease in the way ends */
-        int64_t n_receivers;                   /* of a release's message: the most on one server */
+        unsigned n_refused;       /* to answer: */
+        bool lacks_memory;        /* here, so one was not asked */
+        int refusal;              /* the result, */
+        char why[RELOCK_WHY_MAX]; /* and the words of one of them */
+        int64_t n_receivers;      /* of a release's message: the most on one server */
+        bool is_barred;  /* in this round the sequencer has refused, because it is the turn of
+                            another client: no other vote counts */
+        bool is_alone;   /* the refusal of the sequencer was enough, whether others answered */
+        bool is_recheck; /* no event has caused this attempt: if a quorum grants it though others
+                            are first in line, these do not hear that the lock is free */
         /* Missing votes are requested again once a quorum has granted commands sent since then. */
         uint64_t since_ms; /* 0: none is missing */
         uint64_t lost_ms;  /* when the last vote was lost */
         struct {
-            bool yes;                 /* the server has our vote, as far as this process knows */
+            bool yes;            /* the server has our vote, as far as this process knows */
+            bool is_asked;       /* an attempt is unanswered */
+            bool no;             /* its last answer to an attempt; then also: */
+            uint64_t free_at_ms; /* as in the report, like the next three */
+            uint64_t place;
+            bool is_reserved, is_listening;
             uint64_t valid_until_ms;  /* and until then for certain */
             uint64_t sent_ms;         /* when the command last granted was sent */
             uint64_t number;          /* of the vote last granted */
@@ -106,6 +121,12 @@ void relock_tally_unref(struct relock_tally *tally);
 
 /* How many servers make a quorum. */
 unsigned relock_tally_quorum(const struct relock_tally *tally);
+
+/* How many servers have granted their vote, as far as this process knows; have refused it. */
+unsigned relock_tally_n_yes(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+unsigned relock_tally_n_no(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
 /* From here on `n` answers of a new round are counted. Returns its number. */
 unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)

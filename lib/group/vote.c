@@ -5,6 +5,7 @@
 #include "group/listeners.h"
 #include "group/local.h"
 #include "lock/holds.h"
+#include "lock/inbox.h"
 #include "lock/let_go.h"
 
 #include <stdlib.h>
@@ -111,16 +112,36 @@ static struct relock_client *client_of(const struct relock_tally *tally, size_t 
 }
 
 /* The round counts an answer for a server to which no command was posted. */
-static void count_unasked(struct relock_tally *tally, unsigned round, int why,
+static void count_unasked(struct relock_tally *tally, size_t member, unsigned round, int why,
                           enum relock_vote_answer answer)
 {
-    struct relock_tally_report report = {.answer = answer};
+    struct relock_tally_report report = {.member = member, .answer = answer};
 
     if (why == RELOCK_E_NOMEM) {
         report.refusal = why;
         report.why = "";
     }
     relock_tally_count(tally, round, &report);
+}
+
+/* What becomes of the vote if it is refused. A call that joins the line stands there from now on,
+ * also if its vote cannot join yet. */
+static enum relock_request_wait wait_of(struct relock_client *client, struct relock_tally *tally,
+                                        size_t member, const struct relock_vote_terms *terms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_kind *kind = tally->group->members[member]->resource->kind;
+
+    if (member != RELOCK_SEQUENCER || !relock_kind_has_line(kind))
+        return RELOCK_REQUEST_WAITS;
+    if (terms->wait != RELOCK_REQUEST_JOINS)
+        return terms->wait;
+    if (!*terms->stands)
+        tally->group->listeners[member].base.n_standing++;
+    *terms->stands = true;
+    if (relock_inbox_is_open(client))
+        return RELOCK_REQUEST_JOINS;
+    return relock_inbox_is_refused(client) ? RELOCK_REQUEST_WAITS : RELOCK_REQUEST_TRIES;
 }
 
 /* Returns RELOCK_OK, RELOCK_E_NOMEM; RELOCK_E_CONN when it is not to be asked now. */
@@ -138,6 +159,7 @@ static int ask_under(struct relock_client *client, struct relock_tally *tally, s
     new = new_vote(client, tally, member, round, terms);
     if (!new)
         return RELOCK_E_NOMEM;
+    new->wait = wait_of(client, tally, member, terms);
     r = relock_vote_command_post(client, new, RELOCK_VOTE_COMMAND_LOCK, round, terms->sent_ms);
     if (r < 0) {
         relock_holds_end(client, new->hold);
@@ -163,7 +185,7 @@ static struct relock_vote *ask(struct relock_tally *tally, size_t member, unsign
         relock_client_leave(client, &guard);
     }
     if (r < 0)
-        count_unasked(tally, round, r, RELOCK_ANSWER_NONE);
+        count_unasked(tally, member, round, r, RELOCK_ANSWER_NONE);
     return vote;
 }
 
@@ -212,7 +234,7 @@ static void send(struct relock_tally *tally, struct relock_vote *vote, size_t me
         relock_client_leave(client, &guard);
     }
     if (r < 0)
-        count_unasked(tally, round, r, answer);
+        count_unasked(tally, member, round, r, answer);
 }
 
 static void keep(struct relock_client *client, struct relock_vote *vote, bool renewed)
@@ -257,11 +279,13 @@ static void take(struct relock_tally *tally, struct relock_vote *votes[RELOCK_TA
         tally->guarded.votes[i].vote = NULL;
 }
 
+/* The sequencer, which is the first, learns of a release last: the client that it tells finds the
+ * other servers free. */
 static void let_go_all(struct relock_tally *tally, struct relock_vote *votes[RELOCK_TALLY_MAX])
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     relock_mutex_unlock(&tally->group->coordinator->mutex);
-    for (size_t i = 0; i < tally->group->n; i++)
+    for (size_t i = tally->group->n; i-- > 0;)
         if (votes[i])
             let_go(client_of(tally, i), votes[i]);
     relock_mutex_lock(&tally->group->coordinator->mutex);
@@ -285,9 +309,14 @@ void relock_votes_ask(struct relock_tally *tally, const bool wanted[RELOCK_TALLY
     for (size_t i = 0; i < tally->group->n; i++)
         n += wanted[i];
     round = relock_tally_begin(tally, n);
-    for (size_t i = 0; i < tally->group->n; i++)
-        if (wanted[i])
+    for (size_t i = 0; i < tally->group->n; i++) {
+        if (wanted[i]) {
             tally->guarded.votes[i].round = round;
+            tally->guarded.votes[i].is_asked = true;
+        } else if (tally->guarded.votes[i].yes) {
+            tally->guarded.n_yes++;
+        }
+    }
     relock_mutex_unlock(&tally->group->coordinator->mutex);
     for (size_t i = 0; i < tally->group->n; i++)
         if (wanted[i])
@@ -315,11 +344,11 @@ void relock_votes_send(struct relock_tally *tally, enum relock_vote_command_kind
     else
         look_at(tally, votes);
     relock_mutex_unlock(&tally->group->coordinator->mutex);
-    for (size_t i = 0; i < tally->group->n; i++) {
+    for (size_t i = tally->group->n; i-- > 0;) { /* see let_go_all */
         if (votes[i])
             send(tally, votes[i], i, kind, round, sent_ms, lease_ms);
         else
-            count_unasked(tally, round, RELOCK_LOST, RELOCK_ANSWER_NONE);
+            count_unasked(tally, i, round, RELOCK_LOST, RELOCK_ANSWER_NONE);
     }
     relock_mutex_lock(&tally->group->coordinator->mutex);
     relock_tally_wait(tally, until_ms);

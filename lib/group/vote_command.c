@@ -6,6 +6,7 @@
 #include "group/local.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
+#include "lock/line.h"
 #include "redis/conn_id.h"
 #include "redis/explain.h"
 #include "redis/reply.h"
@@ -19,6 +20,7 @@ struct command {
     unsigned round;
     uint64_t sent_ms;
     uint64_t lease_ms;
+    struct relock_line_view view; /* when it was sent */
 };
 
 /* ---- the answer ---------------------------------------------------------------------------- */
@@ -29,7 +31,48 @@ struct verdict {
     uint64_t valid_until_ms; /* 0: this answer grants nothing */
     int lost_reason;         /* the server no longer has the vote; else 0 */
     bool is_retry;           /* a message came before this answer, and is worth a retry */
+    bool lacks_line;         /* the user has no right to the line of the lock */
 };
+
+static const struct relock_lock *member_of(const struct relock_vote *vote)
+{
+    return vote->tally->group->members[vote->member];
+}
+
+/* ---- the line ------------------------------------------------------------------------------ */
+
+static void stand(struct relock_client *client, const struct command *command,
+                  const struct relock_busy *busy, struct verdict *verdict)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *resource = command->vote->hold->resource;
+
+    verdict->report.place = busy->place;
+    verdict->report.is_listening = command->view.is_listening;
+    verdict->lacks_line = busy->place == 0;
+    if (busy->place > 0)
+        client->guarded.has_no_line = false;
+    relock_line_refused(client, resource, &command->view, busy);
+}
+
+/* What the answer to a vote that joins means for the client in the line. */
+static void take_place(struct relock_client *client, const struct command *command,
+                       enum relock_verdict said, int result, const struct relock_busy *busy,
+                       struct verdict *verdict) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_vote *vote = command->vote;
+    struct relock_resource *resource = vote->hold->resource;
+
+    if (vote->wait != RELOCK_REQUEST_JOINS)
+        return;
+    if (said == RELOCK_VERDICT_BUSY)
+        stand(client, command, busy, verdict);
+    else if (said == RELOCK_VERDICT_DONE)
+        relock_line_granted_to(client, resource, &vote->tally->group->listeners[vote->member].base);
+    else if (result == RELOCK_E_CONN && command->entry.is_sent)
+        relock_line_unanswered(client, resource);
+    relock_line_abandon(client, resource); /* the call may have ended without this answer */
+}
 
 static void judge_lock(struct relock_client *client, const struct command *command, int result,
                        const struct redisReply *reply, struct verdict *verdict)
@@ -46,7 +89,9 @@ static void judge_lock(struct relock_client *client, const struct command *comma
     if (said == RELOCK_VERDICT_BUSY) {
         verdict->report.answer = RELOCK_ANSWER_NO;
         verdict->report.free_at_ms = busy.free_at_ms;
+        verdict->report.is_reserved = busy.is_reserved;
     }
+    take_place(client, command, said, result, &busy, verdict);
     verdict->is_retry = relock_group_answered(vote->tally->group, vote->member, hold->number,
                                               said == RELOCK_VERDICT_DONE);
     if (hold->state != RELOCK_HOLD_ASKED)
@@ -100,7 +145,9 @@ static void judge_unlock(struct relock_client *client, const struct command *com
 static struct verdict judge(struct relock_client *client, const struct command *command, int result,
                             const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    struct verdict verdict = {.report.answer = RELOCK_ANSWER_NONE};
+    struct verdict verdict = {
+        .report = {.member = command->vote->member, .answer = RELOCK_ANSWER_NONE},
+    };
     enum relock_verdict said = RELOCK_VERDICT_FAILED;
     uint64_t place; /* a vote joins no line */
 
@@ -148,7 +195,7 @@ static void tell(struct relock_client *client, const struct command *command,
         relock_tally_lose(vote, verdict->lost_reason);
     relock_tally_count(vote->tally, command->round, &verdict->report);
     if (verdict->is_retry)
-        relock_group_retry(vote->tally->group, true);
+        relock_group_hear(vote->tally->group, vote->member, RELOCK_HEARD_MESSAGE);
 }
 
 static void answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
@@ -175,6 +222,8 @@ static void answer(struct relock_client *client, struct relock_outbox_entry *ent
     relock_mutex_unlock(&client->mutex);
     tell(client, command, &verdict);
     relock_mutex_lock(&client->mutex);
+    if (verdict.lacks_line)
+        relock_line_log_missing(client, member_of(command->vote));
     relock_holds_unref(client, hold);
     free(command);
 }
@@ -187,7 +236,8 @@ static void drop(struct relock_client *client, struct relock_outbox_entry *entry
 
     relock_mutex_unlock(&client->mutex);
     relock_tally_count(command->vote->tally, command->round,
-                       &(struct relock_tally_report){.answer = RELOCK_ANSWER_NONE});
+                       &(struct relock_tally_report){.member = command->vote->member,
+                                                     .answer = RELOCK_ANSWER_NONE});
     relock_mutex_lock(&client->mutex);
     relock_holds_unref(client, hold);
     free(command);
@@ -205,7 +255,7 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
     case RELOCK_VOTE_COMMAND_LOCK:
         if (hold->state != RELOCK_HOLD_ASKED)
             return false;
-        relock_request_lock(request, hold, 1, command->lease_ms, 0, RELOCK_REQUEST_WAITS);
+        relock_request_lock(request, hold, 1, command->lease_ms, 0, command->vote->wait);
         break;
     case RELOCK_VOTE_COMMAND_EXTEND:
         relock_request_extend(request, hold, 1, command->lease_ms);
@@ -219,9 +269,10 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
 
 static void sent(struct relock_outbox_entry *entry, struct relock_conn_id *conn_id)
 {
-    const struct command *command = (const struct command *)entry;
+    struct command *command = (struct command *)entry;
     struct relock_hold *hold = command->vote->hold;
 
+    command->view = relock_resource_view_line(hold->resource);
     hold->n_unanswered++;
     if (command->kind == RELOCK_VOTE_COMMAND_LOCK && conn_id && !hold->fence)
         hold->fence = relock_conn_id_ref(conn_id);

@@ -34,7 +34,9 @@ struct relock_acquire {
     bool has_slept;       /* at least once as the head of the queue */
     uint64_t pause_ms;    /* of a poller: between two attempts */
     void (*stop_listening)(struct relock_acquire *acquire); /* at the end of the wait, or NULL */
-    bool contended;                                         /* another owner was in the way */
+    bool keeps_channels;          /* of a layer above: subscribed, by listeners */
+    bool stands;                  /* of a layer above: in the line of a lock, by a listener */
+    bool contended;               /* another owner was in the way */
     bool joins;                   /* a refused attempt joins the queue, or the line, of the lock */
     bool listens;                 /* .. of a fair waiter that listens to its channel */
     struct relock_line_view sent; /* when its last attempt was sent */

@@ -83,22 +83,6 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
     return RELOCK_OK;
 }
 
-/* Once for each client. Unlocks the mutex meanwhile. */
-static void log_missing_line(const struct relock_acquire *acquire)
-    RELOCK_REQUIRES(acquire->client->mutex)
-{
-    if (acquire->client->guarded.has_no_line)
-        return;
-    acquire->client->guarded.has_no_line = true;
-    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
-    relock_mutex_unlock(&acquire->client->mutex);
-    relock_lock_log(acquire->lock, 0,
-                    "waits outside of the line of clients, because this user has no right to its "
-                    "keys: each release wakes it; see docs/wire.md#rights",
-                    0, "");
-    relock_mutex_lock(&acquire->client->mutex);
-}
-
 /* Sees to it that the next release wakes this process. */
 static void wait_for_release(struct relock_acquire *acquire, const struct relock_busy *busy)
     RELOCK_REQUIRES(acquire->client->mutex)
@@ -117,7 +101,7 @@ static void wait_for_release(struct relock_acquire *acquire, const struct relock
     if (busy->place > 0)
         acquire->client->guarded.has_no_line = false;
     else if (has_line && acquire->joins)
-        log_missing_line(acquire);
+        relock_line_log_missing(acquire->client, acquire->lock);
 }
 
 static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold,

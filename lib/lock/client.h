@@ -27,6 +27,7 @@
 
 struct relock_client_hook;
 struct relock_lanes;
+struct relock_listener;
 struct relock_loop;
 struct relock_outbox_entry;
 struct relock_pipeline;
@@ -144,6 +145,7 @@ struct relock_client {
         struct relock_outbox leaving;    /* takes the client out of lines */
         struct relock_outbox_entry *leaving_later; /* the same, when there is a connection again */
         struct relock_resource *to_sync; /* whose subscriptions the I/O thread is to change */
+        struct relock_listener *due;     /* to which the I/O thread is to deliver what they heard */
 
         struct relock_timers timers;
         struct relock_waiter *waiting; /* acquires that wait for this server */

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "lock/keys.h"
 #include "lock/line.h"
+#include "lock/listener.h"
 #include "lock/resource.h"
 #include "lock/resources.h"
 #include "redis/pubsub.h"
@@ -83,7 +84,7 @@ static void hear(struct relock_client *client, const char *text, size_t len)
     if (!parse(text, len, &message))
         return;
     resource = relock_resources_find(client, message.name, message.name_len, message.side);
-    if (resource && resource->queue && relock_kind_has_line(resource->kind))
+    if (resource && relock_listeners_await(resource) && relock_kind_has_line(resource->kind))
         relock_line_hear(client, resource, message.verb, message.verb_len);
     else
         (void)relock_line_leave(client, message.name, message.name_len, message.side);
@@ -100,10 +101,10 @@ static void signal_waiting(struct relock_client *client) RELOCK_REQUIRES(client-
     for (at = client->guarded.resources; at; at = at->hh.next) {
         struct relock_resource *readers = relock_resource_readers(at);
 
-        if (at->queue && relock_kind_has_line(at->kind))
-            relock_resource_signal(at, false);
-        if (readers && readers->queue)
-            relock_resource_signal(readers, false);
+        if (relock_kind_has_line(at->kind))
+            relock_line_ask_again(client, at);
+        if (readers)
+            relock_line_ask_again(client, readers);
     }
 }
 
@@ -122,6 +123,7 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
                 event == RELOCK_CHANNEL_DOWN ? RELOCK_INBOX_PENDING : RELOCK_INBOX_REFUSED;
         signal_waiting(client);
     }
+    relock_listeners_deliver(client);
     relock_mutex_unlock(&client->mutex);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "lock/listener.h"
 #include "lock/outbox.h"
 #include "lock/request.h"
 #include "lock/resources.h"
@@ -51,13 +52,14 @@ static void stand(struct relock_client *client, struct relock_resource *resource
 }
 
 /* A release may have come before it listened, so it has to ask again. */
-static void listen(struct relock_resource *resource) RELOCK_REQUIRES(resource->client->mutex)
+static void listen(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex)
 {
-    stand(resource->client, resource, RELOCK_LINE_LISTENING, 1);
+    stand(client, resource, RELOCK_LINE_LISTENING, 1);
     if (relock_subscription_is_active(resource))
-        relock_resource_signal(resource, false);
+        relock_line_ask_again(client, resource);
     else
-        relock_subscription_want(resource->client, resource);
+        relock_subscription_want(client, resource);
 }
 
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
@@ -66,12 +68,12 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
         (struct relock_resource *)((char *)timer - offsetof(struct relock_resource, line.timer));
 
     (void)now_ms;
-    if (!resource->queue)
+    if (!relock_listeners_await(resource))
         relock_line_abandon(resource->client, resource); /* there was no memory to leave */
     else if (resource->line.state == RELOCK_LINE_FIRST)
-        listen(resource);
+        listen(resource->client, resource);
     else
-        relock_resource_signal(resource, false);
+        relock_line_ask_again(resource->client, resource);
 }
 
 static void set_timer(struct relock_client *client, struct relock_resource *resource,
@@ -107,7 +109,7 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
     else if (resource->line.state == RELOCK_LINE_LISTENING)
         return;
     else if (busy->is_foreign)
-        listen(resource);
+        listen(client, resource);
     else
         be_first(client, resource, relock_clock_in(LISTEN_MS));
 }
@@ -123,8 +125,19 @@ void relock_line_granted(struct relock_client *client, struct relock_resource *r
 {
     if (!has_left && resource->line.place > 0)
         (void)relock_line_leave(client, resource->name, resource->name_len, resource->kind->side);
-    if (resource->line.state != RELOCK_LINE_OUTSIDE)
-        stand(client, resource, RELOCK_LINE_LEFT, 0);
+    relock_line_granted_to(client, resource, NULL);
+}
+
+void relock_line_granted_to(struct relock_client *client, struct relock_resource *resource,
+                            const struct relock_listener *listener)
+{
+    if (resource->line.state == RELOCK_LINE_OUTSIDE)
+        return;
+    stand(client, resource, RELOCK_LINE_LEFT, 0);
+    /* The others stood there with the same entry. */
+    relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, listener);
+    if (listener && resource->queue)
+        relock_resource_signal(resource, false);
 }
 
 void relock_line_released(struct relock_client *client, struct relock_resource *resource,
@@ -149,6 +162,8 @@ static bool is(const char *verb, const char *text, size_t len)
 void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
                       const char *verb, size_t len)
 {
+    bool is_later = is("later", verb, len);
+
     if (is("second", verb, len)) {
         stand(client, resource, RELOCK_LINE_BEHIND, 2);
         set_timer(client, resource, relock_clock_in(SECOND_MS));
@@ -159,9 +174,27 @@ void relock_line_hear(struct relock_client *client, struct relock_resource *reso
         be_first(client, resource, relock_clock_in(LISTEN_MS));
     if (is("first", verb, len))
         return;
-    if (is("later", verb, len))
+    if (is_later)
         resource->yields_until_ms = relock_clock_in(LATER_MS);
-    relock_resource_signal(resource, true);
+    relock_listeners_tell(client, resource, RELOCK_HEARD_TURN, NULL);
+    if (is_later)
+        relock_listeners_tell(client, resource, RELOCK_HEARD_LATER, NULL);
+    if (resource->queue)
+        relock_resource_signal(resource, true);
+}
+
+void relock_line_log_missing(struct relock_client *client, const struct relock_lock *lock)
+{
+    if (client->guarded.has_no_line)
+        return;
+    client->guarded.has_no_line = true;
+    /* As relock_lock_log_under, for which clang would have to know that it is the same mutex. */
+    relock_mutex_unlock(&client->mutex);
+    relock_lock_log(lock, 0,
+                    "waits outside of the line of clients, because this user has no right to its "
+                    "keys: each release wakes it; see docs/wire.md#rights",
+                    0, "");
+    relock_mutex_lock(&client->mutex);
 }
 
 /* ---- leaving ------------------------------------------------------------------------------- */
@@ -199,8 +232,8 @@ static void on_left(struct relock_client *client, struct relock_outbox_entry *en
         return;
     }
     /* If somebody waits again, the client may have left for the wrong wait. */
-    if (resource && resource->queue)
-        relock_resource_signal(resource, false);
+    if (resource && relock_listeners_await(resource))
+        relock_line_ask_again(client, resource);
     else if (resource && result == RELOCK_E_NOMEM)
         be_first(client, resource, relock_clock_in(LISTEN_MS)); /* to leave then */
     free(leave);
@@ -255,9 +288,16 @@ void relock_line_close(struct relock_client *client)
     }
 }
 
+void relock_line_ask_again(struct relock_client *client, struct relock_resource *resource)
+{
+    if (resource->queue)
+        relock_resource_signal(resource, false);
+    relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, NULL);
+}
+
 void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
 {
-    if (resource->queue || resource->line.place == 0)
+    if (relock_listeners_await(resource) || resource->line.place == 0)
         return;
     if (relock_line_leave(client, resource->name, resource->name_len, resource->kind->side))
         stand(client, resource, RELOCK_LINE_LEFT, 0);

@@ -19,8 +19,11 @@
 #define RELOCK_LINE_H
 
 #include "lock/client.h"
+#include "lock/lock.h"
 #include "lock/resource.h"
 #include "lock/verdict.h"
+
+struct relock_listener;
 
 /* A waiter of this process was refused; `sent` is the view from before the attempt. */
 void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
@@ -36,6 +39,10 @@ void relock_line_unanswered(struct relock_client *client, struct relock_resource
 void relock_line_granted(struct relock_client *client, struct relock_resource *resource,
                          bool has_left) RELOCK_REQUIRES(client->mutex);
 
+/* The same for a call that stands there by a listener. */
+void relock_line_granted_to(struct relock_client *client, struct relock_resource *resource,
+                            const struct relock_listener *listener) RELOCK_REQUIRES(client->mutex);
+
 /* The local owner released the lock, and the script put the client into the line again: at
  * `place`, 1 if it is to ask at once; 0: it did not. */
 void relock_line_released(struct relock_client *client, struct relock_resource *resource,
@@ -46,6 +53,10 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
 void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
+/* The place may be lost, or a message: all that wait for the lock here ask again. */
+void relock_line_ask_again(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+
 /* A message to this client about a lock for which somebody waits here: `verb`, `len` bytes. */
 void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
                       const char *verb, size_t len) RELOCK_REQUIRES(client->mutex);
@@ -53,6 +64,11 @@ void relock_line_hear(struct relock_client *client, struct relock_resource *reso
 /* Takes the client out of the line of the lock `name`, as soon as there is a connection. Returns
  * false when out of memory. */
 bool relock_line_leave(struct relock_client *client, const char *name, size_t len, const char *side)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The server answered without a place: this user has no right to the line. Logs it, once for each
+ * client. Unlocks the mutex meanwhile. */
+void relock_line_log_missing(struct relock_client *client, const struct relock_lock *lock)
     RELOCK_REQUIRES(client->mutex);
 
 /* The I/O thread has a connection again. */

@@ -1,7 +1,13 @@
 #include "lock/listener.h"
 
+static struct relock_listener *listeners_of(struct relock_resource *resource)
+{
+    return relock_resource_with_channel(resource)->listeners;
+}
+
 void relock_listener_add(struct relock_resource *resource, struct relock_listener *listener)
 {
+    listener->resource = resource;
     DL_APPEND(relock_resource_with_channel(resource)->listeners, listener);
 }
 
@@ -20,27 +26,69 @@ bool relock_listeners_wait(const struct relock_resource *resource)
     return false;
 }
 
-struct relock_listener *relock_listeners_notify(struct relock_resource *resource, bool is_message)
+static bool stands(const struct relock_listener *listener, const struct relock_resource *resource)
 {
-    struct relock_listener *due = NULL;
-    struct relock_listener *listener;
-
-    DL_FOREACH(resource->listeners, listener)
-    {
-        if (listener->ops->notify(listener, is_message)) {
-            listener->next_due = due;
-            due = listener;
-        }
-    }
-    return due;
+    return listener->resource == resource && listener->n_standing > 0;
 }
 
-void relock_listeners_deliver(struct relock_listener *due, bool is_message)
+bool relock_listeners_await(struct relock_resource *resource)
 {
-    while (due) {
-        struct relock_listener *next = due->next_due;
+    const struct relock_listener *listener;
 
-        due->ops->deliver(due, is_message); /* after this it may be gone */
-        due = next;
+    if (resource->queue)
+        return true;
+    DL_FOREACH(listeners_of(resource), listener)
+    if (stands(listener, resource))
+        return true;
+    return false;
+}
+
+/* ---- notices ------------------------------------------------------------------------------- */
+
+static void notify(struct relock_client *client, struct relock_listener *listener,
+                   enum relock_listener_event event) RELOCK_REQUIRES(client->mutex)
+{
+    if (!listener->ops->notify(listener, event))
+        return;
+    if (listener->due == 0)
+        LL_PREPEND2(client->guarded.due, listener, next_due);
+    listener->due |= event;
+}
+
+void relock_listeners_hear(struct relock_client *client, struct relock_resource *resource,
+                           enum relock_listener_event event)
+{
+    struct relock_listener *listener;
+
+    DL_FOREACH(listeners_of(resource), listener)
+    notify(client, listener, event);
+}
+
+void relock_listeners_tell(struct relock_client *client, struct relock_resource *resource,
+                           enum relock_listener_event event, const struct relock_listener *besides)
+{
+    struct relock_listener *listener;
+
+    DL_FOREACH(listeners_of(resource), listener)
+    {
+        if (listener != besides && stands(listener, resource)) {
+            notify(client, listener, event);
+            relock_client_wake(client);
+        }
+    }
+}
+
+void relock_listeners_deliver(struct relock_client *client)
+{
+    struct relock_listener *listener;
+
+    while ((listener = client->guarded.due)) {
+        unsigned events = listener->due;
+
+        LL_DELETE2(client->guarded.due, listener, next_due);
+        listener->due = 0;
+        relock_mutex_unlock(&client->mutex);
+        listener->ops->deliver(listener, events); /* after this it may be gone */
+        relock_mutex_lock(&client->mutex);
     }
 }

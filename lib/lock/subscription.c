@@ -88,9 +88,9 @@ void relock_subscription_want(struct relock_client *client, struct relock_resour
         step(client, resource, WANTED);
 }
 
-static bool is_used(const struct relock_resource *resource)
+static bool is_used(struct relock_resource *resource)
 {
-    bool is_awaited = resource->queue != NULL;
+    bool is_awaited = relock_listeners_await(resource);
 
     if (resource->line.state == RELOCK_LINE_OUTSIDE)
         is_awaited |= resource->holder || (resource->kind->is_shared && resource->holds);
@@ -178,7 +178,6 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     struct relock_resource *resource = arg;
     struct relock_client *client = resource->client;
     bool is_message = event == RELOCK_CHANNEL_MESSAGE;
-    struct relock_listener *due;
 
     if (is_message && hears_lease(client, resource, text, len))
         return;
@@ -190,9 +189,10 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     else if (event == RELOCK_CHANNEL_DOWN)
         step(client, resource, DOWN);
     signal_sides(resource, is_message);
-    due = relock_listeners_notify(resource, is_message);
+    relock_listeners_hear(client, resource,
+                          is_message ? RELOCK_HEARD_MESSAGE : RELOCK_HEARD_CHANGE);
+    relock_listeners_deliver(client);
     relock_mutex_unlock(&client->mutex);
-    relock_listeners_deliver(due, is_message);
 }
 
 /* ---- the I/O thread ------------------------------------------------------------------------ */

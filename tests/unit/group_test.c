@@ -59,34 +59,123 @@ int __wrap_relock_group_add_listeners(struct relock_group *group)
 
     for (size_t i = 0; i < group->n && r == RELOCK_OK; i++) {
         struct relock_lock *member = group->members[i];
-        struct relock_listener *due;
 
         relock_mutex_lock(&member->client->mutex);
-        due = relock_listeners_notify(member->resource, true);
+        relock_listeners_hear(member->client, member->resource, RELOCK_HEARD_MESSAGE);
+        assert_non_null(member->client->guarded.due);
+        relock_listeners_deliver(member->client);
         relock_mutex_unlock(&member->client->mutex);
-        assert_non_null(due);
-        relock_listeners_deliver(due, true);
     }
     return r;
 }
 
-static void a_release_is_harmless_while_a_red_lock_is_being_made(void **state)
-{
+/* ---- messages to a red lock ---------------------------------------------------------------- */
+
+struct trio {
     struct relock_lock *members[3];
     struct relock_client *clients[3];
     struct relock_lock *lock;
+    struct relock_group *group;
+};
+
+static struct trio trio_new(void)
+{
+    struct trio trio;
+
+    for (int i = 0; i < 3; i++) {
+        trio.clients[i] = lone_client();
+        assert_int_equal(relock_lock_new(trio.clients[i], "a", &trio.members[i]), RELOCK_OK);
+    }
+    assert_int_equal(relock_redlock_new(trio.members, 3, &trio.lock), RELOCK_OK);
+    trio.group = relock_group_of(trio.lock->resource);
+    return trio;
+}
+
+static void trio_free(struct trio *trio)
+{
+    relock_lock_free(trio->lock);
+    for (int i = 0; i < 3; i++) {
+        relock_lock_free(trio->members[i]);
+        relock_client_free(trio->clients[i]);
+    }
+}
+
+/* Whether a message from the first server is a signal. */
+static bool hears(struct trio *trio)
+{
+    struct relock_lock *member = trio->group->members[0];
+    bool is_due;
+
+    relock_mutex_lock(&member->client->mutex);
+    relock_listeners_hear(member->client, member->resource, RELOCK_HEARD_MESSAGE);
+    is_due = member->client->guarded.due != NULL;
+    relock_listeners_deliver(member->client);
+    relock_mutex_unlock(&member->client->mutex);
+    return is_due;
+}
+
+static void ask(struct trio *trio, uint64_t number)
+{
+    struct relock_client *client = trio->group->members[0]->client;
+
+    relock_mutex_lock(&client->mutex);
+    relock_group_asked(trio->group, 0, number);
+    relock_mutex_unlock(&client->mutex);
+}
+
+/* Whether the answer of the first server is a signal. */
+static bool answer(struct trio *trio, uint64_t number, bool is_granted)
+{
+    struct relock_client *client = trio->group->members[0]->client;
+    bool is_retry;
+
+    relock_mutex_lock(&client->mutex);
+    is_retry = relock_group_answered(trio->group, 0, number, is_granted);
+    relock_mutex_unlock(&client->mutex);
+    return is_retry;
+}
+
+static void a_release_is_harmless_while_a_red_lock_is_being_made(void **state)
+{
+    struct trio trio = trio_new();
 
     (void)state;
-    for (int i = 0; i < 3; i++) {
-        clients[i] = lone_client();
-        assert_int_equal(relock_lock_new(clients[i], "a", &members[i]), RELOCK_OK);
-    }
-    assert_int_equal(relock_redlock_new(members, 3, &lock), RELOCK_OK);
-    relock_lock_free(lock);
-    for (int i = 0; i < 3; i++) {
-        relock_lock_free(members[i]);
-        relock_client_free(clients[i]);
-    }
+    trio_free(&trio);
+}
+
+static void a_message_is_a_signal_though_nobody_listens_yet(void **state)
+{
+    struct trio trio = trio_new();
+
+    (void)state;
+    ask(&trio, 1);
+    assert_false(answer(&trio, 1, false));
+    assert_true(hears(&trio));
+    trio_free(&trio);
+}
+
+static void a_message_to_one_that_is_asking_is_a_signal_once_it_is_refused(void **state)
+{
+    struct trio trio = trio_new();
+
+    (void)state;
+    ask(&trio, 1);
+    assert_false(hears(&trio));
+    assert_true(answer(&trio, 1, false));
+    trio_free(&trio);
+}
+
+static void a_late_grant_is_not_the_last_word(void **state)
+{
+    struct trio trio = trio_new();
+
+    (void)state;
+    ask(&trio, 1);
+    ask(&trio, 2);
+    assert_false(answer(&trio, 1, true));
+    assert_false(hears(&trio));
+    assert_true(answer(&trio, 2, false));
+    trio_free(&trio);
 }
 
 int main(void)
@@ -94,6 +183,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_reaps_groups_of_its_parent_without_a_mutex),
         cmocka_unit_test(a_release_is_harmless_while_a_red_lock_is_being_made),
+        cmocka_unit_test(a_message_is_a_signal_though_nobody_listens_yet),
+        cmocka_unit_test(a_message_to_one_that_is_asking_is_a_signal_once_it_is_refused),
+        cmocka_unit_test(a_late_grant_is_not_the_last_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

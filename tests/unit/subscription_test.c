@@ -251,27 +251,28 @@ static void an_event_without_listeners_takes_the_mutex_once(void **state)
 /* Three listeners, and their calls. */
 static struct told {
     struct relock_listener base;
-    bool is_due, is_message;
+    bool is_due;
+    unsigned notified;
     int n_notified, n_delivered;
 } told[3];
 
-static bool notify(struct relock_listener *listener, bool is_message)
+static bool notify(struct relock_listener *listener, enum relock_listener_event event)
 {
     struct told *at = (struct told *)listener;
 
     assert_int_equal(pthread_mutex_trylock(&client.mutex.pthread), EBUSY);
     at->n_notified++;
-    at->is_message = is_message;
+    at->notified = event;
     return at->is_due;
 }
 
-static void deliver(struct relock_listener *listener, bool is_message)
+static void deliver(struct relock_listener *listener, unsigned events)
 {
     struct told *at = (struct told *)listener;
 
     assert_int_equal(pthread_mutex_trylock(&client.mutex.pthread), 0);
     assert_int_equal(pthread_mutex_unlock(&client.mutex.pthread), 0);
-    assert_int_equal(is_message, at->is_message);
+    assert_int_equal(events, at->notified);
     at->n_delivered++;
     at->base.next_due = &at->base; /* it may be gone now: a reader would go round for ever */
 }
@@ -286,12 +287,13 @@ static void listeners_are_notified_under_the_mutex_and_delivered_without(void **
         relock_listener_add(resource, &told[i].base);
     }
     subscribe();
+    be_told(RELOCK_CHANNEL_SUBSCRIBED);
     be_told(RELOCK_CHANNEL_MESSAGE);
     be_told(RELOCK_CHANNEL_DOWN);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(told[i].n_notified, 2);
-        assert_int_equal(told[i].n_delivered, i != 1 ? 2 : 0);
-        assert_false(told[i].is_message);
+        assert_int_equal(told[i].n_notified, 3);
+        assert_int_equal(told[i].n_delivered, i != 1 ? 3 : 0);
+        assert_int_equal(told[i].notified, RELOCK_HEARD_CHANGE);
         relock_listener_remove(resource, &told[i].base);
     }
 }
