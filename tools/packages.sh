@@ -20,9 +20,11 @@ build  ninja                       ninja-build
 build  hiredis/hiredis.h           libhiredis-dev
 build  ev.h                        libev-dev
 build  uthash.h                    uthash-dev
+build  openssl/ssl.h               ? libssl-dev
 redis  redis-server,valkey-server  redis-server valkey-server
 tests  cmocka.h                    libcmocka-dev
 tests  patch                       ? patch
+tests  openssl                     ? openssl
 clang  clang                       clang
 fuzz   clang:fuzzer                ? libclang-rt-14-dev libclang-rt-dev
 valgrind  valgrind                 valgrind

@@ -36,6 +36,11 @@ struct relock_options fixture_options(struct fixture *f, const struct relock_opt
 {
     struct relock_options all = options ? *options : (struct relock_options){0};
 
+    if (!all.url && f->server->tls_port > 0) {
+        all.url = f->server->tls_url;
+        if (!all.tls_ca_file)
+            all.tls_ca_file = f->server->ca_file;
+    }
     if (!all.url)
         all.url = f->server->unix_url;
     if (all.connect_timeout_ms == 0)
@@ -210,6 +215,16 @@ bool wait_for_reconnects(struct relock_client *client, uint64_t n)
 bool wait_for_rechecks(struct relock_client *client, uint64_t n)
 {
     return wait_until(has_reached, &(struct expected){client, .rechecks = n}, SOON_MS);
+}
+
+static bool has_logged_in(void *arg)
+{
+    return probe_n_clients(arg, " name=relock:") == 2;
+}
+
+bool wait_for_login(struct probe *probe)
+{
+    return wait_until(has_logged_in, probe, SOON_MS);
 }
 
 static bool has_no_keys(void *arg)

@@ -63,9 +63,9 @@ struct fixture {
     struct leaks before;
 };
 
-/* A client of this test, freed at its end. Defaults: the server's unix socket, timeouts for a slow
- * machine, the log and the losses of the fixture. A test that sets on_lost or on_log must set arg
- * and both callbacks that it wants. */
+/* A client of this test, freed at its end. Defaults: the server's unix socket, or its port with
+ * TLS if it has one; timeouts for a slow machine, the log and the losses of the fixture. A test
+ * that sets on_lost or on_log must set arg and both callbacks that it wants. */
 struct relock_client *fixture_client(struct fixture *f, const struct relock_options *options);
 
 /* A client that renews leases of `lease_ms`, and one for which neither a lease nor a recheck ends
@@ -121,6 +121,10 @@ bool wait_for_waiters(struct relock_client *client, uint64_t n);
 bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n);
 bool wait_for_reconnects(struct relock_client *client, uint64_t n);
 bool wait_for_rechecks(struct relock_client *client, uint64_t n);
+
+/* Waits until both connections that a client opens at once, for callers and for renewals, have
+ * logged in. No other client may be there. */
+bool wait_for_login(struct probe *probe);
 
 /* Waits until Redis has no key. */
 bool wait_for_no_keys(struct probe *probe);

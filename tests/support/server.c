@@ -1,5 +1,6 @@
 #include "support/server.h"
 
+#include "support/certs.h"
 #include "support/wait.h"
 
 #include <arpa/inet.h>
@@ -13,10 +14,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define START_MS 20000
+#define TLS_DIR "tls/"
 
 static void die(const char *what)
 {
@@ -52,7 +55,7 @@ static bool find_program(char *found, size_t size)
 
 /* A socket that is bound and does not listen reserves the port: only a program that asks for this
  * very port gets it. */
-static void reserve_port(struct server *server)
+static int reserve_port(int *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof(address);
@@ -64,9 +67,44 @@ static void reserve_port(struct server *server)
         bind(fd, (struct sockaddr *)&address, size) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         die("no free port");
-    server->reserved = fd;
-    server->port = ntohs(address.sin_port);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+static void add_tcp(struct server *server)
+{
+    server->reserved[0] = reserve_port(&server->port);
     snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
+}
+
+/* A server without TLS does not know the option, and one with it finds that x is no number. */
+static bool program_has_tls(const char *program)
+{
+    char command[5000], line[256];
+    bool knows = true;
+    FILE *output;
+
+    snprintf(command, sizeof(command), "'%s' --tls-port x 2>&1", program);
+    output = popen(command, "r");
+    if (!output)
+        die("cannot fork");
+    while (fgets(line, sizeof(line), output))
+        knows = knows && !strstr(line, "Bad directive");
+    pclose(output);
+    if (!knows)
+        fprintf(stderr, "%s was built without TLS: skipped\n", program);
+    return knows;
+}
+
+static bool add_tls(struct server *server, const char *program)
+{
+    snprintf(server->certs, sizeof(server->certs), "%s/" TLS_DIR, server->dir);
+    snprintf(server->ca_file, sizeof(server->ca_file), "%s" CERTS_CA, server->certs);
+    if (!program_has_tls(program) || mkdir(server->certs, 0700) != 0 || !certs_make(server->certs))
+        return false;
+    server->reserved[1] = reserve_port(&server->tls_port);
+    snprintf(server->tls_url, sizeof(server->tls_url), "rediss://127.0.0.1:%d", server->tls_port);
+    return true;
 }
 
 bool server_has_cluster_port(const struct server *server)
@@ -86,11 +124,26 @@ static void make_config(const struct server *server, char path[96])
     close(fd);
 }
 
+/* The paths are relative to the folder of the server, which is its working directory. */
+static size_t tls_args(const struct server *server, const char **argv, size_t n, char port[16])
+{
+    const char *args[] = {"--tls-port",         port,
+                          "--tls-cert-file",    TLS_DIR CERTS_SERVER,
+                          "--tls-key-file",     TLS_DIR CERTS_KEY,
+                          "--tls-ca-cert-file", TLS_DIR CERTS_CA,
+                          "--tls-auth-clients", "no"};
+
+    snprintf(port, 16, "%d", server->tls_port);
+    for (size_t i = 0; i < sizeof(args) / sizeof(*args); i++)
+        argv[n++] = args[i];
+    return n;
+}
+
 /* Runs in the child, between fork and exec. */
 static void exec_program(const struct server *server, const char *program)
 {
-    char port[16], log[96], config[96];
-    const char *argv[26 + SERVER_MAX_ARGS];
+    char port[16], tls_port[16], log[96], config[96];
+    const char *argv[36 + SERVER_MAX_ARGS];
     size_t n = 0;
 
     snprintf(port, sizeof(port), "%d", server->port);
@@ -125,6 +178,8 @@ static void exec_program(const struct server *server, const char *program)
 
     for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
         argv[n++] = fixed[i];
+    if (server->tls_port > 0)
+        n = tls_args(server, argv, n, tls_port);
     for (size_t i = 0; i < SERVER_MAX_ARGS && server->options.args[i]; i++)
         argv[n++] = server->options.args[i];
     argv[n] = NULL;
@@ -204,9 +259,12 @@ struct server *server_new(const struct server_options *options)
         die("no temporary folder");
     snprintf(server->socket, sizeof(server->socket), "%s/socket", server->dir);
     snprintf(server->unix_url, sizeof(server->unix_url), "unix://%s", server->socket);
-    server->reserved = -1;
+    server->reserved[0] = server->reserved[1] = -1;
     if (server->options.tcp)
-        reserve_port(server);
+        add_tcp(server);
+    if ((server->options.tls || getenv("RELOCK_TEST_TLS")) && !server->options.sentinel &&
+        !add_tls(server, program))
+        return server_stop(server);
     return server;
 }
 
@@ -235,8 +293,9 @@ struct server *server_stop(struct server *server)
         return NULL;
 
     server_kill(server);
-    if (server->reserved >= 0)
-        close(server->reserved);
+    for (size_t i = 0; i < 2; i++)
+        if (server->reserved[i] >= 0)
+            close(server->reserved[i]);
     nftw(server->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(server);
     return NULL;

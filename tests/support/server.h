@@ -5,7 +5,8 @@
  * port of the loopback, and writes to disk only if it is to keep its data. It dies with the test
  * program, however that ends.
  *
- * The program is that of RELOCK_TEST_SERVER, else redis-server or valkey-server from the PATH.
+ * The program is that of RELOCK_TEST_SERVER, else redis-server or valkey-server from the PATH. With
+ * RELOCK_TEST_TLS in the environment, every server also has a port with TLS.
  *
  * Threads: the one that started it, which must live as long: the server dies with its thread.
  */
@@ -20,6 +21,7 @@
 
 struct server_options {
     bool tcp;                          /* also on a port */
+    bool tls;                          /* also on a port with TLS: support/certs.h */
     bool sentinel;                     /* it watches over servers, none so far, and is none */
     bool keeps_data;                   /* answered writes are on disk and survive a restart */
     const char *args[SERVER_MAX_ARGS]; /* further arguments, up to the first NULL; not copied */
@@ -30,8 +32,12 @@ struct server {
     char socket[80];   /* path */
     char unix_url[96]; /* unix://... */
     char tcp_url[64];  /* redis://127.0.0.1:port, or "" */
+    char tls_url[64];  /* rediss://127.0.0.1:port, or "" */
+    char certs[80];    /* the folder of its certificates, "tls/" in its own */
+    char ca_file[96];  /* there, for tls_ca_file */
     int port;          /* 0 without TCP; nobody else gets it, also while the server is down */
-    int reserved;      /* for that */
+    int tls_port;      /* the same with TLS */
+    int reserved[2];   /* for that */
     pid_t pid;         /* 0 while it does not run */
     struct server_options options;
 };
@@ -39,8 +45,8 @@ struct server {
 /* Whether a node of a cluster could have this port: it listens 10,000 above it, too. */
 bool server_has_cluster_port(const struct server *server);
 
-/* Starts a server and waits until it answers. NULL if there is no program to start; ends the test
- * program if it does not come up. */
+/* Starts a server and waits until it answers. NULL if there is no program to start, or none with
+ * TLS; ends the test program if it does not come up. */
 struct server *server_start(const struct server_options *options);
 
 /* The same in steps, for several at once: one that does not run, its start, and the wait until it
