@@ -206,11 +206,12 @@ struct relock_client;
 
 #define RELOCK_LAZY 1u           /* make the client even if Redis is unreachable; keep trying */
 #define RELOCK_ANNOUNCE_PLAIN 2u /* plain locks: publish releases, and subscribe while waiting */
+#define RELOCK_TLS_INSECURE 4u   /* TLS without checking the server's certificate: for tests only */
 
 /** Options of a client. The library copies the strings. */
 struct relock_options {
-    /* [redis://127.0.0.1:6379] redis://[[user]:password@]host[:port][/db] or
-     * unix:///path[?db=n]; not supported yet: rediss:// redis+sentinel:// redis+cluster:// */
+    /* [redis://127.0.0.1:6379] redis://[[user]:password@]host[:port][/db], rediss://... for TLS,
+     * or unix:///path[?db=n]; not supported yet: redis+sentinel:// redis+cluster:// */
     const char *url;
     const char *user, *password; /* [from the url] used literally, without percent-encoding */
     /* [relock:<host>:<pid>] CLIENT LIST shows `client_name:<client id>`; no blanks */
@@ -226,15 +227,18 @@ struct relock_options {
 
     unsigned connections;  /* [4] command connections; at most 1024 */
     unsigned min_replicas; /* [0] replicas that must acknowledge an acquire (WAIT) */
-    unsigned flags;        /* [0] RELOCK_LAZY, RELOCK_ANNOUNCE_PLAIN */
+    unsigned flags;        /* [0] RELOCK_LAZY, RELOCK_ANNOUNCE_PLAIN, RELOCK_TLS_INSECURE */
     int log_level;         /* [RELOCK_LOG_INFO] least severe level to log */
 
     relock_lost_fn *on_lost; /* [none] for holds acquired without an on_lost of their own */
     relock_log_fn *on_log;   /* [warnings and errors go to stderr] */
     void *arg;               /* passed to on_lost and on_log */
 
-    /* [NULL] TLS is not supported yet: a value gives RELOCK_E_UNSUPPORTED */
-    const char *tls_ca_file, *tls_cert_file, *tls_key_file, *tls_server_name;
+    /* For rediss://; files in PEM format, read once by relock_client_new(). */
+    const char *tls_ca_file;     /* [the system's CAs] whose certificates to trust */
+    const char *tls_cert_file;   /* [none] certificate of this program, with its chain */
+    const char *tls_key_file;    /* [tls_cert_file] its private key, without a passphrase */
+    const char *tls_server_name; /* [the host of the url] the name in the server's certificate */
 
     /* [command_timeout_ms] how long a release may block before it continues in the background */
     uint64_t release_timeout_ms;
@@ -249,14 +253,16 @@ struct relock_options {
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK             free *client with relock_client_free
- *          RELOCK_E_INVALID      the url or another option is invalid
- *          RELOCK_E_UNSUPPORTED  a TLS option; a url scheme that this version does not support; the
- *                                server is a Sentinel or a cluster node, even one with all slots
+ *          RELOCK_E_INVALID      the url or another option is invalid, or a TLS file is unusable
+ *          RELOCK_E_UNSUPPORTED  a url scheme that this version does not support, or rediss:// and
+ *                                the library was built without OpenSSL; the server is a Sentinel or
+ *                                a cluster node, even one with all slots
  *          RELOCK_E_CONN         Redis was unreachable for `connect_timeout_ms` (not an error with
  *                                RELOCK_LAZY), or the process has no file descriptor left
  *          RELOCK_E_SERVER       Redis returned an error, or the server is a replica (not an error
  *                                with RELOCK_LAZY, since it may be promoted)
- *          RELOCK_E_AUTH         authentication failed, or the user lacks an ACL right
+ *          RELOCK_E_AUTH         authentication failed, with a password or a certificate of either
+ *                                side, or the user lacks an ACL right
  *          RELOCK_E_NOMEM, RELOCK_E_DEADLOCK
  *          *client is written with RELOCK_OK only
  */

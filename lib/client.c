@@ -85,6 +85,10 @@ static void keep_options(struct relock_client *client, const struct relock_optio
     client->options.user = NULL;
     client->options.password = NULL;
     client->options.client_name = NULL;
+    client->options.tls_ca_file = NULL;
+    client->options.tls_cert_file = NULL;
+    client->options.tls_key_file = NULL;
+    client->options.tls_server_name = NULL;
 }
 
 static int make(const struct relock_options *options, const struct relock_log *log,

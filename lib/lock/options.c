@@ -94,7 +94,7 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
 
     if (!relock_options_unused(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
         return refuse(log, RELOCK_E_INVALID, "reserved must be 0");
-    if (options->flags & ~(RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN))
+    if (options->flags & ~(RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE))
         return refuse(log, RELOCK_E_INVALID, "flags has a flag that this version does not support");
     if (options->log_level < RELOCK_LOG_ERROR || options->log_level > RELOCK_LOG_DEBUG)
         return refuse(log, RELOCK_E_INVALID, "log_level must be one of RELOCK_LOG_*");
@@ -107,8 +107,5 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
     if (options->client_name && !is_plain(options->client_name))
         return refuse(log, RELOCK_E_INVALID,
                       "client_name is empty, or has blanks or non-ASCII characters");
-    if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
-        options->tls_server_name)
-        return refuse(log, RELOCK_E_UNSUPPORTED, "TLS is not supported");
     return RELOCK_OK;
 }

@@ -149,9 +149,9 @@ void relock_async_conn_fail(struct relock_async_conn *conn, const char *what)
 
 /* ---- connecting ---------------------------------------------------------------------------- */
 
-static void begin_login(struct relock_async_conn *conn, int fd)
+static void begin_login(struct relock_async_conn *conn, struct relock_socket socket)
 {
-    if (relock_wire_open(&conn->wire, fd) < 0) {
+    if (relock_wire_open(&conn->wire, socket) < 0) {
         relock_async_conn_fail(conn, "out of memory for a connection");
         return;
     }
@@ -162,13 +162,13 @@ static void begin_login(struct relock_async_conn *conn, int fd)
 
 static void step_dial(struct relock_async_conn *conn)
 {
-    int fd;
+    struct relock_socket socket;
     int r;
 
     watch(conn, -1, 0); /* the dial may close its socket */
-    r = relock_dial_step(&conn->dial, relock_clock_now_ms(), &fd);
+    r = relock_dial_step(&conn->dial, relock_clock_now_ms(), &socket);
     if (r == RELOCK_OK) {
-        begin_login(conn, fd);
+        begin_login(conn, socket);
     } else if (r == RELOCK_AGAIN) {
         watch(conn, conn->dial.fd, relock_dial_wants_to_write(&conn->dial) ? EV_WRITE : EV_READ);
         arm(conn);

@@ -5,7 +5,9 @@
  *                   CONNECTING    a step, for a path
  *     RESOLVING     CONNECTING    the addresses are known
  *     CONNECTING    CONNECTING    this address failed, another is left
+ *                   SECURING      connected, and the url wants TLS
  *                   PAUSING       the queue of the unix socket is full
+ *     SECURING      CONNECTING    this address failed, another is left
  *     PAUSING       CONNECTING    the pause is over
  *
  * and from each to IDLE: when connected, when it has failed, and when its user ends it.
@@ -38,22 +40,34 @@ void relock_dial_init(struct relock_dial *dial, const struct relock_server *serv
     *dial = (struct relock_dial){.server = server, .fd = -1};
 }
 
+static bool has_socket(const struct relock_dial *dial)
+{
+    return dial->state == RELOCK_DIAL_CONNECTING || dial->state == RELOCK_DIAL_SECURING;
+}
+
 /* A forked child closes the descriptor that it finds here, so clear it before closing. */
 static void drop_socket(struct relock_dial *dial)
 {
     int fd = dial->fd;
-    bool is_ours = dial->state == RELOCK_DIAL_CONNECTING;
+    bool is_ours = has_socket(dial);
 
     dial->state = RELOCK_DIAL_IDLE;
     dial->fd = -1;
+    dial->tls = relock_tls_free(dial->tls);
     if (is_ours)
         close(fd);
 }
 
 void relock_dial_abandon(const struct relock_dial *dial)
 {
-    if (dial->state == RELOCK_DIAL_CONNECTING)
+    if (has_socket(dial))
         close(dial->fd);
+}
+
+bool relock_dial_wants_to_write(const struct relock_dial *dial)
+{
+    return dial->state == RELOCK_DIAL_CONNECTING ||
+           (dial->state == RELOCK_DIAL_SECURING && relock_tls_wants_to_write(dial->tls));
 }
 
 void relock_dial_end(struct relock_dial *dial)
@@ -65,8 +79,11 @@ void relock_dial_end(struct relock_dial *dial)
     dial->pause_ms = 0;
 }
 
+/* A rejected certificate explains more than that another address could not be reached. */
 static void set_why(struct relock_dial *dial, const char *what)
 {
+    if (dial->result == RELOCK_E_AUTH)
+        return;
     (void)snprintf(dial->why, sizeof(dial->why), "%s: %s", dial->server->label, what);
 }
 
@@ -106,7 +123,8 @@ static int try_address(struct relock_dial *dial, const void *address, socklen_t 
     sa_family_t family = ((const struct sockaddr *)address)->sa_family;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    dial->why[0] = '\0';
+    if (dial->result != RELOCK_E_AUTH)
+        dial->why[0] = '\0';
     if (fd >= 0 && family != AF_UNIX)
         set_tcp_options(fd);
     if (fd < 0 || (connect(fd, address, len) < 0 && errno != EINPROGRESS && errno != EINTR)) {
@@ -133,7 +151,7 @@ static int try_next(struct relock_dial *dial, uint64_t now_ms)
             return RELOCK_AGAIN;
     }
     relock_dial_end(dial);
-    return RELOCK_E_CONN;
+    return dial->result;
 }
 
 /* A unix socket whose queue is full refuses at once, whereas TCP retries by itself. */
@@ -173,6 +191,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
     int r;
 
     dial->limit_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
+    dial->result = RELOCK_E_CONN;
     dial->why[0] = '\0';
     if (dial->server->url.path)
         return try_path(dial, now_ms);
@@ -216,31 +235,76 @@ static int connect_error(int fd)
     return err;
 }
 
-static int check_connected(struct relock_dial *dial, uint64_t now_ms, int *fd)
+static int hand_over(struct relock_dial *dial, struct relock_socket *socket)
+{
+    *socket = (struct relock_socket){.fd = dial->fd, .tls = dial->tls};
+    dial->state = RELOCK_DIAL_IDLE;
+    dial->tls = NULL;
+    relock_dial_end(dial);
+    return RELOCK_OK;
+}
+
+static void log_secured(const struct relock_dial *dial)
+{
+    char what[RELOCK_WHY_MAX];
+
+    relock_tls_describe(dial->tls, what);
+    relock_log_write(dial->server->log, RELOCK_LOG_DEBUG, "%s: %s", dial->server->label, what);
+}
+
+static int secure(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
+{
+    int r = relock_tls_shake(dial->tls);
+
+    if (r == RELOCK_OK) {
+        log_secured(dial);
+        return hand_over(dial, socket);
+    }
+    if (r == RELOCK_AGAIN && now_ms < dial->deadline_ms)
+        return RELOCK_AGAIN;
+    if (r == RELOCK_E_NOMEM)
+        return fail(dial, r, relock_tls_why(dial->tls));
+    if (r < 0)
+        set_why(dial, relock_tls_why(dial->tls));
+    if (r == RELOCK_E_AUTH)
+        dial->result = r;
+    drop_socket(dial);
+    return try_next(dial, now_ms);
+}
+
+static int begin_to_secure(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
+{
+    dial->tls = relock_tls_new(dial->server, dial->fd);
+    if (!dial->tls)
+        return fail(dial, RELOCK_E_NOMEM, "out of memory for TLS");
+    dial->state = RELOCK_DIAL_SECURING;
+    set_why(dial, "no answer to the TLS handshake: does the server speak TLS on this port?");
+    return secure(dial, now_ms, socket);
+}
+
+static int check_connected(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
     int err = connect_error(dial->fd);
 
     if (err == EINPROGRESS && now_ms < dial->deadline_ms)
         return RELOCK_AGAIN;
-    if (err == 0) {
-        *fd = dial->fd;
-        dial->state = RELOCK_DIAL_IDLE;
-        relock_dial_end(dial);
-        return RELOCK_OK;
-    }
+    if (err == 0)
+        return dial->server->tls ? begin_to_secure(dial, now_ms, socket) : hand_over(dial, socket);
     set_why(dial,
             err == EINPROGRESS ? "no answer to the connection attempt" : relock_status_errno(err));
     drop_socket(dial);
     return try_next(dial, now_ms);
 }
 
-int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, int *fd)
+int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
     switch (dial->state) {
     case RELOCK_DIAL_RESOLVING:
         return take_addresses(dial, now_ms);
     case RELOCK_DIAL_CONNECTING:
-        return check_connected(dial, now_ms, fd);
+        return check_connected(dial, now_ms, socket);
+    case RELOCK_DIAL_SECURING:
+        return secure(dial, now_ms, socket);
     case RELOCK_DIAL_PAUSING:
         return now_ms < dial->deadline_ms ? RELOCK_AGAIN : try_path(dial, now_ms);
     case RELOCK_DIAL_IDLE:

@@ -1,9 +1,9 @@
 /*
  * Dial - connects to the server without blocking
  *
- * It looks the host up and tries its addresses in turn. Its user waits for `fd`, until
- * `deadline_ms` at the latest, and steps again: the I/O thread waits in libev, a calling thread in
- * poll(2).
+ * It looks the host up and tries its addresses in turn. With TLS, an address also has to complete
+ * the handshake. Its user waits for `fd`, until `deadline_ms` at the latest, and steps again: the
+ * I/O thread waits in libev, a calling thread in poll(2).
  *
  * Threads: its user.
  */
@@ -12,6 +12,7 @@
 
 #include "redis/resolve.h"
 #include "redis/server.h"
+#include "redis/tls.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ enum relock_dial_state {
     RELOCK_DIAL_IDLE,
     RELOCK_DIAL_RESOLVING,  /* the host is looked up: `fd` becomes readable */
     RELOCK_DIAL_CONNECTING, /* to one address: `fd` becomes writable */
+    RELOCK_DIAL_SECURING,   /* the TLS handshake: `fd` becomes readable or writable */
     RELOCK_DIAL_PAUSING,    /* the queue of the unix socket is full: there is no `fd` */
 };
 
@@ -34,7 +36,9 @@ struct relock_dial {
     struct relock_addresses addresses;
     unsigned next;            /* the address to try after the current one */
     uint64_t pause_ms;        /* the last pause */
-    char why[RELOCK_WHY_MAX]; /* the last failure */
+    struct relock_tls *tls;   /* used in SECURING */
+    int result;               /* RELOCK_E_AUTH when an address was rejected for a certificate */
+    char why[RELOCK_WHY_MAX]; /* the last failure; after RELOCK_E_AUTH that one */
 };
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server);
@@ -43,10 +47,7 @@ void relock_dial_init(struct relock_dial *dial, const struct relock_server *serv
 void relock_dial_abandon(const struct relock_dial *dial);
 
 /* Whether to wait until `fd` is writable; else until it is readable. */
-static inline bool relock_dial_wants_to_write(const struct relock_dial *dial)
-{
-    return dial->state == RELOCK_DIAL_CONNECTING;
-}
+bool relock_dial_wants_to_write(const struct relock_dial *dial);
 
 /* Ends the attempt in any state; the dial can be used again. */
 void relock_dial_end(struct relock_dial *dial);
@@ -54,9 +55,10 @@ void relock_dial_end(struct relock_dial *dial);
 /*
  * Starts the attempt, or continues after `fd` became ready or `deadline_ms` passed.
  *
- * Returns RELOCK_OK when connected: `*fd` belongs to the caller and is non-blocking; RELOCK_AGAIN
- * to wait; RELOCK_E_CONN when no address could be reached, RELOCK_E_NOMEM, with the cause in `why`.
+ * Returns RELOCK_OK when connected: `*socket` belongs to the caller and is non-blocking;
+ * RELOCK_AGAIN to wait; RELOCK_E_CONN when no address could be reached; RELOCK_E_AUTH when one was
+ * rejected for its certificate, or for ours; RELOCK_E_NOMEM. A failure has its cause in `why`.
  */
-int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, int *fd);
+int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket);
 
 #endif

@@ -1,6 +1,7 @@
 #include "redis/server.h"
 
 #include "redis/resolve.h"
+#include "redis/tls_context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +33,48 @@ static char *make_label(const struct relock_url *url)
     return n < 0 ? NULL : label;
 }
 
+static int refuse(const struct relock_log *log, int result, const char *what)
+{
+    relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: %s", what);
+    return result;
+}
+
+static int take_url(struct relock_server *server, const struct relock_options *options)
+{
+    const char *why;
+    int r = relock_url_parse(&server->url, options->url, &why);
+
+    if (r == RELOCK_E_INVALID || r == RELOCK_E_UNSUPPORTED)
+        relock_log_write(server->log, RELOCK_LOG_ERROR, "no client was made: invalid url: %s", why);
+    return r;
+}
+
+static int take_login(struct relock_server *server, const struct relock_options *options)
+{
+    int r = replace(&server->url.user, options->user);
+
+    if (r == RELOCK_OK)
+        r = replace(&server->url.password, options->password);
+    if (r == RELOCK_OK && server->url.user && !server->url.password)
+        r = refuse(server->log, RELOCK_E_INVALID, "a user is set, but no password");
+    return r;
+}
+
+/* Options of TLS must not be ignored: whoever sets them expects encryption. */
+static int take_tls(struct relock_server *server, const struct relock_options *options)
+{
+    if (server->url.tls)
+        return relock_tls_context_new(options, server->url.host, server->log, &server->tls);
+    if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
+        options->tls_server_name || (options->flags & RELOCK_TLS_INSECURE))
+        return refuse(server->log, RELOCK_E_INVALID,
+                      "an option of TLS is set, but the url does not begin with rediss://");
+    return RELOCK_OK;
+}
+
 int relock_server_init(struct relock_server *server, const struct relock_options *options,
                        const char *id, const struct relock_log *log)
 {
-    const char *why;
     int r;
 
     *server = (struct relock_server){
@@ -43,23 +82,13 @@ int relock_server_init(struct relock_server *server, const struct relock_options
         .command_timeout_ms = options->command_timeout_ms,
         .log = log,
     };
-    r = relock_url_parse(&server->url, options->url, &why);
-    if (r == RELOCK_E_INVALID || r == RELOCK_E_UNSUPPORTED)
-        relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: invalid url: %s", why);
-    if (r < 0)
-        goto fail;
-
-    r = replace(&server->url.user, options->user);
+    r = take_url(server, options);
     if (r == RELOCK_OK)
-        r = replace(&server->url.password, options->password);
+        r = take_login(server, options);
+    if (r == RELOCK_OK)
+        r = take_tls(server, options);
     if (r < 0)
         goto fail;
-    if (server->url.user && !server->url.password) {
-        relock_log_write(log, RELOCK_LOG_ERROR,
-                         "no client was made: a user is set, but no password");
-        r = RELOCK_E_INVALID;
-        goto fail;
-    }
 
     server->label = make_label(&server->url);
     if (options->client_name && asprintf(&server->name, "%s:%s", options->client_name, id) < 0)
@@ -84,5 +113,6 @@ void relock_server_deinit(struct relock_server *server)
     free(server->label);
     free(server->counts);
     relock_resolver_free(server->resolver);
+    relock_tls_context_free(server->tls);
     *server = (struct relock_server){0};
 }

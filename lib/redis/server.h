@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct relock_resolver;
+struct relock_tls_context;
 
 /* Room for a text about a failure, with the address of the server. */
 #define RELOCK_WHY_MAX 256
@@ -32,6 +33,7 @@ struct relock_server {
     bool name_is_ours; /* the library made it up, so a server may refuse it without consequence */
     char *label;       /* the address, for messages: without the password */
     struct relock_resolver *resolver; /* of its host; NULL for a path */
+    struct relock_tls_context *tls;   /* NULL: connections are not encrypted */
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;
@@ -39,10 +41,10 @@ struct relock_server {
 };
 
 /*
- * Takes url, user, password and timeouts from the options, in which no timeout may be 0. `id`
- * follows the colon in the name of the connections.
+ * Takes url, user, password, timeouts and TLS files from the options, in which no timeout may be 0.
+ * `id` follows the colon in the name of the connections.
  *
- * Returns as relock_url_parse.
+ * Returns as relock_url_parse or relock_tls_context_new, and the log has the cause.
  */
 int relock_server_init(struct relock_server *server, const struct relock_options *options,
                        const char *id, const struct relock_log *log);

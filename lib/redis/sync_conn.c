@@ -17,7 +17,6 @@
 #include "redis/login.h"
 #include "redis/reply.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -75,7 +74,7 @@ static int fail_as(struct relock_sync_conn *conn, int result, const char *why)
 }
 
 /* Returns RELOCK_AGAIN at the deadline. */
-static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, int *fd)
+static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, struct relock_socket *socket)
 {
     struct relock_dial *dial = &conn->dial;
 
@@ -85,7 +84,7 @@ static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, int *fd)
         struct pollfd pollfd;
         int r;
 
-        r = relock_dial_step(dial, now_ms, fd);
+        r = relock_dial_step(dial, now_ms, socket);
         if (r != RELOCK_AGAIN)
             return r < 0 ? fail_as(conn, r, dial->why) : r;
         if (now_ms >= deadline_ms)
@@ -125,12 +124,13 @@ static bool bound_by(struct relock_sync_conn *conn, uint64_t deadline_ms)
 }
 
 /* Takes over the socket and sends the login. */
-static int begin_login(struct relock_sync_conn *conn, int fd, uint64_t deadline_ms)
+static int begin_login(struct relock_sync_conn *conn, struct relock_socket socket,
+                       uint64_t deadline_ms)
 {
     int r;
 
-    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    r = relock_wire_open(&conn->wire, fd);
+    (void)fcntl(socket.fd, F_SETFL, fcntl(socket.fd, F_GETFL) & ~O_NONBLOCK);
+    r = relock_wire_open(&conn->wire, socket);
     if (r < 0)
         return fail(conn, r, "out of memory for a connection");
     set_timeout(conn, conn->server->command_timeout_ms);
@@ -159,13 +159,7 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
 /* Whether the server has closed an idle connection. Found out before a command is sent over it. */
 static bool has_ended(struct relock_sync_conn *conn)
 {
-    char byte;
-    ssize_t n;
-
-    if (relock_clock_now_ms() - conn->used_ms < STALE_MS)
-        return false;
-    n = recv(conn->wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    return relock_clock_now_ms() - conn->used_ms >= STALE_MS && relock_wire_has_ended(&conn->wire);
 }
 
 /* Whether the connection works, as far as is known, or the attempt to make it has time left. */
@@ -179,13 +173,13 @@ static bool is_usable(struct relock_sync_conn *conn)
 /* Continues in the current state. Returns RELOCK_AGAIN at the deadline. */
 static int connect_until(struct relock_sync_conn *conn, uint64_t deadline_ms)
 {
-    int fd;
+    struct relock_socket socket;
     int r = RELOCK_OK;
 
     if (conn->state == RELOCK_SYNC_CONN_DIALING) {
-        r = dial(conn, deadline_ms, &fd);
+        r = dial(conn, deadline_ms, &socket);
         if (r == RELOCK_OK)
-            r = begin_login(conn, fd, conn->connect_by_ms);
+            r = begin_login(conn, socket, conn->connect_by_ms);
     }
     return r == RELOCK_OK ? log_in(conn, deadline_ms) : r;
 }

@@ -48,7 +48,8 @@ void relock_sync_conn_abandon(struct relock_sync_conn *conn);
  */
 int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms);
 
-/* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM. */
+/* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM; before the
+ * first reply also RELOCK_E_AUTH. */
 int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
 
 /* Waits for the next reply, which the caller frees. Returns as relock_sync_conn_send, or

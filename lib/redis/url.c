@@ -188,14 +188,16 @@ int relock_url_parse(struct relock_url *url, const char *text, const char **why)
     rest = after(text, "redis://");
     if (rest) {
         r = parse_tcp(url, rest, why);
+    } else if ((rest = after(text, "rediss://"))) {
+        url->tls = true;
+        r = parse_tcp(url, rest, why);
     } else if ((rest = after(text, "unix://"))) {
         r = parse_unix(url, rest, why);
-    } else if (after(text, "rediss://") || after(text, "redis+sentinel://") ||
-               after(text, "redis+cluster://")) {
+    } else if (after(text, "redis+sentinel://") || after(text, "redis+cluster://")) {
         *why = "this version does not support that scheme";
         r = RELOCK_E_UNSUPPORTED;
     } else {
-        *why = "it must begin with redis:// or unix://";
+        *why = "it must begin with redis://, rediss:// or unix://";
         r = RELOCK_E_INVALID;
     }
     if (r < 0)

@@ -11,6 +11,10 @@
 #include <unistd.h>
 
 #define READ_BYTES 16384
+#define PLAIN_BYTES 4096 /* decrypted at a time, beside those on the stack */
+
+/* The first byte of the message with which a TLS server rejects what is not TLS. */
+#define TLS_ALERT '\x15'
 
 /* No reply to our commands is as long, has as many elements in an array, or nests arrays as deep.
  */
@@ -92,33 +96,42 @@ static void free_reader(struct relock_wire *wire)
     wire->limit = NULL;
 }
 
-int relock_wire_open(struct relock_wire *wire, int fd)
+static void close_socket(struct relock_socket *socket)
+{
+    (void)relock_tls_free(socket->tls);
+    /* A forked child may have a copy of the descriptor: end the connection for both. */
+    (void)shutdown(socket->fd, SHUT_RDWR);
+    close(socket->fd);
+}
+
+int relock_wire_open(struct relock_wire *wire, struct relock_socket socket)
 {
     wire->reader = redisReaderCreate();
     if (!wire->reader || !limit_replies(wire)) {
         free_reader(wire);
-        close(fd);
+        close_socket(&socket);
         return RELOCK_E_NOMEM;
     }
     /* Keep a large buffer that has become empty, until the connection ends. hiredis would replace
      * it by a small one, and abort when out of memory. */
     wire->reader->maxbuf = 0;
-    wire->fd = fd;
+    wire->fd = socket.fd;
+    wire->tls = socket.tls;
+    wire->has_received = false;
+    wire->is_rejected = false;
     wire->n_unfinished = 0;
     return RELOCK_OK;
 }
 
 void relock_wire_close(struct relock_wire *wire)
 {
-    int fd = wire->fd;
+    struct relock_socket socket = {.fd = wire->fd, .tls = wire->tls};
 
     /* A forked child closes the descriptor that it finds here, so clear it before closing. */
     wire->fd = -1;
-    if (fd >= 0) {
-        /* A forked child may have a copy of the descriptor: end the connection for both. */
-        (void)shutdown(fd, SHUT_RDWR);
-        close(fd);
-    }
+    wire->tls = NULL;
+    if (socket.fd >= 0)
+        close_socket(&socket);
     free_reader(wire);
     relock_buffer_clear(&wire->out);
     wire->sent = 0;
@@ -130,32 +143,118 @@ static int fail(struct relock_wire *wire, int result, const char *what)
     return result;
 }
 
+static int fail_tls(struct relock_wire *wire, int result)
+{
+    return fail(wire, result, relock_tls_why(wire->tls));
+}
+
+static bool is_network(int fd)
+{
+    int domain = AF_UNIX;
+    socklen_t len = sizeof(domain);
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+    return domain != AF_UNIX;
+}
+
+/* The socket has failed; `err` 0: the server has closed it. */
+static int fail_socket(struct relock_wire *wire, int err)
+{
+    char what[RELOCK_WHY_MAX];
+    bool may_be_tls = !wire->has_received && is_network(wire->fd);
+
+    if (wire->tls)
+        return fail_tls(wire, relock_tls_end(wire->tls, err));
+    (void)snprintf(what, sizeof(what), "%.100s%s",
+                   err ? strerror(err) : "the server closed the connection",
+                   may_be_tls ? "; if it speaks TLS on this port, use rediss://" : "");
+    return fail(wire, RELOCK_E_CONN, what);
+}
+
 static int fail_errno(struct relock_wire *wire)
 {
     /* After a signal the socket's timeout would start anew, so the caller checks its deadline. */
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return RELOCK_AGAIN;
-    return fail(wire, RELOCK_E_CONN, strerror(errno));
+    return fail_socket(wire, errno);
+}
+
+/* Sends what it can. Returns RELOCK_OK, RELOCK_AGAIN, or a failure. */
+static int send_some(struct relock_wire *wire)
+{
+    const char *data = wire->out.data + wire->sent;
+    size_t len = wire->out.len - wire->sent;
+    size_t n_sent = 0;
+    ssize_t n;
+    int r;
+
+    if (wire->tls) {
+        r = relock_tls_send(wire->tls, data, len, &n_sent);
+        wire->sent += n_sent;
+        return r < 0 ? fail_tls(wire, r) : r;
+    }
+    n = send(wire->fd, data, len, MSG_NOSIGNAL);
+    if (n < 0)
+        return fail_errno(wire);
+    wire->sent += (size_t)n;
+    return RELOCK_OK;
 }
 
 int relock_wire_flush(struct relock_wire *wire)
 {
+    int r = RELOCK_OK;
+
     if (wire->out.failed)
         return fail(wire, RELOCK_E_NOMEM, "out of memory for a command");
 
-    if (wire->sent < wire->out.len) {
-        ssize_t n =
-            send(wire->fd, wire->out.data + wire->sent, wire->out.len - wire->sent, MSG_NOSIGNAL);
-
-        if (n < 0)
-            return fail_errno(wire);
-        wire->sent += (size_t)n;
-    }
+    if (wire->sent < wire->out.len)
+        r = send_some(wire);
+    if (r != RELOCK_OK)
+        return r;
     if (wire->sent < wire->out.len)
         return RELOCK_AGAIN;
     relock_buffer_clear(&wire->out);
     wire->sent = 0;
     return RELOCK_OK;
+}
+
+static int feed(struct relock_wire *wire, const char *bytes, size_t n)
+{
+    wire->is_rejected |= !wire->tls && !wire->has_received && bytes[0] == TLS_ALERT;
+    wire->has_received = true;
+    if (redisReaderFeed(wire->reader, bytes, n) != REDIS_OK)
+        return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
+    wire->n_unfinished += n;
+    if (wire->n_unfinished > MAX_REPLY_BYTES)
+        return fail(wire, RELOCK_E_CONN, "the server sent a longer reply than expected");
+    return RELOCK_OK;
+}
+
+/* Returns RELOCK_AGAIN if the bytes hold no reply: OpenSSL has kept or handled them. */
+static int decrypt(struct relock_wire *wire, const char *bytes, size_t n)
+{
+    char plain[PLAIN_BYTES];
+    int result = RELOCK_AGAIN;
+    int r;
+
+    relock_tls_feed(wire->tls, bytes, n);
+    while ((r = relock_tls_read(wire->tls, plain, sizeof(plain), &n)) == RELOCK_OK) {
+        result = feed(wire, plain, n);
+        if (result < 0)
+            return result;
+    }
+    if (r == RELOCK_AGAIN)
+        return result;
+    if (result == RELOCK_AGAIN)
+        return fail_tls(wire, r);
+    /* Replies came before the failure. Let the next call meet the end of the connection. */
+    (void)shutdown(wire->fd, SHUT_RD);
+    return RELOCK_OK;
+}
+
+static int take_in(struct relock_wire *wire, const char *bytes, size_t n)
+{
+    return wire->tls ? decrypt(wire, bytes, n) : feed(wire, bytes, n);
 }
 
 int relock_wire_fill(struct relock_wire *wire)
@@ -165,14 +264,18 @@ int relock_wire_fill(struct relock_wire *wire)
 
     if (n < 0)
         return fail_errno(wire);
-    if (n == 0)
-        return fail(wire, RELOCK_E_CONN, "the server closed the connection");
-    if (redisReaderFeed(wire->reader, bytes, (size_t)n) != REDIS_OK)
-        return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
-    wire->n_unfinished += (size_t)n;
-    if (wire->n_unfinished > MAX_REPLY_BYTES)
-        return fail(wire, RELOCK_E_CONN, "the server sent a longer reply than expected");
-    return RELOCK_OK;
+    return n == 0 ? fail_socket(wire, 0) : take_in(wire, bytes, (size_t)n);
+}
+
+bool relock_wire_has_ended(struct relock_wire *wire)
+{
+    char bytes[READ_BYTES];
+    ssize_t n = recv(wire->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno != EAGAIN && errno != EWOULDBLOCK;
+    /* Messages of TLS itself may come at any time. */
+    return n == 0 || take_in(wire, bytes, (size_t)n) != RELOCK_AGAIN;
 }
 
 int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
@@ -184,6 +287,8 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
 
         if (wire->limit->refuses)
             return fail(wire, RELOCK_E_CONN, "the server sent an unexpected reply");
+        if (wire->is_rejected)
+            return fail(wire, RELOCK_E_CONN, "the server speaks TLS on this port: use rediss://");
         return fail(wire, no_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN, wire->reader->errstr);
     }
     *reply = taken;

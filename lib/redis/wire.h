@@ -2,7 +2,8 @@
  * Wire - a connected socket, its output buffer and its reader of replies
  *
  * The reader is that of hiredis. Functions block if the socket does. Writing uses send(2), because
- * a server that is gone must not raise SIGPIPE in a thread of the program.
+ * a server that is gone must not raise SIGPIPE in a thread of the program. What the socket carries
+ * may be encrypted; the buffers never are.
  *
  * Threads: its user.
  */
@@ -11,6 +12,7 @@
 
 #include "redis/command.h"
 #include "redis/server.h"
+#include "redis/tls.h"
 
 struct redisReply;
 struct redisReader;
@@ -18,7 +20,10 @@ struct relock_wire_limit;
 
 struct relock_wire {
     const char *label;
-    int fd; /* -1 when closed */
+    int fd;                 /* -1 when closed */
+    struct relock_tls *tls; /* NULL: not encrypted */
+    bool has_received;      /* since it was opened */
+    bool is_rejected;       /* by a server that wants TLS */
     struct redisReader *reader;
     struct relock_wire_limit *limit; /* the arrays that the reader accepts */
     size_t n_unfinished;             /* bytes received since the last complete reply */
@@ -34,16 +39,20 @@ void relock_wire_init(struct relock_wire *wire, const char *label);
 void relock_wire_deinit(struct relock_wire *wire);
 
 /* Takes over a connected socket. Returns RELOCK_OK; RELOCK_E_NOMEM after closing it. */
-int relock_wire_open(struct relock_wire *wire, int fd);
+int relock_wire_open(struct relock_wire *wire, struct relock_socket socket);
 void relock_wire_close(struct relock_wire *wire);
 
-/* Writes once. Returns RELOCK_OK when `out` is empty; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM.
- */
+/* Writes once. Returns RELOCK_OK when `out` is empty; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM;
+ * before the first reply also RELOCK_E_AUTH: the server rejects our certificate. */
 int relock_wire_flush(struct relock_wire *wire);
 
-/* Reads once. Returns RELOCK_OK when something came; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM.
- */
+/* Reads once. Returns RELOCK_OK when something came; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM;
+ * before the first reply also RELOCK_E_AUTH. */
 int relock_wire_fill(struct relock_wire *wire);
+
+/* Whether the server has closed the connection, or sends what nobody has asked for. Does not block.
+ */
+bool relock_wire_has_ended(struct relock_wire *wire);
 
 /* Returns RELOCK_OK with a reply; RELOCK_AGAIN when none is complete; RELOCK_E_CONN for bytes that
  * are no RESP, or more than any reply has; RELOCK_E_NOMEM. */

@@ -75,7 +75,7 @@ static void impossible_options_are_refused_and_logged(void **state)
     struct relock_options bad[] = {
         {.client_name = "with blank"},
         {.client_name = "with\nline"},
-        {.flags = 4},
+        {.flags = 8},
         {.flags = 0x80000000u},
         {.watchdog_timeout_ms = UINT64_MAX},
         {.connections = 1u << 31},
@@ -301,16 +301,6 @@ static void the_log_names_the_id_of_a_client(void **state)
     assert_int_equal(log_count_grave(f->log, RELOCK_LOG_WARNING), 0);
 }
 
-static void tls_needs_a_build_with_tls(void **state)
-{
-    struct fixture *f = *state;
-
-    assert_result(connect_url(f, "rediss://127.0.0.1:6379"), RELOCK_E_UNSUPPORTED);
-    assert_result(connect_to(f, &(struct relock_options){.tls_ca_file = "/nonexistent"}),
-                  RELOCK_E_UNSUPPORTED);
-    assert_true(log_count_grave(f->log, RELOCK_LOG_ERROR) > 0);
-}
-
 static void strings_of_the_options_are_copied(void **state)
 {
     struct fixture *f = *state;
@@ -346,7 +336,6 @@ int main(void)
         SERVER_TEST(connections_carry_the_name_of_the_client),
         SERVER_TEST(without_a_name_connections_carry_that_of_the_process),
         SERVER_TEST(the_log_names_the_id_of_a_client),
-        SERVER_TEST(tls_needs_a_build_with_tls),
         SERVER_TEST(strings_of_the_options_are_copied),
     };
 

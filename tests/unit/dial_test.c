@@ -95,7 +95,7 @@ static int end(void **state)
 }
 
 /* Steps until the dial has ended, at most `n_steps` times. */
-static int step_for(size_t n_steps, int *fd)
+static int step_for(size_t n_steps, struct relock_socket *got)
 {
     int r = RELOCK_AGAIN;
 
@@ -106,7 +106,7 @@ static int step_for(size_t n_steps, int *fd)
 
         if (i > 0)
             (void)poll(&pollfd, 1, relock_clock_poll_ms(now_ms, dial.deadline_ms));
-        r = relock_dial_step(&dial, relock_clock_now_ms(), fd);
+        r = relock_dial_step(&dial, relock_clock_now_ms(), got);
     }
     return r;
 }
@@ -115,25 +115,25 @@ static int step_for(size_t n_steps, int *fd)
 
 static void a_connect_to_a_full_queue_is_retried_until_it_has_room(void **state)
 {
-    int fd = -1;
+    struct relock_socket got = {.fd = -1};
 
     (void)state;
 
     listen_at_path();
     fill_queue();
-    assert_int_equal(step_for(5, &fd), RELOCK_AGAIN);
+    assert_int_equal(step_for(5, &got), RELOCK_AGAIN);
     assert_int_equal(dial.fd, -1); /* only time can end the wait */
     close(accept(listener, NULL, NULL));
-    assert_int_equal(step_for(1000, &fd), RELOCK_OK);
-    assert_true(fd >= 0);
-    close(fd);
+    assert_int_equal(step_for(1000, &got), RELOCK_OK);
+    assert_true(got.fd >= 0);
+    close(got.fd);
 }
 
 static void attempts_are_separated_by_pauses(void **state)
 {
     uint64_t began_ms = relock_clock_now_ms(), now_ms = began_ms;
     size_t n_tries = 0;
-    int fd;
+    struct relock_socket got;
 
     (void)state;
 
@@ -143,30 +143,30 @@ static void attempts_are_separated_by_pauses(void **state)
     do {
         uint64_t deadline_ms;
 
-        assert_int_equal(relock_dial_step(&dial, now_ms, &fd), RELOCK_AGAIN);
+        assert_int_equal(relock_dial_step(&dial, now_ms, &got), RELOCK_AGAIN);
         deadline_ms = dial.deadline_ms;
         assert_true(deadline_ms > now_ms && deadline_ms <= dial.limit_ms);
-        assert_int_equal(relock_dial_step(&dial, now_ms, &fd), RELOCK_AGAIN); /* too early */
+        assert_int_equal(relock_dial_step(&dial, now_ms, &got), RELOCK_AGAIN); /* too early */
         assert_true(dial.deadline_ms == deadline_ms);
         now_ms = deadline_ms;
         n_tries++;
     } while (now_ms < dial.limit_ms);
     assert_true(now_ms == began_ms + 10000);
     assert_in_range(n_tries, 90, 350); /* 180 on average */
-    assert_int_equal(relock_dial_step(&dial, now_ms, &fd), RELOCK_E_CONN);
+    assert_int_equal(relock_dial_step(&dial, now_ms, &got), RELOCK_E_CONN);
 }
 
 static void a_queue_that_stays_full_is_an_error_that_says_so(void **state)
 {
     uint64_t began_ms = relock_clock_now_ms();
-    int fd;
+    struct relock_socket got;
 
     (void)state;
 
     listen_at_path();
     fill_queue();
     server.connect_timeout_ms = 200;
-    assert_int_equal(step_for(200, &fd),
+    assert_int_equal(step_for(200, &got),
                      RELOCK_E_CONN); /* a busy loop would take many more steps */
     assert_true(relock_clock_now_ms() - began_ms >= 200);
     assert_non_null(strstr(dial.why, "h:6379: "));
@@ -175,13 +175,13 @@ static void a_queue_that_stays_full_is_an_error_that_says_so(void **state)
 
 static void an_abandoned_dial_can_begin_again(void **state)
 {
-    int fd = -1;
+    struct relock_socket got = {.fd = -1};
 
     (void)state;
 
     listen_at_path();
     fill_queue();
-    assert_int_equal(step_for(3, &fd), RELOCK_AGAIN);
+    assert_int_equal(step_for(3, &got), RELOCK_AGAIN);
     relock_dial_end(&dial);
     while (n_queued > 0)
         close(queued[--n_queued]);
@@ -190,8 +190,8 @@ static void an_abandoned_dial_can_begin_again(void **state)
         if (taken >= 0)
             close(taken);
     }
-    assert_int_equal(step_for(2, &fd), RELOCK_OK);
-    close(fd);
+    assert_int_equal(step_for(2, &got), RELOCK_OK);
+    close(got.fd);
 }
 
 /* ---- no descriptor ------------------------------------------------------------------------- */
@@ -210,13 +210,13 @@ static void leave_descriptors(rlim_t n)
 
 static void the_limit_is_named(char *host, rlim_t n)
 {
-    int fd;
+    struct relock_socket got;
     int r;
 
     server.url = (struct relock_url){.host = host, .port = 1, .path = host ? NULL : path};
     server.resolver = host ? relock_resolver_new(host, 1) : NULL;
     leave_descriptors(n);
-    r = step_for(1000, &fd);
+    r = step_for(1000, &got);
     setrlimit(RLIMIT_NOFILE, &limit);
     relock_resolver_free(server.resolver);
     assert_int_equal(r, RELOCK_E_CONN);

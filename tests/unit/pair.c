@@ -22,7 +22,7 @@ void pair_connect(void)
         close(peer);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
-    assert_int_equal(relock_wire_open(&wire, fds[0]), RELOCK_OK);
+    assert_int_equal(relock_wire_open(&wire, (struct relock_socket){.fd = fds[0]}), RELOCK_OK);
     peer = fds[1];
 }
 

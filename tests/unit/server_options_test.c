@@ -163,7 +163,7 @@ static void a_url_that_cannot_be_used_is_logged_without_a_part_of_it(void **stat
         {"hidden://hidden:hidden@hidden", RELOCK_E_INVALID},
         {"redis://hidden:hidden@hidden:hidden", RELOCK_E_INVALID},
         {"unix:///hidden?hidden", RELOCK_E_INVALID},
-        {"rediss://hidden:hidden@hidden", RELOCK_E_UNSUPPORTED},
+        {"redis+cluster://hidden:hidden@hidden", RELOCK_E_UNSUPPORTED},
     };
 
     (void)state;
@@ -187,6 +187,29 @@ static void a_url_that_cannot_be_used_is_logged_without_a_part_of_it(void **stat
     }
 }
 
+/* Whoever sets such an option expects encryption. */
+static void an_option_of_tls_needs_a_url_with_tls(void **state)
+{
+    static const struct relock_options options[] = {
+        {.url = "redis://h", .tls_ca_file = "f"},
+        {.url = "redis://h", .tls_cert_file = "f"},
+        {.url = "redis://h", .tls_key_file = "f"},
+        {.url = "unix:///s", .tls_server_name = "h"},
+        {.url = "unix:///s", .flags = RELOCK_TLS_INSECURE},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        struct relock_server server;
+
+        log_clear(lines);
+        assert_int_equal(init(&server, &options[i]), RELOCK_E_INVALID);
+        assert_int_equal(log_count_grave(lines, RELOCK_LOG_ERROR), 1);
+        assert_int_equal(log_count(lines, "rediss://"), 1);
+    }
+}
+
 #define LOG_TEST(function) cmocka_unit_test_setup_teardown(function, make_log, drop_log)
 
 int main(void)
@@ -199,6 +222,7 @@ int main(void)
         LOG_TEST(connections_have_the_name_that_the_program_sets),
         LOG_TEST(a_server_takes_its_times_from_the_options),
         LOG_TEST(a_url_that_cannot_be_used_is_logged_without_a_part_of_it),
+        LOG_TEST(an_option_of_tls_needs_a_url_with_tls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@ static const struct {
     const char *text;
     const char *host, *path, *user, *password;
     unsigned port, db;
+    bool tls;
 } good[] = {
     {"redis://h", .host = "h", .port = 6379},
     {"redis://h/", .host = "h", .port = 6379},
@@ -36,6 +37,9 @@ static const struct {
     {"redis://u:%c3%A9%01%7f@h", .host = "h", .port = 6379, .user = "u",
      .password = "\xc3\xa9\x01\x7f"},
     {"redis://u:p@s:s@h", .host = "h", .port = 6379, .user = "u", .password = "p@s:s"},
+    {"rediss://h", .host = "h", .port = 6379, .tls = true},
+    {"rediss://u:pw@[::1]:1/2", .host = "::1", .port = 1, .user = "u", .password = "pw", .db = 2,
+     .tls = true},
     {"unix:///s", .path = "/s"},
     {"unix:///run/redis/redis.sock", .path = "/run/redis/redis.sock"},
     {"unix:///a%20b%25%3f", .path = "/a b%?"},
@@ -66,6 +70,7 @@ static void every_part_of_a_url_is_read(void **state)
         assert_text(url.password, good[i].password);
         assert_int_equal(url.port, good[i].port);
         assert_int_equal(url.db, good[i].db);
+        assert_int_equal(url.tls, good[i].tls);
         relock_url_deinit(&url);
         assert_null(url.host);
     }
@@ -84,8 +89,12 @@ static const char *const invalid[] = {
     "redis",
     " redis://h",
     "unix:/tmp/s",
+    "rediss:/h",
+    "redisss://h",
+    "rediss+unix:///s",
     /* hosts */
     "redis://",
+    "rediss://",
     "redis:///0",
     "redis://:6379",
     "redis://?db=1",
@@ -158,8 +167,6 @@ static const char *const invalid[] = {
 };
 
 static const char *const unsupported[] = {
-    "rediss://h",
-    "rediss://secret:secret@h:6379/0",
     "redis+sentinel://secret-host:26379/mymaster",
     "redis+cluster://secret-host:7000",
 };

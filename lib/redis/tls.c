@@ -1,0 +1,389 @@
+#include "redis/tls.h"
+
+#include "base/status.h"
+#include "redis/tls_context.h"
+#include "redis/tls_error.h"
+#include "redis/tls_guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Each record begins with its type. Whatever begins otherwise is not TLS. */
+#define RECORD_ALERT 21
+#define RECORD_HANDSHAKE 22
+
+struct relock_tls {
+    struct relock_tls_context *context;
+    SSL *ssl;
+    BIO_METHOD *method;
+    int fd;
+    bool is_shaking;   /* in the handshake */
+    bool may_receive;  /* else OpenSSL reads what was fed */
+    bool has_sent;     /* in this step */
+    bool is_full;      /* the socket took nothing in this step */
+    bool has_received; /* bytes of the server */
+    bool has_read;     /* bytes that were encrypted */
+    bool was_asked;    /* by the server, for a certificate */
+    bool is_plain;     /* the server does not speak TLS */
+    bool has_failed;
+    bool is_ended; /* the server has closed the socket */
+    int err;       /* of the socket; 0: none */
+    const char *in;
+    size_t n_in;      /* bytes that were fed and not taken by OpenSSL */
+    size_t n_pending; /* bytes of the record that was not sent completely */
+    char why[RELOCK_WHY_MAX];
+};
+
+/* ---- the socket, as OpenSSL sees it -------------------------------------------------------- */
+
+static int try_again(BIO *bio, int retry)
+{
+    BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
+    return -1;
+}
+
+static int on_errno(struct relock_tls *tls, BIO *bio, int retry)
+{
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return try_again(bio, retry);
+    tls->err = errno;
+    return -1;
+}
+
+static int bio_write(BIO *bio, const char *data, int len)
+{
+    struct relock_tls *tls = BIO_get_data(bio);
+    ssize_t n;
+
+    BIO_clear_retry_flags(bio);
+    if (tls->has_sent)
+        return try_again(bio, BIO_FLAGS_WRITE);
+    tls->has_sent = true;
+    n = send(tls->fd, data, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    tls->is_full = n < 0;
+    return n < 0 ? on_errno(tls, bio, BIO_FLAGS_WRITE) : (int)n;
+}
+
+static int receive(struct relock_tls *tls, BIO *bio, char *data, int len)
+{
+    ssize_t n = recv(tls->fd, data, (size_t)len, MSG_DONTWAIT);
+
+    if (n < 0)
+        return on_errno(tls, bio, BIO_FLAGS_READ);
+    tls->is_ended = n == 0;
+    if (n > 0 && !tls->has_received) {
+        tls->has_received = true;
+        tls->is_plain = *data != RECORD_HANDSHAKE && *data != RECORD_ALERT;
+    }
+    return tls->is_plain ? -1 : (int)n;
+}
+
+static int bio_read(BIO *bio, char *data, int len)
+{
+    struct relock_tls *tls = BIO_get_data(bio);
+    size_t n = (size_t)len < tls->n_in ? (size_t)len : tls->n_in;
+
+    BIO_clear_retry_flags(bio);
+    if (tls->may_receive)
+        return receive(tls, bio, data, len);
+    if (n == 0)
+        return try_again(bio, BIO_FLAGS_READ);
+    memcpy(data, tls->in, n);
+    tls->in += n;
+    tls->n_in -= n;
+    return (int)n;
+}
+
+static long bio_ctrl(BIO *bio, int command, long number, void *arg)
+{
+    (void)bio;
+    (void)number;
+    (void)arg;
+    return command == BIO_CTRL_FLUSH; /* nothing is buffered; there is nothing else to control */
+}
+
+static BIO_METHOD *make_method(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "relock");
+
+    if (!method)
+        return NULL;
+    (void)BIO_meth_set_write(method, bio_write);
+    (void)BIO_meth_set_read(method, bio_read);
+    (void)BIO_meth_set_ctrl(method, bio_ctrl);
+    return method;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+/* Other users of OpenSSL in this thread find no errors of ours. */
+static void leave(void)
+{
+    ERR_clear_error();
+    relock_tls_guard_leave();
+}
+
+/* The server asks for a certificate. Returns 1: go on, if need be without. */
+static int on_cert_request(SSL *ssl, void *arg)
+{
+    struct relock_tls *tls = arg;
+
+    (void)ssl;
+    tls->was_asked = true;
+    return 1;
+}
+
+/* Between relock_tls_guard_enter and leave. */
+static bool init(struct relock_tls *tls)
+{
+    BIO *bio;
+
+    tls->method = make_method();
+    tls->ssl = tls->method ? relock_tls_context_begin(tls->context) : NULL;
+    bio = tls->ssl ? BIO_new(tls->method) : NULL;
+    if (!bio)
+        return false;
+    BIO_set_data(bio, tls);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(tls->ssl, bio, bio);
+    SSL_set_cert_cb(tls->ssl, on_cert_request, tls);
+    SSL_set_connect_state(tls->ssl);
+    return true;
+}
+
+struct relock_tls *relock_tls_new(const struct relock_server *server, int fd)
+{
+    struct relock_tls *tls = calloc(1, sizeof(*tls));
+    bool done = false;
+
+    if (!tls)
+        return NULL;
+    tls->context = server->tls;
+    tls->fd = fd;
+    tls->is_shaking = true;
+    tls->may_receive = true;
+    if (relock_tls_guard_enter()) {
+        done = init(tls);
+        leave();
+    }
+    return done ? tls : relock_tls_free(tls);
+}
+
+/* Between relock_tls_guard_enter and leave. */
+static void deinit(struct relock_tls *tls)
+{
+    tls->has_sent = false;
+    if (tls->ssl && !tls->has_failed && SSL_is_init_finished(tls->ssl))
+        (void)SSL_shutdown(tls->ssl);
+    SSL_free(tls->ssl);
+    BIO_meth_free(tls->method);
+}
+
+struct relock_tls *relock_tls_free(struct relock_tls *tls)
+{
+    if (!tls)
+        return NULL;
+    if (relock_tls_guard_enter()) {
+        deinit(tls);
+        leave();
+    }
+    free(tls);
+    return NULL;
+}
+
+/* ---- failures ------------------------------------------------------------------------------ */
+
+const char *relock_tls_why(const struct relock_tls *tls)
+{
+    return tls->why;
+}
+
+static int explain(struct relock_tls *tls, int result, const char *why)
+{
+    (void)snprintf(tls->why, sizeof(tls->why), "%s", why);
+    return result;
+}
+
+/* The socket has failed or ended. */
+static int explain_end(struct relock_tls *tls)
+{
+    const char *what =
+        tls->err ? relock_status_errno(tls->err) : "the server closed the connection";
+    const char *hint = "";
+
+    if (tls->is_shaking)
+        hint = " during the TLS handshake: does the server speak TLS on this port?";
+    else if (tls->was_asked && !tls->has_read)
+        hint = " before its first reply: if it requires a client certificate, check tls_cert_file";
+    (void)snprintf(tls->why, sizeof(tls->why), "%.80s%s", what, hint);
+    return RELOCK_E_CONN;
+}
+
+/* Later than the first reply, RELOCK_E_AUTH would say of a command that it has not run. */
+static int explain_error(struct relock_tls *tls)
+{
+    int r = relock_tls_error(tls->ssl, relock_tls_context_name(tls->context),
+                             tls->was_asked && !SSL_get_certificate(tls->ssl), tls->why);
+
+    return r == RELOCK_E_AUTH && tls->has_read ? RELOCK_E_CONN : r;
+}
+
+static int find_cause(struct relock_tls *tls, int error)
+{
+    if (tls->is_plain)
+        return explain(tls, RELOCK_E_CONN,
+                       "the server does not speak TLS on this port: use redis://, or its TLS port");
+    if (tls->err || tls->is_ended || error == SSL_ERROR_ZERO_RETURN)
+        return explain_end(tls);
+    return explain_error(tls);
+}
+
+/* `done` is what a function of OpenSSL has returned. */
+static int result_of(struct relock_tls *tls, int done)
+{
+    int error = SSL_get_error(tls->ssl, done);
+
+    if (error == SSL_ERROR_NONE)
+        return RELOCK_OK;
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+        return RELOCK_AGAIN;
+    tls->has_failed = true;
+    return find_cause(tls, error);
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+/* Returns false if OpenSSL has ended. */
+static bool enter(struct relock_tls *tls)
+{
+    tls->has_sent = false;
+    tls->is_full = false;
+    if (!relock_tls_guard_enter()) {
+        (void)explain(tls, RELOCK_E_CONN, "OpenSSL has ended, because this process ends");
+        return false;
+    }
+    ERR_clear_error();
+    return true;
+}
+
+int relock_tls_shake(struct relock_tls *tls)
+{
+    int r;
+
+    if (!enter(tls))
+        return RELOCK_E_CONN;
+    r = result_of(tls, SSL_do_handshake(tls->ssl));
+    if (r == RELOCK_OK)
+        tls->is_shaking = tls->may_receive = false;
+    else if (r < 0)
+        relock_tls_context_forget(tls->context);
+    leave();
+    return r;
+}
+
+bool relock_tls_wants_to_write(const struct relock_tls *tls)
+{
+    return SSL_want_write(tls->ssl);
+}
+
+void relock_tls_describe(const struct relock_tls *tls, char out[RELOCK_WHY_MAX])
+{
+    (void)snprintf(out, RELOCK_WHY_MAX, "%s, %s%s", SSL_get_version(tls->ssl),
+                   SSL_get_cipher_name(tls->ssl),
+                   SSL_session_reused(tls->ssl) ? ", session resumed" : "");
+}
+
+/* A server that requires a certificate may close the connection before we send, but says why.
+ * Likewise. */
+static int hear_why(struct relock_tls *tls, int result)
+{
+    char byte;
+    size_t n;
+
+    tls->may_receive = true;
+    ERR_clear_error();
+    (void)SSL_read_ex(tls->ssl, &byte, 1, &n);
+    return ERR_peek_error() ? explain_error(tls) : result;
+}
+
+static size_t size_of_record(const struct relock_tls *tls, size_t len)
+{
+    if (tls->n_pending > 0)
+        return tls->n_pending;
+    return len < SSL3_RT_MAX_PLAIN_LENGTH ? len : SSL3_RT_MAX_PLAIN_LENGTH;
+}
+
+/* As send(2) on a blocking socket, which would block inside OpenSSL. */
+static void wait_for_room(const struct relock_tls *tls)
+{
+    struct pollfd pollfd = {.fd = tls->fd, .events = POLLOUT};
+    struct timeval limit = {0};
+    socklen_t len = sizeof(limit);
+    int limit_ms;
+
+    if (fcntl(tls->fd, F_GETFL) & O_NONBLOCK)
+        return;
+    (void)getsockopt(tls->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, &len);
+    limit_ms = (int)(limit.tv_sec * 1000 + limit.tv_usec / 1000);
+    (void)poll(&pollfd, 1, limit_ms > 0 ? limit_ms : -1);
+}
+
+/* Passes one record at a time to OpenSSL, which does not tell that one was sent if the next was
+ * not: its commands would count as unsent, and the server would run them. */
+int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t *sent)
+{
+    size_t n = size_of_record(tls, len);
+    int r;
+
+    if (!enter(tls))
+        return RELOCK_E_CONN;
+    r = result_of(tls, SSL_write_ex(tls->ssl, data, n, sent));
+    if (r < 0 && tls->was_asked && !tls->has_read)
+        r = hear_why(tls, r);
+    leave();
+    tls->n_pending = r == RELOCK_AGAIN ? n : 0;
+    if (r == RELOCK_AGAIN && tls->is_full)
+        wait_for_room(tls);
+    return r;
+}
+
+void relock_tls_feed(struct relock_tls *tls, const char *bytes, size_t len)
+{
+    tls->in = bytes;
+    tls->n_in = len;
+}
+
+int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len)
+{
+    int r;
+
+    if (tls->n_in == 0 && !SSL_has_pending(tls->ssl))
+        return RELOCK_AGAIN;
+    if (!enter(tls))
+        return RELOCK_E_CONN;
+    r = result_of(tls, SSL_read_ex(tls->ssl, data, size, len));
+    leave();
+    if (r == RELOCK_OK)
+        tls->has_read = true;
+    /* OpenSSL answers the server's messages while it reads. The bytes that were fed do not live
+     * until it can. */
+    if (r == RELOCK_AGAIN && tls->n_in > 0) {
+        tls->has_failed = true;
+        return explain(tls, RELOCK_E_CONN, "the server does not take answers to its TLS messages");
+    }
+    return r;
+}
+
+int relock_tls_end(struct relock_tls *tls, int err)
+{
+    tls->err = err;
+    tls->has_failed = true;
+    return explain_end(tls);
+}

@@ -1,0 +1,239 @@
+#include "redis/tls_context.h"
+
+#include "base/status.h"
+#include "base/thread.h"
+#include "redis/tls_guard.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct relock_tls_context {
+    SSL_CTX *ctx;
+    char *name; /* in the server's certificate */
+    bool is_address;
+    struct relock_mutex mutex;
+    SSL_SESSION *session; /* guarded by the mutex: a copy that no connection uses; or NULL */
+};
+
+/* ---- the session --------------------------------------------------------------------------- */
+
+static void replace_session(struct relock_tls_context *context, SSL_SESSION *session)
+{
+    SSL_SESSION *old;
+
+    relock_mutex_lock(&context->mutex);
+    old = context->session;
+    context->session = session;
+    relock_mutex_unlock(&context->mutex);
+    SSL_SESSION_free(old);
+}
+
+/* The connection may still change its session, so keep a copy. Returns 0: takes no reference. */
+static int on_session(SSL *ssl, SSL_SESSION *session)
+{
+    SSL_SESSION *copy = SSL_SESSION_is_resumable(session) ? SSL_SESSION_dup(session) : NULL;
+
+    if (copy)
+        replace_session(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)), copy);
+    return 0;
+}
+
+static void resume(struct relock_tls_context *context, SSL *ssl)
+{
+    SSL_SESSION *copy = NULL;
+
+    relock_mutex_lock(&context->mutex);
+    if (context->session)
+        copy = SSL_SESSION_dup(context->session);
+    relock_mutex_unlock(&context->mutex);
+    if (copy)
+        (void)SSL_set_session(ssl, copy); /* without one the handshake is longer */
+    SSL_SESSION_free(copy);
+}
+
+void relock_tls_context_forget(struct relock_tls_context *context)
+{
+    replace_session(context, NULL);
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static int refuse(const struct relock_log *log, const char *option, const char *path)
+{
+    unsigned long error = ERR_peek_error();
+    const char *reason = ERR_reason_error_string(error);
+
+    if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
+        return RELOCK_E_NOMEM;
+    if (access(path, R_OK) < 0)
+        reason = relock_status_errno(errno);
+    relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: %s %s: %s", option, path,
+                     reason ? reason : "it cannot be used");
+    return RELOCK_E_INVALID;
+}
+
+/* OpenSSL would ask for it at the terminal. The type is OpenSSL's. */
+/* NOLINTNEXTLINE(readability-non-const-parameter) */
+static int no_passphrase(char *text, int size, int writes, void *arg)
+{
+    (void)text;
+    (void)size;
+    (void)writes;
+    (void)arg;
+    return -1;
+}
+
+static int trust(SSL_CTX *ctx, const char *path, const struct relock_log *log)
+{
+    if (!path)
+        return SSL_CTX_set_default_verify_paths(ctx) == 1 ? RELOCK_OK : RELOCK_E_NOMEM;
+    if (SSL_CTX_load_verify_file(ctx, path) != 1)
+        return refuse(log, "tls_ca_file", path);
+    return RELOCK_OK;
+}
+
+static int identify(SSL_CTX *ctx, const struct relock_options *options,
+                    const struct relock_log *log)
+{
+    const char *cert = options->tls_cert_file;
+    const char *key = options->tls_key_file ? options->tls_key_file : cert;
+
+    if (!cert && key) {
+        relock_log_write(log, RELOCK_LOG_ERROR,
+                         "no client was made: tls_key_file is set, but no tls_cert_file");
+        return RELOCK_E_INVALID;
+    }
+    if (!cert)
+        return RELOCK_OK;
+    if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
+        return refuse(log, "tls_cert_file", cert);
+    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
+        return refuse(log, "tls_key_file", key);
+    return RELOCK_OK;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static SSL_CTX *make_ctx(struct relock_tls_context *context, bool is_insecure)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+
+    if (!ctx)
+        return NULL;
+    (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    /* Without renegotiation, sending never has to wait for the server's bytes. */
+    (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+    /* The buffer of commands may grow, and so move, between two attempts to send. */
+    (void)SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
+    SSL_CTX_set_verify(ctx, is_insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    (void)SSL_CTX_set_session_cache_mode(ctx,
+                                         SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
+    SSL_CTX_sess_set_new_cb(ctx, on_session);
+    SSL_CTX_set_app_data(ctx, context);
+    return ctx;
+}
+
+static bool is_address(const char *name)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+}
+
+/* Between relock_tls_guard_enter and leave. */
+static int init(struct relock_tls_context *context, const struct relock_options *options,
+                const struct relock_log *log)
+{
+    int r;
+
+    ERR_clear_error();
+    context->ctx = make_ctx(context, options->flags & RELOCK_TLS_INSECURE);
+    if (!context->ctx || !context->name)
+        return RELOCK_E_NOMEM;
+    context->is_address = is_address(context->name);
+    r = trust(context->ctx, options->tls_ca_file, log);
+    if (r == RELOCK_OK)
+        r = identify(context->ctx, options, log);
+    ERR_clear_error();
+    return r;
+}
+
+int relock_tls_context_new(const struct relock_options *options, const char *host,
+                           const struct relock_log *log, struct relock_tls_context **context)
+{
+    struct relock_tls_context *new = calloc(1, sizeof(*new));
+    int r;
+
+    if (!new)
+        return RELOCK_E_NOMEM;
+    relock_mutex_init(&new->mutex);
+    new->name = strdup(options->tls_server_name ? options->tls_server_name : host);
+    r = relock_tls_guard_init();
+    if (r == RELOCK_OK && !relock_tls_guard_enter())
+        r = RELOCK_E_NOMEM;
+    if (r == RELOCK_OK) {
+        r = init(new, options, log);
+        relock_tls_guard_leave();
+    }
+    if (r < 0) {
+        relock_tls_context_free(new);
+        return r;
+    }
+    if (options->flags & RELOCK_TLS_INSECURE)
+        relock_log_write(log, RELOCK_LOG_WARNING,
+                         "%s: the server's certificate is not verified (RELOCK_TLS_INSECURE): "
+                         "whoever controls the network can read and change everything",
+                         host);
+    *context = new;
+    return RELOCK_OK;
+}
+
+struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *context)
+{
+    if (!context)
+        return NULL;
+    if (context->ctx && relock_tls_guard_enter()) {
+        SSL_SESSION_free(context->session);
+        SSL_CTX_free(context->ctx);
+        relock_tls_guard_leave();
+    }
+    relock_mutex_deinit(&context->mutex);
+    free(context->name);
+    free(context);
+    return NULL;
+}
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+const char *relock_tls_context_name(const struct relock_tls_context *context)
+{
+    return context->name;
+}
+
+static bool expect_name(const struct relock_tls_context *context, SSL *ssl)
+{
+    if (context->is_address)
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), context->name) == 1;
+    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return SSL_set1_host(ssl, context->name) == 1 &&
+           SSL_set_tlsext_host_name(ssl, context->name) == 1;
+}
+
+struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context)
+{
+    SSL *ssl = SSL_new(context->ctx);
+
+    if (!ssl || !expect_name(context, ssl)) {
+        SSL_free(ssl);
+        return NULL;
+    }
+    resume(context, ssl);
+    return ssl;
+}

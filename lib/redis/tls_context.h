@@ -1,0 +1,43 @@
+/*
+ * Tls context - what all TLS connections to one server have in common
+ *
+ * It has the trusted certificates, the program's own certificate, and the last session that the
+ * server has offered. A new connection resumes that session, which saves the server a signature.
+ * A resumed session is not verified again: it was verified when it began.
+ *
+ * Threads: any; new and free while no other uses it.
+ */
+#ifndef RELOCK_TLS_CONTEXT_H
+#define RELOCK_TLS_CONTEXT_H
+
+#include "base/log.h"
+
+#include <relock.h>
+
+struct relock_tls_context;
+struct ssl_st;
+
+/*
+ * Reads the files that the options name. `host` is the name in the server's certificate, unless the
+ * options have another.
+ *
+ * Returns RELOCK_OK; RELOCK_E_INVALID, and the log has the cause; RELOCK_E_NOMEM. A build without
+ * OpenSSL returns RELOCK_E_UNSUPPORTED.
+ */
+int relock_tls_context_new(const struct relock_options *options, const char *host,
+                           const struct relock_log *log, struct relock_tls_context **context);
+
+/* No connection may be left. Takes NULL. Returns NULL. */
+struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *context);
+
+/* The name, or the address, that the server's certificate must have. */
+const char *relock_tls_context_name(const struct relock_tls_context *context);
+
+/* Makes a connection that will verify the server, and resume the last session. Between
+ * relock_tls_guard_enter and leave. Returns NULL when out of memory. */
+struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context);
+
+/* Forgets the session: a handshake has failed. Likewise. */
+void relock_tls_context_forget(struct relock_tls_context *context);
+
+#endif

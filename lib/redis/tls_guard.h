@@ -1,0 +1,25 @@
+/*
+ * Tls guard - brackets the calls of OpenSSL
+ *
+ * OpenSSL has locks and tables for the whole process. So neither of these happens while a thread is
+ * between enter and leave:
+ *
+ * - fork(): the child would find the locks locked for ever.
+ * - The end of OpenSSL, at the end of a process that has begun to use it before us. Our threads may
+ *   still run then, and would use freed tables.
+ *
+ * Threads: any. Between enter and leave a thread neither waits for anything nor enters again.
+ */
+#ifndef RELOCK_TLS_GUARD_H
+#define RELOCK_TLS_GUARD_H
+
+#include <stdbool.h>
+
+/* Starts OpenSSL; further calls do nothing. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_tls_guard_init(void);
+
+/* Returns false, without entering, if OpenSSL has ended. */
+bool relock_tls_guard_enter(void);
+void relock_tls_guard_leave(void);
+
+#endif
