@@ -17,7 +17,7 @@ source tools/packages.sh
 
 # The tests wait more than they compute, so the next variant is built in the background meanwhile.
 # The variants that fetch packages come last: a slow network then delays no other.
-variants='gcc asan tsan clang static valgrind newest oldest redisson interop'
+variants='gcc tls asan tsan clang static valgrind newest oldest redisson interop'
 checks='format tidy shellcheck unity model install consumer examples fuzz'
 long_checks='rules' # only if named, or with all --long
 
@@ -113,7 +113,7 @@ stop_background()
 build()
 {
     case $1 in
-    gcc | valgrind) build_with gcc gcc ;;
+    gcc | tls | valgrind) build_with gcc gcc ;;
     clang) build_with clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
     asan) build_with gcc asan -Db_sanitize=address,undefined ;;
     tsan) build_with gcc tsan -Db_sanitize=thread ;;
@@ -168,6 +168,11 @@ test_variant()
     ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
     case $1 in
     gcc) run_tests gcc gcc --no-suite redisson --no-suite interop ;;
+    tls)
+        choose 'wire' 'server'
+        RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
+            --no-suite script
+        ;;
     redisson)
         if [[ -e $out/redisson/newest/built ]]; then
             RELOCK_TEST_REDISSON=$PWD/$out/redisson run_tests redisson gcc --suite redisson

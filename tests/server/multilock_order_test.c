@@ -26,7 +26,8 @@
 static void members_are_taken_by_name_and_then_by_server(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *here = fixture_client(f, NULL);
+    struct relock_client *here =
+        fixture_client(f, &(struct relock_options){.url = f->server->unix_url});
     struct relock_client *there = beside_client(f, 0, NULL);
     bool here_first = strcmp(f->server->socket, beside_server(0)->socket) < 0;
     struct probe *first = here_first ? f->probe : beside_probe(0);

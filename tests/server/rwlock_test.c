@@ -155,6 +155,7 @@ static void a_reader_that_asks_to_write_gets_deadlock(void **state)
 
     assert_result(relock_lock(ours.read), RELOCK_OK);
     assert_result(relock_acquire(ours.read, &named, NULL), RELOCK_OK);
+    assert_true(wait_for_login(f->probe));
     commands = probe_commands(f->probe);
     assert_result(relock_trylock(ours.write), RELOCK_E_DEADLOCK);
     assert_result(relock_timedlock(ours.write, 60000), RELOCK_E_DEADLOCK);
