@@ -51,6 +51,9 @@ typedef void row_fn(const struct plan *plan, struct report *report);
 /* One thread alone: the cost of the library beside its two commands. */
 void row_uncontended(const struct plan *plan, struct report *report);
 
+/* The same over TLS. Uses its own server. */
+void row_tls(const struct plan *plan, struct report *report);
+
 /* Many threads with a lock each: shared connections, compared with one per thread. */
 void row_own_locks(const struct plan *plan, struct report *report);
 

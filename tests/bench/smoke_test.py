@@ -13,6 +13,7 @@ import xml.etree.ElementTree
 
 RESULTS = {
     "uncontended": ["uncontended"],
+    "tls": ["tls"],
     "own_locks": [f"own_locks_{2**n}" for n in range(9)],
     "one_lock": ["one_lock"],
     "passing": ["passing"],
