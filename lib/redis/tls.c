@@ -123,13 +123,6 @@ static BIO_METHOD *make_method(void)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-/* Other users of OpenSSL in this thread find no errors of ours. */
-static void leave(void)
-{
-    ERR_clear_error();
-    relock_tls_guard_leave();
-}
-
 /* The server asks for a certificate. Returns 1: go on, if need be without. */
 static int on_cert_request(SSL *ssl, void *arg)
 {
@@ -171,7 +164,7 @@ struct relock_tls *relock_tls_new(const struct relock_server *server, int fd)
     tls->may_receive = true;
     if (relock_tls_guard_enter()) {
         done = init(tls);
-        leave();
+        relock_tls_guard_leave();
     }
     return done ? tls : relock_tls_free(tls);
 }
@@ -192,7 +185,7 @@ struct relock_tls *relock_tls_free(struct relock_tls *tls)
         return NULL;
     if (relock_tls_guard_enter()) {
         deinit(tls);
-        leave();
+        relock_tls_guard_leave();
     }
     free(tls);
     return NULL;
@@ -269,8 +262,15 @@ static bool enter(struct relock_tls *tls)
         (void)explain(tls, RELOCK_E_CONN, "OpenSSL has ended, because this process ends");
         return false;
     }
-    ERR_clear_error();
     return true;
+}
+
+static int check_name(struct relock_tls *tls)
+{
+    if (relock_tls_context_has_name(tls->context, tls->ssl))
+        return RELOCK_OK;
+    tls->has_failed = true;
+    return explain(tls, RELOCK_E_NOMEM, "out of memory to check the server's certificate");
 }
 
 int relock_tls_shake(struct relock_tls *tls)
@@ -281,10 +281,12 @@ int relock_tls_shake(struct relock_tls *tls)
         return RELOCK_E_CONN;
     r = result_of(tls, SSL_do_handshake(tls->ssl));
     if (r == RELOCK_OK)
+        r = check_name(tls);
+    if (r == RELOCK_OK)
         tls->is_shaking = tls->may_receive = false;
     else if (r < 0)
         relock_tls_context_forget(tls->context);
-    leave();
+    relock_tls_guard_leave();
     return r;
 }
 
@@ -347,7 +349,7 @@ int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t
     r = result_of(tls, SSL_write_ex(tls->ssl, data, n, sent));
     if (r < 0 && tls->was_asked && !tls->has_read)
         r = hear_why(tls, r);
-    leave();
+    relock_tls_guard_leave();
     tls->n_pending = r == RELOCK_AGAIN ? n : 0;
     if (r == RELOCK_AGAIN && tls->is_full)
         wait_for_room(tls);
@@ -369,7 +371,7 @@ int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len
     if (!enter(tls))
         return RELOCK_E_CONN;
     r = result_of(tls, SSL_read_ex(tls->ssl, data, size, len));
-    leave();
+    relock_tls_guard_leave();
     if (r == RELOCK_OK)
         tls->has_read = true;
     /* OpenSSL answers the server's messages while it reads. The bytes that were fed do not live

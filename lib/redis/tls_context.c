@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NAME_FLAGS X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
+
 struct relock_tls_context {
     SSL_CTX *ctx;
     char *name; /* in the server's certificate */
@@ -66,10 +68,9 @@ void relock_tls_context_forget(struct relock_tls_context *context)
 
 static int refuse(const struct relock_log *log, const char *option, const char *path)
 {
-    unsigned long error = ERR_peek_error();
-    const char *reason = ERR_reason_error_string(error);
+    const char *reason = ERR_reason_error_string(ERR_peek_error());
 
-    if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
+    if (relock_tls_guard_lacked_memory())
         return RELOCK_E_NOMEM;
     if (access(path, R_OK) < 0)
         reason = relock_status_errno(errno);
@@ -124,8 +125,10 @@ static SSL_CTX *make_ctx(struct relock_tls_context *context, bool is_insecure)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 
-    if (!ctx)
+    if (!ctx || SSL_CTX_set_app_data(ctx, context) != 1) {
+        SSL_CTX_free(ctx);
         return NULL;
+    }
     (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     /* Without renegotiation, sending never has to wait for the server's bytes. */
     (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
@@ -136,7 +139,6 @@ static SSL_CTX *make_ctx(struct relock_tls_context *context, bool is_insecure)
     (void)SSL_CTX_set_session_cache_mode(ctx,
                                          SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
     SSL_CTX_sess_set_new_cb(ctx, on_session);
-    SSL_CTX_set_app_data(ctx, context);
     return ctx;
 }
 
@@ -153,7 +155,6 @@ static int init(struct relock_tls_context *context, const struct relock_options 
 {
     int r;
 
-    ERR_clear_error();
     context->ctx = make_ctx(context, options->flags & RELOCK_TLS_INSECURE);
     if (!context->ctx || !context->name)
         return RELOCK_E_NOMEM;
@@ -161,8 +162,8 @@ static int init(struct relock_tls_context *context, const struct relock_options 
     r = trust(context->ctx, options->tls_ca_file, log);
     if (r == RELOCK_OK)
         r = identify(context->ctx, options, log);
-    ERR_clear_error();
-    return r;
+    /* OpenSSL accepts a certificate even if it had no memory to decode the key. */
+    return r == RELOCK_OK && relock_tls_guard_lacked_memory() ? RELOCK_E_NOMEM : r;
 }
 
 int relock_tls_context_new(const struct relock_options *options, const char *host,
@@ -221,9 +222,22 @@ static bool expect_name(const struct relock_tls_context *context, SSL *ssl)
 {
     if (context->is_address)
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), context->name) == 1;
-    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    SSL_set_hostflags(ssl, NAME_FLAGS);
     return SSL_set1_host(ssl, context->name) == 1 &&
            SSL_set_tlsext_host_name(ssl, context->name) == 1;
+}
+
+bool relock_tls_context_has_name(const struct relock_tls_context *context, const struct ssl_st *ssl)
+{
+    X509 *cert = SSL_get0_peer_certificate(ssl);
+
+    if (SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE)
+        return true;
+    if (!cert)
+        return false;
+    if (context->is_address)
+        return X509_check_ip_asc(cert, context->name, 0) == 1;
+    return X509_check_host(cert, context->name, 0, NAME_FLAGS, NULL) == 1;
 }
 
 struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 
 #include <relock.h>
+#include <stdbool.h>
 
 struct relock_tls_context;
 struct ssl_st;
@@ -36,6 +37,11 @@ const char *relock_tls_context_name(const struct relock_tls_context *context);
 /* Makes a connection that will verify the server, and resume the last session. Between
  * relock_tls_guard_enter and leave. Returns NULL when out of memory. */
 struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context);
+
+/* Whether the server's certificate, which OpenSSL has accepted, has the name. OpenSSL leaves that
+ * out when it lacks the memory to copy the name. Likewise. */
+bool relock_tls_context_has_name(const struct relock_tls_context *context,
+                                 const struct ssl_st *ssl);
 
 /* Forgets the session: a handshake has failed. Likewise. */
 void relock_tls_context_forget(struct relock_tls_context *context);

@@ -1,5 +1,7 @@
 #include "redis/tls_error.h"
 
+#include "redis/tls_guard.h"
+
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -88,7 +90,7 @@ int relock_tls_error(const struct ssl_st *ssl, const char *name, bool asked_in_v
     const char *text = ERR_reason_error_string(error);
     int reason = ERR_GET_REASON(error);
 
-    if (reason == ERR_R_MALLOC_FAILURE) {
+    if (relock_tls_guard_lacked_memory() || SSL_get_verify_result(ssl) == X509_V_ERR_OUT_OF_MEM) {
         (void)snprintf(why, RELOCK_WHY_MAX, "out of memory for TLS");
         return RELOCK_E_NOMEM;
     }

@@ -8,6 +8,8 @@
 
 #include "redis/server.h"
 
+#include <stdbool.h>
+
 struct ssl_st;
 
 /*

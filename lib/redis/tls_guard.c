@@ -1,5 +1,7 @@
 #include "redis/tls_guard.h"
 
+#include <errno.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <relock.h>
@@ -67,13 +69,28 @@ int relock_tls_guard_init(void)
 bool relock_tls_guard_enter(void)
 {
     (void)pthread_rwlock_rdlock(&inside);
-    if (!has_ended)
+    if (!has_ended) {
+        ERR_clear_error();
+        errno = 0;
         return true;
+    }
     (void)pthread_rwlock_unlock(&inside);
     return false;
 }
 
+/* Some functions of OpenSSL do not say why they fail, so errno counts, too. */
+bool relock_tls_guard_lacked_memory(void)
+{
+    bool has_lacked = errno == ENOMEM;
+    unsigned long error;
+
+    while ((error = ERR_get_error()) != 0)
+        has_lacked |= ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE;
+    return has_lacked;
+}
+
 void relock_tls_guard_leave(void)
 {
+    ERR_clear_error();
     (void)pthread_rwlock_unlock(&inside);
 }

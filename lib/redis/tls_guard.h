@@ -8,6 +8,9 @@
  * - The end of OpenSSL, at the end of a process that has begun to use it before us. Our threads may
  *   still run then, and would use freed tables.
  *
+ * Both functions also empty this thread's queue of errors: OpenSSL looks into it, and other users
+ * of OpenSSL in this thread must not find errors of ours.
+ *
  * Threads: any. Between enter and leave a thread neither waits for anything nor enters again.
  */
 #ifndef RELOCK_TLS_GUARD_H
@@ -21,5 +24,9 @@ int relock_tls_guard_init(void);
 /* Returns false, without entering, if OpenSSL has ended. */
 bool relock_tls_guard_enter(void);
 void relock_tls_guard_leave(void);
+
+/* Whether a call has lacked memory since enter. Empties the queue of errors. Between enter and
+ * leave. */
+bool relock_tls_guard_lacked_memory(void);
 
 #endif

@@ -126,6 +126,8 @@ static size_t play(struct trial *trial, const struct scene *scene, size_t nth, s
         check_client(trial);
     fixture_free_lock(f, trial->lock);
     fixture_free_client(f, trial->client);
+    if (scene->finally)
+        scene->finally();
     assert_int_equal(probe_n_keys(f->probe), 0);
     assert_true(leaks_none_since(&before));
     now.under_way = false;
@@ -134,13 +136,15 @@ static size_t play(struct trial *trial, const struct scene *scene, size_t nth, s
 
 static size_t play_all(struct trial *trial, const struct scene *scene, size_t n)
 {
-    size_t nth = 0;
+    size_t step = scene->step > 0 ? scene->step : 1;
+    size_t nth = 1 - step;
     size_t refused;
 
     do {
         struct alloc_mark before = alloc_mark();
 
-        refused = play(trial, scene, ++nth, n);
+        nth += step;
+        refused = play(trial, scene, nth, n);
         assert_true(alloc_nothing_since(&before));
     } while (refused > 0);
     return nth - 1;
@@ -192,7 +196,7 @@ static void look_up(void)
         freeaddrinfo(addresses);
 }
 
-int trial_group_start(void **state)
+int trial_group_start_with(void **state, const struct server_options *options)
 {
     struct fixture *f;
 
@@ -202,11 +206,16 @@ int trial_group_start(void **state)
     }
     (void)alloc_mark();
     look_up();
-    if (fixture_start_tcp(state) != 0)
+    if (fixture_start_with(state, options) != 0)
         return -1;
     f = *state;
     probe_int(f->probe, "ACL SETUSER " USER " on >" PASSWORD " ~* &* +@all");
     return 0;
+}
+
+int trial_group_start(void **state)
+{
+    return trial_group_start_with(state, &(struct server_options){.tcp = true});
 }
 
 int trial_end(void **state)

@@ -45,14 +45,17 @@ struct scene {
     enum alloc_whose whose;        /* whose memory is refused */
     struct relock_options options; /* of the client; unset ones suit quick tests */
     int answer;                    /* result of `act` with memory */
+    size_t step;                   /* only each request with this distance is refused; 0: all are */
     bool makes_client;             /* `act` makes the client, with `options` */
     bool ends_client;              /* `act` ends the client, or makes it useless */
     void (*before)(struct trial *trial);
     int (*act)(struct trial *trial);
     void (*after)(struct trial *trial, int result); /* has memory again */
+    void (*finally)(void);                          /* the client is freed */
 };
 
-/* Plays the scene with every refusal. It must request memory, or it shows nothing. */
+/* Plays the scene with every refusal, or with those that it chooses. It must request memory, or it
+ * shows nothing. */
 void trial_play(void **state, const struct scene *scene);
 
 /* Plays a scene that must not request memory. */
@@ -65,6 +68,8 @@ bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg
 /* All options of the scene's client. */
 struct relock_options trial_options(struct trial *trial, const struct scene *scene);
 
+/* For the group setup; the first: with these options of the server. */
+int trial_group_start_with(void **state, const struct server_options *options);
 int trial_group_start(void **state);
 int trial_end(void **state);
 

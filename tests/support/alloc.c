@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_BLOCKS 8192 /* a power of two, and never half full */
+#define MAX_BLOCKS 65536 /* a power of two, and never half full: OpenSSL keeps thousands */
 #define MAX_FRAMES 8
 
 /* A block that was taken since the first mark. */

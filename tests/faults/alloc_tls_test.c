@@ -1,0 +1,136 @@
+/* Out of memory while connections with TLS are made and replaced. */
+#include "trial.h"
+
+#include "support/certs.h"
+
+#include <openssl/crypto.h>
+#include <stdio.h>
+
+/* OpenSSL makes some six thousand requests for a client. */
+#define STEP 11
+
+static struct relock_options options;
+
+static struct relock_options tls_options(struct trial *trial, const char *server_name)
+{
+    const struct server *server = trial->f->server;
+
+    return trial_options(trial, &(struct scene){.options = {.url = server->tls_url,
+                                                            .tls_ca_file = server->ca_file,
+                                                            .tls_server_name = server_name}});
+}
+
+/* Without memory OpenSSL may send a poor handshake, which the server refuses, or find fault with a
+ * good certificate. */
+static int without_excuse(int result)
+{
+    bool has_excuse = alloc_refused() > 0;
+
+    return has_excuse && (result == RELOCK_E_CONN || result == RELOCK_E_AUTH) ? RELOCK_E_NOMEM
+                                                                              : result;
+}
+
+static int new_client(struct trial *trial)
+{
+    int r = relock_client_new(&options, &trial->client);
+
+    trial->f->clients[0] = trial->client; /* freed with the other clients */
+    return without_excuse(r);
+}
+
+static void a_client_that_cannot_be_made_leaves_nothing(void **state)
+{
+    options = tls_options(&(struct trial){.f = *state}, NULL);
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .options = options,
+                                      .step = STEP,
+                                      .makes_client = true,
+                                      .act = new_client,
+                                      .finally = OPENSSL_thread_stop});
+}
+
+/* ---- what must not be trusted -------------------------------------------------------------- */
+
+static void is_never_accepted(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .options = options,
+                                      .answer = RELOCK_E_AUTH,
+                                      .step = STEP,
+                                      .makes_client = true,
+                                      .act = new_client,
+                                      .finally = OPENSSL_thread_stop});
+}
+
+static void a_wrong_name_is_never_accepted(void **state)
+{
+    options = tls_options(&(struct trial){.f = *state}, "other.example");
+    is_never_accepted(state);
+}
+
+static void a_stranger_is_never_accepted(void **state)
+{
+    struct fixture *f = *state;
+    char strangers_ca[128];
+
+    snprintf(strangers_ca, sizeof(strangers_ca), "%s" CERTS_STRANGERS_CA, f->server->certs);
+    options = tls_options(&(struct trial){.f = f}, NULL);
+    options.tls_ca_file = strangers_ca;
+    is_never_accepted(state);
+}
+
+/* ---- connecting again ---------------------------------------------------------------------- */
+
+static void hold(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+    assert_true(wait_for_login(trial->f->probe));
+}
+
+/* The I/O thread; a caller connects when it needs to. */
+static bool has_logged_in(void *arg)
+{
+    return probe_n_clients(((struct trial *)arg)->f->probe, " name=relock:") == 1;
+}
+
+static int be_cut_off(struct trial *trial)
+{
+    probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void unlock(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+static void a_connection_of_the_io_thread_is_restored(void **state)
+{
+    options = tls_options(&(struct trial){.f = *state}, NULL);
+    options.watchdog_timeout_ms = LONG_MS;
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = options,
+                                      .step = STEP,
+                                      .before = hold,
+                                      .act = be_cut_off,
+                                      .after = unlock,
+                                      .finally = OPENSSL_thread_stop});
+}
+
+static int start(void **state)
+{
+    return trial_group_start_with(state, &(struct server_options){.tcp = true, .tls = true});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_client_that_cannot_be_made_leaves_nothing),
+        TRIAL_TEST(a_wrong_name_is_never_accepted),
+        TRIAL_TEST(a_stranger_is_never_accepted),
+        TRIAL_TEST(a_connection_of_the_io_thread_is_restored),
+    };
+
+    return cmocka_run_group_tests(tests, start, fixture_stop);
+}
