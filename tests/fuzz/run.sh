@@ -15,7 +15,6 @@ source tools/packages.sh
 out=${1:-build-tests/fuzz}
 seconds=${2:-60}
 fuzzers=("${@:3}")
-[[ ${#fuzzers[@]} -gt 0 ]] || fuzzers=(url reply pubsub pipeline)
 
 main()
 {
@@ -43,7 +42,18 @@ build()
         CC=clang meson setup "$out" -Dwerror=true -Dfuzz=true -Dexamples=false \
             -Db_sanitize=address,undefined -Db_lundef=false
     fi
-    meson compile -C "$out" url_fuzz reply_fuzz pubsub_fuzz pipeline_fuzz
+    [[ ${#fuzzers[@]} -gt 0 ]] || find_all
+    meson compile -C "$out" "${fuzzers[@]/%/_fuzz}"
+}
+
+# There is none for TLS in a build without OpenSSL.
+find_all()
+{
+    local name
+
+    for name in url reply pubsub pipeline tls; do
+        ! grep -q "^build tests/fuzz/${name}_fuzz:" "$out/build.ninja" || fuzzers+=("$name")
+    done
 }
 
 fuzz()
