@@ -3,8 +3,8 @@
  * processes. A checker reads the histories that they wrote.
  *
  *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T] [--red]
- *                  [--hot] [--no-watchdog] [--forget] [--silent] [--expect-two-holders]
- *                  [--expect-sleepers]
+ *                  [--hot] [--tls] [--no-watchdog] [--forget] [--silent]
+ *                  [--expect-two-holders] [--expect-sleepers]
  *
  * Prints the seed first. The same seed gives the same schedule; the threads' behaviour depends on
  * the machine. Ends with 0 if the histories are possible for a lock; with 1 and their folder if
@@ -14,6 +14,9 @@
  * With --red the locks are red locks on five servers, of which a minority is broken at a time. With
  * --forget no server breaks, but a majority loses all data at once, repeatedly while a lock is
  * held: the checker must find that, too, because a quorum cannot survive it.
+ *
+ * With --tls the workers connect with TLS, without proxies: servers and processes are broken, and
+ * no network.
  *
  * With --hot fifty processes want two locks all the time, and the faults hit single processes among
  * them: a waiter must not depend on its own retries, whatever happens to others. With --silent
@@ -56,14 +59,14 @@ struct arguments {
     uint64_t seed, seconds;
     int n_processes, n_threads; /* 0: as usual for these locks */
     int set;                    /* enum names_set */
-    int no_watchdog, forgets, is_silent, expects_two_holders, expects_sleepers;
+    int has_tls, no_watchdog, forgets, is_silent, expects_two_holders, expects_sleepers;
 };
 
 static void usage(const char *program)
 {
     fprintf(stderr,
             "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red] [--hot]\n"
-            "       [--no-watchdog] [--forget] [--silent]\n"
+            "       [--tls] [--no-watchdog] [--forget] [--silent]\n"
             "       [--expect-two-holders] [--expect-sleepers]\n",
             program);
     exit(EXIT_FAILURE);
@@ -78,6 +81,7 @@ static void read_options(struct arguments *a, int argc, char **argv)
         {"threads", required_argument, NULL, 't'},
         {"red", no_argument, &a->set, NAMES_RED},
         {"hot", no_argument, &a->set, NAMES_HOT},
+        {"tls", no_argument, &a->has_tls, true},
         {"no-watchdog", no_argument, &a->no_watchdog, true},
         {"forget", no_argument, &a->forgets, true},
         {"silent", no_argument, &a->is_silent, true},
@@ -117,6 +121,7 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
         a->n_threads = a->set == NAMES_HOT ? 2 : 5;
     if (optind < argc || a->seconds == 0 || a->n_processes < 1 || a->n_threads < 1 ||
         (a->forgets && a->set != NAMES_RED) || (a->is_silent && a->set != NAMES_HOT) ||
+        (a->has_tls && a->set == NAMES_RED) ||
         (a->set == NAMES_HOT && a->n_threads < NAMES_N_HOT) ||
         a->n_processes > SCHEDULE_MAX_SLOTS || a->n_threads > WORKER_MAX_THREADS)
         usage(argv[0]);
@@ -263,6 +268,7 @@ static struct stage stage_of(const struct arguments *arguments, const char *dir)
                           .seed = arguments->seed,
                           .lease_ms = is_hot ? rush_cycle_ms() : slow_ms(LEASE_MS),
                           .ignores_leases = arguments->no_watchdog,
+                          .has_tls = arguments->has_tls,
                           .is_silent = arguments->is_silent,
                           .for_ms = arguments->seconds * 1000};
 }
@@ -275,6 +281,7 @@ static struct schedule schedule_of(const struct stage *stage)
                              .n_slots = stage->n_workers,
                              .n_servers = stage->n_servers,
                              .is_hot = is_hot,
+                             .no_networks = stage->has_tls,
                              .lease_ms = slow_ms(LEASE_MS),
                              .storm_ms = slow_ms(STORM_MS),
                              .calm_ms = slow_ms(is_hot ? HOT_CALM_MS : CALM_MS)};
@@ -286,7 +293,7 @@ static bool run(const struct arguments *arguments, const char *dir)
     struct schedule schedule = schedule_of(&stage);
 
     if (!stage_open(&stage)) {
-        printf("no redis-server and no valkey-server: skipped\n");
+        printf("no redis-server and no valkey-server, or none with TLS: skipped\n");
         remove_files(dir);
         exit(SERVER_EXIT_SKIP);
     }

@@ -7,6 +7,7 @@
 #     tests/faults/chaos/run.sh --no-watchdog          must fail: the workers ignore their leases
 #     tests/faults/chaos/run.sh --red                  red locks on five servers, of which two break
 #     tests/faults/chaos/run.sh --red --forget         must fail: three of them forget at once
+#     tests/faults/chaos/run.sh --tls                  with TLS; no network breaks
 #     tests/faults/chaos/run.sh --hot                  fifty processes want two locks all the time
 #     tests/faults/chaos/run.sh --hot --silent         must fail: no release is published
 #

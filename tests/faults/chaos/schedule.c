@@ -133,6 +133,8 @@ static bool draw(struct schedule *s, struct fault *fault)
         s->at_ms = end_of_storm(s) + s->calm_ms;
 
     *fault = (struct fault){.kind = draw_kind(s), .at_ms = s->at_ms};
+    if (s->no_networks && kinds[fault->kind].place == PLACE_NETWORK)
+        return false;
     fault->slot = draw_slot(s, fault->kind);
     fault->for_ms = draw_length(s, fault->kind);
     if (fault->kind == FAULT_DELAY)

@@ -72,6 +72,7 @@ struct schedule {
     int n_slots;
     int n_servers;
     bool is_hot;
+    bool no_networks;  /* none is broken */
     uint64_t lease_ms; /* the middle of the lengths of faults */
     uint64_t storm_ms, calm_ms;
 

@@ -277,10 +277,17 @@ static struct proxy *start_proxy(const struct server *server, int number)
     return proxy_start(server->socket, path);
 }
 
+static const char *url_of(const struct stage_place *place)
+{
+    if (place->proxy)
+        return proxy_url(place->proxy);
+    return place->server->tls_port > 0 ? place->server->tls_url : place->server->unix_url;
+}
+
 /* Starts the servers; several, with a proxy before each. */
 static bool open_servers(struct stage *stage)
 {
-    const struct server_options options = {.keeps_data = true};
+    const struct server_options options = {.keeps_data = true, .tls = stage->has_tls};
     struct server *servers[SCHEDULE_MAX_SERVERS];
     size_t n = (size_t)stage->n_servers, size = 0;
 
@@ -292,9 +299,10 @@ static bool open_servers(struct stage *stage)
             return false;
         if (n > 1)
             place->proxy = start_proxy(servers[i], 0);
+        if (stage->has_tls)
+            setenv("SSL_CERT_FILE", servers[i]->ca_file, 1); /* for the workers: the system's CAs */
         size += (size_t)snprintf(stage->urls + size, sizeof(stage->urls) - size, "%s%s",
-                                 i > 0 ? "," : "",
-                                 place->proxy ? proxy_url(place->proxy) : servers[i]->unix_url);
+                                 i > 0 ? "," : "", url_of(place));
     }
     watch_start(&stage->watch, servers, n, &stage->history, &stage->names);
     return true;
@@ -303,7 +311,7 @@ static bool open_servers(struct stage *stage)
 /* Whether each worker has a network of its own. */
 static bool has_networks(const struct stage *stage)
 {
-    return stage->set == NAMES_MIXED;
+    return stage->set == NAMES_MIXED && !stage->has_tls;
 }
 
 bool stage_open(struct stage *stage)

@@ -2,8 +2,9 @@
  * Stage - the servers, the networks and the processes, and their faults
  *
  * With one server each worker has its own network, a proxy; with several, each server has. There is
- * no proxy at hot locks: fifty of them would use more of the machine than the workers. A fault ends
- * when its time is over, and is written to a history, as is the death of a process.
+ * no proxy at hot locks: fifty of them would use more of the machine than the workers. Nor is there
+ * one with TLS, which a proxy could not read. A fault ends when its time is over, and is written to
+ * a history, as is the death of a process.
  *
  * Threads: the main one.
  */
@@ -37,6 +38,7 @@ struct stage {
     uint64_t seed;
     uint64_t lease_ms;
     bool ignores_leases;
+    bool has_tls;    /* the workers connect with TLS */
     bool is_silent;  /* no message may be published */
     uint64_t for_ms; /* length of the play */
 
