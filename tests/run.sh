@@ -17,7 +17,7 @@ source tools/packages.sh
 
 # The tests wait more than they compute, so the next variant is built in the background meanwhile.
 # The variants that fetch packages come last: a slow network then delays no other.
-variants='gcc tls asan tsan clang static valgrind newest oldest redisson interop'
+variants='gcc tls no-tls asan tsan clang static valgrind newest oldest redisson interop'
 checks='format tidy shellcheck unity model install consumer examples fuzz'
 long_checks='rules' # only if named, or with all --long
 
@@ -118,6 +118,7 @@ build()
     asan) build_with gcc asan -Db_sanitize=address,undefined ;;
     tsan) build_with gcc tsan -Db_sanitize=thread ;;
     static) build_with gcc static -Ddefault_library=static ;;
+    no-tls) build_with gcc no-tls -Dtls=disabled ;;
     redisson | interop)
         build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
         ;;
@@ -189,7 +190,7 @@ test_variant()
         choose 'unit wire stress' 'unit server faults stress chaos bench'
         run_tests clang clang "${chosen[@]}"
         ;;
-    static) run_tests static static --suite unit ;;
+    static | no-tls) run_tests "$1" "$1" --suite unit ;;
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -314,13 +315,14 @@ check_install()
 {
     local variant
 
-    for variant in gcc static; do
+    for variant in gcc static no-tls; do
         build "$variant"
         rm -rf "$out/$variant-installed"
         meson install -C "$out/$variant" --no-rebuild
     done
     tests/consumer/installed.sh "$PWD/$out/gcc-installed"
     tests/consumer/installed.sh "$PWD/$out/static-installed" --static
+    tests/consumer/installed.sh "$PWD/$out/no-tls-installed"
 }
 
 check_consumer()

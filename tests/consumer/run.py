@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds the consumer with relock as its subproject: shared, static, and by the README's wrap file.
+"""Builds the consumer with relock as its subproject: shared, static, without TLS, and by the
+README's wrap file.
 
 usage: run.py
 
@@ -66,6 +67,15 @@ def write_wrap(project, scratch):
     )
 
 
+def check_openssl(build, has_tls):
+    """The library needs OpenSSL for TLS alone. Without its package Meson leaves both out."""
+    needed = run("readelf", "--dynamic", next(build.rglob("librelock.so")))
+    has_openssl = any(
+        part["name"] == "openssl" for part in introspect(build, "dependencies")
+    )
+    check(("libssl" in needed) == (has_tls and has_openssl), "the library needs", needed)
+
+
 def try_out(project, name, *options):
     build, destdir = project / name, project / f"{name}-installed"
     # An installed relock must not replace the one under test.
@@ -73,6 +83,8 @@ def try_out(project, name, *options):
     run("meson", "compile", "-C", build)
     run(build / "consumer", f"unix://{project}/none.sock")
     check_targets(build)
+    if "-Ddefault_library=shared" in options:
+        check_openssl(build, has_tls="-Drelock:tls=disabled" not in options)
     check_installed(build, destdir, shared="-Ddefault_library=shared" in options)
     print(f"ok: {name}")
 
@@ -84,6 +96,7 @@ def main():
         make_project(project)
         try_out(project, "shared", "-Ddefault_library=shared")
         try_out(project, "static", "-Ddefault_library=static")
+        try_out(project, "no-tls", "-Ddefault_library=shared", "-Drelock:tls=disabled")
         write_wrap(project, scratch)
         try_out(project, "wrap", "-Ddefault_library=shared", "-Dby_wrap=true")
 
