@@ -139,6 +139,22 @@ void tls_peer_connect(int version)
     assert_int_equal(relock_wire_open(&wire, socket), RELOCK_OK);
 }
 
+void tls_peer_fail(void)
+{
+    struct relock_tls *tls;
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    tls = relock_tls_new(&server, fds[0]);
+    assert_non_null(tls);
+    assert_int_equal(relock_tls_shake(tls), RELOCK_AGAIN);
+    assert_int_equal(send(fds[1], "\x16\x03\x03\x00\x04\x02\x00\x00", 9, MSG_NOSIGNAL), 9);
+    assert_int_equal(relock_tls_shake(tls), RELOCK_E_CONN);
+    relock_tls_free(tls);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 bool tls_peer_resumed(void)
 {
     return SSL_session_reused(peer.ssl);
