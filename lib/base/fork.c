@@ -4,9 +4,8 @@
 
 struct relock_mutex relock_process_mutex = {.pthread = PTHREAD_MUTEX_INITIALIZER};
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uint generation = 1;
-static bool is_watched; /* written once */
+static bool is_watched; /* written before main() */
 
 static void prepare(void) RELOCK_ACQUIRES(relock_process_mutex)
 {
@@ -24,13 +23,14 @@ static void in_child(void) RELOCK_RELEASES(relock_process_mutex)
     relock_mutex_unlock(&relock_process_mutex);
 }
 
-static void register_handlers(void)
+/* Handlers that are registered later run before ours. They may wait for threads that wait for the
+ * process mutex. */
+__attribute__((constructor)) static void register_handlers(void)
 {
     is_watched = pthread_atfork(prepare, in_parent, in_child) == 0;
 }
 
 unsigned relock_fork_generation(void)
 {
-    (void)pthread_once(&once, register_handlers);
     return is_watched ? atomic_load_explicit(&generation, memory_order_relaxed) : 0;
 }

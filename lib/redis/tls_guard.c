@@ -10,6 +10,8 @@
 static pthread_rwlock_t inside;
 static bool has_ended; /* guarded by `inside` */
 
+static bool is_watched; /* forks wait; written before main() */
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_begun; /* written once */
 
@@ -42,6 +44,14 @@ static void in_child(void)
     make_lock(); /* this copy counts readers that wait in the parent */
 }
 
+/* Handlers that are registered later run before ours. They may wait for threads, and those for us:
+ * so ours must be the last. */
+__attribute__((constructor)) static void register_handlers(void)
+{
+    make_lock();
+    is_watched = pthread_atfork(before_fork, in_parent, in_child) == 0;
+}
+
 static void on_end(void)
 {
     (void)pthread_rwlock_wrlock(&inside);
@@ -52,8 +62,7 @@ static void on_end(void)
 /* If nobody has started OpenSSL yet, it never ends. */
 static void begin(void)
 {
-    make_lock();
-    if (pthread_atfork(before_fork, in_parent, in_child) != 0)
+    if (!is_watched)
         return;
     (void)pthread_rwlock_rdlock(&inside);
     has_begun = OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1 && OPENSSL_atexit(on_end) == 1;

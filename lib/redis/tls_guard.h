@@ -4,7 +4,8 @@
  * OpenSSL has locks and tables for the whole process. So neither of these happens while a thread is
  * between enter and leave:
  *
- * - fork(): the child would find the locks locked for ever.
+ * - fork(): the child would find the locks locked for ever. It waits only after the fork handlers
+ * that were registered after this library was loaded.
  * - The end of OpenSSL, at the end of a process that has begun to use it before us. Our threads may
  *   still run then, and would use freed tables.
  *

@@ -3,6 +3,7 @@
 #include "support/actor.h"
 #include "support/certs.h"
 #include "support/child.h"
+#include "support/fork_lock.h"
 #include "support/kinds.h"
 
 #include <arpa/inet.h>
@@ -139,6 +140,21 @@ static void a_forked_child_leaves_the_connections_of_its_parent_alone(void **sta
     assert_int_equal(stats_of(client).reconnects, 0);
 }
 
+static void lock_and_unlock(void *arg)
+{
+    for (int i = 0; i < 10; i++)
+        if (relock_lock(arg) != RELOCK_OK || relock_unlock(arg) != RELOCK_OK)
+            abort();
+}
+
+static void a_fork_waits_for_a_thread_that_calls_with_a_lock_of_the_program(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    assert_true(fork_lock_outlasts(lock_and_unlock, lock));
+}
+
 /* ---- other protocols ----------------------------------------------------------------------- */
 
 struct stranger {
@@ -252,10 +268,12 @@ int main(void)
         SERVER_TEST(a_certificate_that_goes_bad_ends_no_hold_if_it_is_replaced_in_time),
         SERVER_TEST(a_call_returns_in_time_when_the_server_hangs),
         SERVER_TEST(a_forked_child_leaves_the_connections_of_its_parent_alone),
+        SERVER_TEST(a_fork_waits_for_a_thread_that_calls_with_a_lock_of_the_program),
         SERVER_TEST(a_handshake_without_an_answer_ends_in_time),
         SERVER_TEST(bytes_that_are_not_tls_are_recognised),
         SERVER_TEST(tls_to_a_port_without_it_and_the_reverse_are_explained),
     };
 
+    fork_lock_register();
     return cmocka_run_group_tests(tests, start, fixture_stop);
 }

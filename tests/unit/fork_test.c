@@ -5,6 +5,7 @@
 #include "base/gate.h"
 #include "lock/client.h"
 #include "support/child.h"
+#include "support/fork_lock.h"
 #include "support/wait.h"
 
 #include <setjmp.h>
@@ -120,6 +121,20 @@ static void fork_waits_for_the_process_mutex(void **state)
     assert_true(process_mutex_is_free());
 }
 
+static void use_process_mutex(void *arg)
+{
+    (void)arg;
+    relock_mutex_lock(&relock_process_mutex);
+    relock_mutex_unlock(&relock_process_mutex);
+}
+
+/* Else a thread with that lock waits for fork(), and fork() for the lock. */
+static void fork_waits_for_locks_of_the_program_before_the_process_mutex(void **state)
+{
+    (void)state;
+    assert_true(fork_lock_outlasts(use_process_mutex, NULL));
+}
+
 static int end_children(void **state)
 {
     (void)state;
@@ -153,7 +168,9 @@ int main(void)
         FORK_TEST(the_generation_of_a_process_does_not_change),
         FORK_TEST(the_generation_grows_in_each_child_and_only_there),
         FORK_TEST(fork_waits_for_the_process_mutex),
+        FORK_TEST(fork_waits_for_locks_of_the_program_before_the_process_mutex),
     };
 
+    fork_lock_register();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/gate.h"
 #include "base/status.h"
 #include "support/child.h"
+#include "support/fork_lock.h"
 #include "support/wait.h"
 
 #include <openssl/crypto.h>
@@ -79,6 +80,21 @@ static void a_child_of_a_busy_process_can_fork(void **state)
         fork_beside_a_call(fork_again);
 }
 
+static void make_a_call(void *arg)
+{
+    (void)arg;
+    if (!relock_tls_guard_enter())
+        abort();
+    relock_tls_guard_leave();
+}
+
+/* Else a thread with that lock waits for fork(), and fork() for the lock. */
+static void fork_waits_for_locks_of_the_program_before_it_stops_calls(void **state)
+{
+    (void)state;
+    assert_true(fork_lock_outlasts(make_a_call, NULL));
+}
+
 static int end_openssl(struct child *parent, void *arg)
 {
     (void)parent;
@@ -116,8 +132,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         GUARD_TEST(fork_waits_until_no_thread_is_inside),
         GUARD_TEST(a_child_of_a_busy_process_can_fork),
+        GUARD_TEST(fork_waits_for_locks_of_the_program_before_it_stops_calls),
         GUARD_TEST(no_thread_enters_after_the_end_of_openssl),
     };
 
+    fork_lock_register();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
