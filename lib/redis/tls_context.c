@@ -79,6 +79,19 @@ static int refuse(const struct relock_log *log, const char *option, const char *
     return RELOCK_E_INVALID;
 }
 
+/* OpenSSL has compared them only if both are of the same type. */
+static int check_key(SSL_CTX *ctx, const char *key, const struct relock_log *log)
+{
+    if (SSL_CTX_check_private_key(ctx) == 1)
+        return RELOCK_OK;
+    if (relock_tls_guard_lacked_memory())
+        return RELOCK_E_NOMEM;
+    relock_log_write(log, RELOCK_LOG_ERROR,
+                     "no client was made: tls_key_file %s: it is not the key of tls_cert_file",
+                     key);
+    return RELOCK_E_INVALID;
+}
+
 /* OpenSSL would ask for it at the terminal. The type is OpenSSL's. */
 /* NOLINTNEXTLINE(readability-non-const-parameter) */
 static int no_passphrase(char *text, int size, int writes, void *arg)
@@ -116,7 +129,7 @@ static int identify(SSL_CTX *ctx, const struct relock_options *options,
         return refuse(log, "tls_cert_file", cert);
     if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
         return refuse(log, "tls_key_file", key);
-    return RELOCK_OK;
+    return check_key(ctx, key, log);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */

@@ -183,6 +183,8 @@ static void a_file_that_cannot_be_used_is_named_in_the_log(void **state)
         {{.tls_cert_file = file(f, CERTS_SERVER)}, "tls_key_file /"},
         {{.tls_cert_file = file(f, CERTS_SERVER), .tls_key_file = file(f, CERTS_CLIENT_KEY)},
          "mismatch"},
+        {{.tls_cert_file = file(f, CERTS_SERVER), .tls_key_file = file(f, CERTS_OTHER_TYPE_KEY)},
+         "other-type.key: it is not the key of tls_cert_file"},
         {{.tls_cert_file = file(f, CERTS_CLIENT), .tls_key_file = file(f, CERTS_LOCKED_KEY)},
          "tls_key_file /"},
         {{.tls_key_file = file(f, CERTS_CLIENT_KEY)}, "no tls_cert_file"},

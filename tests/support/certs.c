@@ -26,6 +26,7 @@ static const char script[] =
     "make_ca strangers-ca 'another CA'\n"
     "make_key key.pem\n"
     "make_key client.key\n"
+    "openssl genpkey -algorithm ed25519 -out other-type.key\n"
     "sign server.pem key.pem ca 2 \"$here\"\n"
     "sign expired.pem key.pem ca -1 \"$here\"\n"
     "sign other.pem key.pem ca 2 DNS:other.example\n"

@@ -22,6 +22,7 @@
 #define CERTS_CLIENT "client.pem"     /* for a client, with its key in the same file */
 #define CERTS_CLIENT_KEY "client.key"
 #define CERTS_LOCKED_KEY "locked.key" /* the same with a passphrase */
+#define CERTS_OTHER_TYPE_KEY "other-type.key"
 #define CERTS_STRANGE_CLIENT "strange-client.pem"
 #define CERTS_STRANGERS_CA "strangers-ca.pem"
 
