@@ -139,8 +139,9 @@ void tls_peer_connect(int version)
     assert_int_equal(relock_wire_open(&wire, socket), RELOCK_OK);
 }
 
-void tls_peer_fail(void)
+const char *tls_peer_fail(const char *bytes, size_t len)
 {
+    static char why[RELOCK_WHY_MAX];
     struct relock_tls *tls;
     int fds[2];
 
@@ -148,11 +149,13 @@ void tls_peer_fail(void)
     tls = relock_tls_new(&server, fds[0]);
     assert_non_null(tls);
     assert_int_equal(relock_tls_shake(tls), RELOCK_AGAIN);
-    assert_int_equal(send(fds[1], "\x16\x03\x03\x00\x04\x02\x00\x00", 9, MSG_NOSIGNAL), 9);
+    assert_int_equal(send(fds[1], bytes, len, MSG_NOSIGNAL), len);
     assert_int_equal(relock_tls_shake(tls), RELOCK_E_CONN);
+    snprintf(why, sizeof(why), "%s", relock_tls_why(tls));
     relock_tls_free(tls);
     close(fds[0]);
     close(fds[1]);
+    return why;
 }
 
 bool tls_peer_resumed(void)

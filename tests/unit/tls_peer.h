@@ -38,8 +38,9 @@ int tls_peer_end(void **state);
 /* Connects again, with this version: TLS1_2_VERSION or TLS1_3_VERSION. */
 void tls_peer_connect(int version);
 
-/* Begins another handshake, in which the server answers with a message that is none. */
-void tls_peer_fail(void);
+/* Begins another handshake, in which the server answers with these bytes. It fails with
+ * RELOCK_E_CONN. Returns the cause. */
+const char *tls_peer_fail(const char *bytes, size_t len);
 
 /* Whether the last handshake resumed a session. */
 bool tls_peer_resumed(void);

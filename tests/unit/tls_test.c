@@ -318,39 +318,6 @@ static void changed_bytes_are_a_failure(void **state)
     takes_nothing();
 }
 
-/* ---- sessions ------------------------------------------------------------------------------ */
-
-static void a_new_connection_resumes_the_session(void **state)
-{
-    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
-
-    (void)state;
-
-    for (size_t i = 0; i < 2; i++) {
-        tls_peer_connect(versions[i]);
-        tls_peer_say("+reply\r\n"); /* in TLS 1.3 the ticket comes before it */
-        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
-        takes("reply");
-        for (int n = 0; n < 3; n++) {
-            tls_peer_connect(versions[i]);
-            assert_true(tls_peer_resumed());
-        }
-    }
-}
-
-/* Otherwise a session that the server cannot handle would fail each attempt. */
-static void a_failed_handshake_forgets_the_session(void **state)
-{
-    (void)state;
-
-    tls_peer_say("+reply\r\n");
-    assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
-    takes("reply");
-    tls_peer_fail();
-    tls_peer_connect(TLS1_3_VERSION);
-    assert_false(tls_peer_resumed());
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,8 +336,6 @@ int main(void)
         TLS_PEER_TEST(closing_says_farewell),
         TLS_PEER_TEST(sending_to_a_closed_peer_raises_no_sigpipe),
         TLS_PEER_TEST(changed_bytes_are_a_failure),
-        TLS_PEER_TEST(a_new_connection_resumes_the_session),
-        TLS_PEER_TEST(a_failed_handshake_forgets_the_session),
     };
 
     return cmocka_run_group_tests(tests, tls_peer_start, tls_peer_stop);
