@@ -222,8 +222,8 @@ static int explain_end(struct relock_tls *tls)
 /* Later than the first reply, RELOCK_E_AUTH would say of a command that it has not run. */
 static int explain_error(struct relock_tls *tls)
 {
-    int r = relock_tls_error(tls->ssl, relock_tls_context_name(tls->context),
-                             tls->was_asked && !SSL_get_certificate(tls->ssl), tls->why);
+    int r =
+        relock_tls_error(tls->ssl, relock_tls_context_name(tls->context), tls->was_asked, tls->why);
 
     return r == RELOCK_E_AUTH && tls->has_read ? RELOCK_E_CONN : r;
 }

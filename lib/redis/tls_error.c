@@ -64,15 +64,20 @@ static bool is_about_our_certificate(int alert)
     }
 }
 
-static int explain_alert(int alert, const char *text, bool asked_in_vain, char why[RELOCK_WHY_MAX])
+static int explain_alert(const struct ssl_st *ssl, unsigned long error, bool was_asked,
+                         char why[RELOCK_WHY_MAX])
 {
-    if (is_about_our_certificate(alert) && asked_in_vain) {
+    const char *text = ERR_reason_error_string(error);
+    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
+    bool is_about_ours = was_asked && is_about_our_certificate(alert);
+
+    if (is_about_ours && !SSL_get_certificate(ssl)) {
         (void)snprintf(
             why, RELOCK_WHY_MAX,
             "the server requires a client certificate: set tls_cert_file and tls_key_file");
         return RELOCK_E_AUTH;
     }
-    if (is_about_our_certificate(alert) && alert != SSL_AD_HANDSHAKE_FAILURE) {
+    if (is_about_ours && alert != SSL_AD_HANDSHAKE_FAILURE) {
         (void)snprintf(why, RELOCK_WHY_MAX,
                        "the server rejects the client certificate (%.60s): check tls_cert_file",
                        text);
@@ -83,7 +88,7 @@ static int explain_alert(int alert, const char *text, bool asked_in_vain, char w
     return RELOCK_E_CONN;
 }
 
-int relock_tls_error(const struct ssl_st *ssl, const char *name, bool asked_in_vain,
+int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
                      char why[RELOCK_WHY_MAX])
 {
     unsigned long error = ERR_peek_error();
@@ -99,7 +104,7 @@ int relock_tls_error(const struct ssl_st *ssl, const char *name, bool asked_in_v
         return RELOCK_E_AUTH;
     }
     if (ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET)
-        return explain_alert(reason - SSL_AD_REASON_OFFSET, text, asked_in_vain, why);
+        return explain_alert(ssl, error, was_asked, why);
     (void)snprintf(why, RELOCK_WHY_MAX, "TLS has failed: %.100s", text ? text : "no reason given");
     return RELOCK_E_CONN;
 }

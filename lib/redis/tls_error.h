@@ -13,13 +13,13 @@
 struct ssl_st;
 
 /*
- * `asked_in_vain`: the server has asked for a client certificate, and there is none. `name`: what
- * the server's certificate must name.
+ * `was_asked`: the server has asked for a client certificate. `name`: what the server's certificate
+ * must name.
  *
  * Returns RELOCK_E_AUTH if one side rejects the certificate of the other, or the lack of one;
  * RELOCK_E_NOMEM; else RELOCK_E_CONN.
  */
-int relock_tls_error(const struct ssl_st *ssl, const char *name, bool asked_in_vain,
+int relock_tls_error(const struct ssl_st *ssl, const char *name, bool was_asked,
                      char why[RELOCK_WHY_MAX]);
 
 #endif

@@ -318,6 +318,15 @@ static void changed_bytes_are_a_failure(void **state)
     takes_nothing();
 }
 
+/* The server has not asked for a certificate, so the client's is not what it rejects. */
+static void an_alert_is_about_the_client_certificate_only_if_the_server_asked_for_it(void **state)
+{
+    static const char alert[] = "\x15\x03\x03\x00\x02\x02\x2a"; /* bad_certificate */
+
+    (void)state;
+    assert_non_null(strstr(tls_peer_fail(alert, 7), "the server ends the TLS connection"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +345,7 @@ int main(void)
         TLS_PEER_TEST(closing_says_farewell),
         TLS_PEER_TEST(sending_to_a_closed_peer_raises_no_sigpipe),
         TLS_PEER_TEST(changed_bytes_are_a_failure),
+        TLS_PEER_TEST(an_alert_is_about_the_client_certificate_only_if_the_server_asked_for_it),
     };
 
     return cmocka_run_group_tests(tests, tls_peer_start, tls_peer_stop);
