@@ -337,6 +337,14 @@ static void wait_for_room(const struct relock_tls *tls)
     (void)poll(&pollfd, 1, limit_ms > 0 ? limit_ms : -1);
 }
 
+/* Until the rest comes, OpenSSL neither begins nor completes a record. A thread that sends
+ * does not receive. */
+static int stop_at_part(struct relock_tls *tls)
+{
+    tls->has_failed = true;
+    return explain(tls, RELOCK_E_CONN, "the server has sent part of a TLS message");
+}
+
 /* Passes one record at a time to OpenSSL, which does not tell that one was sent if the next was
  * not: its commands would count as unsent, and the server would run them. */
 int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t *sent)
@@ -347,6 +355,8 @@ int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t
     if (!enter(tls))
         return RELOCK_E_CONN;
     r = result_of(tls, SSL_write_ex(tls->ssl, data, n, sent));
+    if (r == RELOCK_AGAIN && SSL_want_read(tls->ssl))
+        r = stop_at_part(tls);
     if (r < 0 && tls->was_asked && !tls->has_read)
         r = hear_why(tls, r);
     relock_tls_guard_leave();

@@ -143,7 +143,7 @@ static SSL_CTX *make_ctx(struct relock_tls_context *context, bool is_insecure)
         return NULL;
     }
     (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    /* Without renegotiation, sending never has to wait for the server's bytes. */
+    /* Without renegotiation, sending needs bytes of the server only after a part of a message. */
     (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
     /* The buffer of commands may grow, and so move, between two attempts to send. */
     (void)SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);

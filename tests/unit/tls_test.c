@@ -243,6 +243,45 @@ static void closing_does_not_wait(void **state)
     relock_wire_close(&wire);
 }
 
+static int lengthen_ticket(SSL *ssl, void *arg)
+{
+    static const char data[600];
+
+    (void)arg;
+    return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), data, sizeof(data));
+}
+
+static size_t size_of_first_record(void)
+{
+    unsigned char *bytes;
+
+    assert_true(BIO_get_mem_data(peer.sealed, &bytes) > 5);
+    return 5 + ((size_t)bytes[3] << 8) + bytes[4];
+}
+
+/* OpenSSL sends nothing until the rest comes. Who sends does not wait for it, and must not spin. */
+static void sending_after_a_part_of_a_message_is_a_failure(void **state)
+{
+    SSL_CTX *ctx = SSL_get_SSL_CTX(peer.ssl);
+
+    (void)state;
+
+    assert_int_equal(relock_wire_fill(&wire), RELOCK_AGAIN); /* the first tickets */
+    (void)SSL_CTX_set_session_ticket_cb(ctx, lengthen_ticket, NULL, NULL);
+    assert_int_equal(SSL_set_max_send_fragment(peer.ssl, 512), 1);
+    assert_int_equal(SSL_new_session_ticket(peer.ssl), 1);
+    assert_int_equal(SSL_do_handshake(peer.ssl), 1);
+    (void)SSL_CTX_set_session_ticket_cb(ctx, NULL, NULL, NULL);
+    (void)tls_peer_send(size_of_first_record());
+    assert_true(BIO_ctrl_pending(peer.sealed) > 0);
+    assert_int_equal(relock_wire_fill(&wire), RELOCK_AGAIN);
+
+    relock_command_words(&wire.out, "PING");
+    assert_int_equal(relock_wire_flush(&wire), RELOCK_E_CONN);
+    assert_non_null(strstr(wire.why, "has sent part of a TLS message"));
+    assert_int_equal(wire.sent, 0);
+}
+
 /* ---- endings ------------------------------------------------------------------------------- */
 
 static void fails_with(const char *why)
@@ -340,6 +379,7 @@ int main(void)
         TLS_PEER_TEST(each_flush_sends_once),
         TLS_PEER_TEST(a_flush_waits_as_long_as_the_socket_does),
         TLS_PEER_TEST(closing_does_not_wait),
+        TLS_PEER_TEST(sending_after_a_part_of_a_message_is_a_failure),
         TLS_PEER_TEST(a_server_may_end_with_or_without_a_farewell),
         TLS_PEER_TEST(a_reply_before_the_end_is_received),
         TLS_PEER_TEST(closing_says_farewell),
