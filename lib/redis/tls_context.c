@@ -162,6 +162,28 @@ static bool is_address(const char *name)
     return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
 
+/* The dot at the end of a complete name is in no certificate. */
+static int take_name(struct relock_tls_context *context, const char *name,
+                     const struct relock_log *log)
+{
+    size_t len = strlen(name);
+
+    if (len > 0 && name[len - 1] == '.')
+        len--;
+    if (len == 0 || len > TLSEXT_MAXLEN_host_name) {
+        relock_log_write(log, RELOCK_LOG_ERROR,
+                         "no client was made: the name for the server's certificate is empty or "
+                         "has more than %d characters",
+                         TLSEXT_MAXLEN_host_name);
+        return RELOCK_E_INVALID;
+    }
+    context->name = strndup(name, len);
+    if (!context->name)
+        return RELOCK_E_NOMEM;
+    context->is_address = is_address(context->name);
+    return RELOCK_OK;
+}
+
 /* Between relock_tls_guard_enter and leave. */
 static int init(struct relock_tls_context *context, const struct relock_options *options,
                 const struct relock_log *log)
@@ -169,9 +191,8 @@ static int init(struct relock_tls_context *context, const struct relock_options 
     int r;
 
     context->ctx = make_ctx(context, options->flags & RELOCK_TLS_INSECURE);
-    if (!context->ctx || !context->name)
+    if (!context->ctx)
         return RELOCK_E_NOMEM;
-    context->is_address = is_address(context->name);
     r = trust(context->ctx, options->tls_ca_file, log);
     if (r == RELOCK_OK)
         r = identify(context->ctx, options, log);
@@ -188,8 +209,9 @@ int relock_tls_context_new(const struct relock_options *options, const char *hos
     if (!new)
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
-    new->name = strdup(options->tls_server_name ? options->tls_server_name : host);
-    r = relock_tls_guard_init();
+    r = take_name(new, options->tls_server_name ? options->tls_server_name : host, log);
+    if (r == RELOCK_OK)
+        r = relock_tls_guard_init();
     if (r == RELOCK_OK && !relock_tls_guard_enter())
         r = RELOCK_E_NOMEM;
     if (r == RELOCK_OK) {

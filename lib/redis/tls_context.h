@@ -20,7 +20,7 @@ struct ssl_st;
 
 /*
  * Reads the files that the options name. `host` is the name in the server's certificate, unless the
- * options have another.
+ * options have another, without a dot at its end.
  *
  * Returns RELOCK_OK; RELOCK_E_INVALID, and the log has the cause; RELOCK_E_NOMEM. A build without
  * OpenSSL returns RELOCK_E_UNSUPPORTED.

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -121,6 +122,34 @@ static void the_certificate_must_have_the_name_of_the_url_or_of_the_option(void 
     is_rejected(f, &options, "is not for localhost");
 }
 
+/* The dot says that the name is complete. Certificates leave it out. */
+static void a_dot_at_the_end_of_a_name_does_not_count(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.tls_ca_file = f->server->ca_file,
+                                     .tls_server_name = "localhost."};
+
+    assert_result(connect_with(f, &options), RELOCK_OK);
+    options.tls_server_name = "localhost..";
+    is_rejected(f, &options, "is not for localhost.");
+}
+
+static void a_name_that_no_certificate_can_have_is_refused(void **state)
+{
+    char longest[257];
+    const char *const names[] = {"", ".", longest};
+    struct fixture *f = *state;
+
+    memset(longest, 'a', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    for (size_t i = 0; i < COUNT(names); i++) {
+        struct relock_options options = {.tls_server_name = names[i]};
+
+        assert_result(connect_with(f, &options), RELOCK_E_INVALID);
+        assert_int_equal(log_count(f->log, "is empty or has more than 255 characters"), 1);
+    }
+}
+
 static void only_the_flag_turns_verification_off(void **state)
 {
     struct fixture *f = *state;
@@ -232,6 +261,8 @@ int main(void)
         TLS_TEST(a_bad_certificate_is_rejected_and_the_log_says_why),
         TLS_TEST(without_a_ca_file_the_system_decides),
         TLS_TEST(the_certificate_must_have_the_name_of_the_url_or_of_the_option),
+        TLS_TEST(a_dot_at_the_end_of_a_name_does_not_count),
+        TLS_TEST(a_name_that_no_certificate_can_have_is_refused),
         TLS_TEST(only_the_flag_turns_verification_off),
         TLS_TEST(a_server_can_require_a_client_certificate),
         TLS_TEST(a_client_certificate_may_be_optional),
