@@ -142,7 +142,9 @@ static SSL_CTX *make_ctx(struct relock_tls_context *context, bool is_insecure)
         SSL_CTX_free(ctx);
         return NULL;
     }
-    (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+    /* The system's configuration may require TLS 1.3. */
+    if (SSL_CTX_get_min_proto_version(ctx) < TLS1_2_VERSION)
+        (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     /* Without renegotiation, sending needs bytes of the server only after a part of a message. */
     (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
     /* The buffer of commands may grow, and so move, between two attempts to send. */
