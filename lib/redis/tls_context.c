@@ -1,5 +1,6 @@
 #include "redis/tls_context.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "redis/tls_guard.h"
@@ -13,6 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* How long sessions replace the verification of a certificate. */
+#define MAX_UNVERIFIED_MS 3600000
+
 #define NAME_FLAGS X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
 
 struct relock_tls_context {
@@ -20,18 +24,23 @@ struct relock_tls_context {
     char *name; /* in the server's certificate */
     bool is_address;
     struct relock_mutex mutex;
-    SSL_SESSION *session; /* guarded by the mutex: a copy that no connection uses; or NULL */
+    struct {
+        SSL_SESSION *session; /* a copy that no connection uses; or NULL */
+        uint64_t verified_ms; /* when its certificate was */
+    } guarded;
 };
 
 /* ---- the session --------------------------------------------------------------------------- */
 
-static void replace_session(struct relock_tls_context *context, SSL_SESSION *session)
+static void replace_session(struct relock_tls_context *context, SSL_SESSION *session,
+                            uint64_t verified_ms)
 {
     SSL_SESSION *old;
 
     relock_mutex_lock(&context->mutex);
-    old = context->session;
-    context->session = session;
+    old = context->guarded.session;
+    context->guarded.session = session;
+    context->guarded.verified_ms = verified_ms;
     relock_mutex_unlock(&context->mutex);
     SSL_SESSION_free(old);
 }
@@ -42,17 +51,29 @@ static int on_session(SSL *ssl, SSL_SESSION *session)
     SSL_SESSION *copy = SSL_SESSION_is_resumable(session) ? SSL_SESSION_dup(session) : NULL;
 
     if (copy)
-        replace_session(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)), copy);
+        replace_session(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)), copy,
+                        *(const uint64_t *)SSL_get_app_data(ssl));
     return 0;
 }
 
-static void resume(struct relock_tls_context *context, SSL *ssl)
+/* A session that resumes another is as old as that. */
+static int on_verification(int is_valid, X509_STORE_CTX *store)
 {
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+
+    *(uint64_t *)SSL_get_app_data(ssl) = relock_clock_now_ms();
+    return is_valid;
+}
+
+static void resume(struct relock_tls_context *context, SSL *ssl, uint64_t *verified_ms)
+{
+    uint64_t now_ms = relock_clock_now_ms();
     SSL_SESSION *copy = NULL;
 
     relock_mutex_lock(&context->mutex);
-    if (context->session)
-        copy = SSL_SESSION_dup(context->session);
+    *verified_ms = context->guarded.verified_ms;
+    if (context->guarded.session && now_ms < *verified_ms + MAX_UNVERIFIED_MS)
+        copy = SSL_SESSION_dup(context->guarded.session);
     relock_mutex_unlock(&context->mutex);
     if (copy)
         (void)SSL_set_session(ssl, copy); /* without one the handshake is longer */
@@ -61,7 +82,7 @@ static void resume(struct relock_tls_context *context, SSL *ssl)
 
 void relock_tls_context_forget(struct relock_tls_context *context)
 {
-    replace_session(context, NULL);
+    replace_session(context, NULL, 0);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
@@ -150,7 +171,7 @@ static SSL_CTX *make_ctx(struct relock_tls_context *context, bool is_insecure)
     /* The buffer of commands may grow, and so move, between two attempts to send. */
     (void)SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_default_passwd_cb(ctx, no_passphrase);
-    SSL_CTX_set_verify(ctx, is_insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(ctx, is_insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, on_verification);
     (void)SSL_CTX_set_session_cache_mode(ctx,
                                          SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL_STORE);
     SSL_CTX_sess_set_new_cb(ctx, on_session);
@@ -238,7 +259,7 @@ struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *co
     if (!context)
         return NULL;
     if (context->ctx && relock_tls_guard_enter()) {
-        SSL_SESSION_free(context->session);
+        SSL_SESSION_free(context->guarded.session);
         SSL_CTX_free(context->ctx);
         relock_tls_guard_leave();
     }
@@ -277,14 +298,14 @@ bool relock_tls_context_has_name(const struct relock_tls_context *context, const
     return X509_check_host(cert, context->name, 0, NAME_FLAGS, NULL) == 1;
 }
 
-struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context)
+struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context, uint64_t *verified_ms)
 {
     SSL *ssl = SSL_new(context->ctx);
 
-    if (!ssl || !expect_name(context, ssl)) {
+    if (!ssl || !expect_name(context, ssl) || SSL_set_app_data(ssl, verified_ms) != 1) {
         SSL_free(ssl);
         return NULL;
     }
-    resume(context, ssl);
+    resume(context, ssl, verified_ms);
     return ssl;
 }

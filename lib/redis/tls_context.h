@@ -3,7 +3,7 @@
  *
  * It has the trusted certificates, the program's own certificate, and the last session that the
  * server has offered. A new connection resumes that session, which saves the server a signature.
- * A resumed session is not verified again: it was verified when it began.
+ * The certificate is then not verified again, so after an hour a new session begins.
  *
  * Threads: any; new and free while no other uses it.
  */
@@ -14,6 +14,7 @@
 
 #include <relock.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct relock_tls_context;
 struct ssl_st;
@@ -34,9 +35,10 @@ struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *co
 /* The name, or the address, that the server's certificate must have. */
 const char *relock_tls_context_name(const struct relock_tls_context *context);
 
-/* Makes a connection that will verify the server, and resume the last session. Between
+/* Makes a connection that will verify the server, or resume the last session. `verified_ms` lives
+ * as long as the connection, which keeps there when the certificate was verified. Between
  * relock_tls_guard_enter and leave. Returns NULL when out of memory. */
-struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context);
+struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context, uint64_t *verified_ms);
 
 /* Whether the server's certificate, which OpenSSL has accepted, has the name. OpenSSL leaves that
  * out when it lacks the memory to copy the name. Likewise. */
