@@ -45,15 +45,16 @@ static bool has_socket(const struct relock_dial *dial)
     return dial->state == RELOCK_DIAL_CONNECTING || dial->state == RELOCK_DIAL_SECURING;
 }
 
-/* A forked child closes the descriptor that it finds here, so clear it before closing. */
+/* A forked child closes the descriptor that it finds here, so clear it before closing. Until the
+ * end of TLS, a fork may wait for this thread: the child must find the descriptor. */
 static void drop_socket(struct relock_dial *dial)
 {
     int fd = dial->fd;
     bool is_ours = has_socket(dial);
 
+    dial->tls = relock_tls_free(dial->tls);
     dial->state = RELOCK_DIAL_IDLE;
     dial->fd = -1;
-    dial->tls = relock_tls_free(dial->tls);
     if (is_ours)
         close(fd);
 }

@@ -96,12 +96,11 @@ static void free_reader(struct relock_wire *wire)
     wire->limit = NULL;
 }
 
-static void close_socket(struct relock_socket *socket)
+/* A forked child may have a copy of the descriptor: end the connection for both. */
+static void close_socket(int fd)
 {
-    (void)relock_tls_free(socket->tls);
-    /* A forked child may have a copy of the descriptor: end the connection for both. */
-    (void)shutdown(socket->fd, SHUT_RDWR);
-    close(socket->fd);
+    (void)shutdown(fd, SHUT_RDWR);
+    close(fd);
 }
 
 int relock_wire_open(struct relock_wire *wire, struct relock_socket socket)
@@ -109,7 +108,8 @@ int relock_wire_open(struct relock_wire *wire, struct relock_socket socket)
     wire->reader = redisReaderCreate();
     if (!wire->reader || !limit_replies(wire)) {
         free_reader(wire);
-        close_socket(&socket);
+        (void)relock_tls_free(socket.tls);
+        close_socket(socket.fd);
         return RELOCK_E_NOMEM;
     }
     /* Keep a large buffer that has become empty, until the connection ends. hiredis would replace
@@ -125,13 +125,14 @@ int relock_wire_open(struct relock_wire *wire, struct relock_socket socket)
 
 void relock_wire_close(struct relock_wire *wire)
 {
-    struct relock_socket socket = {.fd = wire->fd, .tls = wire->tls};
+    int fd = wire->fd;
 
-    /* A forked child closes the descriptor that it finds here, so clear it before closing. */
+    /* A forked child closes the descriptor that it finds here, so clear it before closing. Until
+     * the end of TLS, a fork may wait for this thread: the child must find the descriptor. */
+    wire->tls = relock_tls_free(wire->tls);
     wire->fd = -1;
-    wire->tls = NULL;
-    if (socket.fd >= 0)
-        close_socket(&socket);
+    if (fd >= 0)
+        close_socket(fd);
     free_reader(wire);
     relock_buffer_clear(&wire->out);
     wire->sent = 0;

@@ -30,6 +30,18 @@ static struct relock_dial dial;
 static struct leaks before;
 static int listener, accepted;
 
+static int fd_at_end; /* that a child would have found when TLS ended */
+
+struct relock_tls *__real_relock_tls_free(struct relock_tls *tls);
+struct relock_tls *__wrap_relock_tls_free(struct relock_tls *tls);
+
+struct relock_tls *__wrap_relock_tls_free(struct relock_tls *tls)
+{
+    if (tls)
+        fd_at_end = dial.state == RELOCK_DIAL_SECURING ? dial.fd : -1;
+    return __real_relock_tls_free(tls);
+}
+
 static void listen_at_path(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -149,6 +161,19 @@ static void a_dial_that_ends_in_the_handshake_can_begin_again(void **state)
     dial_until_it_waits();
 }
 
+/* The end of TLS may wait for a fork. The child closes the descriptors that it finds. */
+static void a_fork_at_the_end_of_tls_leaves_no_descriptor_behind(void **state)
+{
+    int fd;
+
+    (void)state;
+
+    dial_until_it_waits();
+    fd = dial.fd;
+    relock_dial_end(&dial);
+    assert_int_equal(fd_at_end, fd);
+}
+
 #define DIAL_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -159,6 +184,7 @@ int main(void)
         DIAL_TEST(a_handshake_ends_with_the_time_for_connecting),
         DIAL_TEST(a_server_that_hangs_up_during_the_handshake_is_a_failure),
         DIAL_TEST(a_dial_that_ends_in_the_handshake_can_begin_again),
+        DIAL_TEST(a_fork_at_the_end_of_tls_leaves_no_descriptor_behind),
     };
     int r;
 
