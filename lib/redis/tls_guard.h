@@ -12,7 +12,8 @@
  * Both functions also empty this thread's queue of errors: OpenSSL looks into it, and other users
  * of OpenSSL in this thread must not find errors of ours.
  *
- * Threads: any. Between enter and leave a thread neither waits for anything nor enters again.
+ * Threads: any. Between enter and leave a thread does not enter again, and waits for nothing, with
+ * one exception: a new context reads its files there.
  */
 #ifndef RELOCK_TLS_GUARD_H
 #define RELOCK_TLS_GUARD_H
