@@ -304,7 +304,7 @@ void relock_tls_describe(const struct relock_tls *tls, char out[RELOCK_WHY_MAX])
 }
 
 /* A server that requires a certificate may close the connection before we send, but says why.
- * Likewise. */
+ * Between relock_tls_guard_enter and leave. */
 static int hear_why(struct relock_tls *tls, int result)
 {
     char byte;
@@ -394,7 +394,7 @@ int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len
     return r;
 }
 
-int relock_tls_end(struct relock_tls *tls, int err)
+int relock_tls_socket_failed(struct relock_tls *tls, int err)
 {
     tls->err = err;
     tls->has_failed = true;

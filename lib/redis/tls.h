@@ -71,7 +71,7 @@ int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len
 
 /* Its user has met an error of the socket, or its end, for which `err` is 0. Returns RELOCK_E_CONN.
  */
-int relock_tls_end(struct relock_tls *tls, int err);
+int relock_tls_socket_failed(struct relock_tls *tls, int err);
 
 /* The cause of the last failure. */
 const char *relock_tls_why(const struct relock_tls *tls);

@@ -60,7 +60,7 @@ int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len
     return RELOCK_E_UNSUPPORTED;
 }
 
-int relock_tls_end(struct relock_tls *tls, int err)
+int relock_tls_socket_failed(struct relock_tls *tls, int err)
 {
     (void)tls;
     (void)err;

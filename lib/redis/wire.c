@@ -165,7 +165,7 @@ static int fail_socket(struct relock_wire *wire, int err)
     bool may_be_tls = !wire->has_received && is_network(wire->fd);
 
     if (wire->tls)
-        return fail_tls(wire, relock_tls_end(wire->tls, err));
+        return fail_tls(wire, relock_tls_socket_failed(wire->tls, err));
     (void)snprintf(what, sizeof(what), "%.100s%s",
                    err ? strerror(err) : "the server closed the connection",
                    may_be_tls ? "; if it speaks TLS on this port, use rediss://" : "");
