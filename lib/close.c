@@ -30,8 +30,15 @@ static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mute
     client->guarded.state = RELOCK_CLIENT_SHUT_DOWN;
     if (hook)
         hook->ops->shut_down(client);
-    for (resource = client->guarded.resources; resource; resource = resource->hh.next)
+    for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
+        struct relock_resource *readers = relock_resource_readers(resource);
+
         relock_resource_wake_all(resource);
+        /* Calls of a layer above stand in its line, and go on without this client. */
+        relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, NULL);
+        if (readers)
+            relock_listeners_tell(client, readers, RELOCK_HEARD_STANDING, NULL);
+    }
 }
 
 void relock_client_shutdown(struct relock_client *client)

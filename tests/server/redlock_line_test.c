@@ -188,6 +188,30 @@ static void a_silent_first_client_delays_the_others_only(void **state)
     listener_close(silent);
 }
 
+/* It waits by another client of its own. From then on it is in no line, and may be faster. */
+static void the_end_of_its_client_makes_a_waiter_listen_to_the_others(void **state)
+{
+    struct servers *s = *state;
+    size_t sequencer = red_line_sequencer(s), other = (sequencer + 1) % s->n;
+    struct red a = holding_red(s), b = red_line_new(s), c = red_line_new(s);
+    struct relock_lock *members[SERVERS_MAX];
+    struct actor *waiting[2];
+    struct red_line_turn turns[2];
+
+    for (size_t i = 0; i < s->n; i++)
+        members[i] = c.members[(other + i) % s->n];
+    c.lock = red_lock_of(s->f, members, s->n);
+    waiting[0] = red_line_begin(&turns[0], &b);
+    assert_true(red_line_wait(s, 1));
+    waiting[1] = red_line_begin(&turns[1], &c);
+    assert_true(red_line_wait(s, 2));
+    assert_true(probe_wait_subscribers(s->probe[other], LOCK_CHANNEL, 1));
+    fixture_free_client(s->f, c.clients[sequencer]);
+    assert_true(probe_wait_subscribers(s->probe[other], LOCK_CHANNEL, 2));
+    red_unlock(&a);
+    assert_results(waiting, 2, RELOCK_OK);
+}
+
 /* They wait outside, and hear each release. */
 static void users_without_a_right_to_its_line_wake_each_other(void **state)
 {
@@ -232,6 +256,7 @@ int main(void)
         SERVERS_TEST(its_death_wakes_those_that_stand_in_its_line),
         SERVERS_TEST(those_in_its_line_notice_that_it_hangs),
         SERVERS_TEST(a_silent_first_client_delays_the_others_only),
+        SERVERS_TEST(the_end_of_its_client_makes_a_waiter_listen_to_the_others),
         SERVERS_TEST(users_without_a_right_to_its_line_wake_each_other),
     };
     return SERVERS_TESTS_RUN(tests);
