@@ -51,7 +51,7 @@ struct relock_group {
         bool is_asking; /* a call that waits asks: until it is known where it stands, it follows
                            every event */
         bool is_heard;  /* an event was followed since the last attempt */
-        unsigned n_rechecks; /* attempts without one */
+        unsigned n_rechecks; /* attempts since the last one */
         bool is_told;        /* by the sequencer, to acquire the lock */
         bool is_contended;   /* when it was acquired last, or is now, that took more than one try */
         bool is_bypassed;  /* the sequencer granted its vote, but others refused: the owner has the

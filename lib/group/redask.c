@@ -161,9 +161,15 @@ static void ask_round(struct relock_acquire *acquire, struct relock_tally *tally
 {
     struct relock_vote_terms terms = terms_of(acquire);
     uint64_t limit_ms = relock_acquire_within_ms(acquire, terms.sent_ms, most_ms);
+    uint64_t until_ms = relock_votes_limit_ms(terms.sent_ms, terms.lease_ms, limit_ms);
+    uint64_t sequencer_ms = relock_clock_after(terms.sent_ms, SEQUENCER_MS);
 
     relock_votes_ask(tally, wanted, &terms);
-    relock_tally_wait(tally, relock_votes_limit_ms(terms.sent_ms, terms.lease_ms, limit_ms));
+    if (tally->guarded.is_told) {
+        relock_tally_wait(tally, sequencer_ms < until_ms ? sequencer_ms : until_ms);
+        relock_tally_end_turn(tally);
+    }
+    relock_tally_wait(tally, until_ms);
 }
 
 static void ask_all_but(struct relock_acquire *acquire, struct relock_tally *tally, size_t but)
@@ -183,14 +189,18 @@ static void ask_all(struct relock_acquire *acquire, struct relock_tally *tally)
     tally->guarded.is_alone = tally->guarded.is_barred;
 }
 
-/* Whether to leave the others alone. The first in line asks them when it listens to them. An
- * attempt that no event has caused finds out whether they can be reached, and whether those before
- * this client are deaf; the farther behind it is, the less often. */
+/* Whether to leave the others alone. The first in line asks them when it comes, because the vote of
+ * the sequencer may be that of a dead owner, and then when it listens to them. An attempt that no
+ * event has caused finds out whether they can be reached, and whether those before this client are
+ * deaf; the farther behind it is, the less often. */
 static bool is_over(const struct relock_acquire *acquire, const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     uint64_t place = tally->guarded.votes[RELOCK_SEQUENCER].place;
 
+    if (place == 1 && !tally->guarded.is_barred &&
+        tally->group->order.standing == RELOCK_STANDING_OUTSIDE)
+        return false;
     if (is_refused_by_line(tally))
         return !tally->guarded.is_recheck ||
                (place > 1 && ++tally->group->order.n_rechecks % place != 0);
@@ -224,7 +234,9 @@ static void ask_servers(struct relock_acquire *acquire, struct relock_tally *tal
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
     struct relock_group *group = tally->group;
-    bool in_order = group->order.is_contended && !group->order.is_told;
+    const struct relock_kind *kind = group->members[RELOCK_SEQUENCER]->resource->kind;
+    bool in_order =
+        group->order.is_contended && !group->order.is_told && relock_kind_has_line(kind);
 
     if (acquire->waiter.tries) {
         ask_all(acquire, tally);
@@ -232,6 +244,9 @@ static void ask_servers(struct relock_acquire *acquire, struct relock_tally *tal
     }
     tally->guarded.is_recheck =
         group->order.standing != RELOCK_STANDING_OUTSIDE && !group->order.is_heard;
+    if (!tally->guarded.is_recheck)
+        group->order.n_rechecks = 0;
+    tally->guarded.is_told = group->order.is_told;
     group->order.is_told = false;
     group->order.is_heard = false;
     if (in_order)
@@ -305,6 +320,8 @@ static void wait_for_sequencer(struct relock_acquire *acquire, struct relock_tal
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     relock_tally_is_under(tally, acquire->client);
+    if (!acquire->contended && !tally->group->order.is_contended)
+        return; /* it is the vote that this client had before */
     if (relock_tally_n_yes(tally) >= relock_tally_quorum(tally) &&
         relock_redwait_standing(tally) != RELOCK_STANDING_OUTSIDE && !tally->guarded.is_barred)
         (void)ask_again(acquire, tally, SEQUENCER_PAUSE_MS);

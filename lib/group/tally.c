@@ -85,6 +85,13 @@ unsigned relock_tally_n_no(const struct relock_tally *tally)
     return n;
 }
 
+/* Whether the vote of the sequencer matters, though the others have refused. */
+static bool awaits_sequencer(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    return tally->guarded.is_told && tally->guarded.votes[RELOCK_SEQUENCER].is_asked;
+}
+
 /* While the sequencer is bypassed, it matters whether its vote would have made a quorum. */
 static bool is_decided(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
@@ -92,8 +99,9 @@ static bool is_decided(const struct relock_tally *tally)
     unsigned quorum = relock_tally_quorum(tally);
     unsigned n_most = tally->guarded.n_yes + tally->guarded.n_left;
 
-    return tally->guarded.is_barred || tally->guarded.n_yes >= quorum ||
-           n_most + tally->group->order.is_bypassed < quorum || tally->guarded.n_left == 0;
+    if (tally->guarded.is_barred || tally->guarded.n_yes >= quorum || tally->guarded.n_left == 0)
+        return true;
+    return n_most + tally->group->order.is_bypassed < quorum && !awaits_sequencer(tally);
 }
 
 void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)
@@ -101,6 +109,13 @@ void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)
     relock_mutex_unlock(&tally->group->coordinator->mutex);
     (void)relock_gate_wait(&tally->gate, until_ms);
     relock_mutex_lock(&tally->group->coordinator->mutex);
+}
+
+void relock_tally_end_turn(struct relock_tally *tally)
+{
+    tally->guarded.is_told = false;
+    if (is_decided(tally))
+        relock_gate_open_under(&tally->gate, &tally->group->coordinator->mutex);
 }
 
 static void refuse(struct relock_tally *tally, int result, const char *why)

@@ -72,6 +72,8 @@ struct relock_tally {
         bool is_barred;  /* in this round the sequencer has refused, because it is the turn of
                             another client: no other vote counts */
         bool is_alone;   /* the refusal of the sequencer was enough, whether others answered */
+        bool is_told;    /* the sequencer has told this client to acquire the lock, so the refusals
+                            of others decide nothing before it answers, or is silent for a while */
         bool is_recheck; /* no event has caused this attempt: if a quorum grants it though others
                             are first in line, these do not hear that the lock is free */
         /* Missing votes are requested again once a quorum has granted commands sent since then. */
@@ -134,6 +136,11 @@ unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)
 
 /* Sleeps until the round is decided, or its time is over. Unlocks the mutex meanwhile. */
 void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex);
+
+/* The answer of the sequencer is not awaited any more, though it has told this client to acquire
+ * the lock: in a round that asks all. */
+void relock_tally_end_turn(struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
 /* Under no mutex: a server of this round has answered, or will not. */

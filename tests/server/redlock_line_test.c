@@ -188,6 +188,26 @@ static void a_silent_first_client_delays_the_others_only(void **state)
     listener_close(silent);
 }
 
+/* A dead owner has its vote, say. The first attempt asks the others, so no release is awaited. */
+static void its_vote_is_not_awaited_if_nobody_else_waits(void **state)
+{
+    struct servers *s = *state;
+    size_t sequencer = red_line_sequencer(s);
+    struct probe *other = s->probe[(sequencer + 1) % s->n];
+    struct red a = holding_red(s), b = red_line_new(s);
+    struct actor *waiting = begin_waiting(s, &b, 1);
+
+    red_unlock(&a);
+    red_assert_gets_in(waiting, &b);
+    assert_true(red_wait_keys(s, 0));
+    assert_true(probe_wait_subscribers(other, LOCK_CHANNEL, 0)); /* if it had listened */
+    stranger_has(s, sequencer);
+    assert_result(relock_lock(b.lock), RELOCK_OK);
+    assert_int_equal(probe_subscribers(other, LOCK_CHANNEL), 0);
+    red_unlock(&b);
+    red_delete_keys(s, sequencer, sequencer + 1);
+}
+
 /* It waits by another client of its own. From then on it is in no line, and may be faster. */
 static void the_end_of_its_client_makes_a_waiter_listen_to_the_others(void **state)
 {
@@ -256,6 +276,7 @@ int main(void)
         SERVERS_TEST(its_death_wakes_those_that_stand_in_its_line),
         SERVERS_TEST(those_in_its_line_notice_that_it_hangs),
         SERVERS_TEST(a_silent_first_client_delays_the_others_only),
+        SERVERS_TEST(its_vote_is_not_awaited_if_nobody_else_waits),
         SERVERS_TEST(the_end_of_its_client_makes_a_waiter_listen_to_the_others),
         SERVERS_TEST(users_without_a_right_to_its_line_wake_each_other),
     };

@@ -1,6 +1,10 @@
-/* How the groups of multi and red locks begin and end. */
+/* How the groups of multi and red locks begin and end; what red locks hear, and when an attempt is
+ * decided. */
+#include "base/clock.h"
 #include "group/life.h"
 #include "group/listeners.h"
+#include "group/tally.h"
+#include "lock/holds.h"
 #include "support/child.h"
 #include "support/fixture.h"
 
@@ -178,6 +182,98 @@ static void a_late_grant_is_not_the_last_word(void **state)
     trio_free(&trio);
 }
 
+/* ---- rounds of a red lock ------------------------------------------------------------------ */
+
+/* All servers are asked for the votes of a hold. The tally ends with the hold. */
+static struct relock_tally *round_new(struct trio *trio)
+{
+    struct relock_client *coordinator = trio->group->coordinator;
+    struct relock_hold *hold;
+    struct relock_tally *tally;
+
+    relock_mutex_lock(&coordinator->mutex);
+    hold = relock_holds_new(coordinator, trio->lock->resource, 1);
+    assert_non_null(hold);
+    tally = relock_tally_new(coordinator, hold);
+    assert_non_null(tally);
+    hold->data = tally;
+    relock_tally_is_under(tally, coordinator);
+    (void)relock_tally_begin(tally, 3);
+    for (int i = 0; i < 3; i++)
+        tally->guarded.votes[i].is_asked = true;
+    relock_mutex_unlock(&coordinator->mutex);
+    return tally;
+}
+
+static void round_free(struct trio *trio, const struct relock_tally *tally)
+{
+    struct relock_client *coordinator = trio->group->coordinator;
+
+    relock_mutex_lock(&coordinator->mutex);
+    relock_holds_end(coordinator, tally->guarded.composite);
+    relock_mutex_unlock(&coordinator->mutex);
+    trio_free(trio);
+}
+
+static void count(struct relock_tally *tally, size_t member, enum relock_vote_answer answer)
+{
+    relock_tally_count(tally, tally->guarded.round,
+                       &(struct relock_tally_report){.member = member, .answer = answer});
+}
+
+/* Whether the thread of the round was woken. */
+static bool is_decided(struct relock_tally *tally)
+{
+    return relock_gate_wait(&tally->gate, relock_clock_now_ms());
+}
+
+static void two_of_three_refusals_decide(void **state)
+{
+    struct trio trio = trio_new();
+    struct relock_tally *tally = round_new(&trio);
+
+    (void)state;
+    count(tally, 1, RELOCK_ANSWER_NO);
+    assert_false(is_decided(tally));
+    count(tally, 2, RELOCK_ANSWER_NO);
+    assert_true(is_decided(tally));
+    round_free(&trio, tally);
+}
+
+/* The others may refuse it for the owner before, whose releases are on their way. */
+static void one_whose_turn_it_is_awaits_the_sequencer(void **state)
+{
+    struct trio trio = trio_new();
+    struct relock_tally *tally = round_new(&trio);
+
+    (void)state;
+    tally->guarded.is_told = true;
+    count(tally, 1, RELOCK_ANSWER_NO);
+    count(tally, 2, RELOCK_ANSWER_NO);
+    assert_false(is_decided(tally));
+    count(tally, RELOCK_SEQUENCER, RELOCK_ANSWER_YES);
+    assert_true(is_decided(tally));
+    round_free(&trio, tally);
+}
+
+static void the_others_decide_once_the_sequencer_was_silent_for_a_while(void **state)
+{
+    struct trio trio = trio_new();
+    struct relock_tally *tally = round_new(&trio);
+    struct relock_client *coordinator = trio.group->coordinator;
+
+    (void)state;
+    tally->guarded.is_told = true;
+    count(tally, 1, RELOCK_ANSWER_NO);
+    count(tally, 2, RELOCK_ANSWER_NO);
+    relock_mutex_lock(&coordinator->mutex);
+    relock_tally_is_under(tally, coordinator);
+    relock_tally_end_turn(tally);
+    relock_mutex_unlock(&coordinator->mutex);
+    assert_true(is_decided(tally));
+    round_free(&trio, tally);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +282,9 @@ int main(void)
         cmocka_unit_test(a_message_is_a_signal_though_nobody_listens_yet),
         cmocka_unit_test(a_message_to_one_that_is_asking_is_a_signal_once_it_is_refused),
         cmocka_unit_test(a_late_grant_is_not_the_last_word),
+        cmocka_unit_test(two_of_three_refusals_decide),
+        cmocka_unit_test(one_whose_turn_it_is_awaits_the_sequencer),
+        cmocka_unit_test(the_others_decide_once_the_sequencer_was_silent_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
