@@ -97,16 +97,23 @@ static bool is_behind(const struct relock_resource *resource, const struct reloc
     return place > 1 && resource->line.n_heard == sent->n_heard;
 }
 
+/* `is_free`: the lock is, and those before this client may both be silent. */
+static void be_behind(struct relock_client *client, struct relock_resource *resource,
+                      uint64_t place, bool is_free) RELOCK_REQUIRES(client->mutex)
+{
+    stand(client, resource, RELOCK_LINE_BEHIND, place);
+    if (is_free && place == 2)
+        set_timer(client, resource, relock_clock_in(SECOND_MS));
+}
+
 void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
                          const struct relock_line_view *sent, const struct relock_busy *busy)
 {
     if (busy->place == 0)
         stand(client, resource, RELOCK_LINE_OUTSIDE, 0);
     else if (is_behind(resource, sent, busy->place))
-        stand(client, resource, RELOCK_LINE_BEHIND, busy->place);
-    else if (busy->is_reserved)
-        be_first(client, resource, relock_clock_in(LISTEN_MS));
-    else if (resource->line.state == RELOCK_LINE_LISTENING)
+        be_behind(client, resource, busy->place, busy->is_reserved);
+    else if (resource->line.state == RELOCK_LINE_LISTENING && !busy->is_reserved)
         return;
     else if (busy->is_foreign)
         listen(client, resource);
@@ -149,9 +156,7 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
         be_first(client, resource, relock_clock_in(LISTEN_MS));
         return;
     }
-    stand(client, resource, RELOCK_LINE_BEHIND, place - 1);
-    if (place - 1 == 2)
-        set_timer(client, resource, relock_clock_in(SECOND_MS));
+    be_behind(client, resource, place - 1, true);
 }
 
 static bool is(const char *verb, const char *text, size_t len)
@@ -165,8 +170,7 @@ void relock_line_hear(struct relock_client *client, struct relock_resource *reso
     bool is_later = is("later", verb, len);
 
     if (is("second", verb, len)) {
-        stand(client, resource, RELOCK_LINE_BEHIND, 2);
-        set_timer(client, resource, relock_clock_in(SECOND_MS));
+        be_behind(client, resource, 2, true);
         return;
     }
     resource->line.n_heard++;

@@ -347,6 +347,12 @@ inline stand(c, s, p) { state[c] = s; has_place[c] = p; idle(c) }
 #define IS_HELD(c) (answer[c] == HELD)
 #endif
 
+#ifdef BAD_SECOND_IS_PATIENT
+#define WAITS(c) true
+#else
+#define WAITS(c) (answer[c] == HELD)
+#endif
+
 inline listen(c)
 {
     stand(c, LISTENING, true);
@@ -364,7 +370,8 @@ inline refused(c)
     if
     :: place == 0 && inbox[c] == REFUSED -> stand(c, OUTSIDE, false)
     :: place == 0 && inbox[c] != REFUSED    /* until the inbox is open */
-    :: place > 1 && !HEARD(c) -> stand(c, BEHIND, true)
+    :: place > 1 && !HEARD(c) && (place > 2 || WAITS(c)) -> stand(c, BEHIND, true)
+    :: place == 2 && !HEARD(c) && !WAITS(c) -> stand(c, SECOND, true)
     :: place > 1 && HEARD(c) -> stand(c, FIRST, true)
     :: place == 1 && IS_HELD(c) && state[c] == LISTENING
     :: place == 1 && IS_HELD(c) && state[c] != LISTENING && foreign -> listen(c)

@@ -235,6 +235,22 @@ static void the_second_client_asks_after_a_while(void **state)
     assert_int_equal(is_now(), RELOCK_LINE_BEHIND);
 }
 
+/* The lock is free, and both clients before it may be silent. */
+static void a_second_client_refused_for_a_reservation_asks_after_a_while(void **state)
+{
+    struct relock_line_view sent = view();
+    struct relock_busy busy = {.place = 2, .is_reserved = true};
+
+    (void)state;
+    relock_line_refused(&client, resource, &sent, &busy);
+    assert_int_equal(is_now(), RELOCK_LINE_BEHIND);
+    assert_true(fire_next());
+    assert_int_equal(resource->retry, RELOCK_RETRY_PENDING);
+    busy.place = 3;
+    relock_line_refused(&client, resource, &sent, &busy);
+    assert_false(has_timer());
+}
+
 /* It came after the command was sent, so the place in the reply is older. */
 static void a_message_beats_a_reply_that_comes_later(void **state)
 {
@@ -425,6 +441,7 @@ int main(void)
         LINE_TEST(a_client_asks_when_it_is_its_turn),
         LINE_TEST(a_client_that_becomes_first_does_not_ask),
         LINE_TEST(the_second_client_asks_after_a_while),
+        LINE_TEST(a_second_client_refused_for_a_reservation_asks_after_a_while),
         LINE_TEST(a_message_beats_a_reply_that_comes_later),
         LINE_TEST(clients_behind_ask_later_when_a_lease_ends),
         LINE_TEST(a_client_leaves_with_its_last_waiter),
