@@ -64,8 +64,10 @@ bool fork_lock_outlasts(fork_lock_fn *call, void *arg)
     struct child *child;
     pthread_t thread;
 
-    was_free = has_begun = false;
-    is_held = is_used = true;
+    was_free = false;
+    has_begun = false;
+    is_held = true;
+    is_used = true;
     if (pthread_create(&thread, NULL, hold_and_call, &use) != 0)
         abort();
     child = child_start(exit_at_once, NULL);
