@@ -4,6 +4,7 @@
 #include "lock/acquire.h"
 #include "lock/holds.h"
 #include "lock/inbox.h"
+#include "lock/line.h"
 #include "lock/request.h"
 #include "lock/settle.h"
 #include "lock/watchdog.h"
@@ -120,14 +121,16 @@ static bool waits_again(const struct relock_client *client, const struct relock_
 static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
+    bool joins = hold->count == 0 && waits_again(client, hold);
     struct relock_request request;
 
-    relock_request_unlock(&request, hold, hold->count,
-                          hold->count == 0 && waits_again(client, hold));
+    relock_request_unlock(&request, hold, hold->count, joins);
     if (run(client, hold, &request, deadline_ms, answer))
         conclude(answer,
                  relock_verdict_release(request.call.reply, &answer->n_receivers, &answer->place));
     answer->is_announced = answer->verdict == RELOCK_VERDICT_DONE && answer->n_receivers >= 0;
+    if (joins && answer->unanswered)
+        relock_line_unanswered(client, hold->resource);
     end(client, hold, &request);
 }
 

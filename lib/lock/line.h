@@ -30,7 +30,7 @@ void relock_line_refused(struct relock_client *client, struct relock_resource *r
                          const struct relock_line_view *sent, const struct relock_busy *busy)
     RELOCK_REQUIRES(client->mutex);
 
-/* An attempt that joins the line got no answer: the client may be in it. */
+/* A command that joins the line got no answer: the client may be in it. */
 void relock_line_unanswered(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 

@@ -205,6 +205,52 @@ static void a_waiter_whose_attempt_is_not_answered_leaves_the_line(void **state)
     assert_result(relock_unlock(held), RELOCK_OK);
 }
 
+/* The client has its inbox from its first wait on. */
+static void open_inbox(struct faults *t, struct relock_lock *lock)
+{
+    struct relock_lock *held = fixture_lock(t->f, line_client(t->f), "orders");
+    struct actor *waiting;
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    waiting = line_begin(t->f, lock, 1);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
+}
+
+static int unlock(void *lock)
+{
+    return relock_unlock(lock);
+}
+
+/* The release puts the client into the line for a thread that stops waiting meanwhile. */
+static void a_client_whose_release_is_not_answered_leaves_the_line(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = faults_patient_client(t);
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct actor *waiting = actor_start(), *holding = actor_start();
+    struct proxy_rule *release;
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    open_inbox(t, lock);
+    actor_begin_lock(holding, lock);
+    assert_result(actor_result(holding), RELOCK_OK);
+    actor_begin_acquire(waiting, lock, &how);
+    assert_true(wait_for_waiters(client, 1));
+    release = proxy_next(t->proxy, PROXY_HOLD_REPLY, "unlock 1 orders");
+    actor_begin(holding, unlock, lock);
+    assert_int_equal(proxy_fate(release), PROXY_ANSWERED);
+    assert_true(line_wait(t->f, 1));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    proxy_cut(t->proxy, "unlock 1 orders");
+    assert_result(actor_result(holding), RELOCK_OK); /* asked again, it is released */
+    assert_true(line_wait(t->f, 0));
+    relock_cancel_free(how.cancel);
+}
+
 struct freed {
     struct fixture *f;
     struct relock_client *client;
@@ -324,6 +370,7 @@ int main(int argc, char **argv)
         FAULT_TEST(a_late_departure_is_followed_by_another_attempt),
         FAULT_TEST(a_departure_that_is_cut_off_is_repeated),
         FAULT_TEST(a_waiter_whose_attempt_is_not_answered_leaves_the_line),
+        FAULT_TEST(a_client_whose_release_is_not_answered_leaves_the_line),
         FAULT_TEST(a_client_leaves_its_lines_before_it_is_freed),
         FAULT_TEST(clients_in_line_get_in_after_the_scripts_were_flushed),
         FAULT_TEST(clients_in_line_get_in_after_a_restart_without_data),

@@ -440,7 +440,7 @@ inline hear_second(c)
 proctype client(byte c)
 {
     byte i, place, third;
-    bool joins, foreign, was_active, ran, no_reply;
+    bool joins, foreign, was_active, ran, no_reply, is_lost;
 
 look:
     atomic {                        /* wait_turn, relock_ask */
@@ -489,7 +489,7 @@ critical:
         fi;
         was_active = (sub[c] == OPEN);
         if :: state[c] != OUTSIDE || was_active -> pending[c] = false :: else fi;
-        heard[c] = false;
+        heard[c] = false; joins = (queue[c] && inbox[c] == OPEN);
         if
         :: ran = true
         :: nounlock < NOUNLOCK -> nounlock++; no_reply = true; if :: ran = true :: true fi
@@ -497,27 +497,31 @@ critical:
         if
         :: ran && held_by == c + 1 -> held_by = 0; publish();
             if
-            :: queue[c] && inbox[c] == OPEN -> line_tell(c + 1)
+            :: joins -> line_tell(c + 1)
             :: else -> line_tell(0)
             fi
         :: ran && held_by != c + 1 ->       /* it was lost */
-            assert(restarts + forces + rforces != 0); no_reply = true
+            assert(restarts + forces + rforces != 0); is_lost = true
         :: else
         fi;
-        if :: no_reply -> place = 0 :: else fi;
+        if :: no_reply || is_lost -> place = 0 :: else fi;
         ran = false; i = 0
     }
     atomic {                        /* its answer */
         LIVES(c);
         settles[c] = (no_reply && held_by == c + 1);
+#ifndef BAD_RELEASE_FORGETS_ITS_PLACE
+        if :: no_reply -> unanswered(c) :: else fi;
+#endif
         if
         :: place == 0
         :: place == 3 && !HEARD(c) -> stand(c, SECOND, true)
         :: place > 2 && HEARD(c) || place == 1 || place == 2 -> stand(c, FIRST, true)
         fi;
-        if :: !no_reply && WILL_BE_TOLD(c) :: else -> signal(c) fi;
+        if :: !no_reply && !is_lost && WILL_BE_TOLD(c) :: else -> signal(c) fi;
         holding[c] = false; pending[c] = pending[c] && queue[c];
-        heard[c] = false; place = 0; was_active = false; no_reply = false;
+        heard[c] = false; place = 0; was_active = false; joins = false; no_reply = false;
+        is_lost = false;
         abandon(c);
         idle(c);
         goto look
