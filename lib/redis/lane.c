@@ -247,11 +247,15 @@ static void drive_on(struct relock_lane *lane, struct relock_exchange *own)
 /* The driver's own exchange is too late to be sent, which must not make the others fail. */
 static void pass_by(struct relock_lane *lane, struct relock_exchange *own)
 {
+    const struct relock_sync_conn *conn = &lane->inflight.conn;
+
     if (!own->queued || relock_clock_now_ms() < own->deadline_ms)
         return;
     relock_mutex_lock(&lane->mutex);
     end_unsent(lane, own);
     relock_mutex_unlock(&lane->mutex);
+    if (conn->state == RELOCK_SYNC_CONN_DIALING || conn->state == RELOCK_SYNC_CONN_LOGGING_IN)
+        (void)snprintf(own->why, sizeof(own->why), "%s", conn->wire.why); /* what it waits for */
     end_all(lane, own, NULL);
 }
 

@@ -229,6 +229,27 @@ static void a_handshake_without_an_answer_ends_in_time(void **state)
     stop_stranger(&stranger);
 }
 
+/* The call ends before the attempt to connect, whose cause it reports. */
+static void a_call_without_a_handshake_says_what_it_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct stranger stranger;
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    start_stranger(&stranger, NULL);
+    client = fixture_client(f, &(struct relock_options){.url = stranger.url,
+                                                        .connect_timeout_ms = slow_ms(CONNECT_MS),
+                                                        .flags = RELOCK_LAZY});
+    lock = fixture_lock(f, client, "orders");
+    log_clear(f->log);
+    assert_result(relock_timedlock(lock, HANGS_MS), RELOCK_E_CONN);
+    if (log_count(f->log, "no answer to the TLS handshake") == 0)
+        log_print(f->log);
+    assert_true(log_count(f->log, "no answer to the TLS handshake") > 0);
+    stop_stranger(&stranger);
+}
+
 static void bytes_that_are_not_tls_are_recognised(void **state)
 {
     static const char *const lines[] = {"-ERR unknown command\r\n", "HTTP/1.1 400 Bad Request\r\n",
@@ -271,6 +292,7 @@ int main(void)
         SERVER_TEST(a_forked_child_leaves_the_connections_of_its_parent_alone),
         SERVER_TEST(a_fork_waits_for_a_thread_that_calls_with_a_lock_of_the_program),
         SERVER_TEST(a_handshake_without_an_answer_ends_in_time),
+        SERVER_TEST(a_call_without_a_handshake_says_what_it_waited_for),
         SERVER_TEST(bytes_that_are_not_tls_are_recognised),
         SERVER_TEST(tls_to_a_port_without_it_and_the_reverse_are_explained),
     };
