@@ -36,7 +36,7 @@ uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t 
  * that Redis reported. */
 static bool knows(const struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    return acquire->waiter.queues_on->held_ms > acquire->waiter.joined_ms;
+    return acquire->waiter.queues_on->held_at > acquire->waiter.joined_at;
 }
 
 int relock_acquire_be_late(struct relock_acquire *acquire)

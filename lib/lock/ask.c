@@ -178,7 +178,7 @@ int relock_ask(struct relock_acquire *acquire)
     acquire->joins = acquire->how->wait_ms > 0 && may_join(acquire);
     acquire->sent = relock_resource_view_line(queue);
     acquire->listens = acquire->resource->kind->is_queued && relock_subscription_is_active(queue);
-    relock_resource_doubt(queue, now_ms);
+    relock_resource_doubt(queue);
     acquire->waiter.is_asking = true; /* also while a useless grant is released */
     acquire->resource->kind->operations->ask(acquire, hold, &answer);
     queue->asked_ms = relock_clock_now_ms();

@@ -190,7 +190,7 @@ void relock_resource_released(struct relock_resource *resource, bool is_announce
     if (resource->holder && !relock_hold_is_held(resource->holder))
         resource->holder = NULL;
     if (!resource->holder)
-        relock_resource_doubt(resource, now_ms);
+        relock_resource_doubt(resource);
     resource->asked_ms = now_ms;
     resource->lease_end_ms = RELOCK_NEVER;
     if (!is_announced)

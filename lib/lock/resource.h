@@ -74,6 +74,7 @@ struct relock_waiter {
     bool has_asked;        /* at least once */
     bool is_asking;        /* its command is in flight: no hold is handed off to it */
     uint64_t joined_ms;    /* constant */
+    uint64_t joined_at;    /* the same, as a moment of the resource */
     relock_lost_fn *on_lost; /* constant, like arg */
     void *arg;
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
@@ -151,7 +152,8 @@ struct relock_resource {
         n_explicit_owners; /* of a primary: its waiters with one, those of secondaries as well */
     enum relock_retry retry;
 
-    uint64_t held_ms;         /* when the lock was last known to be held; RELOCK_NEVER: it is */
+    uint64_t moment;          /* counts events: a millisecond is too long to order them */
+    uint64_t held_at;         /* until this moment it was known to be held; RELOCK_NEVER: it is */
     uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
     uint64_t n_intervals;     /* of a fair waiter: of rechecking, until it asks; 0: one */
@@ -212,15 +214,15 @@ bool relock_resource_may_ask(const struct relock_resource *resource,
                              const struct relock_waiter *waiter);
 
 /* Redis is being asked, so it is open again whether the lock is held; Redis said that it is. */
-static inline void relock_resource_doubt(struct relock_resource *resource, uint64_t now_ms)
+static inline void relock_resource_doubt(struct relock_resource *resource)
 {
-    if (resource->held_ms == RELOCK_NEVER)
-        resource->held_ms = now_ms;
+    if (resource->held_at == RELOCK_NEVER)
+        resource->held_at = ++resource->moment;
 }
 
 static inline void relock_resource_learn(struct relock_resource *resource)
 {
-    resource->held_ms = RELOCK_NEVER;
+    resource->held_at = RELOCK_NEVER;
 }
 
 /* To be called before a command is sent whose reply tells the place in the line. */

@@ -120,7 +120,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
         return r;
     if (resource->holder || (resource->queue && !resource->kind->is_shared)) {
         acquire->contended = true;
-        if (acquire->waiter.tries && resource->held_ms == RELOCK_NEVER)
+        if (acquire->waiter.tries && resource->held_at == RELOCK_NEVER)
             return RELOCK_BUSY;
     }
     if (resource->kind->is_queued) {
@@ -130,6 +130,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
     }
 
     acquire->waiter.joined_ms = relock_clock_now_ms();
+    acquire->waiter.joined_at = ++queue->moment;
     relock_resource_enqueue(queue, &acquire->waiter);
     if (waits)
         relock_silence_enter(acquire->client, &acquire->waiter);

@@ -164,6 +164,28 @@ static void a_polling_waiter_sleeps_while_others_go_first(void **state)
     relock_cancel_free(wait.how.cancel);
 }
 
+/* All within a millisecond: Redis names an owner, and is silent from the next attempt on. */
+static void a_holder_that_was_named_during_the_wait_is_known(void **state)
+{
+    struct relock_acquire acquire = {
+        .client = &client,
+        .resource = resource,
+        .waiter = {.queues_on = resource},
+    };
+
+    (void)state;
+    relock_mutex_lock(&client.mutex);
+    relock_resource_doubt(resource);
+    acquire.waiter.joined_at = ++resource->moment;
+    relock_resource_doubt(resource);
+    assert_int_equal(relock_acquire_be_late(&acquire), RELOCK_E_CONN);
+    relock_resource_learn(resource);
+    relock_resource_doubt(resource);
+    assert_int_equal(relock_acquire_be_late(&acquire), RELOCK_TIMEOUT);
+    relock_resource_learn(resource);
+    relock_mutex_unlock(&client.mutex);
+}
+
 #define ACQUIRE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -172,6 +194,7 @@ int main(void)
         ACQUIRE_TEST(a_grant_beats_a_cancel_of_the_same_moment),
         ACQUIRE_TEST(a_grant_beats_a_deadline_of_the_same_moment),
         ACQUIRE_TEST(a_grant_beats_a_shutdown_of_the_same_moment),
+        ACQUIRE_TEST(a_holder_that_was_named_during_the_wait_is_known),
         ACQUIRE_TEST(a_polling_waiter_sleeps_while_others_go_first),
     };
 
