@@ -124,7 +124,7 @@ static void count_unasked(struct relock_tally *tally, size_t member, unsigned ro
     relock_tally_count(tally, round, &report);
 }
 
-/* What becomes of the vote if it is refused. A call that joins the line stands there from now on,
+/* Decides how a refused vote waits. A call that joins the line stands there from now on,
  * also if its vote cannot join yet. */
 static enum relock_request_wait wait_of(struct relock_client *client, struct relock_tally *tally,
                                         size_t member, const struct relock_vote_terms *terms)

@@ -22,7 +22,7 @@ struct relock_vote_terms {
     uint64_t lease_ms;
     uint64_t cap_ms; /* renewed until then */
     bool renewed;
-    enum relock_request_wait wait; /* what becomes of a refused vote of the sequencer */
+    enum relock_request_wait wait; /* how a refused vote of the sequencer waits */
     bool *stands; /* of a call that joins: whether it stands in the line of the sequencer */
 };
 

@@ -55,7 +55,7 @@ static void stand(struct relock_client *client, const struct command *command,
     relock_line_refused(client, resource, &command->view, busy);
 }
 
-/* What the answer to a vote that joins means for the client in the line. */
+/* Updates the standing of the client in the line after the answer to a vote that joins. */
 static void take_place(struct relock_client *client, const struct command *command,
                        enum relock_verdict said, int result, const struct relock_busy *busy,
                        struct verdict *verdict) RELOCK_REQUIRES(client->mutex)

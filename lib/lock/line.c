@@ -7,7 +7,7 @@
  *                                         LISTENING
  *                                         BEHIND,    a release put it into the line again
  *                                         FIRST
- *                                         BEHIND     an attempt got no answer: it may be in line
+ *                                         BEHIND     a command got no answer: it may be in line
  *   BEHIND     others are before it       FIRST      a message: it is first, or it is its turn
  *   FIRST      it will listen to the      LISTENING  LISTEN_MS later; or refused, and the holder
  *              channel of the lock                   is not relock's

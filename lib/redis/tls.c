@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Each record begins with its type. Whatever begins otherwise is not TLS. */
+/* Each record of TLS begins with its type; other bytes are not TLS. */
 #define RECORD_ALERT 21
 #define RECORD_HANDSHAKE 22
 

@@ -44,7 +44,7 @@ static void explain_verification(long error, const char *name, char why[RELOCK_W
     }
 }
 
-/* What the server says of our certificate, as far as it concerns that. */
+/* Whether the server reports by this alert that it rejects our certificate. */
 static bool is_about_our_certificate(int alert)
 {
     switch (alert) {

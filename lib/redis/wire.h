@@ -2,8 +2,8 @@
  * Wire - a connected socket, its output buffer and its reader of replies
  *
  * The reader is that of hiredis. Functions block if the socket does. Writing uses send(2), because
- * a server that is gone must not raise SIGPIPE in a thread of the program. What the socket carries
- * may be encrypted; the buffers never are.
+ * a server that is gone must not raise SIGPIPE in a thread of the program. The bytes on the socket
+ * may be encrypted; those in the buffers never are.
  *
  * Threads: its user.
  */
