@@ -223,32 +223,64 @@ static int unlock(void *lock)
     return relock_unlock(lock);
 }
 
-/* The release puts the client into the line for a thread that stops waiting meanwhile. */
-static void a_client_whose_release_is_not_answered_leaves_the_line(void **state)
+/* A thread waits while another one of its client releases. That puts the client into the line, and
+ * is not answered yet. */
+struct releasing {
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct relock_how how;
+    struct actor *waiting, *holding;
+};
+
+static void begin_to_release(struct releasing *of, struct faults *t)
 {
-    struct faults *t = *state;
-    struct relock_client *client = faults_patient_client(t);
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
-    struct actor *waiting = actor_start(), *holding = actor_start();
     struct proxy_rule *release;
 
-    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
-    open_inbox(t, lock);
-    actor_begin_lock(holding, lock);
-    assert_result(actor_result(holding), RELOCK_OK);
-    actor_begin_acquire(waiting, lock, &how);
-    assert_true(wait_for_waiters(client, 1));
+    *of = (struct releasing){.client = faults_patient_client(t),
+                             .how.wait_ms = RELOCK_FOREVER,
+                             .waiting = actor_start(),
+                             .holding = actor_start()};
+    of->lock = fixture_lock(t->f, of->client, "orders");
+    assert_result(relock_cancel_new(&of->how.cancel), RELOCK_OK);
+    open_inbox(t, of->lock);
+    actor_begin_lock(of->holding, of->lock);
+    assert_result(actor_result(of->holding), RELOCK_OK);
+    actor_begin_acquire(of->waiting, of->lock, &of->how);
+    assert_true(wait_for_waiters(of->client, 1));
     release = proxy_next(t->proxy, PROXY_HOLD_REPLY, "unlock 1 orders");
-    actor_begin(holding, unlock, lock);
+    actor_begin(of->holding, unlock, of->lock);
     assert_int_equal(proxy_fate(release), PROXY_ANSWERED);
     assert_true(line_wait(t->f, 1));
-    relock_cancel_fire(how.cancel);
-    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+}
+
+/* Asked again, Redis says that it is released. */
+static void cut_release(const struct releasing *of, struct faults *t)
+{
     proxy_cut(t->proxy, "unlock 1 orders");
-    assert_result(actor_result(holding), RELOCK_OK); /* asked again, it is released */
-    assert_true(line_wait(t->f, 0));
-    relock_cancel_free(how.cancel);
+    assert_result(actor_result(of->holding), RELOCK_OK);
+}
+
+static void a_client_whose_release_is_not_answered_leaves_the_line(void **state)
+{
+    struct releasing releasing;
+
+    begin_to_release(&releasing, *state);
+    relock_cancel_fire(releasing.how.cancel);
+    assert_result(actor_result(releasing.waiting), RELOCK_CANCELLED);
+    cut_release(&releasing, *state);
+    assert_true(line_wait(((struct faults *)*state)->f, 0));
+    relock_cancel_free(releasing.how.cancel);
+}
+
+/* No message follows: the lost reply was to say that it is the client's turn. */
+static void a_waiter_asks_if_the_release_is_not_answered(void **state)
+{
+    struct releasing releasing;
+
+    begin_to_release(&releasing, *state);
+    cut_release(&releasing, *state);
+    faults_gets_in_by_signals(releasing.client, releasing.waiting, releasing.lock);
+    relock_cancel_free(releasing.how.cancel);
 }
 
 struct freed {
@@ -371,6 +403,7 @@ int main(int argc, char **argv)
         FAULT_TEST(a_departure_that_is_cut_off_is_repeated),
         FAULT_TEST(a_waiter_whose_attempt_is_not_answered_leaves_the_line),
         FAULT_TEST(a_client_whose_release_is_not_answered_leaves_the_line),
+        FAULT_TEST(a_waiter_asks_if_the_release_is_not_answered),
         FAULT_TEST(a_client_leaves_its_lines_before_it_is_freed),
         FAULT_TEST(clients_in_line_get_in_after_the_scripts_were_flushed),
         FAULT_TEST(clients_in_line_get_in_after_a_restart_without_data),
