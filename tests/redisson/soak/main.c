@@ -67,32 +67,30 @@ static void start(struct process *process, int number, const struct server *serv
     process->child = child_start(run, process);
 }
 
-static const char *const kinds[] = {
+static const char *const kind_names[WORKER_N_KINDS] = {
 #define KIND(kind, make, lock) #kind,
     WORKER_KIND_MAP(KIND)
 #undef KIND
 };
 
-#define N_KINDS (sizeof(kinds) / sizeof(*kinds))
-
 /* Each side must have held each kind, or the result proves little. One of its processes may have
  * begun too late on a busy machine. */
 static size_t check_counts(const struct helds *helds, const struct process *processes)
 {
-    size_t n_of_side[2][N_KINDS] = {{0}};
+    size_t n_of_side[2][WORKER_N_KINDS] = {{0}};
     size_t n_wrong = 0;
 
     for (int i = 0; i < N_PROCESSES; i++) {
         printf("%-7s", processes[i].who);
-        for (size_t k = 0; k < N_KINDS; k++) {
-            size_t n = held_count(helds, processes[i].who, kinds[k]);
+        for (size_t k = 0; k < WORKER_N_KINDS; k++) {
+            size_t n = held_count(helds, processes[i].who, kind_names[k]);
 
-            printf("  %s %zu", kinds[k], n);
+            printf("  %s %zu", kind_names[k], n);
             n_of_side[processes[i].folder != NULL][k] += n;
         }
         printf("\n");
     }
-    for (size_t k = 0; k < N_KINDS; k++)
+    for (size_t k = 0; k < WORKER_N_KINDS; k++)
         n_wrong += (n_of_side[0][k] == 0) + (n_of_side[1][k] == 0);
     return n_wrong;
 }

@@ -23,8 +23,6 @@ static const struct {
 #undef KIND
 };
 
-#define N_KINDS (sizeof(kinds) / sizeof(*kinds))
-
 struct toiler {
     const struct worker *worker;
     struct relock_lock **locks;
@@ -84,7 +82,7 @@ static void *toil(void *arg)
     struct toiler *toiler = arg;
 
     while (worker_now_ns() < toiler->worker->until_ns && !toiler->failed) {
-        size_t kind = (size_t)rand_r(&toiler->seed) % N_KINDS;
+        size_t kind = (size_t)rand_r(&toiler->seed) % WORKER_N_KINDS;
         struct relock_grant grant;
         int r = take(toiler, kind, &grant);
 
@@ -124,19 +122,19 @@ int worker_run(const struct worker *worker)
                                      .connect_timeout_ms = SOON_MS,
                                      .command_timeout_ms = SOON_MS,
                                      .watchdog_timeout_ms = WORKER_WATCHDOG_MS};
-    struct relock_lock *locks[N_KINDS];
+    struct relock_lock *locks[WORKER_N_KINDS];
     struct relock_client *client;
     FILE *out = fopen(worker->path, "w");
     bool good;
 
     if (!out || relock_client_new(&options, &client) != RELOCK_OK)
         return EXIT_FAILURE;
-    for (size_t i = 0; i < N_KINDS; i++) {
+    for (size_t i = 0; i < WORKER_N_KINDS; i++) {
         if (kinds[i].make(client, kinds[i].lock, &locks[i]) != RELOCK_OK)
             return EXIT_FAILURE;
     }
     good = toil_all(worker, locks, out);
-    for (size_t i = 0; i < N_KINDS; i++)
+    for (size_t i = 0; i < WORKER_N_KINDS; i++)
         relock_lock_free(locks[i]);
     relock_client_free(client);
     return fclose(out) == 0 && good ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -20,6 +20,9 @@
     XX(read, relock_rdlock_new, "rw")           \
     XX(write, relock_wrlock_new, "rw")
 
+#define WORKER_COUNT(kind, make, lock) +1
+#define WORKER_N_KINDS (WORKER_KIND_MAP(WORKER_COUNT))
+
 #define WORKER_WATCHDOG_MS 5000
 
 struct worker {
