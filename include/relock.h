@@ -53,7 +53,7 @@
  *     RELOCK_E_CONN         Redis is unreachable or did not answer in time
  *     RELOCK_E_SERVER       Redis returned an error, or the server is a replica; see the log
  *     RELOCK_E_AUTH         authentication failed, or the user lacks an ACL right
- *     RELOCK_E_UNSUPPORTED  the server has been replaced by a Sentinel or a cluster node
+ *     RELOCK_E_UNSUPPORTED  the server was replaced by a Sentinel, a cluster node or an old version
  *     RELOCK_E_NOMEM        out of memory
  *     RELOCK_E_CLOSED       the client was freed; for a call that acquires: freed or shut down
  *     RELOCK_E_FORKED       the client was made before fork(), and this is the child
@@ -249,14 +249,14 @@ struct relock_options {
 /**
  * Makes a client and connects it. NULL `options` selects all defaults. If the call fails, it logs
  * the reason before it returns (except RELOCK_E_NOMEM); for this it waits up to 3 s for on_log or
- * stderr.
+ * stderr. It logs a warning if the server's maxmemory-policy lets it evict the keys of locks.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK             free *client with relock_client_free
  *          RELOCK_E_INVALID      the url or another option is invalid, or a TLS file is unusable
  *          RELOCK_E_UNSUPPORTED  a url scheme that this version does not support, or rediss:// and
- *                                the library was built without OpenSSL; the server is a Sentinel or
- *                                a cluster node, even one with all slots
+ *                                the library was built without OpenSSL; the server is a Sentinel,
+ *                                a cluster node, even one with all slots, or older than Redis 6.2
  *          RELOCK_E_CONN         Redis was unreachable for `connect_timeout_ms` (not an error with
  *                                RELOCK_LAZY), or the process has no file descriptor left
  *          RELOCK_E_SERVER       Redis returned an error, or the server is a replica (not an error

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "redis/conn_id.h"
+#include "redis/eviction.h"
 #include "redis/explain.h"
 #include "redis/lane.h"
 #include "redis/lanes.h"
@@ -56,12 +57,15 @@ int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char 
         relock_call_write_load(relock_scripts[i], &round_trip.commands);
         round_trip.exchange.n_replies++;
     }
+    relock_command_words(&round_trip.commands, "INFO", "memory");
+    round_trip.exchange.n_replies++;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     relock_lanes_leave(lanes, lane);
     if (r != RELOCK_OK) {
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
         return r;
     }
+    relock_eviction_warn(relock_lane_server(lane), round_trip.exchange.reply);
     relock_reply_free(round_trip.exchange.before);
     relock_reply_free(round_trip.exchange.reply);
     return r;

@@ -15,6 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The oldest version of Redis that works. */
+#define OLDEST_MAJOR 6
+#define OLDEST_MINOR 2
+
 static bool is_wanted(const struct relock_server *server, enum relock_login_step step)
 {
     switch (step) {
@@ -24,7 +28,7 @@ static bool is_wanted(const struct relock_server *server, enum relock_login_step
         return server->name != NULL;
     case RELOCK_LOGIN_DB:
         return server->url.db != 0;
-    case RELOCK_LOGIN_RUN:
+    case RELOCK_LOGIN_SERVER:
     case RELOCK_LOGIN_HELLO:
     case RELOCK_LOGIN_INFO:
     case RELOCK_LOGIN_DONE:
@@ -63,7 +67,7 @@ static void write_step(const struct relock_server *server, enum relock_login_ste
         (void)relock_decimal(db, server->url.db);
         relock_command_words(buffer, "SELECT", db);
         break;
-    case RELOCK_LOGIN_RUN:
+    case RELOCK_LOGIN_SERVER:
         relock_command_words(buffer, "INFO", "server");
         break;
     case RELOCK_LOGIN_INFO:
@@ -90,24 +94,6 @@ void relock_login_end(struct relock_login *login)
     login->conn_id = relock_conn_id_unref(login->conn_id);
 }
 
-/* "# Server\r\nredis_version:7.2.4\r\n...run_id:8ae1...\r\n..." */
-static void take_run(struct relock_login *login, const struct redisReply *reply)
-{
-    const char *text;
-    const char *run;
-    size_t len;
-
-    if (!relock_reply_text(reply, &text, &len))
-        return;
-    run = strstr(text, "\nrun_id:");
-    if (!run)
-        return;
-    run += strlen("\nrun_id:");
-    len = strcspn(run, "\r\n");
-    if (len < sizeof(login->run))
-        memcpy(login->run, run, len);
-}
-
 static bool says(const struct redisReply *hello, const char *key, const char *value)
 {
     const struct redisReply *at;
@@ -122,6 +108,33 @@ static int turn_away(struct relock_login *login, int result, const char *why)
 {
     (void)snprintf(login->why, sizeof(login->why), "%s: %s", login->server->label, why);
     return result;
+}
+
+/* Servers other than Redis tell the version of Redis that they are compatible with. */
+static bool is_too_old(const char *version)
+{
+    char *end;
+    unsigned long major = strtoul(version, &end, 10);
+    unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+
+    return major > 0 && (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR));
+}
+
+/* "# Server\r\nredis_version:7.2.4\r\n...run_id:8ae1...\r\n..." */
+static int take_server(struct relock_login *login, const struct redisReply *reply)
+{
+    const char *value;
+    char why[80];
+    size_t len;
+
+    if (relock_reply_field(reply, "redis_version", &value, &len) && is_too_old(value)) {
+        (void)snprintf(why, sizeof(why), "this is Redis %.*s, which is too old: use 6.2 or newer",
+                       len < 20 ? (int)len : 20, value);
+        return turn_away(login, RELOCK_E_UNSUPPORTED, why);
+    }
+    if (relock_reply_field(reply, "run_id", &value, &len) && len < sizeof(login->run))
+        memcpy(login->run, value, len);
+    return RELOCK_OK;
 }
 
 static int take_hello(struct relock_login *login, const struct redisReply *reply)
@@ -191,12 +204,9 @@ static bool is_for_now(const char *error)
 static int refuse(struct relock_login *login, const char *error)
 {
     static const char *const what[] = {
-        [RELOCK_LOGIN_AUTH] = "AUTH",
-        [RELOCK_LOGIN_HELLO] = "HELLO",
-        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
-        [RELOCK_LOGIN_DB] = "SELECT",
-        [RELOCK_LOGIN_RUN] = "INFO",
-        [RELOCK_LOGIN_INFO] = "CLIENT INFO",
+        [RELOCK_LOGIN_AUTH] = "AUTH",           [RELOCK_LOGIN_HELLO] = "HELLO",
+        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME", [RELOCK_LOGIN_DB] = "SELECT",
+        [RELOCK_LOGIN_SERVER] = "INFO",         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
         [RELOCK_LOGIN_DONE] = "login", /* not reached: no reply is to come */
     };
     char why[RELOCK_WHY_MAX];
@@ -216,9 +226,8 @@ static int take_answer(struct relock_login *login, const struct redisReply *repl
     switch (login->step) {
     case RELOCK_LOGIN_HELLO:
         return take_hello(login, reply);
-    case RELOCK_LOGIN_RUN:
-        take_run(login, reply);
-        break;
+    case RELOCK_LOGIN_SERVER:
+        return take_server(login, reply);
     case RELOCK_LOGIN_INFO:
         return take_info(login, reply);
     case RELOCK_LOGIN_AUTH:
@@ -242,7 +251,7 @@ static bool can_do_without(const struct relock_login *login, const char *error)
         if (is_missing)
             relock_explain_extra(login->server, RELOCK_EXTRA_NAME, tellable(login, error));
         return is_missing || login->server->name_is_ours;
-    case RELOCK_LOGIN_RUN:
+    case RELOCK_LOGIN_SERVER:
         if (is_missing && login->server->url.path)
             relock_explain_extra(login->server, RELOCK_EXTRA_RUN, tellable(login, error));
         return !is_for_now(error);

@@ -2,9 +2,10 @@
  * Login - authenticates a new connection and prepares it
  *
  * It sends AUTH, HELLO, CLIENT SETNAME, SELECT, INFO and CLIENT INFO, as far as they are needed, in
- * one piece. INFO and CLIENT INFO give the connection id. HELLO tells the role of the server: a
- * Sentinel, a node of a cluster and a replica take no locks. HELLO needs no ACL right; a server
- * that does not know it counts as a master.
+ * one piece. INFO and CLIENT INFO give the connection id. INFO also tells the version; a server
+ * that does not tell it counts as new enough. HELLO tells the role of the server: a Sentinel, a
+ * node of a cluster and a replica take no locks. HELLO needs no ACL right; a server that does not
+ * know it counts as a master.
  *
  * Threads: the user of the connection.
  */
@@ -22,7 +23,7 @@ enum relock_login_step {
     RELOCK_LOGIN_HELLO,
     RELOCK_LOGIN_NAME,
     RELOCK_LOGIN_DB,
-    RELOCK_LOGIN_RUN,
+    RELOCK_LOGIN_SERVER,
     RELOCK_LOGIN_INFO,
     RELOCK_LOGIN_DONE,
 };
@@ -43,8 +44,9 @@ void relock_login_begin(struct relock_login *login, const struct relock_server *
  * Takes the next reply.
  *
  * Returns RELOCK_OK after the last reply; RELOCK_AGAIN when more are to come; RELOCK_REPLICA;
- * RELOCK_E_UNSUPPORTED for a Sentinel or a node of a cluster; RELOCK_E_AUTH, RELOCK_E_SERVER,
- * RELOCK_E_NOMEM; RELOCK_E_CONN when the server refuses for now. A failure has its cause in `why`.
+ * RELOCK_E_UNSUPPORTED for a Sentinel, a node of a cluster or a version that is too old;
+ * RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM; RELOCK_E_CONN when the server refuses for now. A
+ * failure has its cause in `why`.
  */
 int relock_login_take(struct relock_login *login, const struct redisReply *reply);
 

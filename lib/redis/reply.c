@@ -43,6 +43,26 @@ bool relock_reply_is(const struct redisReply *reply, const char *text)
            memcmp(have, text, len) == 0;
 }
 
+bool relock_reply_field(const struct redisReply *reply, const char *name, const char **value,
+                        size_t *len)
+{
+    size_t name_len = strlen(name);
+    const char *at;
+    size_t all;
+
+    if (!relock_reply_text(reply, &at, &all))
+        return false;
+    while ((at = strchr(at, '\n'))) {
+        at++;
+        if (strncmp(at, name, name_len) != 0 || at[name_len] != ':')
+            continue;
+        *value = at + name_len + 1;
+        *len = strcspn(*value, "\r\n");
+        return true;
+    }
+    return false;
+}
+
 const struct redisReply *relock_reply_at(const struct redisReply *reply, size_t index)
 {
     if (!reply || reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)

@@ -27,6 +27,11 @@ bool relock_reply_text(const struct redisReply *reply, const char **text, size_t
 /* Returns whether the reply is a string or a status with this text. */
 bool relock_reply_is(const struct redisReply *reply, const char *text);
 
+/* Finds the line "name:value" in a reply to INFO. Returns whether it has one; if not, the out
+ * parameters are untouched. */
+bool relock_reply_field(const struct redisReply *reply, const char *name, const char **value,
+                        size_t *len);
+
 /* Returns the element at `index`; NULL if the reply is no array or is shorter. */
 const struct redisReply *relock_reply_at(const struct redisReply *reply, size_t index);
 

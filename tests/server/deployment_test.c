@@ -1,11 +1,14 @@
 /*
- * Servers that take no locks: a Sentinel, a node of a cluster, a replica. Connecting fails with a
- * text that says what to do, and a replica that becomes a master is accepted.
+ * Servers that take no locks: a Sentinel, a node of a cluster, an old version, a replica.
+ * Connecting fails with a text that says what to do, and a replica that becomes a master is
+ * accepted. A server that may evict locks causes a warning.
  */
 #include "support/actor.h"
 #include "support/fixture.h"
+#include "support/script_server.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define MAX_PORTS 50
 
@@ -81,6 +84,11 @@ static void be_master(void)
     assert_int_equal(probe_int(probe, "REPLICAOF NO ONE"), 0);
 }
 
+static void drop_connections(void)
+{
+    probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
+}
+
 /* ---- not supported ------------------------------------------------------------------------- */
 
 static void is_unsupported(struct fixture *f, const char *what, const char *advice)
@@ -139,6 +147,94 @@ static void calls_report_a_cluster_node_that_replaced_the_server(void **state)
     assert_true(log_wait(f->log, "this is a node of a cluster", SOON_MS));
 }
 
+static void a_server_that_is_too_old_is_unsupported(void **state)
+{
+    static const char server[] = "# Server\r\nredis_version:5.0.14\r\n";
+    struct script_server *old = script_server_start();
+    struct fixture *f = *state;
+    struct relock_options options;
+    struct relock_client *client;
+    char replies[128];
+
+    snprintf(replies, sizeof(replies), SCRIPT_HELLO "+OK\r\n$%zu\r\n%s\r\n", strlen(server),
+             server);
+    options = fixture_options(f, &(struct relock_options){.url = script_server_url(old)});
+    script_accept(old);
+    script_expect(old, "HELLO");
+    script_expect(old, "CLIENT SETNAME *");
+    script_expect(old, "INFO server");
+    script_expect(old, "CLIENT INFO");
+    script_answer(old, replies);
+    script_expect_end(old);
+    assert_result(relock_client_new(&options, &client), RELOCK_E_UNSUPPORTED);
+    assert_true(log_wait_n(f->log, "this is Redis 5.0.14, which is too old", 1, SOON_MS));
+    assert_true(script_played(old));
+    assert_true(script_server_end(old));
+}
+
+/* ---- eviction ------------------------------------------------------------------------------ */
+
+#define EVICTS "maxmemory-policy is "
+
+static void set_memory(const char *limit, const char *policy)
+{
+    assert_int_equal(probe_int(probe, "CONFIG SET maxmemory %s", limit), 0);
+    assert_int_equal(probe_int(probe, "CONFIG SET maxmemory-policy %s", policy), 0);
+}
+
+static void a_server_that_may_evict_a_lock_is_named_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock;
+
+    begin_other(NULL);
+    set_memory("100mb", "volatile-lru");
+    lock = lock_there(f, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        drop_connections();
+    }
+    assert_true(log_wait_n(f->log, EVICTS "volatile-lru: ", 1, SOON_MS));
+    assert_int_equal(log_count(f->log, "set maxmemory-policy noeviction"), 1);
+}
+
+static void connects_without_a_warning(struct fixture *f)
+{
+    assert_result(connect_other(f, 0), RELOCK_OK);
+    assert_int_equal(log_count_grave(f->log, RELOCK_LOG_WARNING), 0);
+}
+
+/* The lines of a client have been written when it is freed. */
+static void a_server_that_evicts_no_lock_causes_no_warning(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_other(NULL);
+    set_memory("100mb", "noeviction");
+    connects_without_a_warning(f);
+    set_memory("0", "allkeys-lru");
+    connects_without_a_warning(f);
+}
+
+static void a_user_without_the_right_to_info_is_not_told_of_eviction(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options;
+    struct relock_client *client;
+
+    begin_other(&(struct server_options){.tcp = true});
+    set_memory("100mb", "allkeys-lru");
+    assert_int_equal(probe_int(probe, "ACL SETUSER plain on >secret ~* &* +@all -info"), 0);
+    options = options_of(f, 0);
+    options.url = other->tcp_url;
+    options.user = "plain";
+    options.password = "secret";
+    assert_result(relock_client_new(&options, &client), RELOCK_OK);
+    relock_client_free(client);
+    assert_int_equal(log_count_grave(f->log, RELOCK_LOG_WARNING), 0);
+}
+
 /* ---- replicas ------------------------------------------------------------------------------ */
 
 static void a_replica_is_refused(void **state)
@@ -168,11 +264,6 @@ static void a_lazy_client_waits_until_a_replica_is_promoted(void **state)
     be_master();
     assert_result(actor_lock(caller, lock), RELOCK_OK);
     assert_result(actor_unlock(caller, lock), RELOCK_OK);
-}
-
-static void drop_connections(void)
-{
-    probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
 }
 
 static void calls_report_a_master_that_became_a_replica(void **state)
@@ -241,6 +332,10 @@ int main(void)
         DEPLOYMENT_TEST(a_sentinel_with_a_database_in_the_url_is_unsupported),
         DEPLOYMENT_TEST(a_node_of_a_cluster_is_unsupported),
         DEPLOYMENT_TEST(calls_report_a_cluster_node_that_replaced_the_server),
+        DEPLOYMENT_TEST(a_server_that_is_too_old_is_unsupported),
+        DEPLOYMENT_TEST(a_server_that_may_evict_a_lock_is_named_once),
+        DEPLOYMENT_TEST(a_server_that_evicts_no_lock_causes_no_warning),
+        DEPLOYMENT_TEST(a_user_without_the_right_to_info_is_not_told_of_eviction),
         DEPLOYMENT_TEST(a_replica_is_refused),
         DEPLOYMENT_TEST(a_lazy_client_waits_until_a_replica_is_promoted),
         DEPLOYMENT_TEST(calls_report_a_master_that_became_a_replica),

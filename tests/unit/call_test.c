@@ -55,8 +55,10 @@ static void all_scripts_are_sent_though_some_are_refused(void **state)
     script_welcome(script, 7);
     for (size_t i = 0; relock_scripts[i]; i++)
         script_expect(script, "SCRIPT LOAD *");
+    script_expect(script, "INFO memory");
     for (size_t i = 0; relock_scripts[i]; i++)
         script_answer(script, i % 2 == 0 ? "$2\r\nid\r\n" : "-NOPERM no right to load\r\n");
+    script_answer(script, "-NOPERM no right to info\r\n");
     assert_int_equal(relock_call_load_all(lanes, soon(), why), RELOCK_OK);
 
     server_answers(":1\r\n");

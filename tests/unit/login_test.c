@@ -6,6 +6,7 @@
 #include "support/alloc.h"
 
 #include <hiredis/hiredis.h>
+#include <stdio.h>
 
 static char path[] = "/s", name[] = LOGIN_NAME;
 
@@ -251,6 +252,43 @@ static void a_server_that_does_not_report_its_role_is_taken_for_a_master(void **
     assert_int_equal(log_count(lines, ""), 0);
 }
 
+static int says_version(const char *version)
+{
+    char bytes[128];
+
+    snprintf(bytes, sizeof(bytes), "# Server\r\nredis_version:%s\r\nrun_id:1\r\n", version);
+    begins_plainly();
+    return take_info(bytes);
+}
+
+static void a_version_that_is_too_old_is_not_supported(void **state)
+{
+    static const char *const versions[] = {"2.8.24", "5.0.14", "6.0.16", "6.1.241", "6"};
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(versions); i++)
+        assert_int_equal(says_version(versions[i]), RELOCK_E_UNSUPPORTED);
+    says_version("5.0.14");
+    assert_string_equal(login.why,
+                        "h:6379: this is Redis 5.0.14, which is too old: use 6.2 or newer");
+}
+
+static void other_versions_are_accepted(void **state)
+{
+    static const char *const versions[] = {"6.2",   "6.2.0", "6.10.1",      "7.0.15",
+                                           "7.2.4", "10.0",  "255.255.255", "0.0.0",
+                                           "",      "cloud", "v2"};
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(versions); i++) {
+        assert_int_equal(says_version(versions[i]), RELOCK_AGAIN);
+        assert_string_equal(login.run, "1");
+    }
+    assert_int_equal(log_count(lines, ""), 0);
+}
+
 /* ---- what locks do without ----------------------------------------------------------------- */
 
 static void a_missing_right_is_logged_once(void **state)
@@ -292,6 +330,8 @@ int main(void)
         LOGIN_TEST(a_cluster_node_of_any_role_is_not_supported),
         LOGIN_TEST(a_replica_has_its_own_result),
         LOGIN_TEST(a_server_that_does_not_report_its_role_is_taken_for_a_master),
+        LOGIN_TEST(a_version_that_is_too_old_is_not_supported),
+        LOGIN_TEST(other_versions_are_accepted),
         LOGIN_TEST(a_missing_right_is_logged_once),
     };
 

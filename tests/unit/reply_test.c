@@ -141,6 +141,29 @@ static void no_element_is_read_beyond_the_end_of_an_array(void **state)
     relock_reply_free(reply);
 }
 
+static void a_field_of_info_is_found_by_its_whole_name(void **state)
+{
+    struct redisReply *info =
+        reply_of("$46\r\n# Memory\r\nmaxmemory_human:0B\r\nmaxmemory:7\r\na\r\n\r\n");
+    struct redisReply *error = reply_of("-NOPERM no\r\n");
+    const char *value = "untouched";
+    size_t len = 4711;
+
+    (void)state;
+
+    assert_false(relock_reply_field(info, "memory", &value, &len));
+    assert_false(relock_reply_field(info, "a", &value, &len));
+    assert_false(relock_reply_field(error, "a", &value, &len));
+    assert_false(relock_reply_field(NULL, "a", &value, &len));
+    assert_string_equal(value, "untouched");
+    assert_int_equal(len, 4711);
+    assert_true(relock_reply_field(info, "maxmemory", &value, &len));
+    assert_int_equal(len, 1);
+    assert_int_equal(*value, '7');
+    relock_reply_free(info);
+    relock_reply_free(error);
+}
+
 static void an_error_is_its_text(void **state)
 {
     struct redisReply *reply = reply_of("-NOPERM this user has no permissions\r\n");
@@ -229,6 +252,7 @@ int main(void)
         cmocka_unit_test(integers_have_their_full_range),
         cmocka_unit_test(a_text_is_compared_completely),
         cmocka_unit_test(no_element_is_read_beyond_the_end_of_an_array),
+        cmocka_unit_test(a_field_of_info_is_found_by_its_whole_name),
         cmocka_unit_test(an_error_is_its_text),
         cmocka_unit_test(an_error_is_recognized_by_its_code),
         cmocka_unit_test(a_denied_right_has_its_own_result),
