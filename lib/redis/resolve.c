@@ -45,11 +45,29 @@ static void destroy(struct relock_resolver *resolver)
     free(resolver);
 }
 
+/* Returns the first address that is, or is not, of this family. */
+static const struct addrinfo *find(const struct addrinfo *at, int family, bool is_of_it)
+{
+    while (at && (at->ai_family == family) != is_of_it)
+        at = at->ai_next;
+    return at;
+}
+
+/* Copies the families in turn, each in the order of the system, beginning with the preferred one
+ * (RFC 8305, section 4): if one family leads nowhere, the next address has the other. */
 static void copy(const struct addrinfo *from, struct relock_addresses *to)
 {
-    for (to->n = 0; from && to->n < RELOCK_ADDRESSES_MAX; from = from->ai_next, to->n++) {
-        memcpy(&to->at[to->n].address, from->ai_addr, from->ai_addrlen);
-        to->at[to->n].len = from->ai_addrlen;
+    const int family = from->ai_family;
+    const struct addrinfo *turn = from, *other = find(from, family, false);
+
+    for (to->n = 0; turn && to->n < RELOCK_ADDRESSES_MAX; to->n++) {
+        const struct addrinfo *taken = turn;
+        const struct addrinfo *left = find(taken->ai_next, family, taken->ai_family == family);
+
+        memcpy(&to->at[to->n].address, taken->ai_addr, taken->ai_addrlen);
+        to->at[to->n].len = taken->ai_addrlen;
+        turn = other ? other : left;
+        other = other ? left : NULL;
     }
 }
 

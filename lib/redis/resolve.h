@@ -47,8 +47,8 @@ int relock_lookup_new(struct relock_resolver *resolver, struct relock_lookup **l
 int relock_lookup_fd(const struct relock_lookup *lookup);
 
 /*
- * Returns RELOCK_OK with the addresses; RELOCK_AGAIN while there is no answer; RELOCK_E_CONN when
- * the lookup has failed, RELOCK_E_NOMEM, and the cause in `*why`.
+ * Returns RELOCK_OK with the addresses, IPv6 and IPv4 in turn; RELOCK_AGAIN while there is no
+ * answer; RELOCK_E_CONN when the lookup has failed, RELOCK_E_NOMEM, and the cause in `*why`.
  */
 int relock_lookup_take(struct relock_lookup *lookup, struct relock_addresses *addresses,
                        const char **why);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/status.h"
+#include "hosts.h"
 #include "support/leaks.h"
 #include "support/wait.h"
 
@@ -24,6 +25,10 @@
 /* The resolver of the system does not answer for this host until the gate opens. */
 #define SLOW_HOST "slow.example"
 
+/* It has these addresses. */
+#define MANY_HOST "many.example"
+static const char *const *many;
+
 static struct relock_gate answers;
 static struct leaks before;
 static struct relock_resolver *resolver;
@@ -37,6 +42,8 @@ int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **found)
 {
+    if (strcmp(host, MANY_HOST) == 0)
+        return hints->ai_flags & AI_NUMERICHOST ? EAI_NONAME : hosts_find(many, port, found);
     if (strcmp(host, SLOW_HOST) != 0)
         return __real_getaddrinfo(host, port, hints, found);
     if (hints->ai_flags & AI_NUMERICHOST)
@@ -206,6 +213,51 @@ static void a_resolver_that_hangs_costs_one_thread(void **state)
     relock_lookup_free(second);
 }
 
+static void is_at(unsigned i, const char *digits)
+{
+    char host[NI_MAXHOST];
+
+    assert_true(i < addresses.n);
+    assert_int_equal(getnameinfo((const void *)&addresses.at[i].address, addresses.at[i].len, host,
+                                 sizeof(host), NULL, 0, NI_NUMERICHOST),
+                     0);
+    assert_string_equal(host, digits);
+}
+
+static void come_in_turn(const char *const found[HOSTS_MAX], const char *const taken[HOSTS_MAX])
+{
+    struct relock_lookup *lookup;
+    unsigned n = 0;
+
+    many = found;
+    lookup = look_up(MANY_HOST);
+    assert_true(is_readable(lookup, SOON_MS));
+    assert_int_equal(take(lookup), RELOCK_OK);
+    relock_lookup_free(lookup);
+    for (; taken[n]; n++)
+        is_at(n, taken[n]);
+    assert_int_equal(addresses.n, n);
+}
+
+/* The system prefers the first. If a family has more addresses than fit, the other has its share.
+ */
+static void the_families_come_in_turn_beginning_with_the_preferred_one(void **state)
+{
+    static const char *const cases[][2][HOSTS_MAX] = {
+        {{"::1", "::2", "::3", "127.0.0.1", "127.0.0.2"},
+         {"::1", "127.0.0.1", "::2", "127.0.0.2", "::3"}},
+        {{"127.0.0.1", "::1", "::2", "::3"}, {"127.0.0.1", "::1", "::2", "::3"}},
+        {{"127.0.0.2", "127.0.0.1"}, {"127.0.0.2", "127.0.0.1"}},
+        {{"::1", "::2", "::3", "::4", "::5", "::6", "::7", "::8", "127.0.0.1"},
+         {"::1", "127.0.0.1", "::2", "::3", "::4", "::5", "::6", "::7"}},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        come_in_turn(cases[i][0], cases[i][1]);
+}
+
 #define RESOLVE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -219,6 +271,7 @@ int main(void)
         RESOLVE_TEST(there_is_no_address_before_the_answer),
         RESOLVE_TEST(an_abandoned_lookup_does_not_wait_for_the_answer),
         RESOLVE_TEST(a_resolver_that_hangs_costs_one_thread),
+        RESOLVE_TEST(the_families_come_in_turn_beginning_with_the_preferred_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
