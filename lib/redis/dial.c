@@ -4,8 +4,7 @@
  *     IDLE          RESOLVING     a step, for a host
  *                   CONNECTING    a step, for a path
  *     RESOLVING     CONNECTING    the addresses are known
- *     CONNECTING    CONNECTING    this address failed, another is left
- *                   SECURING      connected, and the url wants TLS
+ *     CONNECTING    SECURING      connected, and the url wants TLS
  *                   PAUSING       the queue of the unix socket is full
  *     SECURING      CONNECTING    this address failed, another is left
  *     PAUSING       CONNECTING    the pause is over
@@ -38,11 +37,7 @@
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server)
 {
     *dial = (struct relock_dial){.server = server, .fd = -1};
-}
-
-static bool has_socket(const struct relock_dial *dial)
-{
-    return dial->state == RELOCK_DIAL_CONNECTING || dial->state == RELOCK_DIAL_SECURING;
+    relock_race_init(&dial->race);
 }
 
 /* A forked child closes the descriptor that it finds here, so clear it before closing. Until the
@@ -50,7 +45,7 @@ static bool has_socket(const struct relock_dial *dial)
 static void drop_socket(struct relock_dial *dial)
 {
     int fd = dial->fd;
-    bool is_ours = has_socket(dial);
+    bool is_ours = dial->state == RELOCK_DIAL_SECURING;
 
     dial->tls = relock_tls_free(dial->tls);
     dial->state = RELOCK_DIAL_IDLE;
@@ -61,22 +56,21 @@ static void drop_socket(struct relock_dial *dial)
 
 void relock_dial_abandon(const struct relock_dial *dial)
 {
-    if (has_socket(dial))
+    relock_race_abandon(&dial->race);
+    if (dial->state == RELOCK_DIAL_SECURING)
         close(dial->fd);
 }
 
 bool relock_dial_wants_to_write(const struct relock_dial *dial)
 {
-    return dial->state == RELOCK_DIAL_CONNECTING ||
-           (dial->state == RELOCK_DIAL_SECURING && relock_tls_wants_to_write(dial->tls));
+    return dial->state == RELOCK_DIAL_SECURING && relock_tls_wants_to_write(dial->tls);
 }
 
 void relock_dial_end(struct relock_dial *dial)
 {
     drop_socket(dial);
+    relock_race_end(&dial->race);
     dial->lookup = relock_lookup_free(dial->lookup);
-    dial->addresses.n = 0;
-    dial->next = 0;
     dial->pause_ms = 0;
 }
 
@@ -110,51 +104,6 @@ static void set_tcp_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
-/* The remaining time is divided among the remaining addresses: one dead address must not use it
- * all. */
-static uint64_t share_of_time(const struct relock_dial *dial, uint64_t now_ms)
-{
-    return relock_clock_left(now_ms, dial->limit_ms) / (dial->addresses.n - dial->next + 1);
-}
-
-/* Starts to connect. Returns 0, or an errno, with its text in `why`. */
-static int try_address(struct relock_dial *dial, const void *address, socklen_t len,
-                       uint64_t now_ms)
-{
-    sa_family_t family = ((const struct sockaddr *)address)->sa_family;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (dial->result != RELOCK_E_AUTH)
-        dial->why[0] = '\0';
-    if (fd >= 0 && family != AF_UNIX)
-        set_tcp_options(fd);
-    if (fd < 0 || (connect(fd, address, len) < 0 && errno != EINPROGRESS && errno != EINTR)) {
-        int err = errno;
-
-        set_why(dial, relock_status_errno(err));
-        if (fd >= 0)
-            close(fd);
-        return err;
-    }
-    dial->fd = fd;
-    dial->state = RELOCK_DIAL_CONNECTING;
-    dial->deadline_ms = now_ms + share_of_time(dial, now_ms);
-    return 0;
-}
-
-static int try_next(struct relock_dial *dial, uint64_t now_ms)
-{
-    while (dial->next < dial->addresses.n) {
-        unsigned i = dial->next++;
-
-        if (try_address(dial, &dial->addresses.at[i].address, dial->addresses.at[i].len, now_ms) ==
-            0)
-            return RELOCK_AGAIN;
-    }
-    relock_dial_end(dial);
-    return dial->result;
-}
-
 /* A unix socket whose queue is full refuses at once, whereas TCP retries by itself. */
 static int wait_for_room(struct relock_dial *dial, uint64_t now_ms)
 {
@@ -171,19 +120,48 @@ static int wait_for_room(struct relock_dial *dial, uint64_t now_ms)
     return RELOCK_AGAIN;
 }
 
+/* The race has ended without a connection. */
+static int lose(struct relock_dial *dial, uint64_t now_ms)
+{
+    int err = dial->race.err;
+
+    dial->fd = -1;
+    if (dial->server->url.path && err == EAGAIN)
+        return wait_for_room(dial, now_ms);
+    return fail(dial, dial->result,
+                err == 0 ? "no answer to the connection attempt" : relock_status_errno(err));
+}
+
+static int race_on(struct relock_dial *dial, uint64_t now_ms, int *fd)
+{
+    int r = relock_race_step(&dial->race, now_ms, dial->limit_ms, fd);
+
+    if (r == RELOCK_E_CONN)
+        return lose(dial, now_ms);
+    dial->fd = dial->race.fd;
+    dial->deadline_ms = dial->race.deadline_ms;
+    return r;
+}
+
+static int begin_to_race(struct relock_dial *dial, uint64_t now_ms)
+{
+    int fd;
+
+    if (dial->result != RELOCK_E_AUTH)
+        dial->why[0] = '\0';
+    dial->state = RELOCK_DIAL_CONNECTING;
+    return race_on(dial, now_ms, &fd);
+}
+
 static int try_path(struct relock_dial *dial, uint64_t now_ms)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int err;
+    struct sockaddr_un *address = (void *)&dial->race.addresses.at[0].address;
 
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", dial->server->url.path);
-    err = try_address(dial, &address, sizeof(address), now_ms);
-    if (err == EAGAIN)
-        return wait_for_room(dial, now_ms);
-    if (err == 0)
-        return RELOCK_AGAIN;
-    relock_dial_end(dial);
-    return RELOCK_E_CONN;
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    (void)snprintf(address->sun_path, sizeof(address->sun_path), "%s", dial->server->url.path);
+    dial->race.addresses.at[0].len = sizeof(*address);
+    dial->race.addresses.n = 1;
+    return begin_to_race(dial, now_ms);
 }
 
 static int begin(struct relock_dial *dial, uint64_t now_ms)
@@ -208,7 +186,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
 static int take_addresses(struct relock_dial *dial, uint64_t now_ms)
 {
     const char *why = NULL;
-    int r = relock_lookup_take(dial->lookup, &dial->addresses, &why);
+    int r = relock_lookup_take(dial->lookup, &dial->race.addresses, &why);
 
     if (r == RELOCK_AGAIN)
         return now_ms < dial->deadline_ms
@@ -217,23 +195,7 @@ static int take_addresses(struct relock_dial *dial, uint64_t now_ms)
     if (r < 0)
         return fail(dial, r, why);
     dial->lookup = relock_lookup_free(dial->lookup);
-    dial->fd = -1;
-    return try_next(dial, now_ms);
-}
-
-/* Returns 0 when connected, EINPROGRESS, or the errno of a failure. */
-static int connect_error(int fd)
-{
-    struct sockaddr_storage peer;
-    socklen_t peer_len = sizeof(peer);
-    socklen_t len = sizeof(int);
-    int err = 0;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
-        return errno;
-    if (err == 0 && getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0)
-        return EINPROGRESS;
-    return err;
+    return begin_to_race(dial, now_ms);
 }
 
 static int hand_over(struct relock_dial *dial, struct relock_socket *socket)
@@ -270,31 +232,40 @@ static int secure(struct relock_dial *dial, uint64_t now_ms, struct relock_socke
     if (r == RELOCK_E_AUTH)
         dial->result = r;
     drop_socket(dial);
-    return try_next(dial, now_ms);
+    if (dial->race.addresses.n > 0 && now_ms < dial->limit_ms)
+        return begin_to_race(dial, now_ms);
+    relock_dial_end(dial);
+    return dial->result;
+}
+
+/* If other addresses are left, the handshake must not use all the remaining time. */
+static uint64_t share_of_time(const struct relock_dial *dial, uint64_t now_ms)
+{
+    return relock_clock_left(now_ms, dial->limit_ms) / (dial->race.addresses.n + 1);
 }
 
 static int begin_to_secure(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
+    dial->state = RELOCK_DIAL_SECURING;
+    dial->deadline_ms = now_ms + share_of_time(dial, now_ms);
     dial->tls = relock_tls_new(dial->server, dial->fd);
     if (!dial->tls)
         return fail(dial, RELOCK_E_NOMEM, "out of memory for TLS");
-    dial->state = RELOCK_DIAL_SECURING;
     set_why(dial, "no answer to the TLS handshake: does the server speak TLS on this port?");
     return secure(dial, now_ms, socket);
 }
 
 static int check_connected(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
-    int err = connect_error(dial->fd);
+    int fd;
+    int r = race_on(dial, now_ms, &fd);
 
-    if (err == EINPROGRESS && now_ms < dial->deadline_ms)
-        return RELOCK_AGAIN;
-    if (err == 0)
-        return dial->server->tls ? begin_to_secure(dial, now_ms, socket) : hand_over(dial, socket);
-    set_why(dial,
-            err == EINPROGRESS ? "no answer to the connection attempt" : relock_status_errno(err));
-    drop_socket(dial);
-    return try_next(dial, now_ms);
+    if (r != RELOCK_OK)
+        return r;
+    dial->fd = fd;
+    if (!dial->server->url.path)
+        set_tcp_options(fd);
+    return dial->server->tls ? begin_to_secure(dial, now_ms, socket) : hand_over(dial, socket);
 }
 
 int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)

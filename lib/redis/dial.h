@@ -1,16 +1,17 @@
 /*
  * Dial - connects to the server without blocking
  *
- * It looks the host up and tries its addresses in turn. With TLS, an address also has to complete
- * the handshake. Its user waits for `fd`, until `deadline_ms` at the latest, and steps again: the
- * I/O thread waits in libev, a calling thread in poll(2).
+ * It looks the host up, each time anew, and races its addresses. With TLS, the winner also has to
+ * complete the handshake; if it does not, the others race again. Its user waits for `fd`, until
+ * `deadline_ms` at the latest, and steps again: the I/O thread waits in libev, a calling thread in
+ * poll(2).
  *
  * Threads: its user.
  */
 #ifndef RELOCK_DIAL_H
 #define RELOCK_DIAL_H
 
-#include "redis/resolve.h"
+#include "redis/race.h"
 #include "redis/server.h"
 #include "redis/tls.h"
 
@@ -20,7 +21,7 @@
 enum relock_dial_state {
     RELOCK_DIAL_IDLE,
     RELOCK_DIAL_RESOLVING,  /* the host is looked up: `fd` becomes readable */
-    RELOCK_DIAL_CONNECTING, /* to one address: `fd` becomes writable */
+    RELOCK_DIAL_CONNECTING, /* to the addresses: `fd` becomes readable */
     RELOCK_DIAL_SECURING,   /* the TLS handshake: `fd` becomes readable or writable */
     RELOCK_DIAL_PAUSING,    /* the queue of the unix socket is full: there is no `fd` */
 };
@@ -33,12 +34,11 @@ struct relock_dial {
     uint64_t limit_ms;    /* of all attempts together */
 
     struct relock_lookup *lookup; /* used in RESOLVING */
-    struct relock_addresses addresses;
-    unsigned next;            /* the address to try after the current one */
-    uint64_t pause_ms;        /* the last pause */
-    struct relock_tls *tls;   /* used in SECURING */
-    int result;               /* RELOCK_E_AUTH when an address was rejected for a certificate */
-    char why[RELOCK_WHY_MAX]; /* the last failure; after RELOCK_E_AUTH that one */
+    struct relock_race race;      /* used in CONNECTING; has the addresses that are left */
+    uint64_t pause_ms;            /* the last pause */
+    struct relock_tls *tls;       /* used in SECURING */
+    int result;                   /* RELOCK_E_AUTH when an address was rejected for a certificate */
+    char why[RELOCK_WHY_MAX];     /* the last failure; after RELOCK_E_AUTH that one */
 };
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server);

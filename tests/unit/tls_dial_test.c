@@ -2,6 +2,8 @@
 #include "redis/dial.h"
 
 #include "base/status.h"
+#include "hosts.h"
+#include "places.h"
 #include "redis/tls_context.h"
 #include "support/leaks.h"
 #include "support/wait.h"
@@ -42,6 +44,19 @@ struct relock_tls *__wrap_relock_tls_free(struct relock_tls *tls)
     return __real_relock_tls_free(tls);
 }
 
+static const char *addresses[HOSTS_MAX]; /* of every host */
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **found);
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **found)
+{
+    (void)host;
+    (void)hints;
+    return hosts_find(addresses, port, found);
+}
+
 static void listen_at_path(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -72,6 +87,8 @@ static int end(void **state)
     (void)state;
     relock_dial_end(&dial);
     server.tls = relock_tls_context_free(server.tls);
+    relock_resolver_free(server.resolver);
+    places_end();
     if (accepted >= 0)
         close(accepted);
     close(listener);
@@ -161,6 +178,41 @@ static void a_dial_that_ends_in_the_handshake_can_begin_again(void **state)
     dial_until_it_waits();
 }
 
+static void until_it_secures(uint64_t at_ms)
+{
+    struct pollfd pollfd = {.fd = dial.fd, .events = POLLIN};
+    struct relock_socket got;
+
+    assert_int_equal(dial.state, RELOCK_DIAL_CONNECTING);
+    assert_int_equal(poll(&pollfd, 1, SOON_MS), 1);
+    assert_int_equal(relock_dial_step(&dial, at_ms, &got), RELOCK_AGAIN);
+    assert_int_equal(dial.state, RELOCK_DIAL_SECURING);
+}
+
+static void an_address_without_a_handshake_leaves_time_for_the_others(void **state)
+{
+    int first = places_listen(), second = places_listen();
+    struct relock_socket got;
+
+    (void)state;
+
+    addresses[0] = places_text(first);
+    addresses[1] = places_text(second);
+    server.url = (struct relock_url){.host = label, .port = 1};
+    server.resolver = relock_resolver_new(label, 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(relock_dial_step(&dial, NOW_MS, &got), RELOCK_AGAIN);
+    until_it_secures(NOW_MS);
+    assert_true(places_is_at(first, dial.fd));
+    assert_true(dial.deadline_ms == NOW_MS + TIMEOUT_MS / 2);
+    assert_int_equal(relock_dial_step(&dial, dial.deadline_ms, &got), RELOCK_AGAIN);
+    until_it_secures(NOW_MS + TIMEOUT_MS / 2);
+    assert_true(places_is_at(second, dial.fd));
+    assert_true(dial.deadline_ms == NOW_MS + TIMEOUT_MS);
+    assert_int_equal(relock_dial_step(&dial, dial.deadline_ms, &got), RELOCK_E_CONN);
+    assert_non_null(strstr(dial.why, "no answer to the TLS handshake"));
+}
+
 /* The end of TLS may wait for a fork. The child closes the descriptors that it finds. */
 static void a_fork_at_the_end_of_tls_leaves_no_descriptor_behind(void **state)
 {
@@ -184,6 +236,7 @@ int main(void)
         DIAL_TEST(a_handshake_ends_with_the_time_for_connecting),
         DIAL_TEST(a_server_that_hangs_up_during_the_handshake_is_a_failure),
         DIAL_TEST(a_dial_that_ends_in_the_handshake_can_begin_again),
+        DIAL_TEST(an_address_without_a_handshake_leaves_time_for_the_others),
         DIAL_TEST(a_fork_at_the_end_of_tls_leaves_no_descriptor_behind),
     };
     int r;
