@@ -89,12 +89,26 @@ static int fail(struct relock_dial *dial, int result, const char *what)
     return result;
 }
 
-static void set_tcp_options(int fd)
+/*
+ * How long the system repeats bytes that the server does not acknowledge. The library closes a
+ * connection when an answer has been missing for `command_timeout_ms`. The system must not deliver
+ * the command minutes later, when a broken network is back. On an unused connection this replaces
+ * KEEPALIVE_PROBES, so it must not exceed the time that those take.
+ */
+static int user_timeout_ms(uint64_t command_timeout_ms)
+{
+    const int most_ms = 1000 * (KEEPALIVE_IDLE_S + KEEPALIVE_INTERVAL_S * KEEPALIVE_PROBES);
+
+    return command_timeout_ms < (uint64_t)most_ms ? (int)command_timeout_ms : most_ms;
+}
+
+static void set_tcp_options(int fd, uint64_t command_timeout_ms)
 {
     const int on = 1;
     const int idle = KEEPALIVE_IDLE_S;
     const int interval = KEEPALIVE_INTERVAL_S;
     const int probes = KEEPALIVE_PROBES;
+    const int user_timeout = user_timeout_ms(command_timeout_ms);
 
     /* If one of these fails, the connection is slower, or its end is noticed later. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -102,6 +116,7 @@ static void set_tcp_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
 }
 
 /* A unix socket whose queue is full refuses at once, whereas TCP retries by itself. */
@@ -264,7 +279,7 @@ static int check_connected(struct relock_dial *dial, uint64_t now_ms, struct rel
         return r;
     dial->fd = fd;
     if (!dial->server->url.path)
-        set_tcp_options(fd);
+        set_tcp_options(fd, dial->server->command_timeout_ms);
     return dial->server->tls ? begin_to_secure(dial, now_ms, socket) : hand_over(dial, socket);
 }
 

@@ -1,4 +1,4 @@
-/* Making a connection to a host with several addresses. */
+/* Making a connection to a host with several addresses, and the options of its socket. */
 #include "redis/dial.h"
 
 #include "base/clock.h"
@@ -8,6 +8,8 @@
 #include "support/leaks.h"
 #include "support/wait.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,6 +47,7 @@ static int begin(void **state)
         .label = label,
         .resolver = relock_resolver_new(name, 6379),
         .connect_timeout_ms = slow_ms(SOON_MS),
+        .command_timeout_ms = 3000,
     };
     got.fd = -1;
     relock_dial_init(&dial, &server);
@@ -147,6 +150,37 @@ static void a_dial_that_ends_during_a_race_leaves_nothing(void **state)
     assert_int_equal(dial.fd, -1);
 }
 
+static int option_of(int level, int option)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+
+    assert_int_equal(getsockopt(got.fd, level, option, &value, &len), 0);
+    return value;
+}
+
+/* What the server has not acknowledged for so long is not sent again. */
+static void the_system_waits_no_longer_than_a_command_and_than_keep_alive(void **state)
+{
+    static const struct {
+        uint64_t command_timeout_ms;
+        int user_timeout_ms;
+    } cases[] = {{3000, 3000}, {1, 1}, {29999, 29999}, {30001, 30000}, {UINT64_MAX / 2, 30000}};
+
+    (void)state;
+
+    addresses[0] = places_text(places_listen());
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        server.command_timeout_ms = cases[i].command_timeout_ms;
+        assert_int_equal(connect_host(), RELOCK_OK);
+        assert_int_equal(option_of(IPPROTO_TCP, TCP_USER_TIMEOUT), cases[i].user_timeout_ms);
+        assert_int_equal(option_of(SOL_SOCKET, SO_KEEPALIVE), 1);
+        assert_int_equal(option_of(IPPROTO_TCP, TCP_NODELAY), 1);
+        close(got.fd);
+        got.fd = -1;
+    }
+}
+
 #define DIAL_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -157,6 +191,7 @@ int main(void)
         DIAL_TEST(a_host_without_an_answer_is_an_error_that_says_so),
         DIAL_TEST(a_host_that_refuses_is_an_error_that_says_so),
         DIAL_TEST(a_dial_that_ends_during_a_race_leaves_nothing),
+        DIAL_TEST(the_system_waits_no_longer_than_a_command_and_than_keep_alive),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
