@@ -42,6 +42,14 @@ void relock_call_end(struct relock_call *call)
     call->orphan = NULL;
 }
 
+static void warn_if_denied(const struct relock_server *server, const struct redisReply *loaded)
+{
+    const char *error = relock_reply_error(loaded);
+
+    if (error && relock_explain_is_missing(error))
+        relock_explain_extra(server, RELOCK_EXTRA_LOAD, error);
+}
+
 int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
 {
     struct relock_lane *lane;
@@ -65,6 +73,7 @@ int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char 
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
         return r;
     }
+    warn_if_denied(relock_lane_server(lane), round_trip.exchange.before);
     relock_eviction_warn(relock_lane_server(lane), round_trip.exchange.reply);
     relock_reply_free(round_trip.exchange.before);
     relock_reply_free(round_trip.exchange.reply);

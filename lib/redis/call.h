@@ -67,8 +67,9 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
 
 /*
  * Loads all scripts, so that no first call has to be sent twice. If the server refuses, each script
- * is loaded when it is first needed. In the same round trip, it warns of a server that may evict
- * locks. Returns as relock_lane_ask, with the cause of a failure in `why`.
+ * is loaded when it is first needed, and the log warns if the user lacks the right. In the same
+ * round trip, it warns of a server that may evict locks. Returns as relock_lane_ask, with the cause
+ * of a failure in `why`.
  */
 int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms,
                          char why[RELOCK_WHY_MAX]);

@@ -128,6 +128,8 @@ void relock_explain_extra(const struct relock_server *server, enum relock_extra 
         [RELOCK_EXTRA_RUN] = {"INFO", unstoppable},
         [RELOCK_EXTRA_INFO] = {"CLIENT INFO", unstoppable},
         [RELOCK_EXTRA_KILL] = {"CLIENT KILL", unstoppable},
+        [RELOCK_EXTRA_LOAD] = {"SCRIPT LOAD",
+                               "calls fail, unless another program has loaded the same scripts"},
     };
     unsigned bit = 1U << extra;
 

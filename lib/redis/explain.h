@@ -25,6 +25,7 @@ enum relock_extra {
     RELOCK_EXTRA_RUN,  /* INFO, over a unix socket */
     RELOCK_EXTRA_INFO, /* CLIENT INFO */
     RELOCK_EXTRA_KILL, /* CLIENT KILL */
+    RELOCK_EXTRA_LOAD, /* SCRIPT LOAD: another program may have loaded the scripts */
 };
 
 /* Warns, once for each server, that this command is missing, and of the consequence. */

@@ -147,6 +147,19 @@ static void an_optional_right_that_is_missing_is_logged_once(void **state)
     assert_int_equal(log_count(f->log, "; see docs/wire.md#rights"), 2);
 }
 
+static void a_missing_right_to_load_scripts_is_reported_at_the_start(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock;
+
+    fixture_client(f, NULL); /* loads them */
+    lock = fixture_lock(f, client_of(f, "~* &* +@all -script"), "orders");
+    assert_true(log_wait_n(f->log, "SCRIPT LOAD: NOPERM", 1, SOON_MS));
+    assert_int_equal(log_count(f->log, "without it calls fail"), 1);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +167,7 @@ int main(void)
         SERVER_TEST(each_command_that_a_waiter_may_not_run_is_named),
         FENCED_TEST(a_key_that_a_script_may_not_use_is_named_by_its_command),
         SERVER_TEST(an_optional_right_that_is_missing_is_logged_once),
+        SERVER_TEST(a_missing_right_to_load_scripts_is_reported_at_the_start),
     };
 
     return SERVER_TESTS_RUN(tests);
