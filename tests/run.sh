@@ -22,7 +22,7 @@ checks='format tidy shellcheck unity model install consumer examples fuzz'
 long_checks='rules' # only if named, or with all --long
 
 out='build-tests'
-at_once=6 # tests
+at_once=8 # tests
 long=no
 llvm=14 # version of clang-format and clang-tidy; other versions find other faults
 background=
@@ -41,7 +41,6 @@ main()
     done
     if [[ $steps == ' ' ]]; then
         steps=' gcc '
-        at_once=8 # no build runs at the same time
     fi
     [[ " $* " != *' all '* || $long == no ]] || steps+="$long_checks "
     for step in $steps; do
