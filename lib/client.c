@@ -11,7 +11,7 @@
 #include "lock/options.h"
 #include "lock/silence.h"
 #include "redis/call.h"
-#include "redis/lanes.h"
+#include "redis/topology.h"
 #include "thread_exit.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int connect_once(struct relock_client *client)
 {
     uint64_t deadline_ms = relock_clock_in(client->options.connect_timeout_ms);
     char why[RELOCK_WHY_MAX];
-    int r = relock_call_load_all(client->lanes, deadline_ms, why);
+    int r = relock_call_load_all(atomic_load(&client->topology->nodes), deadline_ms, why);
     bool may_pass = r == RELOCK_E_CONN || r == RELOCK_REPLICA;
 
     if (r == RELOCK_OK)
@@ -63,7 +63,7 @@ static int start(struct relock_client *client, const struct relock_options *opti
     r = init_server(client, options);
     if (r < 0)
         return r;
-    r = relock_lanes_new(&client->server, options->connections, &client->lanes);
+    r = relock_topology_new(&client->server, options->connections, &client->topology);
     if (r < 0)
         return r;
     r = connect_once(client);

@@ -14,7 +14,7 @@
 #include "lock/outbox.h"
 #include "lock/resources.h"
 #include "lock/subscription.h"
-#include "redis/lanes.h"
+#include "redis/topology.h"
 #include "thread_exit.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ void relock_client_dispose(struct relock_client *client)
 {
     relock_io_stop(client);
     relock_losses_stop(client);
-    client->lanes = relock_lanes_free(client->lanes);
+    client->topology = relock_topology_free(client->topology);
     relock_server_deinit(&client->server);
 }
 
@@ -112,7 +112,7 @@ static void abandon(struct relock_client *client)
 {
     /* Threads of the parent may have been changing all other fields at the moment of the fork. */
     relock_io_abandon(client);
-    relock_lanes_abandon(client->lanes);
+    relock_topology_abandon(client->topology);
 }
 
 /* Waits until no other thread uses the client, and no new one can. */

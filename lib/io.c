@@ -9,8 +9,7 @@
 #include "lock/subscription.h"
 #include "lock/watchdog.h"
 #include "redis/loop.h"
-#include "redis/pipeline.h"
-#include "redis/pubsub.h"
+#include "redis/node_io.h"
 
 /* After this many timers, other threads get a chance to lock the mutex. */
 #define TIMERS_AT_A_TIME 64
@@ -62,7 +61,7 @@ static uint64_t turn(void *arg)
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     relock_mutex_unlock(&client->mutex);
-    relock_pipeline_flush(client->pipeline); /* a thread may wait for the answers */
+    relock_node_io_flush(client->topology); /* a thread may wait for the answers */
     relock_client_reap(client);
     return next_ms;
 }
@@ -80,21 +79,22 @@ static void on_up(void *arg)
 int relock_io_start(struct relock_client *client)
 {
     const struct relock_options *options = &client->options;
-    uint64_t ping_ms = options->recheck_ms * PING_RECHECKS;
+    struct relock_topology_io io = {
+        .answer_ms = relock_watchdog_answer_ms(options),
+        .ping_ms = options->recheck_ms * PING_RECHECKS,
+        .up = on_up,
+        .arg = client,
+    };
     int r;
 
     client->fire_hold = relock_watchdog_fire;
     r = relock_loop_new(turn, client, &client->loop);
     if (r < 0)
         return r;
-    r = relock_pipeline_new(client->loop, &client->server, relock_watchdog_answer_ms(options),
-                            on_up, client, &client->pipeline);
+    io.loop = client->loop;
+    r = relock_node_io_start(client->topology, &io);
     if (r < 0)
         return r;
-    r = relock_pubsub_new(client->loop, &client->server, ping_ms, &client->pubsub);
-    if (r < 0)
-        return r;
-    relock_pipeline_open(client->pipeline);
     return relock_loop_start(client->loop);
 }
 
@@ -102,14 +102,12 @@ void relock_io_stop(struct relock_client *client)
 {
     if (client->loop)
         relock_loop_stop(client->loop);
-    client->pubsub = relock_pubsub_free(client->pubsub);
-    client->pipeline = relock_pipeline_free(client->pipeline);
+    relock_node_io_stop(client->topology);
     client->loop = relock_loop_free(client->loop);
 }
 
 void relock_io_abandon(struct relock_client *client)
 {
-    relock_pubsub_abandon(client->pubsub);
-    relock_pipeline_abandon(client->pipeline);
+    relock_node_io_abandon(client->topology);
     relock_loop_abandon(client->loop);
 }

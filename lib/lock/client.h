@@ -26,13 +26,11 @@
 #include <stdatomic.h>
 
 struct relock_client_hook;
-struct relock_lanes;
 struct relock_listener;
 struct relock_loop;
 struct relock_outbox_entry;
-struct relock_pipeline;
-struct relock_pubsub;
 struct relock_resource;
+struct relock_topology;
 struct relock_waiter;
 
 /*
@@ -107,10 +105,8 @@ struct relock_client {
     struct relock_log log;
     struct relock_server server;
     unsigned generation; /* which copy of the process made it, see base/fork.h */
-    struct relock_lanes *lanes;
+    struct relock_topology *topology;
     struct relock_loop *loop;
-    struct relock_pipeline *pipeline; /* used by the I/O thread */
-    struct relock_pubsub *pubsub;     /* used by the I/O thread */
     void (*fire_hold)(struct relock_timer *timer,
                       uint64_t now_ms); /* called when the timer of a hold is due */
 

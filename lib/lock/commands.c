@@ -40,7 +40,7 @@ static bool run(struct relock_client *client, struct relock_hold *hold,
 
     call->fence = &hold->fence;
     relock_mutex_unlock(&client->mutex);
-    r = relock_call_run(call, client->lanes, deadline_ms);
+    r = relock_call_run(call, client->topology, deadline_ms);
     relock_mutex_lock(&client->mutex);
     answer->unanswered = call->unanswered;
     if (r < 0)
@@ -171,7 +171,7 @@ int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t 
     int r;
 
     relock_request_inspect(request, lock->resource, number);
-    r = relock_call_run(&request->call, lock->client->lanes, deadline_ms);
+    r = relock_call_run(&request->call, lock->client->topology, deadline_ms);
     if (r == RELOCK_OK && !relock_inspection_read(request->call.reply, inspection)) {
         (void)snprintf(request->call.why, sizeof(request->call.why), UNREADABLE);
         r = RELOCK_E_SERVER;

@@ -20,6 +20,7 @@
 #include "lock/listener.h"
 #include "lock/resource.h"
 #include "lock/resources.h"
+#include "redis/node_io.h"
 #include "redis/pubsub.h"
 
 #include <stddef.h>
@@ -142,10 +143,12 @@ static void subscribe(struct relock_client *client) RELOCK_REQUIRES(client->mute
     char name[RELOCK_CHANNEL_MAX];
     size_t len = relock_keys_inbox(name, client->id);
     const struct relock_subscriber *subscriber;
+    struct relock_pubsub *pubsub;
 
     client->guarded.inbox = RELOCK_INBOX_PENDING;
     relock_mutex_unlock(&client->mutex);
-    subscriber = relock_pubsub_subscribe(client->pubsub, name, len, on_channel, client);
+    pubsub = relock_node_io_pubsub(client->topology, (struct relock_text){name, len});
+    subscriber = relock_pubsub_subscribe(pubsub, name, len, on_channel, client);
     relock_mutex_lock(&client->mutex);
     if (subscriber)
         return;

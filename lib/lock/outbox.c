@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "redis/node_io.h"
 #include "redis/pipeline.h"
 
 void relock_outbox_post(struct relock_client *client, struct relock_outbox *outbox,
@@ -51,11 +52,14 @@ static void on_answer(void *arg, int result, const struct redisReply *reply)
 static void send_entry(struct relock_client *client, struct relock_outbox_entry *entry)
     RELOCK_REQUIRES(client->mutex)
 {
+    struct relock_pipeline *pipeline = NULL;
     struct relock_request request;
     int r = RELOCK_E_CLOSED;
 
-    if (entry->ops->write(entry, &request))
-        r = relock_pipeline_call(client->pipeline, &request.call, on_answer, entry);
+    if (entry->ops->write(entry, &request)) {
+        pipeline = relock_node_io_pipeline(client->topology, request.call.key);
+        r = relock_pipeline_call(pipeline, &request.call, on_answer, entry);
+    }
     if (r < 0) {
         finish(client, entry, r, NULL);
         return;
@@ -63,7 +67,7 @@ static void send_entry(struct relock_client *client, struct relock_outbox_entry 
     entry->is_sent = true;
     DL_APPEND(entry->outbox->unanswered, entry);
     if (entry->ops->sent)
-        entry->ops->sent(entry, relock_pipeline_conn_id(client->pipeline));
+        entry->ops->sent(entry, relock_pipeline_conn_id(pipeline));
 }
 
 void relock_outbox_send_all(struct relock_client *client, struct relock_outbox *outbox)

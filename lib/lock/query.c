@@ -163,7 +163,7 @@ static int force_once(struct relock_lock *lock, uint64_t deadline_ms)
     if (r == RELOCK_OK && seen.is_locked &&
         relock_reply_text(relock_reply_at(inspected.call.reply, 0), &holder, &len)) {
         relock_request_force_unlock(&request, lock->resource, holder, len);
-        r = relock_call_run(&request.call, lock->client->lanes, deadline_ms);
+        r = relock_call_run(&request.call, lock->client->topology, deadline_ms);
         if (r < 0)
             relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r, request.call.why);
         else if (!relock_reply_integer(request.call.reply, &answer) || answer == 0)

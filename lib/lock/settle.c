@@ -4,6 +4,7 @@
 #include "lock/holds.h"
 #include "lock/request.h"
 #include "redis/conn_id.h"
+#include "redis/node_io.h"
 #include "redis/orphan.h"
 #include "redis/pipeline.h"
 
@@ -43,12 +44,14 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
 static int release(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
+    struct relock_pipeline *pipeline;
     struct relock_request request;
     int r;
 
     relock_request_unlock(&request, hold, 0, false);
     request.call.fence = &hold->fence;
-    r = relock_pipeline_call(client->pipeline, &request.call, on_released, relock_holds_ref(hold));
+    pipeline = relock_node_io_pipeline(client->topology, request.call.key);
+    r = relock_pipeline_call(pipeline, &request.call, on_released, relock_holds_ref(hold));
     if (r < 0)
         relock_holds_unref(client, hold);
     return r;

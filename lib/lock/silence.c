@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/resource.h"
+#include "redis/node_io.h"
 #include "redis/pipeline.h"
 
 #include <stddef.h>
@@ -14,6 +15,19 @@ static uint64_t ping_after(const struct relock_client *client, uint64_t now_ms)
     return relock_clock_after(now_ms, (client->options.command_timeout_ms / PINGS) + 1);
 }
 
+/* Pings the server that this wait needs. Returns since when it has been silent. */
+static uint64_t ping(struct relock_client *client, const struct relock_waiter *waiter)
+{
+    const struct relock_resource *resource = waiter->queues_on;
+    struct relock_pipeline *pipeline = relock_node_io_pipeline(
+        client->topology, (struct relock_text){resource->name, resource->name_len});
+
+    if (!pipeline)
+        return RELOCK_NEVER; /* out of memory */
+    relock_pipeline_ping(pipeline);
+    return relock_pipeline_silent_ms(pipeline);
+}
+
 /* When this wait ends if Redis stays silent. */
 static uint64_t unreached_at(const struct relock_client *client, const struct relock_waiter *waiter,
                              uint64_t silent_ms)
@@ -24,7 +38,7 @@ static uint64_t unreached_at(const struct relock_client *client, const struct re
 }
 
 /* Returns when the next wait ends if Redis stays silent. */
-static uint64_t end_waits(struct relock_client *client, uint64_t silent_ms, uint64_t now_ms)
+static uint64_t end_waits(struct relock_client *client, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
     uint64_t next_ms = RELOCK_NEVER;
@@ -32,7 +46,7 @@ static uint64_t end_waits(struct relock_client *client, uint64_t silent_ms, uint
 
     DL_FOREACH2(client->guarded.waiting, at, all_next)
     {
-        uint64_t at_ms = unreached_at(client, at, silent_ms);
+        uint64_t at_ms = unreached_at(client, at, ping(client, at));
 
         if (at->end != RELOCK_WAITER_WAITS)
             continue;
@@ -55,8 +69,7 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 
     if (!client->guarded.waiting)
         return;
-    relock_pipeline_ping(client->pipeline);
-    end_ms = end_waits(client, relock_pipeline_silent_ms(client->pipeline), now_ms);
+    end_ms = end_waits(client, now_ms);
     relock_client_set_timer(client, timer, end_ms < next_ms ? end_ms : next_ms);
 }
 

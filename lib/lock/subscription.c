@@ -12,6 +12,7 @@
 #include "lock/listener.h"
 #include "lock/resources.h"
 #include "lock/verdict.h"
+#include "redis/node_io.h"
 #include "redis/pubsub.h"
 
 #include <stddef.h>
@@ -199,6 +200,8 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
 
 static void subscribe(struct relock_client *client, struct relock_resource *resource)
 {
+    struct relock_pubsub *pubsub = relock_node_io_pubsub(
+        client->topology, (struct relock_text){resource->name, resource->name_len});
     char name[RELOCK_CHANNEL_MAX];
     size_t len =
         relock_keys_channel(name, resource->kind->channel, resource->name, resource->name_len);
@@ -208,7 +211,7 @@ static void subscribe(struct relock_client *client, struct relock_resource *reso
         len += relock_keys_field(name + len, client->id, resource->number, "");
     }
     resource->subscription.subscriber =
-        relock_pubsub_subscribe(client->pubsub, name, len, on_channel, resource);
+        relock_pubsub_subscribe(pubsub, name, len, on_channel, resource);
 }
 
 /* Under no mutex: the call may write a log line. */
@@ -218,7 +221,7 @@ static void make_so(struct relock_client *client, struct relock_resource *resour
     struct relock_subscription *subscription = &resource->subscription;
 
     if (wanted != TO_BEGIN && subscription->subscriber) {
-        relock_pubsub_unsubscribe(client->pubsub, subscription->subscriber);
+        relock_pubsub_unsubscribe(subscription->subscriber);
         subscription->subscriber = NULL;
     }
     if (wanted != TO_END)

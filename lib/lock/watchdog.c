@@ -7,6 +7,7 @@
 #include "lock/settle.h"
 #include "lock/verdict.h"
 #include "redis/explain.h"
+#include "redis/node_io.h"
 #include "redis/pipeline.h"
 #include "redis/reply.h"
 
@@ -89,11 +90,13 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
 
 void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
+    struct relock_pipeline *pipeline;
     struct relock_request request;
     int r;
 
     relock_request_renew(&request, hold);
-    r = relock_pipeline_call(client->pipeline, &request.call, on_renewed, relock_holds_ref(hold));
+    pipeline = relock_node_io_pipeline(client->topology, request.call.key);
+    r = relock_pipeline_call(pipeline, &request.call, on_renewed, relock_holds_ref(hold));
     if (r == RELOCK_OK) {
         relock_holds_send(hold, now_ms);
     } else {

@@ -11,6 +11,7 @@
 #include "redis/orphan.h"
 #include "redis/reply.h"
 #include "redis/round_trip.h"
+#include "redis/topology.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -50,14 +51,14 @@ static void warn_if_denied(const struct relock_server *server, const struct redi
         relock_explain_extra(server, RELOCK_EXTRA_LOAD, error);
 }
 
-int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
+int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
 {
     struct relock_lane *lane;
     struct relock_round_trip round_trip;
     int r;
 
     (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
-    r = relock_lanes_join(lanes, false, deadline_ms, &lane);
+    r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
     if (r < 0)
         return r;
     relock_round_trip_begin(&round_trip);
@@ -68,7 +69,7 @@ int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms, char 
     relock_command_words(&round_trip.commands, "INFO", "memory");
     round_trip.exchange.n_replies++;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
-    relock_lanes_leave(lanes, lane);
+    relock_lanes_leave(node->lanes, lane);
     if (r != RELOCK_OK) {
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
         return r;
@@ -272,7 +273,8 @@ static bool pause_before_retry(uint64_t *pause_ms, uint64_t deadline_ms)
     return true;
 }
 
-int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms)
+int relock_call_run(struct relock_call *call, struct relock_topology *topology,
+                    uint64_t deadline_ms)
 {
     uint64_t pause_ms = 0; /* the first retry comes at once: the server closes idle connections */
     bool alone = call->min_replicas > 0; /* WAIT holds up every command behind it */
@@ -281,6 +283,7 @@ int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64
 
     refused[0] = '\0';
     do {
+        struct relock_lanes *lanes = relock_topology_find(topology, call->key)->lanes;
         struct relock_lane *lane;
 
         r = relock_lanes_join(lanes, alone, deadline_ms, &lane);

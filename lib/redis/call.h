@@ -33,9 +33,10 @@
 
 #define RELOCK_CALL_ARGS 6
 
-struct relock_lanes;
 struct relock_conn_id;
+struct relock_node;
 struct relock_orphan;
+struct relock_topology;
 struct redisReply;
 
 struct relock_call {
@@ -56,7 +57,8 @@ struct relock_call {
     char why[RELOCK_WHY_MAX];     /* the cause of a failure, also of one of WAIT */
 };
 
-int relock_call_run(struct relock_call *call, struct relock_lanes *lanes, uint64_t deadline_ms);
+int relock_call_run(struct relock_call *call, struct relock_topology *topology,
+                    uint64_t deadline_ms);
 
 /* Frees the reply, and drops the orphan if it was not adopted. */
 void relock_call_end(struct relock_call *call);
@@ -71,7 +73,6 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
  * round trip, it warns of a server that may evict locks. Returns as relock_lane_ask, with the cause
  * of a failure in `why`.
  */
-int relock_call_load_all(struct relock_lanes *lanes, uint64_t deadline_ms,
-                         char why[RELOCK_WHY_MAX]);
+int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX]);
 
 #endif

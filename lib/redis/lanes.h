@@ -1,5 +1,5 @@
 /*
- * Lanes - the lanes of a client, of which each call joins one
+ * Lanes - the lanes to a server, of which each call joins one
  *
  * A call joins an idle lane if there is one, else the lane with the fewest users. A call that holds
  * up the commands behind it (WAIT) joins a lane alone.

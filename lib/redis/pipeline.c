@@ -55,14 +55,17 @@ static void send_command(struct relock_pipeline *pipeline, struct command *comma
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg)
 {
-    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
     const struct relock_conn_id *fence = call->fence ? *call->fence : NULL;
     struct command *command = NULL;
-    size_t before = out->len;
-    size_t from;
+    struct relock_buffer *out;
+    size_t before, from;
 
+    if (!pipeline)
+        return RELOCK_E_NOMEM;
     if (!relock_async_conn_is_up(&pipeline->conn))
         return RELOCK_E_CONN;
+    out = relock_async_conn_out(&pipeline->conn);
+    before = out->len;
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
     from = out->len;

@@ -49,7 +49,8 @@ void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 
 /*
  * Has the server kill the fence of the call, if it has one, and sends the call, which the pipeline
- * does not need after that. Calls `fn` once, later. The fence stays the caller's.
+ * does not need after that. Calls `fn` once, later. The fence stays the caller's. Without a
+ * pipeline, NULL, there was no memory for it.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN while the connection is down, RELOCK_E_NOMEM: `fn` is not
  * called.

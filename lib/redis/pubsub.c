@@ -19,6 +19,7 @@ struct relock_subscriber {
 /* A channel by its name on the wire; it exists while it has subscribers. */
 struct relock_channel {
     UT_hash_handle hh;
+    struct relock_pubsub *pubsub;
     struct relock_subscriber *subscribers;
     uint64_t subscribe_nth; /* the count of the commands sent, at its last SUBSCRIBE */
     bool is_subscribed;     /* that SUBSCRIBE was acknowledged */
@@ -179,6 +180,7 @@ static struct relock_channel *find_or_make(struct relock_pubsub *pubsub, const c
     channel = calloc(1, sizeof(*channel) + len + 1);
     if (!channel)
         return NULL;
+    channel->pubsub = pubsub;
     channel->len = len;
     memcpy(channel->name, name, len);
     HASH_ADD_KEYPTR(hh, pubsub->channels, channel->name, channel->len, channel);
@@ -192,7 +194,7 @@ static struct relock_channel *find_or_make(struct relock_pubsub *pubsub, const c
 struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
                                                   size_t len, relock_channel_fn *fn, void *arg)
 {
-    struct relock_subscriber *subscriber = malloc(sizeof(*subscriber));
+    struct relock_subscriber *subscriber = pubsub ? malloc(sizeof(*subscriber)) : NULL;
     struct relock_channel *channel = subscriber ? find_or_make(pubsub, name, len) : NULL;
     bool is_first;
 
@@ -212,9 +214,10 @@ struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, 
     return subscriber;
 }
 
-void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_subscriber *subscriber)
+void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
 {
     struct relock_channel *channel = subscriber->channel;
+    struct relock_pubsub *pubsub = channel->pubsub;
 
     DL_DELETE(channel->subscribers, subscriber);
     free(subscriber);

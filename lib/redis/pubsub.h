@@ -42,13 +42,13 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);
  * channel is subscribed already, `fn` is called before this returns. If the server refuses
  * SUBSCRIBE, that is logged, `fn` is called, and SUBSCRIBE is repeated only on a new connection.
  *
- * Returns NULL when out of memory.
+ * Returns NULL when out of memory, also if there was none for the pubsub.
  */
 struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
                                                   size_t len, relock_channel_fn *fn, void *arg);
 
 /* Removes the subscriber from its channel and frees it. */
-void relock_pubsub_unsubscribe(struct relock_pubsub *pubsub, struct relock_subscriber *subscriber);
+void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);
 

@@ -35,7 +35,7 @@ static void change(struct user *user)
 
     user->listens = !user->listens;
     if (!user->listens) {
-        relock_pubsub_unsubscribe(pubsub, user->subscriber);
+        relock_pubsub_unsubscribe(user->subscriber);
         return;
     }
     user->subscriber = relock_pubsub_subscribe(pubsub, name, strlen(name), on_channel, user);

@@ -9,6 +9,7 @@
 #include "redis/lane.h"
 #include "redis/lanes.h"
 #include "redis/reply.h"
+#include "redis/topology.h"
 
 #include <string.h>
 
@@ -27,14 +28,14 @@ enum choice {
 };
 
 static struct fuzz_play play;
-static struct relock_lanes *lanes;
+static struct relock_topology *topology;
 
 static void load_all(void)
 {
     uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
     char why[RELOCK_WHY_MAX];
 
-    if (relock_call_load_all(lanes, deadline_ms, why) < 0)
+    if (relock_call_load_all(atomic_load(&topology->nodes), deadline_ms, why) < 0)
         fuzz_check_text(&play, why);
 }
 
@@ -62,6 +63,7 @@ static void read_answer(const struct redisReply *reply)
  * answered in time and in vain: on a connection that did not write the data. */
 static void check_closed(const char *why)
 {
+    struct relock_lanes *lanes = atomic_load(&topology->nodes)->lanes;
     struct relock_lane *lane;
 
     if (strstr(why, "ended before WAIT could count replicas"))
@@ -76,7 +78,7 @@ static void check_closed(const char *why)
 static void run(struct relock_call *call)
 {
     uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
-    int r = relock_call_run(call, lanes, deadline_ms);
+    int r = relock_call_run(call, topology, deadline_ms);
     int64_t refused;
 
     FUZZ_CHECK(relock_clock_now_ms() <= deadline_ms + LATE_MS);
@@ -156,9 +158,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     play = (struct fuzz_play){data, size, choice & LOGS_IN};
     hostile_begin(data, size, choice & BYTE_BY_BYTE ? 1 : 16384);
     FUZZ_CHECK(relock_server_init(&server, &options, "id", &log) == RELOCK_OK);
-    FUZZ_CHECK(relock_lanes_new(&server, 1, &lanes) == RELOCK_OK);
+    FUZZ_CHECK(relock_topology_new(&server, 1, &topology) == RELOCK_OK);
     converse(choice);
-    lanes = relock_lanes_free(lanes);
+    topology = relock_topology_free(topology);
     relock_server_deinit(&server);
     hostile_end();
     return 0;

@@ -203,7 +203,7 @@ static void without_an_answer_by_the_deadline_the_outcome_is_unknown(void **stat
     talk_expect(&call);
     script_expect_end(script);
     deadline_ms = in_ms(slow_ms(BRIEF_MS));
-    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
+    assert_int_equal(relock_call_run(&call, topology, deadline_ms), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_true(call.unanswered);
     assert_null(call.reply);
@@ -218,7 +218,7 @@ static void the_next_call_first_kills_the_fence_of_the_last(void **state)
     talk_connect(&call, 7);
     talk_expect(&call);
     script_expect_end(script);
-    assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
+    assert_int_equal(relock_call_run(&call, topology, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
     connection_7_is_the_fence();
     call.unanswered = false;
 
@@ -254,7 +254,7 @@ static void a_call_is_not_sent_while_its_fence_cannot_be_killed(void **state)
     fence = connection_7();
     script_expect(script, KILL_7);
     script_expect_end(script);
-    assert_int_equal(relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
+    assert_int_equal(relock_call_run(&call, topology, in_ms(slow_ms(BRIEF_MS))), RELOCK_E_CONN);
     assert_false(call.unanswered);
     connection_7_is_the_fence();
 }
@@ -266,7 +266,7 @@ static void without_a_listener_nothing_is_sent(void **state)
     (void)state;
 
     talk_as(&(struct relock_options){.url = "unix:///nonexistent/socket"});
-    assert_int_equal(relock_call_run(&call, lanes, in_ms(20)), RELOCK_E_CONN);
+    assert_int_equal(relock_call_run(&call, topology, in_ms(20)), RELOCK_E_CONN);
     assert_false(call.unanswered);
     assert_null(fence);
     assert_non_null(strstr(call.why, "unix:///nonexistent/socket"));
@@ -282,7 +282,7 @@ static void while_all_connections_are_busy_nothing_is_sent(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(relock_lanes_join(lanes, true, soon(), &others[i]), RELOCK_OK);
     deadline_ms = in_ms(20);
-    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
+    assert_int_equal(relock_call_run(&call, topology, deadline_ms), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_false(call.unanswered);
     assert_non_null(strstr(call.why, "busy"));

@@ -133,7 +133,7 @@ static void waiting_for_replicas_ends_at_the_deadline_of_the_call(void **state)
     script_expect(script, "WAIT 2 *"); /* less than the remaining time */
     script_expect_end(script);
     deadline_ms = in_ms(slow_ms(BRIEF_MS));
-    assert_int_equal(relock_call_run(&call, lanes, deadline_ms), RELOCK_E_CONN);
+    assert_int_equal(relock_call_run(&call, topology, deadline_ms), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
     assert_null(call.reply);
     assert_true(call.unanswered);

@@ -59,7 +59,7 @@ static void all_scripts_are_sent_though_some_are_refused(void **state)
     for (size_t i = 0; relock_scripts[i]; i++)
         script_answer(script, i % 2 == 0 ? "$2\r\nid\r\n" : "-NOPERM no right to load\r\n");
     script_answer(script, "-NOPERM no right to info\r\n");
-    assert_int_equal(relock_call_load_all(lanes, soon(), why), RELOCK_OK);
+    assert_int_equal(relock_call_load_all(atomic_load(&topology->nodes), soon(), why), RELOCK_OK);
 
     server_answers(":1\r\n");
     call_returns(1);
@@ -75,7 +75,8 @@ static void a_connection_that_breaks_while_scripts_are_loaded_is_an_error(void *
     script_expect(script, "SCRIPT LOAD *");
     script_answer(script, "$2\r\nid\r\n");
     script_close(script);
-    assert_int_equal(relock_call_load_all(lanes, soon(), why), RELOCK_E_CONN);
+    assert_int_equal(relock_call_load_all(atomic_load(&topology->nodes), soon(), why),
+                     RELOCK_E_CONN);
     assert_non_null(strstr(why, server.label));
 }
 
@@ -208,7 +209,7 @@ static void a_server_that_keeps_loading_is_a_refusal(void **state)
 
     talk_connect(&call, 7);
     script_answer_all(script, "-LOADING Redis is loading the dataset in memory\r\n");
-    r = relock_call_run(&call, lanes, in_ms(slow_ms(BRIEF_MS)));
+    r = relock_call_run(&call, topology, in_ms(slow_ms(BRIEF_MS)));
     assert_null(call.reply);
     if (call.unanswered) { /* the last reply came after the deadline */
         assert_int_equal(r, RELOCK_E_CONN);

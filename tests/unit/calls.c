@@ -34,7 +34,7 @@ void server_answers(const char *bytes)
 
 int run_call(void)
 {
-    return relock_call_run(&call, lanes, soon());
+    return relock_call_run(&call, topology, soon());
 }
 
 void call_returns(int64_t integer)

@@ -11,6 +11,7 @@
 #include "lock/resources.h"
 #include "lock/subscription.h"
 #include "offline.h"
+#include "redis/node_io.h"
 #include "redis/pubsub.h"
 
 #include <string.h>
@@ -30,6 +31,16 @@ static struct relock_waiter waiter;
 struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *pubsub,
                                                          const char *name, size_t len,
                                                          relock_channel_fn *fn, void *arg);
+struct relock_pubsub *__wrap_relock_node_io_pubsub(struct relock_topology *topology,
+                                                   struct relock_text key);
+
+struct relock_pubsub *__wrap_relock_node_io_pubsub(struct relock_topology *topology,
+                                                   struct relock_text key)
+{
+    (void)topology;
+    (void)key;
+    return NULL;
+}
 
 struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *pubsub,
                                                          const char *name, size_t len,

@@ -4,6 +4,7 @@
  */
 #include "lock/outbox.h"
 
+#include "redis/node_io.h"
 #include "redis/pipeline.h"
 
 #include <setjmp.h>
@@ -44,6 +45,16 @@ static struct posted posted[N_ENTRIES];
 int __wrap_relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                                 relock_pipeline_fn *fn, void *arg);
 struct relock_conn_id *__wrap_relock_pipeline_conn_id(const struct relock_pipeline *pipeline);
+struct relock_pipeline *__wrap_relock_node_io_pipeline(struct relock_topology *topology,
+                                                       struct relock_text key);
+
+struct relock_pipeline *__wrap_relock_node_io_pipeline(struct relock_topology *topology,
+                                                       struct relock_text key)
+{
+    (void)topology;
+    (void)key;
+    return NULL;
+}
 
 int __wrap_relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                                 relock_pipeline_fn *fn, void *arg)

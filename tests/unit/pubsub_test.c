@@ -64,7 +64,7 @@ static void on_a(void *arg, enum relock_channel_event event, const char *text, s
     (void)text;
     (void)len;
     if (event == RELOCK_CHANNEL_SUBSCRIBED) {
-        relock_pubsub_unsubscribe(pubsub, relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
+        relock_pubsub_unsubscribe(relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
         assert_non_null(relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
     } else if (event == RELOCK_CHANNEL_MESSAGE) {
         n_before_its_own = n_acknowledged;

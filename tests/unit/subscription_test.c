@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "lock/listener.h"
 #include "offline.h"
+#include "redis/node_io.h"
 #include "redis/pubsub.h"
 
 #include <errno.h>
@@ -27,8 +28,9 @@ void __real_relock_mutex_lock(struct relock_mutex *mutex);
 struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *pubsub,
                                                          const char *name, size_t len,
                                                          relock_channel_fn *fn, void *arg);
-void __wrap_relock_pubsub_unsubscribe(struct relock_pubsub *pubsub,
-                                      struct relock_subscriber *subscriber);
+void __wrap_relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
+struct relock_pubsub *__wrap_relock_node_io_pubsub(struct relock_topology *topology,
+                                                   struct relock_text key);
 
 void __wrap_relock_mutex_lock(struct relock_mutex *mutex)
 {
@@ -51,10 +53,16 @@ struct relock_subscriber *__wrap_relock_pubsub_subscribe(struct relock_pubsub *p
     return (struct relock_subscriber *)&channel;
 }
 
-void __wrap_relock_pubsub_unsubscribe(struct relock_pubsub *pubsub,
-                                      struct relock_subscriber *subscriber)
+struct relock_pubsub *__wrap_relock_node_io_pubsub(struct relock_topology *topology,
+                                                   struct relock_text key)
 {
-    (void)pubsub;
+    (void)topology;
+    (void)key;
+    return NULL;
+}
+
+void __wrap_relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
+{
     assert_ptr_equal(subscriber, &channel);
     channel.n_unsubscribed++;
 }

@@ -11,6 +11,7 @@
 
 struct script_server *script;
 struct relock_server server;
+struct relock_topology *topology;
 struct relock_lanes *lanes;
 
 static const struct relock_log no_log = {.level = 0};
@@ -50,12 +51,13 @@ void talk_as(const struct relock_options *options)
     talk_hang_up();
     relock_server_deinit(&server);
     assert_int_equal(relock_server_init(&server, &all, "id", &no_log), RELOCK_OK);
-    assert_int_equal(relock_lanes_new(&server, 2, &lanes), RELOCK_OK);
+    assert_int_equal(relock_topology_new(&server, 2, &topology), RELOCK_OK);
+    lanes = atomic_load(&topology->nodes)->lanes;
 }
 
 void talk_hang_up(void)
 {
-    lanes = relock_lanes_free(lanes);
+    topology = relock_topology_free(topology);
 }
 
 void talk_expect_login(void)
@@ -82,7 +84,7 @@ void talk_connect(struct relock_call *call, unsigned id)
     script_welcome(script, id);
     talk_expect(call);
     script_answer(script, ":1\r\n");
-    assert_int_equal(relock_call_run(call, lanes, soon()), RELOCK_OK);
+    assert_int_equal(relock_call_run(call, topology, soon()), RELOCK_OK);
     relock_call_end(call);
 }
 

@@ -10,6 +10,7 @@
 #include "redis/call.h"
 #include "redis/lane.h"
 #include "redis/lanes.h"
+#include "redis/topology.h"
 #include "support/script_server.h"
 #include "support/wait.h"
 
@@ -22,7 +23,8 @@
 
 extern struct script_server *script;
 extern struct relock_server server;
-extern struct relock_lanes *lanes; /* two lanes */
+extern struct relock_topology *topology; /* this server */
+extern struct relock_lanes *lanes;       /* its two lanes */
 
 int talk_begin(void **state);
 int talk_end(void **state);

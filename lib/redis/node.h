@@ -1,0 +1,39 @@
+/*
+ * Node - one server, and the connections to it
+ *
+ * The lanes serve the threads of the program. The pipeline and the subscriptions belong to the I/O
+ * thread, which makes them when it first uses the node (node_io.h).
+ *
+ * Threads: as each field says; init and deinit while no other thread uses the node.
+ */
+#ifndef RELOCK_NODE_H
+#define RELOCK_NODE_H
+
+#include "redis/server.h"
+
+struct relock_lanes;
+struct relock_pipeline;
+struct relock_pubsub;
+
+struct relock_node {
+    /* constant */
+    const struct relock_server *server;
+    struct relock_lanes *lanes;
+    struct relock_node *next; /* of the same topology */
+
+    /* used by the I/O thread; NULL until it first uses the node */
+    struct relock_pipeline *pipeline;
+    struct relock_pubsub *pubsub;
+};
+
+/* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_node_init(struct relock_node *node, const struct relock_server *server,
+                     unsigned n_lanes);
+
+/* The connections of the I/O thread are closed already. */
+void relock_node_deinit(struct relock_node *node);
+
+/* In a forked child: closes the descriptors of the lanes and does nothing else. */
+void relock_node_abandon(struct relock_node *node);
+
+#endif

@@ -1,0 +1,69 @@
+#include "redis/node_io.h"
+
+#include "redis/pipeline.h"
+#include "redis/pubsub.h"
+
+static int open_node(struct relock_topology *topology, struct relock_node *node)
+{
+    const struct relock_topology_io *io = &topology->io;
+    int r = RELOCK_OK;
+
+    if (!node->pubsub)
+        r = relock_pubsub_new(io->loop, node->server, io->ping_ms, &node->pubsub);
+    if (r < 0 || node->pipeline)
+        return r;
+    r = relock_pipeline_new(io->loop, node->server, io->answer_ms, io->up, io->arg,
+                            &node->pipeline);
+    if (r == RELOCK_OK)
+        relock_pipeline_open(node->pipeline);
+    return r;
+}
+
+int relock_node_io_start(struct relock_topology *topology, const struct relock_topology_io *io)
+{
+    topology->io = *io;
+    return open_node(topology, atomic_load(&topology->nodes));
+}
+
+void relock_node_io_stop(struct relock_topology *topology)
+{
+    struct relock_node *at = topology ? atomic_load(&topology->nodes) : NULL;
+
+    for (; at; at = at->next) {
+        at->pubsub = relock_pubsub_free(at->pubsub);
+        at->pipeline = relock_pipeline_free(at->pipeline);
+    }
+}
+
+void relock_node_io_abandon(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
+        if (at->pubsub)
+            relock_pubsub_abandon(at->pubsub);
+        if (at->pipeline)
+            relock_pipeline_abandon(at->pipeline);
+    }
+}
+
+struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology,
+                                                struct relock_text key)
+{
+    struct relock_node *node = relock_topology_find(topology, key);
+
+    return open_node(topology, node) == RELOCK_OK ? node->pipeline : NULL;
+}
+
+struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
+                                            struct relock_text key)
+{
+    struct relock_node *node = relock_topology_find(topology, key);
+
+    return open_node(topology, node) == RELOCK_OK ? node->pubsub : NULL;
+}
+
+void relock_node_io_flush(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pipeline)
+            relock_pipeline_flush(at->pipeline);
+}

@@ -1,0 +1,31 @@
+/*
+ * Node I/O - the connections of the I/O thread to the nodes of a topology
+ *
+ * Threads: the I/O thread; start and stop while that does not run.
+ */
+#ifndef RELOCK_NODE_IO_H
+#define RELOCK_NODE_IO_H
+
+#include "redis/topology.h"
+
+/* Opens the first node, so that the thread has a connection when it needs one. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM. */
+int relock_node_io_start(struct relock_topology *topology, const struct relock_topology_io *io);
+
+/* Frees the connections. Takes NULL. */
+void relock_node_io_stop(struct relock_topology *topology);
+
+/* In a forked child: closes the descriptors and does nothing else. */
+void relock_node_io_abandon(struct relock_topology *topology);
+
+/* The connections to the node that holds this key now; opens them first. NULL when out of memory.
+ */
+struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology,
+                                                struct relock_text key);
+struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
+                                            struct relock_text key);
+
+/* Writes to all sockets at once, instead of when the loop next finds them writable. */
+void relock_node_io_flush(struct relock_topology *topology);
+
+#endif
