@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_PORTS 50
-
 static struct server *other; /* the server under test */
 static struct probe *probe;  /* to it */
 
@@ -22,22 +20,9 @@ static void begin_other(const struct server_options *options)
     probe = probe_open(other->socket);
 }
 
-/* The port for the cluster bus, 10,000 higher, must not exceed 65535. */
 static void begin_node(void)
 {
-    const struct server_options options = {.tcp = true, .args = {"--cluster-enabled", "yes"}};
-
-    for (int i = 0; i < MAX_PORTS && !other; i++) {
-        other = server_new(&options);
-        assert_non_null(other);
-        if (!server_has_cluster_port(other))
-            other = server_stop(other);
-    }
-    if (!other)
-        skip();
-    server_launch(other);
-    server_await(other);
-    probe = probe_open(other->socket);
+    begin_other(&(struct server_options){.tcp = true, .cluster = true});
 }
 
 static int end(void **state)
@@ -135,12 +120,12 @@ static void calls_report_a_cluster_node_that_replaced_the_server(void **state)
 
     begin_node();
     server_kill(other);
-    other->options.args[1] = "no";
+    other->options.cluster = false;
     server_restart(other);
     lock = lock_there(f, 0);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    other->options.args[1] = "yes";
+    other->options.cluster = true;
     server_restart(other);
     assert_result(relock_trylock(lock), RELOCK_E_UNSUPPORTED);
     assert_true(log_wait(f->log, "not acquired: ", SOON_MS));

@@ -3,23 +3,21 @@
 #include "support/certs.h"
 #include "support/wait.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <hiredis/hiredis.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define START_MS 20000
 #define TLS_DIR "tls/"
+#define N_PORTS 2
 
 static void die(const char *what)
 {
@@ -53,27 +51,16 @@ static bool find_program(char *found, size_t size)
     return find_in_path("redis-server", found, size) || find_in_path("valkey-server", found, size);
 }
 
-/* A socket that is bound and does not listen reserves the port: only a program that asks for this
- * very port gets it. */
-static int reserve_port(int *port)
+static int take_port(struct server *server, size_t i)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int on = 1;
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-        bind(fd, (struct sockaddr *)&address, size) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+    if (!port_reserve(&server->reserved[i], server->options.cluster))
         die("no free port");
-    *port = ntohs(address.sin_port);
-    return fd;
+    return server->reserved[i].number;
 }
 
 static void add_tcp(struct server *server)
 {
-    server->reserved[0] = reserve_port(&server->port);
+    server->port = take_port(server, 0);
     snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
 }
 
@@ -96,20 +83,25 @@ static bool program_has_tls(const char *program)
     return asks;
 }
 
+static bool make_certs(const struct server *server)
+{
+    char dir[80];
+
+    snprintf(dir, sizeof(dir), "%s/tls", server->dir);
+    if (server->options.certs)
+        return symlink(server->options.certs, dir) == 0;
+    return mkdir(dir, 0700) == 0 && certs_make(dir);
+}
+
 static bool add_tls(struct server *server, const char *program)
 {
     snprintf(server->certs, sizeof(server->certs), "%s/" TLS_DIR, server->dir);
     snprintf(server->ca_file, sizeof(server->ca_file), "%s" CERTS_CA, server->certs);
-    if (!program_has_tls(program) || mkdir(server->certs, 0700) != 0 || !certs_make(server->certs))
+    if (!program_has_tls(program) || !make_certs(server))
         return false;
-    server->reserved[1] = reserve_port(&server->tls_port);
+    server->tls_port = take_port(server, 1);
     snprintf(server->tls_url, sizeof(server->tls_url), "rediss://127.0.0.1:%d", server->tls_port);
     return true;
-}
-
-bool server_has_cluster_port(const struct server *server)
-{
-    return server->port > 0 && server->port <= 65535 - 10000;
 }
 
 /* A sentinel keeps its state in its config file, and does not start without one. */
@@ -124,6 +116,13 @@ static void make_config(const struct server *server, char path[96])
     close(fd);
 }
 
+static size_t add_args(const char **argv, size_t n, const char *const *args, size_t n_args)
+{
+    for (size_t i = 0; i < n_args; i++)
+        argv[n++] = args[i];
+    return n;
+}
+
 /* The paths are relative to the folder of the server, which is its working directory. */
 static size_t tls_args(const struct server *server, const char **argv, size_t n, char port[16])
 {
@@ -134,16 +133,24 @@ static size_t tls_args(const struct server *server, const char **argv, size_t n,
                           "--tls-auth-clients", "no"};
 
     snprintf(port, 16, "%d", server->tls_port);
-    for (size_t i = 0; i < sizeof(args) / sizeof(*args); i++)
-        argv[n++] = args[i];
-    return n;
+    return add_args(argv, n, args, sizeof(args) / sizeof(*args));
+}
+
+/* With TLS, the nodes use it among themselves, too: before Redis 7.2 a node tells clients the port
+ * that its peers use. */
+static size_t cluster_args(const struct server *server, const char **argv, size_t n)
+{
+    const char *args[] = {"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+                          "--tls-cluster",     "yes", "--tls-replication",     "yes"};
+
+    return add_args(argv, n, args, server->tls_port > 0 ? 8 : 4);
 }
 
 /* Runs in the child, between fork and exec. */
 static void exec_program(const struct server *server, const char *program)
 {
     char port[16], tls_port[16], log[96], config[96];
-    const char *argv[36 + SERVER_MAX_ARGS];
+    const char *argv[44 + SERVER_MAX_ARGS];
     size_t n = 0;
 
     snprintf(port, sizeof(port), "%d", server->port);
@@ -176,10 +183,11 @@ static void exec_program(const struct server *server, const char *program)
                            "--daemonize",
                            "no"};
 
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
-        argv[n++] = fixed[i];
+    n = add_args(argv, n, fixed, sizeof(fixed) / sizeof(*fixed));
     if (server->tls_port > 0)
         n = tls_args(server, argv, n, tls_port);
+    if (server->options.cluster)
+        n = cluster_args(server, argv, n);
     for (size_t i = 0; i < SERVER_MAX_ARGS && server->options.args[i]; i++)
         argv[n++] = server->options.args[i];
     argv[n] = NULL;
@@ -259,7 +267,6 @@ struct server *server_new(const struct server_options *options)
         die("no temporary folder");
     snprintf(server->socket, sizeof(server->socket), "%s/socket", server->dir);
     snprintf(server->unix_url, sizeof(server->unix_url), "unix://%s", server->socket);
-    server->reserved[0] = server->reserved[1] = -1;
     if (server->options.tcp)
         add_tcp(server);
     if ((server->options.tls || getenv("RELOCK_TEST_TLS")) && !server->options.sentinel &&
@@ -293,9 +300,8 @@ struct server *server_stop(struct server *server)
         return NULL;
 
     server_kill(server);
-    for (size_t i = 0; i < 2; i++)
-        if (server->reserved[i] >= 0)
-            close(server->reserved[i]);
+    for (size_t i = 0; i < N_PORTS; i++)
+        port_release(&server->reserved[i]);
     nftw(server->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(server);
     return NULL;
@@ -307,11 +313,13 @@ void server_pause(struct server *server)
 
     kill(server->pid, SIGSTOP);
     waitpid(server->pid, &status, WUNTRACED);
+    server->paused = true;
 }
 
 void server_resume(struct server *server)
 {
     kill(server->pid, SIGCONT);
+    server->paused = false;
 }
 
 void server_kill(struct server *server)
@@ -322,6 +330,7 @@ void server_kill(struct server *server)
     kill(server->pid, SIGKILL);
     waitpid(server->pid, NULL, 0);
     server->pid = 0;
+    server->paused = false;
 }
 
 void server_restart(struct server *server)

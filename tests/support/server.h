@@ -13,6 +13,8 @@
 #ifndef RELOCK_TEST_SERVER_H
 #define RELOCK_TEST_SERVER_H
 
+#include "support/port.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -23,7 +25,9 @@ struct server_options {
     bool tcp;                          /* also on a port */
     bool tls;                          /* also on a port with TLS: support/certs.h */
     bool sentinel;                     /* it watches over servers, none so far, and is none */
+    bool cluster;                      /* a node of a cluster, alone so far; needs tcp */
     bool keeps_data;                   /* answered writes are on disk and survive a restart */
+    const char *certs;                 /* folder of certificates made before; NULL: makes them */
     const char *args[SERVER_MAX_ARGS]; /* further arguments, up to the first NULL; not copied */
 };
 
@@ -37,13 +41,11 @@ struct server {
     char ca_file[96];  /* there, for tls_ca_file */
     int port;          /* 0 without TCP; nobody else gets it, also while the server is down */
     int tls_port;      /* the same with TLS */
-    int reserved[2];   /* for that */
-    pid_t pid;         /* 0 while it does not run */
+    struct port reserved[2];
+    pid_t pid;   /* 0 while it does not run */
+    bool paused; /* between server_pause() and server_resume() */
     struct server_options options;
 };
-
-/* Whether a node of a cluster could have this port: it listens 10,000 above it, too. */
-bool server_has_cluster_port(const struct server *server);
 
 /* Starts a server and waits until it answers. NULL if there is no program to start, or none with
  * TLS; ends the test program if it does not come up. */
