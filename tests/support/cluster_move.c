@@ -1,0 +1,94 @@
+#include "support/cluster_move.h"
+
+#include "support/cluster_view.h"
+#include "support/wait.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MIGRATE_MS 10000
+
+void cluster_move_open(struct cluster *cluster, int slot, size_t to)
+{
+    size_t from = cluster_owner(cluster, slot);
+
+    cluster_must(from != to, "the slot is there");
+    cluster_must(probe_int(cluster->node[to].probe, "CLUSTER SETSLOT %d IMPORTING %s", slot,
+                           cluster->node[from].id) == 0,
+                 "cannot import");
+    cluster_must(probe_int(cluster->node[from].probe, "CLUSTER SETSLOT %d MIGRATING %s", slot,
+                           cluster->node[to].id) == 0,
+                 "cannot migrate");
+}
+
+/* A key that expires meanwhile is no error. */
+static void move_key(struct cluster *cluster, size_t from, const char *key, size_t to)
+{
+    const char *reply = probe_text(cluster->node[from].probe, "MIGRATE 127.0.0.1 %d %s 0 %d",
+                                   cluster_port(cluster, to), key, MIGRATE_MS);
+
+    cluster_must(strcmp(reply, "OK") == 0 || strcmp(reply, "NOKEY") == 0, "cannot move a key");
+}
+
+void cluster_move_key(struct cluster *cluster, const char *key, size_t to)
+{
+    move_key(cluster, cluster_owner(cluster, cluster_slot(cluster, key)), key, to);
+}
+
+void cluster_move_keys(struct cluster *cluster, int slot, size_t to)
+{
+    size_t from = cluster_owner(cluster, slot);
+    char key[256];
+
+    for (;;) {
+        snprintf(key, sizeof(key), "%s",
+                 probe_list(cluster->node[from].probe, "CLUSTER GETKEYSINSLOT %d 1", slot));
+        if (key[0] == '\0')
+            return;
+        move_key(cluster, from, key, to);
+    }
+}
+
+struct news {
+    struct probe *probe;
+    int slot;
+    const char *owner;
+};
+
+/* A master that gives its last slot away turns into a replica, maybe before it is told. Valkey may
+ * want a replica that is in sync: NOREPLICAS. */
+static bool is_accepted(void *arg)
+{
+    const struct news *news = arg;
+    const char *reply =
+        probe_text(news->probe, "CLUSTER SETSLOT %d NODE %s", news->slot, news->owner);
+
+    return strcmp(reply, "OK") == 0 || strstr(reply, "only with masters");
+}
+
+static void tell(struct cluster *cluster, size_t i, int slot, size_t owner)
+{
+    struct news news = {cluster->node[i].probe, slot, cluster->node[owner].id};
+
+    cluster_must(wait_until(is_accepted, &news, SOON_MS), "a new owner is not accepted");
+}
+
+/* The new owner first: meanwhile, the old one redirects to it. */
+void cluster_move_close(struct cluster *cluster, int slot, size_t to)
+{
+    struct cluster_view view;
+
+    cluster_view_any(cluster, &view);
+    tell(cluster, to, slot, to);
+    for (size_t i = 0; i < cluster->n; i++)
+        if (i != to && cluster_is_up(cluster, i) && view.master[i] == (signed char)i)
+            tell(cluster, i, slot, to);
+}
+
+void cluster_move(struct cluster *cluster, int slot, size_t to)
+{
+    cluster_move_open(cluster, slot, to);
+    cluster_move_keys(cluster, slot, to);
+    cluster_move_close(cluster, slot, to);
+    cluster_await(cluster);
+}

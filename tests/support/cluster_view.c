@@ -1,0 +1,146 @@
+#include "support/cluster_view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one node ------------------------------------------------------------------------------ */
+
+static signed char number_of(const struct cluster *cluster, const char *id)
+{
+    for (size_t i = 0; i < cluster->n; i++)
+        if (strcmp(cluster->node[i].id, id) == 0)
+            return (signed char)i;
+    return -1;
+}
+
+/* "7", "7-12", "[7->-id]" or "[7-<-id]" */
+static void read_slots(struct cluster_view *view, signed char node, const char *word)
+{
+    int first, last;
+
+    if (word[0] == '[') {
+        if (view->n_open < CLUSTER_VIEW_MAX_OPEN)
+            view->open[view->n_open++] = atoi(word + 1);
+        return;
+    }
+    if (sscanf(word, "%d-%d", &first, &last) < 2)
+        last = first = atoi(word);
+    for (int slot = first; slot <= last && slot < CLUSTER_SLOTS; slot++)
+        view->owner[slot] = node;
+}
+
+/* "id address flags master ping pong epoch link slots..." */
+static void read_node(const struct cluster *cluster, struct cluster_view *view, char *line)
+{
+    char id[41], flags[128], master[41];
+    int length = 0;
+    signed char node;
+
+    if (sscanf(line, "%40s %*s %127s %40s %*s %*s %*s %*s%n", id, flags, master, &length) != 3)
+        return;
+    node = number_of(cluster, id);
+    if (node < 0 || strstr(flags, "handshake"))
+        return;
+    view->master[node] = strstr(flags, "master") ? node : number_of(cluster, master);
+    line += length;
+    for (char *word = strtok_r(line, " ", &line); word; word = strtok_r(NULL, " ", &line))
+        read_slots(view, node, word);
+}
+
+bool cluster_view_of(const struct cluster *cluster, size_t i, struct cluster_view *view)
+{
+    char text[PROBE_TEXT_MAX];
+    char *rest = text;
+
+    memset(view, -1, sizeof(*view));
+    view->n_open = 0;
+    snprintf(text, sizeof(text), "%s", probe_text(cluster->node[i].probe, "CLUSTER NODES"));
+    if (text[0] == '-')
+        return false;
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        read_node(cluster, view, line);
+    return true;
+}
+
+void cluster_view_any(const struct cluster *cluster, struct cluster_view *view)
+{
+    size_t i = 0;
+
+    while (i < cluster->n && !cluster_is_up(cluster, i))
+        i++;
+    cluster_must(i < cluster->n && cluster_view_of(cluster, i, view), "no node answers");
+}
+
+/* ---- all nodes ----------------------------------------------------------------------------- */
+
+static bool knows_all(const struct cluster *cluster, const struct cluster_view *view)
+{
+    for (size_t i = 0; i < cluster->n; i++)
+        if (view->master[i] < 0)
+            return false;
+    return true;
+}
+
+bool cluster_knows_itself(void *arg)
+{
+    const struct cluster *cluster = arg;
+    struct cluster_view view;
+
+    for (size_t i = 0; i < cluster->n; i++)
+        if (cluster_is_up(cluster, i) &&
+            !(cluster_view_of(cluster, i, &view) && knows_all(cluster, &view)))
+            return false;
+    return true;
+}
+
+static bool is_served(const struct cluster *cluster, const struct cluster_view *view)
+{
+    for (int slot = 0; slot < CLUSTER_SLOTS; slot++)
+        if (view->owner[slot] < 0 || !cluster_is_up(cluster, (size_t)view->owner[slot]))
+            return false;
+    return true;
+}
+
+/* A replica has the data of its master, and a master knows that its replicas do. */
+static bool is_in_sync(const struct cluster *cluster, const struct cluster_view *view, size_t i)
+{
+    const char *text = probe_text(cluster->node[i].probe, "INFO replication");
+    size_t replicas = 0, online = 0;
+
+    if (view->master[i] != (signed char)i)
+        return strstr(text, "master_link_status:up") != NULL;
+    for (size_t k = 0; k < cluster->n; k++)
+        replicas += k != i && view->master[k] == (signed char)i && cluster_is_up(cluster, k);
+    while ((text = strstr(text, "state=online"))) {
+        online++;
+        text++;
+    }
+    return online >= replicas;
+}
+
+/* Whether a node believes what is expected, and is ok. */
+static bool agrees(const struct cluster *cluster, size_t i, const struct cluster_view *expected)
+{
+    struct cluster_view view;
+
+    return cluster_view_of(cluster, i, &view) &&
+           memcmp(view.owner, expected->owner, sizeof(view.owner)) == 0 &&
+           memcmp(view.master, expected->master, sizeof(view.master)) == 0 &&
+           strstr(probe_text(cluster->node[i].probe, "CLUSTER INFO"), "cluster_state:ok") &&
+           is_in_sync(cluster, expected, i);
+}
+
+bool cluster_is_settled(void *arg)
+{
+    const struct cluster *cluster = arg;
+    struct cluster_view view;
+
+    cluster_view_any(cluster, &view);
+    if (!knows_all(cluster, &view) || !is_served(cluster, &view))
+        return false;
+    for (size_t i = 0; i < cluster->n; i++)
+        if (cluster_is_up(cluster, i) && !agrees(cluster, i, &view))
+            return false;
+    return true;
+}

@@ -1,0 +1,31 @@
+/*
+ * Cluster view - what the nodes of a cluster believe, by the numbers of support/cluster.h
+ *
+ * Threads: that of the cluster.
+ */
+#ifndef RELOCK_TEST_CLUSTER_VIEW_H
+#define RELOCK_TEST_CLUSTER_VIEW_H
+
+#include "support/cluster.h"
+
+#define CLUSTER_VIEW_MAX_OPEN 16
+
+struct cluster_view {
+    signed char owner[CLUSTER_SLOTS]; /* of each slot; -1: none */
+    signed char master[CLUSTER_MAX];  /* of each node, itself if it is one; -1: not known */
+    int open[CLUSTER_VIEW_MAX_OPEN];  /* slots that this node imports or gives away */
+    size_t n_open;
+};
+
+/* The view of one node. False if it does not answer. */
+bool cluster_view_of(const struct cluster *cluster, size_t i, struct cluster_view *view);
+
+/* The view of the first that is up. */
+void cluster_view_any(const struct cluster *cluster, struct cluster_view *view);
+
+/* For wait_until(), of a struct cluster: that each node knows each other one, and all of which
+ * cluster_await() speaks. */
+bool cluster_knows_itself(void *cluster);
+bool cluster_is_settled(void *cluster);
+
+#endif
