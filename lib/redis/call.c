@@ -22,10 +22,23 @@
 /* An operator may flush the scripts just after one was loaded, but not every time. */
 #define MAX_LOADS 3
 
-void relock_call_write(const struct relock_call *call, struct relock_buffer *buffer)
+void relock_call_write_head(const struct relock_script *script, size_t n_args,
+                            enum relock_call_form form, struct relock_buffer *buffer)
 {
-    relock_command_begin(buffer, 4 + call->n_args);
-    relock_buffer_append(buffer, call->script->evalsha.data, call->script->evalsha.len);
+    if (form == RELOCK_CALL_LOADED)
+        relock_call_write_load(script, buffer);
+    relock_command_begin(buffer, 4 + n_args);
+    if (form == RELOCK_CALL_WHOLE) {
+        relock_command_word(buffer, "EVAL");
+        relock_command_word(buffer, script->body);
+        relock_command_word(buffer, "1");
+    } else {
+        relock_buffer_append(buffer, script->evalsha.data, script->evalsha.len);
+    }
+}
+
+void relock_call_write_args(const struct relock_call *call, struct relock_buffer *buffer)
+{
     relock_command_arg(buffer, call->key.data, call->key.len);
     for (size_t i = 0; i < call->n_args; i++)
         relock_command_arg(buffer, call->args[i].data, call->args[i].len);
@@ -43,12 +56,14 @@ void relock_call_end(struct relock_call *call)
     call->orphan = NULL;
 }
 
-static void warn_if_denied(const struct relock_server *server, const struct redisReply *loaded)
+bool relock_call_cannot_load(const struct relock_server *server, const struct redisReply *loaded)
 {
     const char *error = relock_reply_error(loaded);
 
-    if (error && relock_explain_is_missing(error))
-        relock_explain_extra(server, RELOCK_EXTRA_LOAD, error);
+    if (!error || !relock_explain_is_missing(error))
+        return false;
+    relock_explain_extra(server, RELOCK_EXTRA_LOAD, error);
+    return true;
 }
 
 int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
@@ -74,7 +89,7 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
         return r;
     }
-    warn_if_denied(relock_lane_server(lane), round_trip.exchange.before);
+    (void)relock_call_cannot_load(relock_lane_server(lane), round_trip.exchange.before);
     relock_eviction_warn(relock_lane_server(lane), round_trip.exchange.reply);
     relock_reply_free(round_trip.exchange.before);
     relock_reply_free(round_trip.exchange.reply);
@@ -133,15 +148,26 @@ static bool is_missing_script(const struct redisReply *reply)
     return error && relock_refusal_of(error) == RELOCK_REFUSED_SCRIPT;
 }
 
-/* That a script could not be loaded is a better explanation than that it is missing. */
-static struct redisReply *choose(struct redisReply *loaded, struct redisReply *reply)
+/*
+ * Chooses the reply of the call, and how to send the script next, if the server lacks it. `loaded`
+ * is the reply to SCRIPT LOAD; NULL: none was sent. That a script could not be loaded is a better
+ * explanation than that it is missing.
+ */
+static void take_replies(struct relock_call *call, const struct relock_server *server,
+                         struct redisReply *loaded, struct redisReply *reply,
+                         enum relock_call_form *form)
 {
-    if (loaded && is_missing_script(reply) && relock_reply_error(loaded)) {
-        relock_reply_free(reply);
-        return loaded;
+    call->reply = reply;
+    if (is_missing_script(reply)) {
+        *form = RELOCK_CALL_LOADED;
+        if (loaded && relock_call_cannot_load(server, loaded)) {
+            *form = RELOCK_CALL_WHOLE;
+        } else if (loaded && relock_reply_error(loaded)) {
+            call->reply = loaded;
+            loaded = reply;
+        }
     }
     relock_reply_free(loaded);
-    return reply;
 }
 
 /*
@@ -162,6 +188,14 @@ static int ask_on_the_same(struct relock_round_trip *round_trip, struct relock_l
                    "%s: the connection ended before WAIT could count replicas",
                    relock_lane_server(lane)->label);
     return RELOCK_E_CONN;
+}
+
+static void say_not_counted(struct relock_call *call, const struct relock_lane *lane,
+                            const char *error)
+{
+    if (relock_explain_is_missing(error))
+        relock_explain_extra(relock_lane_server(lane), RELOCK_EXTRA_WAIT, error);
+    (void)fail(call, RELOCK_E_REPLICAS, error);
 }
 
 /* Waits only after a grant. A refusal is an integer, the remaining lease. */
@@ -195,28 +229,29 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
     if (relock_reply_integer(round_trip.exchange.reply, &acked) && acked > 0)
         call->acked_replicas = (unsigned)acked;
     if (relock_reply_error(round_trip.exchange.reply))
-        (void)fail(call, RELOCK_E_REPLICAS, relock_reply_error(round_trip.exchange.reply));
+        say_not_counted(call, lane, relock_reply_error(round_trip.exchange.reply));
     relock_reply_free(round_trip.exchange.reply);
     return RELOCK_OK;
 }
 
-static int run_script(struct relock_call *call, struct relock_lane *lane, bool load,
-                      uint64_t deadline_ms)
+/* Changes the form if the server lacks the script. */
+static int run_script(struct relock_call *call, struct relock_lane *lane,
+                      enum relock_call_form *form, uint64_t deadline_ms)
 {
     struct relock_round_trip round_trip;
     int r;
 
     relock_round_trip_begin(&round_trip);
-    if (load)
-        relock_call_write_load(call->script, &round_trip.commands);
-    relock_call_write(call, &round_trip.commands);
-    round_trip.exchange.n_replies = load ? 2 : 1;
+    relock_call_write_head(call->script, call->n_args, *form, &round_trip.commands);
+    relock_call_write_args(call, &round_trip.commands);
+    round_trip.exchange.n_replies = *form == RELOCK_CALL_LOADED ? 2 : 1;
     r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
     if (r < 0 && round_trip.exchange.sent)
         return fail_sent(call, &round_trip.exchange, r);
     if (r != RELOCK_OK)
         return fail(call, r, round_trip.exchange.why);
-    call->reply = choose(round_trip.exchange.before, round_trip.exchange.reply);
+    take_replies(call, relock_lane_server(lane), round_trip.exchange.before,
+                 round_trip.exchange.reply, form);
     return wait_for_replicas(call, lane, deadline_ms);
 }
 
@@ -233,6 +268,7 @@ static void say_refused(struct relock_call *call, const struct relock_lane *lane
 static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
     enum relock_refusal refusal = RELOCK_REFUSED;
+    enum relock_call_form form = RELOCK_CALL_BY_HASH;
     int r = kill_fence(call, lane, deadline_ms);
 
     if (r != RELOCK_OK)
@@ -240,7 +276,7 @@ static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t 
     for (unsigned loads = 0; loads <= MAX_LOADS; loads++) {
         const char *error;
 
-        r = run_script(call, lane, loads > 0, deadline_ms);
+        r = run_script(call, lane, &form, deadline_ms);
         if (r != RELOCK_OK)
             return r;
         error = relock_reply_error(call->reply);

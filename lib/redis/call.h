@@ -63,15 +63,28 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
 /* Frees the reply, and drops the orphan if it was not adopted. */
 void relock_call_end(struct relock_call *call);
 
-/* Appends EVALSHA for the call, or SCRIPT LOAD for a script. */
-void relock_call_write(const struct relock_call *call, struct relock_buffer *buffer);
+/* How a script gets to the server. */
+enum relock_call_form {
+    RELOCK_CALL_BY_HASH, /* EVALSHA: the server has it */
+    RELOCK_CALL_LOADED,  /* SCRIPT LOAD and EVALSHA: two replies */
+    RELOCK_CALL_WHOLE,   /* EVAL, if the server or the user lacks SCRIPT LOAD */
+};
+
+/* Append the commands of a call: up to the key, and the rest. */
+void relock_call_write_head(const struct relock_script *script, size_t n_args,
+                            enum relock_call_form form, struct relock_buffer *buffer);
+void relock_call_write_args(const struct relock_call *call, struct relock_buffer *buffer);
+
+/* Appends SCRIPT LOAD. */
 void relock_call_write_load(const struct relock_script *script, struct relock_buffer *buffer);
+
+/* Returns whether this reply to SCRIPT LOAD says that the command is missing, and warns once. */
+bool relock_call_cannot_load(const struct relock_server *server, const struct redisReply *loaded);
 
 /*
  * Loads all scripts, so that no first call has to be sent twice. If the server refuses, each script
- * is loaded when it is first needed, and the log warns if the user lacks the right. In the same
- * round trip, it warns of a server that may evict locks. Returns as relock_lane_ask, with the cause
- * of a failure in `why`.
+ * is loaded or sent whole when it is first needed. In the same round trip, it warns of a server
+ * that may evict locks. Returns as relock_lane_ask, with the cause of a failure in `why`.
  */
 int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX]);
 

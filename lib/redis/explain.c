@@ -110,8 +110,9 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
 
 bool relock_explain_is_missing(const char *error)
 {
-    return begins_with(error, "NOPERM") || strcasestr(error, "unknown") ||
-           strstr(error, "wrong number of arguments");
+    if (begins_with(error, "NOPERM"))
+        return !strstr(error, "to access"); /* a key or a channel */
+    return strcasestr(error, "unknown") || strstr(error, "wrong number of arguments");
 }
 
 void relock_explain_extra(const struct relock_server *server, enum relock_extra extra,
@@ -128,8 +129,11 @@ void relock_explain_extra(const struct relock_server *server, enum relock_extra 
         [RELOCK_EXTRA_RUN] = {"INFO", unstoppable},
         [RELOCK_EXTRA_INFO] = {"CLIENT INFO", unstoppable},
         [RELOCK_EXTRA_KILL] = {"CLIENT KILL", unstoppable},
-        [RELOCK_EXTRA_LOAD] = {"SCRIPT LOAD",
-                               "calls fail, unless another program has loaded the same scripts"},
+        [RELOCK_EXTRA_LOAD] = {"SCRIPT LOAD", "scripts are sent whole by EVAL: allow one of them"},
+        [RELOCK_EXTRA_WAIT] = {"WAIT", "no lock can be acquired with min_replicas: allow it, or "
+                                       "set min_replicas to 0"},
+        [RELOCK_EXTRA_HEAR] = {"SUBSCRIBE", "waiters retry every recheck_ms: allow it, or set a "
+                                            "shorter recheck_ms"},
     };
     unsigned bit = 1U << extra;
 

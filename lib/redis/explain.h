@@ -25,7 +25,9 @@ enum relock_extra {
     RELOCK_EXTRA_RUN,  /* INFO, over a unix socket */
     RELOCK_EXTRA_INFO, /* CLIENT INFO */
     RELOCK_EXTRA_KILL, /* CLIENT KILL */
-    RELOCK_EXTRA_LOAD, /* SCRIPT LOAD: another program may have loaded the scripts */
+    RELOCK_EXTRA_LOAD, /* SCRIPT LOAD */
+    RELOCK_EXTRA_WAIT, /* WAIT, for min_replicas */
+    RELOCK_EXTRA_HEAR, /* SUBSCRIBE */
 };
 
 /* Warns, once for each server, that this command is missing, and of the consequence. */

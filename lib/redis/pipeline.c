@@ -1,10 +1,11 @@
 /*
- * Each command in flight knows whose reply comes next. Behind CALL and REPEAT it ends.
+ * Each command in flight knows whose reply comes next. Behind CALL, REPEAT and WHOLE it ends.
  *
  *     next reply    then      when
  *     KILL          CALL      the server has answered CLIENT KILL
  *     CALL          LOAD      it lacks the script: SCRIPT LOAD and the command are sent
  *     LOAD          REPEAT    it has answered SCRIPT LOAD
+ *     REPEAT        WHOLE     it lacks SCRIPT LOAD, too: the command is sent with the whole script
  */
 #include "redis/pipeline.h"
 
@@ -20,18 +21,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum next_reply { CALL, KILL, LOAD, REPEAT };
+enum next_reply { CALL, KILL, LOAD, REPEAT, WHOLE };
 
 /* A command in flight. */
 struct command {
     enum next_reply next_reply;
     bool is_kill_refused;               /* for now: an older command may still run */
+    bool cannot_load;                   /* the server or the user lacks SCRIPT LOAD */
     const struct relock_script *script; /* that it runs */
     relock_pipeline_fn *fn;             /* receives the answer; NULL: it is a PING */
     void *arg;
     struct command *next, *prev;
+    size_t n_args;
     size_t len;
-    char bytes[]; /* may have to be sent again */
+    char args[]; /* as bytes: may have to be sent again */
 };
 
 struct relock_pipeline {
@@ -49,7 +52,7 @@ static void send_command(struct relock_pipeline *pipeline, struct command *comma
 {
     command->next_reply = next_reply;
     DL_APPEND(pipeline->in_flight, command);
-    relock_async_conn_send(&pipeline->conn, next_reply == CALL ? 1 : 2);
+    relock_async_conn_send(&pipeline->conn, next_reply == KILL || next_reply == LOAD ? 2 : 1);
 }
 
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
@@ -68,17 +71,21 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     before = out->len;
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
+    relock_call_write_head(call->script, call->n_args, RELOCK_CALL_BY_HASH, out);
     from = out->len;
-    relock_call_write(call, out);
+    relock_call_write_args(call, out);
     if (!out->failed)
         command = malloc(sizeof(*command) + out->len - from);
     if (!command) {
         relock_buffer_take_back(out, before);
         return RELOCK_E_NOMEM;
     }
-    *command =
-        (struct command){.script = call->script, .fn = fn, .arg = arg, .len = out->len - from};
-    memcpy(command->bytes, out->data + from, command->len);
+    *command = (struct command){.script = call->script,
+                                .fn = fn,
+                                .arg = arg,
+                                .n_args = call->n_args,
+                                .len = out->len - from};
+    memcpy(command->args, out->data + from, command->len);
     send_command(pipeline, command, fence ? KILL : CALL);
     return RELOCK_OK;
 }
@@ -108,21 +115,31 @@ void relock_pipeline_flush(struct relock_pipeline *pipeline)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* Loads the script that the server does not have and sends the command again. Returns false when
- * out of memory. */
-static bool repeat(struct relock_pipeline *pipeline, struct command *command)
+/* Sends the command again, with the script that the server does not have. Returns false when out
+ * of memory. */
+static bool repeat(struct relock_pipeline *pipeline, struct command *command,
+                   enum relock_call_form form)
 {
     struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
     size_t from = out->len;
 
-    relock_call_write_load(command->script, out);
-    relock_buffer_append(out, command->bytes, command->len);
+    relock_call_write_head(command->script, command->n_args, form, out);
+    relock_buffer_append(out, command->args, command->len);
     if (out->failed) {
         relock_buffer_take_back(out, from);
         return false;
     }
-    send_command(pipeline, command, LOAD);
+    send_command(pipeline, command, form == RELOCK_CALL_LOADED ? LOAD : WHOLE);
     return true;
+}
+
+static bool brings_script(struct relock_pipeline *pipeline, struct command *command)
+{
+    if (command->next_reply == CALL && command->script)
+        return repeat(pipeline, command, RELOCK_CALL_LOADED);
+    if (command->next_reply == REPEAT && command->cannot_load)
+        return repeat(pipeline, command, RELOCK_CALL_WHOLE);
+    return false;
 }
 
 /* It is in flight no more. */
@@ -133,8 +150,7 @@ static void answer(struct relock_pipeline *pipeline, struct command *command,
     int result = command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
     char why[RELOCK_WHY_MAX];
 
-    if (refusal == RELOCK_REFUSED_SCRIPT && command->script && command->next_reply == CALL &&
-        repeat(pipeline, command))
+    if (refusal == RELOCK_REFUSED_SCRIPT && brings_script(pipeline, command))
         return;
     if (command->fn)
         command->fn(command->arg, error ? relock_refusal_result(refusal) : result, reply);
@@ -163,10 +179,12 @@ static void on_reply(void *arg, const struct redisReply *reply)
         command->next_reply = CALL;
         break;
     case LOAD:
+        command->cannot_load = relock_call_cannot_load(pipeline->conn.server, reply);
         command->next_reply = REPEAT; /* whose own reply tells whether the script is there now */
         break;
     case CALL:
     case REPEAT:
+    case WHOLE:
         DL_DELETE(pipeline->in_flight, command);
         answer(pipeline, command, reply, refusal);
         break;

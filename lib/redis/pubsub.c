@@ -87,19 +87,29 @@ static void on_down(void *arg)
         relock_async_conn_close(&pubsub->conn);
 }
 
-static void on_error(struct relock_pubsub *pubsub, const char *error)
+static void log_refusal(const struct relock_server *server, const struct relock_channel *channel,
+                        const char *error)
 {
     char name[RELOCK_LOG_NAME_MAX];
     char why[RELOCK_WHY_MAX];
 
+    if (relock_explain_is_missing(error)) {
+        relock_explain_extra(server, RELOCK_EXTRA_HEAR, error);
+        return;
+    }
+    relock_explain(why, NULL, error);
+    relock_log_write(server->log, RELOCK_LOG_WARNING,
+                     "%s: not subscribed: %s; waiters ask more often instead",
+                     relock_log_name(channel->name, name), why);
+}
+
+static void on_error(struct relock_pubsub *pubsub, const char *error)
+{
     /* Replies, errors included, come in the order of the commands. */
     relock_async_conn_answered(&pubsub->conn, true);
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
         if (at->subscribe_nth == pubsub->conn.n_answered) {
-            relock_explain(why, NULL, error);
-            relock_log_write(pubsub->conn.server->log, RELOCK_LOG_WARNING,
-                             "%s: not subscribed: %s; waiters ask more often instead",
-                             relock_log_name(at->name, name), why);
+            log_refusal(pubsub->conn.server, at, error);
             tell_all(at, RELOCK_CHANNEL_REFUSED, NULL);
             return;
         }

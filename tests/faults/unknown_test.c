@@ -1,19 +1,24 @@
 /*
- * A server that does not know a command: an old one, one restricted by a provider, or one behind a
- * proxy that admits only some.
+ * A server that does not know commands without which scripts cannot run: an old one, one restricted
+ * by a provider, or one behind a proxy that admits only some.
  *
- *     unknown_fault_test EVALSHA | SCRIPT | SUBSCRIBE
+ *     unknown_fault_test EVALSHA | SCRIPT
  */
 #include "faults.h"
 
 #include <string.h>
 
-static const char *unknown = "EVALSHA";
+static const struct server_options evalsha = {.args = {"--rename-command", "EVALSHA", ""}};
+
+/* One of SCRIPT LOAD and EVAL suffices. */
+static const struct server_options scripts = {
+    .args = {"--rename-command", "SCRIPT", "", "--rename-command", "EVAL", ""}};
+
+static const struct server_options *unknown = &evalsha;
 
 static int start_without(void **state)
 {
-    return faults_start_with(
-        state, &(struct server_options){.args = {"--rename-command", unknown, ""}}, false);
+    return faults_start_with(state, unknown, false);
 }
 
 static struct relock_client *client_of(struct faults *t)
@@ -46,33 +51,13 @@ static void an_unknown_command_is_refused_at_once(void **state)
     assert_int_equal(stats_of(client).holds, 0);
 }
 
-/* Without messages, waiters poll. */
-static void without_the_subscribe_command_a_waiter_polls(void **state)
-{
-    struct faults *t = *state;
-    struct relock_client *client = client_of(t);
-    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
-    struct actor *waiting = faults_blocked(t, lock);
-
-    assert_true(log_wait(t->f->log, "not subscribed", SOON_MS));
-    assert_true(wait_for_rechecks(client, 1));
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
-    assert_result(actor_result(waiting), RELOCK_OK);
-    assert_result(actor_unlock(waiting, lock), RELOCK_OK);
-}
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest scripts[] = {
+    const struct CMUnitTest tests[] = {
         FAULT_TEST(an_unknown_command_is_refused_at_once),
     };
-    const struct CMUnitTest messages[] = {
-        FAULT_TEST(without_the_subscribe_command_a_waiter_polls),
-    };
 
-    if (argc > 1)
-        unknown = argv[1];
-    if (strcmp(unknown, "SUBSCRIBE") == 0)
-        return cmocka_run_group_tests(messages, start_without, faults_stop);
-    return cmocka_run_group_tests(scripts, start_without, faults_stop);
+    if (argc > 1 && strcmp(argv[1], "SCRIPT") == 0)
+        unknown = &scripts;
+    return cmocka_run_group_tests(tests, start_without, faults_stop);
 }

@@ -152,10 +152,25 @@ static void a_missing_right_to_load_scripts_is_reported_at_the_start(void **stat
     struct fixture *f = *state;
     struct relock_lock *lock;
 
-    fixture_client(f, NULL); /* loads them */
+    assert_int_equal(probe_int(f->probe, "SCRIPT FLUSH"), 0);
     lock = fixture_lock(f, client_of(f, "~* &* +@all -script"), "orders");
     assert_true(log_wait_n(f->log, "SCRIPT LOAD: NOPERM", 1, SOON_MS));
-    assert_int_equal(log_count(f->log, "without it calls fail"), 1);
+    assert_int_equal(log_count(f->log, "without it scripts are sent whole by EVAL"), 1);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Neither alone is needed. */
+static void a_user_who_may_not_send_scripts_at_all_learns_which_right_is_missing(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock;
+
+    assert_int_equal(probe_int(f->probe, "SCRIPT FLUSH"), 0);
+    lock = fixture_lock(f, client_of(f, "~* &* +@all -script -eval"), "orders");
+    assert_result(relock_lock(lock), RELOCK_E_AUTH);
+    assert_true(log_wait(f->log, "'eval'", SOON_MS));
+    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " +script"), 0);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
@@ -168,6 +183,7 @@ int main(void)
         FENCED_TEST(a_key_that_a_script_may_not_use_is_named_by_its_command),
         SERVER_TEST(an_optional_right_that_is_missing_is_logged_once),
         SERVER_TEST(a_missing_right_to_load_scripts_is_reported_at_the_start),
+        SERVER_TEST(a_user_who_may_not_send_scripts_at_all_learns_which_right_is_missing),
     };
 
     return SERVER_TESTS_RUN(tests);

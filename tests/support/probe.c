@@ -15,6 +15,7 @@
 struct probe {
     redisContext *redis; /* NULL while not connected */
     char path[108];
+    const char *client; /* the name of the command CLIENT */
     char text[PROBE_TEXT_MAX];
 };
 
@@ -25,7 +26,13 @@ struct probe *probe_open(const char *path)
     if (!probe)
         abort();
     snprintf(probe->path, sizeof(probe->path), "%s", path);
+    probe->client = "CLIENT";
     return probe;
+}
+
+void probe_rename_client(struct probe *probe, const char *name)
+{
+    probe->client = name;
 }
 
 struct probe *probe_close(struct probe *probe)
@@ -300,7 +307,7 @@ long long probe_n_lock_channels(struct probe *probe)
 
 long long probe_n_clients(struct probe *probe, const char *text)
 {
-    redisReply *reply = askf(probe, "CLIENT LIST");
+    redisReply *reply = askf(probe, "%s LIST", probe->client);
     long long n = 0;
     char none[1] = "";
     char *rest = reply && reply->str ? reply->str : none;
@@ -313,7 +320,7 @@ long long probe_n_clients(struct probe *probe, const char *text)
 
 long long probe_subscriber_id(struct probe *probe, const char *name)
 {
-    redisReply *reply = askf(probe, "CLIENT LIST TYPE pubsub");
+    redisReply *reply = askf(probe, "%s LIST TYPE pubsub", probe->client);
     const char *line = reply && reply->str ? reply->str : "";
     long long id = 0;
     char wanted[128];

@@ -24,6 +24,9 @@ struct probe;
 struct probe *probe_open(const char *path);
 struct probe *probe_close(struct probe *probe);
 
+/* For a server on which the command CLIENT has this name; it is not copied. */
+void probe_rename_client(struct probe *probe, const char *name);
+
 /* A command in the format of hiredis: %s for an argument, %b for bytes and their size. */
 
 /* Integer replies, texts that are numbers, and arrays of just one of them. Nil is -1, OK is 0. */

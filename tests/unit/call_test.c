@@ -8,6 +8,12 @@
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
+static void write_call(enum relock_call_form form, struct relock_buffer *buffer)
+{
+    relock_call_write_head(call.script, call.n_args, form, buffer);
+    relock_call_write_args(&call, buffer);
+}
+
 static void a_call_is_an_evalsha_with_one_key(void **state)
 {
     struct relock_buffer buffer = {0};
@@ -19,14 +25,33 @@ static void a_call_is_an_evalsha_with_one_key(void **state)
              "*7\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$6\r\norders\r\n"
              "$5\r\n60000\r\n$4\r\nid:7\r\n$1\r\n1\r\n",
              relock_script_lock.sha1);
-    relock_call_write(&call, &buffer);
+    write_call(RELOCK_CALL_BY_HASH, &buffer);
     assert_int_equal(buffer.len, strlen(bytes));
     assert_memory_equal(buffer.data, bytes, buffer.len);
 
     relock_buffer_clear(&buffer);
     call.n_args = 0;
-    relock_call_write(&call, &buffer);
+    write_call(RELOCK_CALL_BY_HASH, &buffer);
     assert_memory_equal(buffer.data, "*4\r\n", 4);
+    relock_buffer_deinit(&buffer);
+}
+
+static void a_script_sent_whole_is_an_eval_with_one_key(void **state)
+{
+    static const char tail[] = "\r\n$1\r\n1\r\n$6\r\norders\r\n$5\r\n60000\r\n$4\r\nid:7\r\n"
+                               "$1\r\n1\r\n";
+    struct relock_buffer buffer = {0};
+    size_t len = strlen(relock_script_lock.body);
+    char head[64];
+
+    (void)state;
+
+    snprintf(head, sizeof(head), "*7\r\n$4\r\nEVAL\r\n$%zu\r\n", len);
+    write_call(RELOCK_CALL_WHOLE, &buffer);
+    assert_int_equal(buffer.len, strlen(head) + len + strlen(tail));
+    assert_memory_equal(buffer.data, head, strlen(head));
+    assert_memory_equal(buffer.data + strlen(head), relock_script_lock.body, len);
+    assert_memory_equal(buffer.data + strlen(head) + len, tail, strlen(tail));
     relock_buffer_deinit(&buffer);
 }
 
@@ -120,9 +145,29 @@ static void the_reason_that_stops_a_script_is_reported(void **state)
     script_welcome(script, 7);
     server_answers("-NOSCRIPT No matching script. Please use EVAL.\r\n");
     script_expect(script, "SCRIPT LOAD *");
-    server_answers("-NOPERM no right to load\r\n-NOSCRIPT No matching script.\r\n");
+    server_answers("-OOM no memory to load\r\n-NOSCRIPT No matching script.\r\n");
+    assert_int_equal(run_call(), RELOCK_E_SERVER);
+    assert_non_null(strstr(call.why, "OOM no memory to load"));
+}
+
+static void a_script_that_may_not_be_loaded_is_sent_whole(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    for (int i = 0; i < 2; i++) {
+        server_answers("-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        script_expect(script, "SCRIPT LOAD *");
+        server_answers("-ERR unknown command 'SCRIPT'\r\n-NOSCRIPT No matching script.\r\n");
+        script_expect(script, "EVAL * 1 orders 60000 id:7 1");
+        script_answer(script, i == 0 ? "$-1\r\n" : "-NOPERM no right to eval\r\n");
+    }
+    assert_int_equal(run_call(), RELOCK_OK);
+    assert_true(relock_reply_is_nil(call.reply));
+    assert_false(call.unanswered);
+    relock_call_end(&call);
     assert_int_equal(run_call(), RELOCK_E_AUTH);
-    assert_non_null(strstr(call.why, "NOPERM no right to load"));
+    assert_non_null(strstr(call.why, "NOPERM no right to eval"));
 }
 
 /* Taking the refused load for a refusal of the call would leak a granted lock. */
@@ -292,11 +337,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALL_TEST(a_call_is_an_evalsha_with_one_key),
+        CALL_TEST(a_script_sent_whole_is_an_eval_with_one_key),
         CALL_TEST(loading_a_script_sends_all_of_it),
         CALL_TEST(all_scripts_are_sent_though_some_are_refused),
         CALL_TEST(a_connection_that_breaks_while_scripts_are_loaded_is_an_error),
         CALL_TEST(one_connection_serves_many_calls),
         CALL_TEST(a_script_that_the_server_lacks_is_loaded),
+        CALL_TEST(a_script_that_may_not_be_loaded_is_sent_whole),
         CALL_TEST(the_reason_that_stops_a_script_is_reported),
         CALL_TEST(a_script_loaded_meanwhile_by_another_client_is_used),
         CALL_TEST(a_script_that_does_not_stay_loaded_is_an_error),

@@ -216,6 +216,9 @@ static void a_granted_right_is_not_missing(void **state)
     (void)state;
 
     assert_true(relock_explain_is_missing("NOPERM this user"));
+    assert_false(relock_explain_is_missing("NOPERM this user has no permissions to access one of "
+                                           "the channels used as arguments"));
+    assert_false(relock_explain_is_missing("NOPERM No permissions to access a channel"));
     assert_true(relock_explain_is_missing("ERR unknown command 'CLIENT'"));
     assert_true(relock_explain_is_missing("ERR Unknown subcommand or wrong number of arguments"));
     assert_false(relock_explain_is_missing("BUSY Redis is busy running a script."));

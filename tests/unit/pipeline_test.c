@@ -177,11 +177,46 @@ static void a_script_that_cannot_be_loaded_is_a_refusal(void **state)
 {
     (void)state;
     call_missing_script();
-    script_answer(script, "-NOPERM no right to load\r\n" MISSING);
+    script_answer(script, "-OOM no memory to load\r\n" MISSING);
     run();
     assert_int_equal(jobs[0].n_answers, 1);
     assert_int_equal(jobs[0].result, RELOCK_E_SERVER);
     assert_non_null(strstr(jobs[0].error, "NOSCRIPT"));
+}
+
+/* Another command, which is sent behind it, has its own reply. */
+static void a_script_that_may_not_be_loaded_is_sent_whole(void **state)
+{
+    (void)state;
+    add_job(&renew);
+    add_job(&extend);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    talk_expect(&extend);
+    script_answer(script, MISSING ":5\r\n");
+    script_expect(script, "SCRIPT LOAD *");
+    talk_expect(&renew);
+    script_answer(script, "-NOPERM no right to load\r\n" MISSING);
+    script_expect(script, "EVAL * 1 orders 60000 id:7");
+    script_answer(script, ":1\r\n");
+    run();
+    assert_int_equal(jobs[0].n_answers, 1);
+    assert_int_equal(jobs[0].result, RELOCK_OK);
+    assert_int_equal(jobs[0].integer, 1);
+    assert_int_equal(jobs[1].integer, 5);
+}
+
+static void a_script_that_may_not_be_sent_whole_is_a_refusal(void **state)
+{
+    (void)state;
+    call_missing_script();
+    script_answer(script, "-NOPERM no right to load\r\n" MISSING);
+    script_expect(script, "EVAL * 1 orders 60000 id:7");
+    script_answer(script, "-NOPERM no right to eval\r\n");
+    run();
+    assert_int_equal(jobs[0].n_answers, 1);
+    assert_int_equal(jobs[0].result, RELOCK_E_AUTH);
+    assert_non_null(strstr(jobs[0].error, "no right to eval"));
 }
 
 static void a_repeated_call_ends_with_its_connection(void **state)
@@ -330,6 +365,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_missing_script_is_loaded_and_its_call_repeated, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_script_that_cannot_be_loaded_is_a_refusal, begin, end),
+        cmocka_unit_test_setup_teardown(a_script_that_may_not_be_loaded_is_sent_whole, begin, end),
+        cmocka_unit_test_setup_teardown(a_script_that_may_not_be_sent_whole_is_a_refusal, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_repeated_call_ends_with_its_connection, begin, end),
         cmocka_unit_test_setup_teardown(a_server_that_is_no_master_is_tried_with_growing_pauses,
                                         begin, end),
