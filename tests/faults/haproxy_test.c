@@ -1,0 +1,230 @@
+/*
+ * Locks through HAProxy in TCP mode, in front of a master and its replica: the address stays, and
+ * the server behind it changes or is gone.
+ */
+#include "support/haproxy.h"
+
+#include "support/actor.h"
+#include "support/fixture.h"
+#include "support/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEASE_MS 4000
+#define IDLE_MS 200
+#define LONG_MS 600000
+
+struct site {
+    struct fixture *f; /* its server and probe are the first master's */
+    struct server *replica;
+    struct probe *probe; /* to the replica */
+    struct haproxy *haproxy;
+};
+
+/* ---- the fixture --------------------------------------------------------------------------- */
+
+static int start(void **state)
+{
+    static struct site site;
+    void *fixture;
+
+    if (!haproxy_is_there())
+        exit(SERVER_EXIT_SKIP);
+    if (fixture_start_with(
+            &fixture, &(struct server_options){.tcp = true,
+                                               .args = {"--repl-diskless-sync-delay", "0"}}) != 0)
+        return -1;
+    site = (struct site){.f = fixture};
+    *state = &site;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    struct site *site = *state;
+    void *fixture = site->f;
+
+    return fixture_stop(&fixture);
+}
+
+static bool is_in_sync(void *arg)
+{
+    return strstr(probe_text(arg, "INFO replication"), "master_link_status:up") != NULL;
+}
+
+static int begin_with(void **state, uint64_t idle_ms)
+{
+    struct site *site = *state;
+    void *fixture = site->f;
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", site->f->server->port);
+    site->replica = server_start(
+        &(struct server_options){.tcp = true, .args = {"--replicaof", "127.0.0.1", port}});
+    site->probe = probe_open(site->replica->socket);
+    assert_true(wait_until(is_in_sync, site->probe, 2 * (uint64_t)SOON_MS));
+    site->haproxy = haproxy_start(site->f->server, site->replica, idle_ms);
+    return fixture_begin(&fixture);
+}
+
+static int begin(void **state)
+{
+    return begin_with(state, LONG_MS);
+}
+
+static int begin_impatient(void **state)
+{
+    return begin_with(state, IDLE_MS);
+}
+
+static int end(void **state)
+{
+    struct site *site = *state;
+    void *fixture = site->f;
+
+    site->haproxy = haproxy_stop(site->haproxy);
+    site->probe = probe_close(site->probe);
+    site->replica = server_stop(site->replica);
+    server_kill(site->f->server); /* its data may be older than the releases */
+    return fixture_end(&fixture);
+}
+
+static struct relock_client *client_of(struct site *site, struct relock_options options)
+{
+    options.url = site->haproxy->url;
+    if (options.watchdog_timeout_ms == 0)
+        options.watchdog_timeout_ms = slow_ms(LEASE_MS);
+    return fixture_client(site->f, &options);
+}
+
+/* ---- failover ------------------------------------------------------------------------------ */
+
+static void promote(struct site *site)
+{
+    assert_int_equal(probe_int(site->probe, "REPLICAOF NO ONE"), 0);
+    assert_true(haproxy_has_master(site->haproxy));
+}
+
+/* One lock is held and renewed, one is waited for, and one is released while no server answers. */
+static void survive(struct site *site, void (*leave)(struct server *server))
+{
+    struct relock_client *client =
+        client_of(site, (struct relock_options){.release_timeout_ms = 20});
+    struct relock_client *other = client_of(site, (struct relock_options){.recheck_ms = LONG_MS});
+    struct relock_lock *held = fixture_lock(site->f, client, "orders");
+    struct relock_lock *released = fixture_lock(site->f, client, "invoices");
+    struct relock_lock *wanted = fixture_lock(site->f, other, "orders");
+    struct actor *waiting = actor_start();
+    uint64_t renewed;
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    assert_result(relock_lock(released), RELOCK_OK);
+    actor_begin(waiting, actor_take_turn, wanted);
+    assert_true(probe_wait_in_line(site->probe, "orders", 1)); /* the locks came before that */
+
+    leave(site->f->server);
+    assert_true(haproxy_has_none(site->haproxy));
+    assert_result(relock_unlock(released), RELOCK_E_CONN);
+    promote(site);
+
+    renewed = stats_of(client).renewed;
+    assert_true(wait_for_renewals(client, renewed, 2));
+    assert_true(probe_wait_no_key(site->probe, "invoices", SOON_MS));
+    assert_true(actor_is_busy(waiting));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_int_equal(losses_count(site->f->losses), 0);
+    assert_true(wait_for_no_keys(site->probe));
+}
+
+static void locks_survive_a_master_that_is_killed(void **state)
+{
+    survive(*state, server_kill);
+}
+
+/* HAProxy notices that it does not answer. */
+static void locks_survive_a_master_that_is_stopped(void **state)
+{
+    survive(*state, server_pause);
+}
+
+/* ---- connections that the proxy ends ------------------------------------------------------- */
+
+static void an_idle_connection_that_is_closed_costs_no_call_an_error(void **state)
+{
+    struct site *site = *state;
+    struct relock_client *client = client_of(site, (struct relock_options){0});
+    struct relock_lock *lock = fixture_lock(site->f, client, "orders");
+
+    for (int i = 0; i < 4; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        let_pass(2 * IDLE_MS);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+    assert_true(stats_of(client).reconnects > 0);
+    assert_int_equal(losses_count(site->f->losses), 0);
+}
+
+/* Its connection for messages is closed again and again. */
+static void a_waiter_outlasts_connections_that_are_closed(void **state)
+{
+    struct site *site = *state;
+    struct relock_client *client = client_of(site, (struct relock_options){.recheck_ms = LONG_MS});
+    struct relock_client *other = client_of(site, (struct relock_options){0});
+    struct relock_lock *held = fixture_lock(site->f, other, "orders");
+    struct relock_lock *wanted = fixture_lock(site->f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin(waiting, actor_take_turn, wanted);
+    assert_true(wait_for_reconnects(client, 3));
+    assert_true(actor_is_busy(waiting));
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+}
+
+/* ---- no server ----------------------------------------------------------------------------- */
+
+/* HAProxy accepts each connection and closes it. */
+static void without_a_server_a_call_ends_at_its_deadline(void **state)
+{
+    struct site *site = *state;
+    struct relock_options options = {.url = site->haproxy->url, .command_timeout_ms = slow_ms(500)};
+    struct relock_options all = fixture_options(site->f, &options);
+    struct relock_client *client = client_of(site, options);
+    struct relock_client *late = NULL;
+    struct relock_lock *lock = fixture_lock(site->f, client, "orders");
+    struct actor *caller = actor_start();
+    uint64_t began_ms;
+
+    server_kill(site->f->server);
+    assert_true(haproxy_has_none(site->haproxy));
+    assert_result(actor_lock(caller, lock), RELOCK_E_CONN);
+    assert_in_range(actor_took_ms(caller), 300, slow_ms(3000));
+    assert_result(actor_timedlock(caller, lock, 100), RELOCK_E_CONN);
+    began_ms = now_ms();
+    assert_result(relock_client_new(&all, &late), RELOCK_E_CONN);
+    assert_in_range(now_ms() - began_ms, 0, slow_ms(3000));
+    assert_null(late);
+
+    promote(site);
+    assert_result(actor_lock(caller, lock), RELOCK_OK);
+    assert_result(actor_unlock(caller, lock), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(locks_survive_a_master_that_is_killed, begin, end),
+        cmocka_unit_test_setup_teardown(locks_survive_a_master_that_is_stopped, begin, end),
+        cmocka_unit_test_setup_teardown(an_idle_connection_that_is_closed_costs_no_call_an_error,
+                                        begin_impatient, end),
+        cmocka_unit_test_setup_teardown(a_waiter_outlasts_connections_that_are_closed,
+                                        begin_impatient, end),
+        cmocka_unit_test_setup_teardown(without_a_server_a_call_ends_at_its_deadline, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}
