@@ -1,36 +1,36 @@
 #include "redis/resolve.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/thread.h"
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct answer {
-    int result; /* RELOCK_AGAIN: none yet */
-    const char *why;
-    struct relock_addresses addresses;
-};
-
 struct relock_lookup {
     struct relock_resolver *resolver;
-    int fd;               /* eventfd */
-    struct answer answer; /* guarded by the mutex of the resolver */
+    int fd;                     /* eventfd */
+    struct relock_found answer; /* guarded by the mutex of the resolver */
     struct relock_lookup *next, *prev;
 };
 
 struct relock_resolver {
     /* constant */
-    char *host;
+    char *host; /* NULL: the source finds the addresses */
     char port[8];
+    const struct relock_source_ops *source;
+    void *arg; /* of the source */
 
+    atomic_bool distrusts;
     struct relock_mutex mutex;
+    struct relock_cond ended; /* the thread of a source */
     struct {
         struct relock_lookup *waiting; /* without an answer */
         bool is_running;   /* the thread; once it has ended, relock_resolver_free frees */
@@ -40,6 +40,9 @@ struct relock_resolver {
 
 static void destroy(struct relock_resolver *resolver)
 {
+    if (resolver->source)
+        resolver->source->free(resolver->arg);
+    relock_cond_deinit(&resolver->ended);
     relock_mutex_deinit(&resolver->mutex);
     free(resolver->host);
     free(resolver);
@@ -76,7 +79,8 @@ static bool is_out_of_descriptors(int err)
     return err == EMFILE || err == ENFILE;
 }
 
-static void look_up(const struct relock_resolver *resolver, int flags, struct answer *answer)
+static void look_up_host(const struct relock_resolver *resolver, int flags,
+                         struct relock_found *answer)
 {
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC,
@@ -99,17 +103,27 @@ static void look_up(const struct relock_resolver *resolver, int flags, struct an
     if (errno == ENOMEM)
         err = EAI_MEMORY;
     answer->result = err == EAI_MEMORY ? RELOCK_E_NOMEM : RELOCK_E_CONN;
-    answer->why = is_out_of_descriptors(errno) ? relock_status_errno(errno) : gai_strerror(err);
+    (void)snprintf(answer->why, sizeof(answer->why), "%s",
+                   is_out_of_descriptors(errno) ? relock_status_errno(errno) : gai_strerror(err));
+}
+
+static void look_up(struct relock_resolver *resolver, struct relock_found *answer)
+{
+    if (resolver->source)
+        resolver->source->look_up(resolver->arg, atomic_exchange(&resolver->distrusts, false),
+                                  answer);
+    else
+        look_up_host(resolver, AI_ADDRCONFIG, answer);
 }
 
 static void *run(void *arg)
 {
     struct relock_resolver *resolver = arg;
-    struct answer answer;
+    struct relock_found answer;
     struct relock_lookup *at, *next;
     bool is_abandoned;
 
-    look_up(resolver, AI_ADDRCONFIG, &answer);
+    look_up(resolver, &answer);
     relock_mutex_lock(&resolver->mutex);
     DL_FOREACH_SAFE(resolver->guarded.waiting, at, next)
     {
@@ -119,19 +133,35 @@ static void *run(void *arg)
     }
     resolver->guarded.is_running = false;
     is_abandoned = resolver->guarded.is_abandoned;
+    relock_cond_signal(&resolver->ended);
     relock_mutex_unlock(&resolver->mutex);
     if (is_abandoned)
         destroy(resolver);
     return NULL;
 }
 
-struct relock_resolver *relock_resolver_new(const char *host, uint16_t port)
+/* ---- life ---------------------------------------------------------------------------------- */
+
+struct relock_resolver *relock_resolver_new_for(const struct relock_source_ops *ops, void *arg)
 {
     struct relock_resolver *new = calloc(1, sizeof(*new));
 
     if (!new)
         return NULL;
     relock_mutex_init(&new->mutex);
+    relock_cond_init(&new->ended);
+    atomic_init(&new->distrusts, false);
+    new->source = ops;
+    new->arg = arg;
+    return new;
+}
+
+struct relock_resolver *relock_resolver_new(const char *host, uint16_t port)
+{
+    struct relock_resolver *new = relock_resolver_new_for(NULL, NULL);
+
+    if (!new)
+        return NULL;
     (void)snprintf(new->port, sizeof(new->port), "%u", port);
     new->host = strdup(host);
     if (new->host)
@@ -140,18 +170,42 @@ struct relock_resolver *relock_resolver_new(const char *host, uint16_t port)
     return NULL;
 }
 
+/* Waits for its thread: unlike the system's resolver, a source can be stopped. */
+static void end_source(struct relock_resolver *resolver)
+{
+    resolver->source->stop(resolver->arg);
+    relock_mutex_lock(&resolver->mutex);
+    while (resolver->guarded.is_running)
+        (void)relock_cond_wait_until(&resolver->ended, &resolver->mutex, RELOCK_NEVER);
+    relock_mutex_unlock(&resolver->mutex);
+}
+
 void relock_resolver_free(struct relock_resolver *resolver)
 {
     bool is_running;
 
     if (!resolver)
         return;
+    if (resolver->source)
+        end_source(resolver);
     relock_mutex_lock(&resolver->mutex);
     is_running = resolver->guarded.is_running;
     resolver->guarded.is_abandoned = true;
     relock_mutex_unlock(&resolver->mutex);
     if (!is_running)
         destroy(resolver);
+}
+
+void relock_resolver_abandon(struct relock_resolver *resolver)
+{
+    if (resolver && resolver->source)
+        resolver->source->abandon(resolver->arg);
+}
+
+void relock_resolver_distrust(struct relock_resolver *resolver)
+{
+    if (resolver)
+        atomic_store(&resolver->distrusts, true);
 }
 
 /* ---- lookups ------------------------------------------------------------------------------- */
@@ -183,12 +237,14 @@ static int start(struct relock_lookup *lookup, const char **why)
         *why = relock_status_errno(errno);
         return is_out_of_descriptors(errno) ? RELOCK_E_CONN : RELOCK_E_NOMEM;
     }
-    look_up(lookup->resolver, AI_NUMERICHOST, &lookup->answer);
+    lookup->answer.result = RELOCK_E_CONN;
+    if (lookup->resolver->host)
+        look_up_host(lookup->resolver, AI_NUMERICHOST, &lookup->answer);
     if (lookup->answer.result == RELOCK_OK) {
         (void)eventfd_write(lookup->fd, 1);
         return RELOCK_OK;
     }
-    *why = "no thread could be started to resolve the host";
+    *why = "no thread could be started to find the server";
     return wait_for_thread(lookup->resolver, lookup);
 }
 
@@ -218,7 +274,7 @@ int relock_lookup_fd(const struct relock_lookup *lookup)
 int relock_lookup_take(struct relock_lookup *lookup, struct relock_addresses *addresses,
                        const char **why)
 {
-    const struct answer *answer = &lookup->answer;
+    const struct relock_found *answer = &lookup->answer;
     int r;
 
     relock_mutex_lock(&lookup->resolver->mutex);

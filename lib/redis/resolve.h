@@ -1,16 +1,20 @@
 /*
- * Resolve - looks up the addresses of a host without blocking
+ * Resolve - looks up the addresses of a server without blocking
  *
  * The system's resolver may block for any length of time. So a thread waits for it, and the user of
  * a lookup watches a descriptor. Each resolver has at most one such thread: a lookup that starts
  * while it runs gets the same answer. The user may free lookup and resolver at any time; the thread
  * ends when the system's resolver returns.
  *
+ * Another source may take the place of the system's resolver. It knows which server to use now, and
+ * relock_resolver_distrust() tells it that its last answer was of no use.
+ *
  * Threads: a lookup: its user; a resolver: any may start lookups, until free begins.
  */
 #ifndef RELOCK_RESOLVE_H
 #define RELOCK_RESOLVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -28,11 +32,42 @@ struct relock_addresses {
     } at[RELOCK_ADDRESSES_MAX];
 };
 
+#define RELOCK_FOUND_WHY_MAX 160
+
+struct relock_found {
+    int result;                     /* RELOCK_OK; RELOCK_AGAIN: none yet; else of a failure */
+    char why[RELOCK_FOUND_WHY_MAX]; /* its cause */
+    struct relock_addresses addresses;
+};
+
+struct relock_source_ops {
+    /* Finds the addresses, on the thread. `distrusts`: the last ones were of no use. */
+    void (*look_up)(void *arg, bool distrusts, struct relock_found *answer);
+
+    /* Makes a running look_up return soon. On the thread that frees. */
+    void (*stop)(void *arg);
+
+    void (*free)(void *arg);
+
+    /* In a forked child: closes the descriptors of a running look_up and does nothing else. */
+    void (*abandon)(void *arg);
+};
+
 /* For one host. Returns NULL when out of memory. */
 struct relock_resolver *relock_resolver_new(const char *host, uint16_t port);
 
-/* No lookup may be left. Takes NULL. */
+/* Asks this source instead, which it frees at its end. Returns NULL when out of memory, and `arg`
+ * stays the caller's. */
+struct relock_resolver *relock_resolver_new_for(const struct relock_source_ops *ops, void *arg);
+
+/* No lookup may be left. With a source it waits until look_up has returned. Takes NULL. */
 void relock_resolver_free(struct relock_resolver *resolver);
+
+/* In a forked child: closes the descriptors of its source. Takes NULL. */
+void relock_resolver_abandon(struct relock_resolver *resolver);
+
+/* The addresses lead to no server that can be used. Takes NULL. */
+void relock_resolver_distrust(struct relock_resolver *resolver);
 
 /*
  * Starts a lookup. An address in digits is available at once, without a thread.
@@ -47,8 +82,9 @@ int relock_lookup_new(struct relock_resolver *resolver, struct relock_lookup **l
 int relock_lookup_fd(const struct relock_lookup *lookup);
 
 /*
- * Returns RELOCK_OK with the addresses, IPv6 and IPv4 in turn; RELOCK_AGAIN while there is no
- * answer; RELOCK_E_CONN when the lookup has failed, RELOCK_E_NOMEM, and the cause in `*why`.
+ * Returns RELOCK_OK with the addresses, those of a host by IPv6 and IPv4 in turn; RELOCK_AGAIN
+ * while there is no answer; RELOCK_E_CONN when the lookup has failed, RELOCK_E_NOMEM, another
+ * result of the source, and the cause in `*why`.
  */
 int relock_lookup_take(struct relock_lookup *lookup, struct relock_addresses *addresses,
                        const char **why);

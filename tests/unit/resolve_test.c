@@ -258,6 +258,95 @@ static void the_families_come_in_turn_beginning_with_the_preferred_one(void **st
         come_in_turn(cases[i][0], cases[i][1]);
 }
 
+/* ---- another source ------------------------------------------------------------------------ */
+
+static unsigned n_looked_up, n_distrusted, n_stopped, n_freed;
+
+static void find(void *arg, bool distrusts, struct relock_found *answer)
+{
+    n_looked_up++;
+    n_distrusted += distrusts;
+    if (arg)
+        (void)relock_gate_wait(arg, RELOCK_NEVER);
+    *answer = (struct relock_found){.result = RELOCK_E_AUTH, .why = "not for you"};
+}
+
+static void stop_finding(void *arg)
+{
+    n_stopped++;
+    if (arg)
+        relock_gate_open(arg);
+}
+
+static void count_free(void *arg)
+{
+    (void)arg;
+    n_freed++;
+}
+
+/* `arg`: the gate at which it waits; NULL: it does not. */
+static void use_source(struct relock_gate *arg)
+{
+    static const struct relock_source_ops ops = {
+        .look_up = find, .stop = stop_finding, .free = count_free};
+
+    n_looked_up = n_distrusted = n_stopped = n_freed = 0;
+    resolver = relock_resolver_new_for(&ops, arg);
+}
+
+static void a_source_takes_the_place_of_the_system_s_resolver(void **state)
+{
+    struct relock_lookup *first, *second;
+
+    (void)state;
+
+    use_source(&answers);
+    first = look_up("");
+    second = look_up("");
+    assert_int_equal(take(first), RELOCK_AGAIN);
+    relock_gate_open(&answers);
+    assert_true(is_readable(first, SOON_MS));
+    assert_true(is_readable(second, SOON_MS));
+    assert_int_equal(take(first), RELOCK_E_AUTH);
+    assert_int_equal(take(second), RELOCK_E_AUTH);
+    assert_int_equal(n_looked_up, 1);
+    relock_lookup_free(first);
+    relock_lookup_free(second);
+}
+
+static void a_source_learns_once_that_its_answer_was_of_no_use(void **state)
+{
+    (void)state;
+
+    use_source(NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        struct relock_lookup *lookup;
+
+        if (i == 1) {
+            relock_resolver_distrust(resolver);
+            relock_resolver_distrust(resolver);
+        }
+        lookup = look_up("");
+        assert_true(is_readable(lookup, SOON_MS));
+        relock_lookup_free(lookup);
+    }
+    assert_int_equal(n_distrusted, 1);
+    relock_resolver_distrust(NULL);
+}
+
+static void the_end_of_a_resolver_waits_for_its_source(void **state)
+{
+    (void)state;
+
+    use_source(&answers);
+    relock_lookup_free(look_up(""));
+    relock_resolver_free(resolver);
+    resolver = NULL;
+    assert_int_equal(n_stopped, 1);
+    assert_int_equal(n_freed, 1);
+    assert_true(n_looked_up <= 1);
+}
+
 #define RESOLVE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -272,6 +361,9 @@ int main(void)
         RESOLVE_TEST(an_abandoned_lookup_does_not_wait_for_the_answer),
         RESOLVE_TEST(a_resolver_that_hangs_costs_one_thread),
         RESOLVE_TEST(the_families_come_in_turn_beginning_with_the_preferred_one),
+        RESOLVE_TEST(a_source_takes_the_place_of_the_system_s_resolver),
+        RESOLVE_TEST(a_source_learns_once_that_its_answer_was_of_no_use),
+        RESOLVE_TEST(the_end_of_a_resolver_waits_for_its_source),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
