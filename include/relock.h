@@ -4,9 +4,10 @@
 /*
  * relock - reentrant distributed locks on Redis and Valkey, compatible with Redisson
  *
- * A client connects to one Redis server. A lock is identified by its client and its name. While
- * an owner holds a lock, no other owner can acquire it, on any machine; only readers share a lock.
- * The holder can acquire the lock again: this adds a level, and each level has to be released.
+ * A client connects to one Redis server, or to the master that sentinels name. A lock is identified
+ * by its client and its name. While an owner holds a lock, no other owner can acquire it, on any
+ * machine; only readers share a lock. The holder can acquire the lock again: this adds a level, and
+ * each level has to be released.
  *
  *     r = relock_lock(lock);
  *     if (r != RELOCK_OK)
@@ -192,8 +193,8 @@ typedef void relock_log_fn(int level, const char *text, void *arg);
 
 /**
  * Access to one Redis server: an identity (a UUID), several connections, and three threads, for
- * I/O, on_lost and the log. A fourth thread exists while the client resolves a host name. A process
- * usually needs one client. All threads may use it concurrently.
+ * I/O, on_lost and the log. A fourth thread exists while the client resolves a host name or asks
+ * sentinels. A process usually needs one client. All threads may use it concurrently.
  *
  * The caller owns it. Locks may outlive it: after relock_client_free() their calls return
  * RELOCK_E_CLOSED until each lock is freed too. If a process ends without freeing its client, its
@@ -210,8 +211,10 @@ struct relock_client;
 
 /** Options of a client. The library copies the strings. */
 struct relock_options {
-    /* [redis://127.0.0.1:6379] redis://[[user]:password@]host[:port][/db], rediss://... for TLS,
-     * or unix:///path[?db=n]; not supported yet: redis+sentinel:// redis+cluster:// */
+    /* [redis://127.0.0.1:6379] redis://[[user]:password@]host[:port][/db], unix:///path[?db=n], or
+     * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]: the sentinels
+     * [port 26379] and what they call the master, to which user and password belong. rediss://...
+     * and rediss+sentinel://... for TLS. Not supported yet: redis+cluster:// */
     const char *url;
     const char *user, *password; /* [from the url] used literally, without percent-encoding */
     /* [relock:<host>:<pid>] CLIENT LIST shows `client_name:<client id>`; no blanks */
@@ -243,7 +246,9 @@ struct relock_options {
     /* [command_timeout_ms] how long a release may block before it continues in the background */
     uint64_t release_timeout_ms;
 
-    uint64_t reserved[7];
+    const char *sentinel_user, *sentinel_password; /* [none] for the sentinels; used literally */
+
+    uint64_t reserved[5];
 };
 
 /**
@@ -256,11 +261,13 @@ struct relock_options {
  *          RELOCK_E_INVALID      the url or another option is invalid, or a TLS file is unusable
  *          RELOCK_E_UNSUPPORTED  a url scheme that this version does not support, or rediss:// and
  *                                the library was built without OpenSSL; the server is a Sentinel,
- *                                a cluster node, even one with all slots, or older than Redis 6.2
+ *                                a cluster node, even one with all slots, or older than Redis 6.2;
+ *                                a sentinel of the url is no Sentinel
  *          RELOCK_E_CONN         Redis was unreachable for `connect_timeout_ms` (not an error with
  *                                RELOCK_LAZY), or the process has no file descriptor left
- *          RELOCK_E_SERVER       Redis returned an error, or the server is a replica (not an error
- *                                with RELOCK_LAZY, since it may be promoted)
+ *          RELOCK_E_SERVER       Redis returned an error, the sentinels do not know the master, or
+ *                                the server is a replica (not an error with RELOCK_LAZY, since it
+ *                                may be promoted)
  *          RELOCK_E_AUTH         authentication failed, with a password or a certificate of either
  *                                side, or the user lacks an ACL right
  *          RELOCK_E_NOMEM, RELOCK_E_DEADLOCK

@@ -11,6 +11,7 @@
 #include "lock/options.h"
 #include "lock/silence.h"
 #include "redis/call.h"
+#include "redis/sentinels.h"
 #include "redis/topology.h"
 #include "thread_exit.h"
 
@@ -51,7 +52,7 @@ static int init_server(struct relock_client *client, const struct relock_options
     }
     r = relock_server_init(&client->server, &named, client->id, &client->log);
     client->server.name_is_ours = !options->client_name;
-    return r;
+    return r == RELOCK_OK ? relock_sentinels_attach(&client->server, &named, client->id) : r;
 }
 
 static int start(struct relock_client *client, const struct relock_options *options)
@@ -84,6 +85,8 @@ static void keep_options(struct relock_client *client, const struct relock_optio
     client->options.url = NULL;
     client->options.user = NULL;
     client->options.password = NULL;
+    client->options.sentinel_user = NULL;
+    client->options.sentinel_password = NULL;
     client->options.client_name = NULL;
     client->options.tls_ca_file = NULL;
     client->options.tls_cert_file = NULL;

@@ -113,6 +113,7 @@ static void abandon(struct relock_client *client)
     /* Threads of the parent may have been changing all other fields at the moment of the fork. */
     relock_io_abandon(client);
     relock_topology_abandon(client->topology);
+    relock_server_abandon(&client->server);
 }
 
 /* Waits until no other thread uses the client, and no new one can. */

@@ -10,6 +10,8 @@
 #include "lock/watchdog.h"
 #include "redis/loop.h"
 #include "redis/node_io.h"
+#include "redis/sentinels.h"
+#include "redis/switches.h"
 
 /* After this many timers, other threads get a chance to lock the mutex. */
 #define TIMERS_AT_A_TIME 64
@@ -76,6 +78,15 @@ static void on_up(void *arg)
     relock_mutex_unlock(&client->mutex);
 }
 
+/* Calls and waiters in flight fail over to the new master at once. */
+static void on_switch(void *arg, const struct relock_peer *old)
+{
+    struct relock_client *client = arg;
+
+    relock_sentinels_leave(client->server.sentinels, old);
+    relock_node_io_cut(client->topology, old);
+}
+
 int relock_io_start(struct relock_client *client)
 {
     const struct relock_options *options = &client->options;
@@ -95,6 +106,11 @@ int relock_io_start(struct relock_client *client)
     r = relock_node_io_start(client->topology, &io);
     if (r < 0)
         return r;
+    r = relock_switches_new(client->loop, &client->server, io.ping_ms, on_switch, client,
+                            &client->switches);
+    if (r < 0)
+        return r;
+    relock_switches_open(client->switches);
     return relock_loop_start(client->loop);
 }
 
@@ -102,12 +118,14 @@ void relock_io_stop(struct relock_client *client)
 {
     if (client->loop)
         relock_loop_stop(client->loop);
+    client->switches = relock_switches_free(client->switches);
     relock_node_io_stop(client->topology);
     client->loop = relock_loop_free(client->loop);
 }
 
 void relock_io_abandon(struct relock_client *client)
 {
+    relock_switches_abandon(client->switches);
     relock_node_io_abandon(client->topology);
     relock_loop_abandon(client->loop);
 }

@@ -30,6 +30,7 @@ struct relock_listener;
 struct relock_loop;
 struct relock_outbox_entry;
 struct relock_resource;
+struct relock_switches;
 struct relock_topology;
 struct relock_waiter;
 
@@ -107,6 +108,7 @@ struct relock_client {
     unsigned generation; /* which copy of the process made it, see base/fork.h */
     struct relock_topology *topology;
     struct relock_loop *loop;
+    struct relock_switches *switches; /* used by the I/O thread */
     void (*fire_hold)(struct relock_timer *timer,
                       uint64_t now_ms); /* called when the timer of a hold is due */
 

@@ -17,6 +17,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "redis/peer.h"
 #include "redis/reply.h"
 
 #include <stdio.h>
@@ -185,6 +186,16 @@ static void connect_now(struct relock_async_conn *conn)
     step_dial(conn);
 }
 
+void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_peer *peer)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_BACKING_OFF)
+        connect_now(conn);
+    else if (conn->state == RELOCK_ASYNC_CONN_DIALING)
+        step_dial(conn); /* finds that its addresses are outdated */
+    else if (relock_peer_is_of(peer, conn->wire.fd))
+        relock_async_conn_fail(conn, "a sentinel says that another server is the master now");
+}
+
 static void become_ready(struct relock_async_conn *conn)
 {
     relock_health_return(&conn->health, conn->was_ready);
@@ -335,6 +346,7 @@ static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
         step_dial(conn);
         break;
     case RELOCK_ASYNC_CONN_LOGGING_IN:
+        relock_resolver_distrust(conn->server->resolver); /* that server may hang */
         relock_async_conn_fail(conn, "no answer to the login");
         break;
     case RELOCK_ASYNC_CONN_READY:

@@ -17,6 +17,8 @@
 
 #include <ev.h>
 
+struct relock_peer;
+
 enum relock_async_conn_state {
     RELOCK_ASYNC_CONN_CLOSED, /* not opened */
     RELOCK_ASYNC_CONN_DIALING,
@@ -72,6 +74,10 @@ void relock_async_conn_open(struct relock_async_conn *conn);
 /* Ends this connection for the reason `what`, and makes another. Calls `down` if it was up, so not
  * under a mutex that `down` locks. */
 void relock_async_conn_fail(struct relock_async_conn *conn, const char *what);
+
+/* The same if the connection leads to this peer, which is no master any more. Between two attempts,
+ * the next one follows at once. */
+void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_peer *peer);
 
 /* Ends the connection and makes no other. `down` is not called. */
 void relock_async_conn_close(struct relock_async_conn *conn);

@@ -66,16 +66,25 @@ bool relock_call_cannot_load(const struct relock_server *server, const struct re
     return true;
 }
 
-int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
+/* ---- loading all scripts ------------------------------------------------------------------- */
+
+/* Pauses, and computes the next pause. Returns false when the deadline is too near. */
+static bool pause_before_retry(uint64_t *pause_ms, uint64_t deadline_ms)
 {
-    struct relock_lane *lane;
+    uint64_t ms = *pause_ms;
+
+    *pause_ms = relock_backoff_ms(ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
+    if (relock_clock_left(relock_clock_now_ms(), deadline_ms) <= ms)
+        return false;
+    (void)poll(NULL, 0, (int)ms);
+    return true;
+}
+
+static int load_all(struct relock_lane *lane, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
+{
     struct relock_round_trip round_trip;
     int r;
 
-    (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
-    r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
-    if (r < 0)
-        return r;
     relock_round_trip_begin(&round_trip);
     for (size_t i = 0; relock_scripts[i]; i++) {
         relock_call_write_load(relock_scripts[i], &round_trip.commands);
@@ -84,7 +93,6 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
     relock_command_words(&round_trip.commands, "INFO", "memory");
     round_trip.exchange.n_replies++;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
-    relock_lanes_leave(node->lanes, lane);
     if (r != RELOCK_OK) {
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
         return r;
@@ -93,6 +101,30 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
     relock_eviction_warn(relock_lane_server(lane), round_trip.exchange.reply);
     relock_reply_free(round_trip.exchange.before);
     relock_reply_free(round_trip.exchange.reply);
+    return r;
+}
+
+/* While a failover goes on, sentinels name a server that is down or a replica. */
+static bool may_find_another(const struct relock_lane *lane, int result)
+{
+    return relock_lane_server(lane)->url.master &&
+           (result == RELOCK_E_CONN || result == RELOCK_REPLICA);
+}
+
+int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
+{
+    struct relock_lane *lane;
+    uint64_t pause_ms = MIN_PAUSE_MS;
+    int r;
+
+    (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
+    r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
+    if (r < 0)
+        return r;
+    do {
+        r = load_all(lane, deadline_ms, why);
+    } while (may_find_another(lane, r) && pause_before_retry(&pause_ms, deadline_ms));
+    relock_lanes_leave(node->lanes, lane);
     return r;
 }
 
@@ -296,18 +328,6 @@ static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t 
 }
 
 /* ---- attempts until the deadline ----------------------------------------------------------- */
-
-/* Pauses, and computes the next pause. Returns false when the deadline is too near. */
-static bool pause_before_retry(uint64_t *pause_ms, uint64_t deadline_ms)
-{
-    uint64_t ms = *pause_ms;
-
-    *pause_ms = relock_backoff_ms(ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
-    if (relock_clock_left(relock_clock_now_ms(), deadline_ms) <= ms)
-        return false;
-    (void)poll(NULL, 0, (int)ms);
-    return true;
-}
 
 int relock_call_run(struct relock_call *call, struct relock_topology *topology,
                     uint64_t deadline_ms)

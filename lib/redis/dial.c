@@ -66,6 +66,14 @@ bool relock_dial_wants_to_write(const struct relock_dial *dial)
     return dial->state == RELOCK_DIAL_SECURING && relock_tls_wants_to_write(dial->tls);
 }
 
+bool relock_dial_is_outdated(const struct relock_dial *dial)
+{
+    const struct relock_server *server = dial->server;
+
+    return server->sentinels &&
+           dial->race.addresses.n_switches != atomic_load(&server->counts->switches);
+}
+
 void relock_dial_end(struct relock_dial *dial)
 {
     drop_socket(dial);
@@ -143,6 +151,7 @@ static int lose(struct relock_dial *dial, uint64_t now_ms)
     dial->fd = -1;
     if (dial->server->url.path && err == EAGAIN)
         return wait_for_room(dial, now_ms);
+    relock_resolver_distrust(dial->server->resolver);
     return fail(dial, dial->result,
                 err == 0 ? "no answer to the connection attempt" : relock_status_errno(err));
 }
@@ -249,6 +258,7 @@ static int secure(struct relock_dial *dial, uint64_t now_ms, struct relock_socke
     drop_socket(dial);
     if (dial->race.addresses.n > 0 && now_ms < dial->limit_ms)
         return begin_to_race(dial, now_ms);
+    relock_resolver_distrust(dial->server->resolver);
     relock_dial_end(dial);
     return dial->result;
 }
@@ -283,8 +293,18 @@ static int check_connected(struct relock_dial *dial, uint64_t now_ms, struct rel
     return dial->server->tls ? begin_to_secure(dial, now_ms, socket) : hand_over(dial, socket);
 }
 
+static bool leads_to_old_master(const struct relock_dial *dial)
+{
+    bool has_addresses =
+        dial->state == RELOCK_DIAL_CONNECTING || dial->state == RELOCK_DIAL_SECURING;
+
+    return has_addresses && relock_dial_is_outdated(dial);
+}
+
 int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
+    if (leads_to_old_master(dial))
+        return fail(dial, RELOCK_E_CONN, "a sentinel says that another server is the master now");
     switch (dial->state) {
     case RELOCK_DIAL_RESOLVING:
         return take_addresses(dial, now_ms);

@@ -1,7 +1,7 @@
 /*
  * Dial - connects to the server without blocking
  *
- * It looks the host up, each time anew, and races its addresses. With TLS, the winner also has to
+ * It looks the server up, each time anew, and races its addresses. With TLS, the winner also has to
  * complete the handshake; if it does not, the others race again. Its user waits for `fd`, until
  * `deadline_ms` at the latest, and steps again: the I/O thread waits in libev, a calling thread in
  * poll(2).
@@ -49,6 +49,10 @@ void relock_dial_abandon(const struct relock_dial *dial);
 /* Whether to wait until `fd` is writable; else until it is readable. */
 bool relock_dial_wants_to_write(const struct relock_dial *dial);
 
+/* Whether a sentinel has reported a failover since the addresses were found. To be called from
+ * CONNECTING on; also after the dial has connected. */
+bool relock_dial_is_outdated(const struct relock_dial *dial);
+
 /* Ends the attempt in any state; the dial can be used again. */
 void relock_dial_end(struct relock_dial *dial);
 
@@ -56,8 +60,9 @@ void relock_dial_end(struct relock_dial *dial);
  * Starts the attempt, or continues after `fd` became ready or `deadline_ms` passed.
  *
  * Returns RELOCK_OK when connected: `*socket` belongs to the caller and is non-blocking;
- * RELOCK_AGAIN to wait; RELOCK_E_CONN when no address could be reached; RELOCK_E_AUTH when one was
- * rejected for its certificate, or for ours; RELOCK_E_NOMEM. A failure has its cause in `why`.
+ * RELOCK_AGAIN to wait; RELOCK_E_CONN when no address could be reached, or the addresses are
+ * outdated; RELOCK_E_AUTH when one was rejected for its certificate, or for ours; RELOCK_E_NOMEM;
+ * what sentinels answer, as relock_sentinels_attach says. A failure has its cause in `why`.
  */
 int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket);
 

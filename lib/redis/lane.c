@@ -54,6 +54,11 @@ void relock_lane_retire(struct relock_lane *lane)
     atomic_store(&lane->retired, true);
 }
 
+void relock_lane_cut(struct relock_lane *lane, const struct relock_peer *peer)
+{
+    relock_sync_conn_cut(&lane->inflight.conn, peer);
+}
+
 const struct relock_server *relock_lane_server(const struct relock_lane *lane)
 {
     return lane->inflight.conn.server;

@@ -14,7 +14,7 @@
  * breaks, when a command has been unanswered for `command_timeout_ms`, and when only orphans are
  * left on it.
  *
- * Threads: ask and retire from any, with an exchange of the caller's; init, deinit and abandon
+ * Threads: ask, retire and cut from any, with an exchange of the caller's; init, deinit and abandon
  * while no thread uses the lane.
  */
 #ifndef RELOCK_LANE_H
@@ -24,6 +24,7 @@
 #include "redis/inflight.h"
 
 struct relock_exchange;
+struct relock_peer;
 
 struct relock_lane {
     struct relock_mutex mutex;
@@ -55,6 +56,9 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
 
 /* The next exchange goes out over a new connection; those in flight are answered over this one. */
 void relock_lane_retire(struct relock_lane *lane);
+
+/* Ends its connection, if it leads to this peer; the exchanges on it fail. */
+void relock_lane_cut(struct relock_lane *lane, const struct relock_peer *peer);
 
 /* How often it has connected. Threads: its only user. */
 uint64_t relock_lane_connects(const struct relock_lane *lane);

@@ -65,6 +65,12 @@ void relock_lanes_abandon(struct relock_lanes *lanes)
         relock_lane_abandon(&lanes->slots[i].lane);
 }
 
+void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer)
+{
+    for (unsigned i = 0; i < lanes->n; i++)
+        relock_lane_cut(&lanes->slots[i].lane, peer);
+}
+
 /* Among idle lanes the one used last is best: few connections stay in use, and they stay warm. */
 static bool is_better(const struct slot *slot, const struct slot *than)
 {

@@ -15,6 +15,7 @@
 
 struct relock_lane;
 struct relock_lanes;
+struct relock_peer;
 
 /* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_lanes_new(const struct relock_server *server, unsigned n, struct relock_lanes **lanes);
@@ -24,6 +25,9 @@ struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes);
 
 /* In a forked child: closes the descriptors and does nothing else. */
 void relock_lanes_abandon(struct relock_lanes *lanes);
+
+/* Ends the connections that lead to this peer. From any thread. */
+void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer);
 
 /*
  * Joins a lane. A call that wants one `alone` waits until a lane is unused; calls that come later

@@ -10,6 +10,7 @@
 #include "redis/conn_id.h"
 #include "redis/explain.h"
 #include "redis/reply.h"
+#include "redis/resolve.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,9 @@ static bool is_wanted(const struct relock_server *server, enum relock_login_step
     case RELOCK_LOGIN_DB:
         return server->url.db != 0;
     case RELOCK_LOGIN_SERVER:
-    case RELOCK_LOGIN_HELLO:
     case RELOCK_LOGIN_INFO:
+        return !server->is_sentinel;
+    case RELOCK_LOGIN_HELLO:
     case RELOCK_LOGIN_DONE:
         break;
     }
@@ -137,21 +139,39 @@ static int take_server(struct relock_login *login, const struct redisReply *repl
     return RELOCK_OK;
 }
 
+static int take_hello_of_sentinel(struct relock_login *login, const struct redisReply *reply)
+{
+    if (says(reply, "mode", "standalone") || says(reply, "mode", "cluster"))
+        return turn_away(login, RELOCK_E_UNSUPPORTED, "this is no Sentinel, as the url says");
+    return RELOCK_OK;
+}
+
+/* The connection is to be made again, and the address may have to be another one. */
+static int turn_away_replica(struct relock_login *login)
+{
+    relock_resolver_distrust(login->server->resolver);
+    if (login->server->url.master)
+        return turn_away(login, RELOCK_REPLICA,
+                         "the server that the sentinel names is a replica now; asking the next "
+                         "sentinel");
+    return turn_away(login, RELOCK_REPLICA,
+                     "this is a replica, which cannot grant locks: use the address of its "
+                     "master, or promote it");
+}
+
 static int take_hello(struct relock_login *login, const struct redisReply *reply)
 {
+    if (login->server->is_sentinel)
+        return take_hello_of_sentinel(login, reply);
     if (says(reply, "mode", "sentinel"))
         return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is a Sentinel, which this version does not support: use the "
+                         "this is a Sentinel: use redis+sentinel://host:port/master-name, or the "
                          "address of the master");
     if (says(reply, "mode", "cluster"))
         return turn_away(login, RELOCK_E_UNSUPPORTED,
                          "this is a node of a cluster, which this version does not support: use "
                          "a server without cluster mode");
-    if (says(reply, "role", "replica"))
-        return turn_away(login, RELOCK_REPLICA,
-                         "this is a replica, which cannot grant locks: use the address of its "
-                         "master, or promote it");
-    return RELOCK_OK;
+    return says(reply, "role", "replica") ? turn_away_replica(login) : RELOCK_OK;
 }
 
 /* "id=7 addr=127.0.0.1:40312 ..." */

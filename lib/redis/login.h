@@ -5,7 +5,7 @@
  * one piece. INFO and CLIENT INFO give the connection id. INFO also tells the version; a server
  * that does not tell it counts as new enough. HELLO tells the role of the server: a Sentinel, a
  * node of a cluster and a replica take no locks. HELLO needs no ACL right; a server that does not
- * know it counts as a master.
+ * know it counts as a master. A server that is to be a Sentinel must be one.
  *
  * Threads: the user of the connection.
  */
@@ -44,9 +44,9 @@ void relock_login_begin(struct relock_login *login, const struct relock_server *
  * Takes the next reply.
  *
  * Returns RELOCK_OK after the last reply; RELOCK_AGAIN when more are to come; RELOCK_REPLICA;
- * RELOCK_E_UNSUPPORTED for a Sentinel, a node of a cluster or a version that is too old;
- * RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM; RELOCK_E_CONN when the server refuses for now. A
- * failure has its cause in `why`.
+ * RELOCK_E_UNSUPPORTED for a Sentinel, a node of a cluster or a version that is too old, and for
+ * anything else in the place of a Sentinel; RELOCK_E_AUTH, RELOCK_E_SERVER, RELOCK_E_NOMEM;
+ * RELOCK_E_CONN when the server refuses for now. A failure has its cause in `why`.
  */
 int relock_login_take(struct relock_login *login, const struct redisReply *reply);
 

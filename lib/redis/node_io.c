@@ -1,5 +1,6 @@
 #include "redis/node_io.h"
 
+#include "redis/lanes.h"
 #include "redis/pipeline.h"
 #include "redis/pubsub.h"
 
@@ -66,4 +67,15 @@ void relock_node_io_flush(struct relock_topology *topology)
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         if (at->pipeline)
             relock_pipeline_flush(at->pipeline);
+}
+
+void relock_node_io_cut(struct relock_topology *topology, const struct relock_peer *peer)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
+        relock_lanes_cut(at->lanes, peer);
+        if (at->pipeline)
+            relock_pipeline_cut(at->pipeline, peer);
+        if (at->pubsub)
+            relock_pubsub_cut(at->pubsub, peer);
+    }
 }

@@ -8,6 +8,8 @@
 
 #include "redis/topology.h"
 
+struct relock_peer;
+
 /* Opens the first node, so that the thread has a connection when it needs one. Returns RELOCK_OK,
  * RELOCK_E_NOMEM. */
 int relock_node_io_start(struct relock_topology *topology, const struct relock_topology_io *io);
@@ -27,5 +29,8 @@ struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
 
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);
+
+/* Ends the connections that lead to this peer, also those of the lanes. */
+void relock_node_io_cut(struct relock_topology *topology, const struct relock_peer *peer);
 
 #endif

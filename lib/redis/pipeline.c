@@ -262,3 +262,8 @@ void relock_pipeline_abandon(struct relock_pipeline *pipeline)
 {
     relock_async_conn_abandon(&pipeline->conn);
 }
+
+void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_peer *peer)
+{
+    relock_async_conn_cut(&pipeline->conn, peer);
+}

@@ -18,6 +18,7 @@
 
 struct relock_pipeline;
 struct relock_loop;
+struct relock_peer;
 struct relock_call;
 struct relock_conn_id;
 struct redisReply;
@@ -45,6 +46,9 @@ void relock_pipeline_open(struct relock_pipeline *pipeline);
 /* The id of the current connection, which the pipeline owns; NULL while there is none, or when the
  * server does not tell it. */
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline);
+/* Ends the connection if it leads to this peer, and makes another. */
+void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_peer *peer);
+
 void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 
 /*

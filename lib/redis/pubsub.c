@@ -265,3 +265,8 @@ void relock_pubsub_abandon(struct relock_pubsub *pubsub)
 {
     relock_async_conn_abandon(&pubsub->conn);
 }
+
+void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer)
+{
+    relock_async_conn_cut(&pubsub->conn, peer);
+}

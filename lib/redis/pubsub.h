@@ -18,6 +18,7 @@
 struct relock_pubsub;
 struct relock_subscriber;
 struct relock_loop;
+struct relock_peer;
 
 enum relock_channel_event {
     RELOCK_CHANNEL_SUBSCRIBED, /* from now on all messages arrive */
@@ -49,6 +50,9 @@ struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, 
 
 /* Removes the subscriber from its channel and frees it. */
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
+
+/* Ends the connection if it leads to this peer, and makes another. */
+void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer);
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);
 

@@ -26,6 +26,7 @@ struct relock_lookup;
 
 struct relock_addresses {
     unsigned n;
+    unsigned n_switches; /* how many failovers were known before the source was asked */
     struct {
         struct sockaddr_storage address;
         socklen_t len;

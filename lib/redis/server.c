@@ -21,13 +21,18 @@ static int replace(char **text, const char *by)
     return RELOCK_OK;
 }
 
+/* The first sentinel and the name of the master tell this master from all others. */
 static char *make_label(const struct relock_url *url)
 {
+    const struct relock_url_host *first = &url->sentinels[0];
     char *label;
     int n;
 
     if (url->path)
         n = asprintf(&label, "unix://%s", url->path);
+    else if (url->master)
+        n = asprintf(&label, strchr(first->name, ':') ? "[%s]:%u/%s" : "%s:%u/%s", first->name,
+                     first->port, url->master);
     else
         n = asprintf(&label, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
     return n < 0 ? NULL : label;
@@ -49,6 +54,19 @@ static int take_url(struct relock_server *server, const struct relock_options *o
     return r;
 }
 
+/* Credentials for sentinels must not be ignored either. */
+static int check_sentinel_login(const struct relock_server *server,
+                                const struct relock_options *options)
+{
+    if (!server->url.master && (options->sentinel_user || options->sentinel_password))
+        return refuse(server->log, RELOCK_E_INVALID,
+                      "a login for sentinels is set, but the url names no sentinels");
+    if (options->sentinel_user && !options->sentinel_password)
+        return refuse(server->log, RELOCK_E_INVALID,
+                      "a user for the sentinels is set, but no password");
+    return RELOCK_OK;
+}
+
 static int take_login(struct relock_server *server, const struct relock_options *options)
 {
     int r = replace(&server->url.user, options->user);
@@ -57,12 +75,24 @@ static int take_login(struct relock_server *server, const struct relock_options 
         r = replace(&server->url.password, options->password);
     if (r == RELOCK_OK && server->url.user && !server->url.password)
         r = refuse(server->log, RELOCK_E_INVALID, "a user is set, but no password");
-    return r;
+    return r == RELOCK_OK ? check_sentinel_login(server, options) : r;
+}
+
+/* The sentinels may name another master at any time, so its certificate has no address of ours. */
+static int take_tls_of_master(struct relock_server *server, const struct relock_options *options)
+{
+    if (!options->tls_server_name && !(options->flags & RELOCK_TLS_INSECURE))
+        return refuse(server->log, RELOCK_E_INVALID,
+                      "rediss+sentinel:// needs tls_server_name, the name in the certificates of "
+                      "all its servers");
+    return relock_tls_context_new(options, server->url.master, server->log, &server->tls);
 }
 
 /* Options of TLS must not be ignored: whoever sets them expects encryption. */
 static int take_tls(struct relock_server *server, const struct relock_options *options)
 {
+    if (server->url.tls && server->url.master)
+        return take_tls_of_master(server, options);
     if (server->url.tls)
         return relock_tls_context_new(options, server->url.host, server->log, &server->tls);
     if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
@@ -108,11 +138,16 @@ fail:
 
 void relock_server_deinit(struct relock_server *server)
 {
+    relock_resolver_free(server->resolver); /* its source uses what follows */
     relock_url_deinit(&server->url);
     free(server->name);
     free(server->label);
     free(server->counts);
-    relock_resolver_free(server->resolver);
     relock_tls_context_free(server->tls);
     *server = (struct relock_server){0};
+}
+
+void relock_server_abandon(struct relock_server *server)
+{
+    relock_resolver_abandon(server->resolver);
 }

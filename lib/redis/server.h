@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct relock_resolver;
+struct relock_sentinels;
 struct relock_tls_context;
 
 /* Room for a text about a failure, with the address of the server. */
@@ -23,7 +24,8 @@ struct relock_tls_context;
 
 /* Changed by any thread. */
 struct relock_counts {
-    atomic_uint warned; /* bits of enum relock_extra whose lack was logged */
+    atomic_uint warned;   /* bits of enum relock_extra whose lack was logged */
+    atomic_uint switches; /* failovers that sentinels have reported */
     atomic_uint_fast64_t reconnects;
 };
 
@@ -31,9 +33,11 @@ struct relock_server {
     struct relock_url url;
     char *name;        /* CLIENT SETNAME, or NULL */
     bool name_is_ours; /* the library made it up, so a server may refuse it without consequence */
+    bool is_sentinel;  /* it is to be one, and else is refused */
     char *label;       /* the address, for messages: without the password */
-    struct relock_resolver *resolver; /* of its host; NULL for a path */
-    struct relock_tls_context *tls;   /* NULL: connections are not encrypted */
+    struct relock_resolver *resolver;   /* knows its addresses; NULL for a path */
+    struct relock_sentinels *sentinels; /* the source of the resolver; NULL: the url names none */
+    struct relock_tls_context *tls;     /* NULL: connections are not encrypted */
     uint64_t connect_timeout_ms;
     uint64_t command_timeout_ms;
     const struct relock_log *log;
@@ -42,12 +46,16 @@ struct relock_server {
 
 /*
  * Takes url, user, password, timeouts and TLS files from the options, in which no timeout may be 0.
- * `id` follows the colon in the name of the connections.
+ * `id` follows the colon in the name of the connections. If the url names sentinels, the server has
+ * no resolver yet: relock_sentinels_attach makes it.
  *
  * Returns as relock_url_parse or relock_tls_context_new, and the log has the cause.
  */
 int relock_server_init(struct relock_server *server, const struct relock_options *options,
                        const char *id, const struct relock_log *log);
 void relock_server_deinit(struct relock_server *server);
+
+/* In a forked child: closes the descriptors of its resolver and does nothing else. */
+void relock_server_abandon(struct relock_server *server);
 
 #endif

@@ -15,6 +15,7 @@
 #include "redis/conn_id.h"
 #include "redis/dial.h"
 #include "redis/login.h"
+#include "redis/peer.h"
 #include "redis/reply.h"
 
 #include <fcntl.h>
@@ -32,9 +33,13 @@
  */
 #define TIMEOUT_SLACK_MS 50
 
+/* So often a thread that connects looks if a sentinel has reported a failover. */
+#define SWITCH_POLL_MS 50
+
 void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_server *server)
 {
-    *conn = (struct relock_sync_conn){.server = server};
+    *conn = (struct relock_sync_conn){.server = server, .guarded.fd = -1};
+    relock_mutex_init(&conn->mutex);
     relock_dial_init(&conn->dial, server);
     relock_wire_init(&conn->wire, server->label);
 }
@@ -43,14 +48,32 @@ void relock_sync_conn_deinit(struct relock_sync_conn *conn)
 {
     relock_sync_conn_close(conn);
     relock_wire_deinit(&conn->wire);
+    relock_mutex_deinit(&conn->mutex);
+}
+
+/* A thread that cuts must not meet another file with the number of this socket. */
+static void show_socket(struct relock_sync_conn *conn, int fd)
+{
+    relock_mutex_lock(&conn->mutex);
+    conn->guarded.fd = fd;
+    relock_mutex_unlock(&conn->mutex);
 }
 
 void relock_sync_conn_close(struct relock_sync_conn *conn)
 {
     relock_dial_end(&conn->dial);
     relock_login_end(&conn->login);
+    show_socket(conn, -1);
     relock_wire_close(&conn->wire);
     conn->state = RELOCK_SYNC_CONN_CLOSED;
+}
+
+void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_peer *peer)
+{
+    relock_mutex_lock(&conn->mutex);
+    if (relock_peer_is_of(peer, conn->guarded.fd))
+        (void)shutdown(conn->guarded.fd, SHUT_RDWR);
+    relock_mutex_unlock(&conn->mutex);
 }
 
 void relock_sync_conn_abandon(struct relock_sync_conn *conn)
@@ -73,6 +96,17 @@ static int fail_as(struct relock_sync_conn *conn, int result, const char *why)
     return result;
 }
 
+/* The addresses become outdated when a sentinel reports a failover, which wakes no thread. */
+static uint64_t wait_limit_ms(const struct relock_sync_conn *conn, uint64_t now_ms,
+                              uint64_t deadline_ms)
+{
+    uint64_t limit_ms = conn->dial.deadline_ms < deadline_ms ? conn->dial.deadline_ms : deadline_ms;
+
+    if (conn->server->sentinels && now_ms + SWITCH_POLL_MS < limit_ms)
+        return now_ms + SWITCH_POLL_MS;
+    return limit_ms;
+}
+
 /* Returns RELOCK_AGAIN at the deadline. */
 static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, struct relock_socket *socket)
 {
@@ -80,7 +114,6 @@ static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, struct relo
 
     for (;;) {
         uint64_t now_ms = relock_clock_now_ms();
-        uint64_t until_ms;
         struct pollfd pollfd;
         int r;
 
@@ -90,10 +123,10 @@ static int dial(struct relock_sync_conn *conn, uint64_t deadline_ms, struct relo
         if (now_ms >= deadline_ms)
             return *dial->why ? fail_as(conn, RELOCK_AGAIN, dial->why)
                               : fail(conn, RELOCK_AGAIN, "no connection in time");
-        until_ms = dial->deadline_ms < deadline_ms ? dial->deadline_ms : deadline_ms;
         pollfd = (struct pollfd){.fd = dial->fd,
                                  .events = relock_dial_wants_to_write(dial) ? POLLOUT : POLLIN};
-        (void)poll(&pollfd, 1, relock_clock_poll_ms(now_ms, until_ms));
+        (void)poll(&pollfd, 1,
+                   relock_clock_poll_ms(now_ms, wait_limit_ms(conn, now_ms, deadline_ms)));
     }
 }
 
@@ -133,6 +166,9 @@ static int begin_login(struct relock_sync_conn *conn, struct relock_socket socke
     r = relock_wire_open(&conn->wire, socket);
     if (r < 0)
         return fail(conn, r, "out of memory for a connection");
+    show_socket(conn, socket.fd);
+    if (relock_dial_is_outdated(&conn->dial)) /* a cut before this did not meet the socket */
+        return fail(conn, RELOCK_E_CONN, "a sentinel says that another server is the master now");
     set_timeout(conn, conn->server->command_timeout_ms);
     conn->state = RELOCK_SYNC_CONN_LOGGING_IN;
     relock_login_begin(&conn->login, conn->server, &conn->wire.out);
@@ -204,8 +240,10 @@ int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms
     r = connect_until(conn, deadline_ms < conn->connect_by_ms ? deadline_ms : conn->connect_by_ms);
     if (r == RELOCK_AGAIN && deadline_ms < conn->connect_by_ms)
         return r;
-    if (r == RELOCK_AGAIN)
+    if (r == RELOCK_AGAIN) {
+        relock_resolver_distrust(conn->server->resolver); /* that server may hang */
         r = RELOCK_E_CONN;
+    }
     if (r != RELOCK_OK) {
         relock_sync_conn_close(conn);
         return r;

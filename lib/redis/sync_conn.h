@@ -4,14 +4,17 @@
  * It connects when it is first needed, and again after its user has closed it because of a failure.
  * A deadline is no failure: the next call continues to connect, and the user handles a late reply.
  *
- * Threads: its user; one at a time.
+ * Threads: its user, one at a time; cut from any.
  */
 #ifndef RELOCK_SYNC_CONN_H
 #define RELOCK_SYNC_CONN_H
 
+#include "base/thread.h"
 #include "redis/dial.h"
 #include "redis/login.h"
 #include "redis/wire.h"
+
+struct relock_peer;
 
 enum relock_sync_conn_state {
     RELOCK_SYNC_CONN_CLOSED,
@@ -31,6 +34,11 @@ struct relock_sync_conn {
     uint64_t used_ms;    /* when it was last used */
     size_t n_sent;       /* how many bytes the last send has written */
     uint64_t n_ready;    /* how often it became READY */
+
+    struct relock_mutex mutex;
+    struct {
+        int fd; /* the socket of `wire`; -1 */
+    } guarded;  /* by mutex */
 };
 
 void relock_sync_conn_init(struct relock_sync_conn *conn, const struct relock_server *server);
@@ -59,5 +67,8 @@ int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms
 
 /* Closes the connection. It can be made again. */
 void relock_sync_conn_close(struct relock_sync_conn *conn);
+
+/* Ends the connection under its user, who meets a failure, if it leads to this peer. */
+void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_peer *peer);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #define DEFAULT_PORT 6379
+#define SENTINEL_PORT 26379
 #define MAX_DB 999999999
 
 static int hex_digit(char c)
@@ -99,17 +100,21 @@ static int read_login(struct relock_url *url, const char *from, const char *to, 
     return decode(colon + 1, to, &url->password, why);
 }
 
-/* host[:port], the host in brackets when it has colons itself */
-static int read_address(struct relock_url *url, const char *from, const char *to, const char **why)
+/* host[:port], the host in brackets when it has colons itself; `host->port` is the default */
+static int read_host(const char *from, const char *to, struct relock_url_host *host,
+                     const char **why)
 {
-    bool bracketed = *from == '[';
-    const char *host_end = from + strcspn(from, bracketed ? "]/?#" : ":/?#");
-    const char *port = bracketed ? host_end + 1 : host_end;
-    unsigned long number = DEFAULT_PORT;
+    bool bracketed = from < to && *from == '[';
+    const char *end = memchr(from, bracketed ? ']' : ':', (size_t)(to - from));
+    const char *port;
+    unsigned long number = host->port;
 
+    if (!end)
+        end = to;
+    port = bracketed ? end + 1 : end;
     if (bracketed)
         from++;
-    if (host_end <= from || host_end > to || (bracketed && *host_end != ']')) {
+    if (end <= from || (bracketed && end == to)) {
         *why = "the host is missing";
         return RELOCK_E_INVALID;
     }
@@ -117,26 +122,27 @@ static int read_address(struct relock_url *url, const char *from, const char *to
         *why = "the port is not a number from 1 to 65535";
         return RELOCK_E_INVALID;
     }
-    url->port = (uint16_t)number;
-    url->host = strndup(from, (size_t)(host_end - from));
-    return url->host ? RELOCK_OK : RELOCK_E_NOMEM;
+    host->port = (uint16_t)number;
+    host->name = strndup(from, (size_t)(end - from));
+    return host->name ? RELOCK_OK : RELOCK_E_NOMEM;
 }
 
-static int parse_tcp(struct relock_url *url, const char *rest, const char **why)
+/* Reads the login and moves `*rest` behind it. `end` is the end of the hosts. */
+static int skip_login(struct relock_url *url, const char **rest, const char *end, const char **why)
 {
-    const char *end = rest + strcspn(rest, "/?#");
-    const char *at = memrchr(rest, '@', (size_t)(end - rest));
+    const char *at = memrchr(*rest, '@', (size_t)(end - *rest));
     int r;
 
-    if (at) {
-        r = read_login(url, rest, at, why);
-        if (r < 0)
-            return r;
-        rest = at + 1;
-    }
-    r = read_address(url, rest, end, why);
-    if (r < 0)
-        return r;
+    if (!at)
+        return RELOCK_OK;
+    r = read_login(url, *rest, at, why);
+    *rest = at + 1;
+    return r;
+}
+
+/* [/db] */
+static int read_end(struct relock_url *url, const char *end, const char **why)
+{
     if (*end == '/' && end[1] != '\0')
         return read_db(url, end + 1, why);
     if (*end == '?' || *end == '#') {
@@ -144,6 +150,64 @@ static int parse_tcp(struct relock_url *url, const char *rest, const char **why)
         return RELOCK_E_INVALID;
     }
     return RELOCK_OK;
+}
+
+static int parse_tcp(struct relock_url *url, const char *rest, const char **why)
+{
+    const char *end = rest + strcspn(rest, "/?#");
+    struct relock_url_host host = {.port = DEFAULT_PORT};
+    int r = skip_login(url, &rest, end, why);
+
+    if (r == RELOCK_OK)
+        r = read_host(rest, end, &host, why);
+    if (r < 0)
+        return r;
+    url->host = host.name;
+    url->port = host.port;
+    return read_end(url, end, why);
+}
+
+/* host[:port][,host[:port]...] */
+static int read_sentinels(struct relock_url *url, const char *from, const char *to,
+                          const char **why)
+{
+    for (;;) {
+        const char *comma = memchr(from, ',', (size_t)(to - from));
+        struct relock_url_host *host = &url->sentinels[url->n_sentinels];
+        int r;
+
+        if (url->n_sentinels == RELOCK_SENTINELS_MAX) {
+            *why = "it names more than 16 sentinels";
+            return RELOCK_E_INVALID;
+        }
+        host->port = SENTINEL_PORT;
+        r = read_host(from, comma ? comma : to, host, why);
+        if (r < 0)
+            return r;
+        url->n_sentinels++;
+        if (!comma)
+            return RELOCK_OK;
+        from = comma + 1;
+    }
+}
+
+static int parse_sentinels(struct relock_url *url, const char *rest, const char **why)
+{
+    const char *end = rest + strcspn(rest, "/?#");
+    const char *master = *end == '/' ? end + 1 : end;
+    const char *master_end = master + strcspn(master, "/?#");
+    int r = skip_login(url, &rest, end, why);
+
+    if (r == RELOCK_OK)
+        r = read_sentinels(url, rest, end, why);
+    if (r < 0)
+        return r;
+    if (master_end == master) {
+        *why = "the sentinels must be followed by /master-name";
+        return RELOCK_E_INVALID;
+    }
+    r = decode(master, master_end, &url->master, why);
+    return r < 0 ? r : read_end(url, master_end, why);
 }
 
 static int parse_unix(struct relock_url *url, const char *rest, const char **why)
@@ -180,25 +244,34 @@ static const char *after(const char *text, const char *prefix)
 
 int relock_url_parse(struct relock_url *url, const char *text, const char **why)
 {
-    const char *rest;
-    int r;
+    static const struct {
+        const char *prefix;
+        int (*parse)(struct relock_url *url, const char *rest, const char **why);
+        bool tls;
+    } schemes[] = {
+        {"redis://", parse_tcp, false},
+        {"rediss://", parse_tcp, true},
+        {"redis+sentinel://", parse_sentinels, false},
+        {"rediss+sentinel://", parse_sentinels, true},
+        {"unix://", parse_unix, false},
+    };
+    int r = RELOCK_E_INVALID;
 
     *url = (struct relock_url){0};
-    *why = "";
-    rest = after(text, "redis://");
-    if (rest) {
-        r = parse_tcp(url, rest, why);
-    } else if ((rest = after(text, "rediss://"))) {
-        url->tls = true;
-        r = parse_tcp(url, rest, why);
-    } else if ((rest = after(text, "unix://"))) {
-        r = parse_unix(url, rest, why);
-    } else if (after(text, "redis+sentinel://") || after(text, "redis+cluster://")) {
+    *why = "it must begin with redis://, rediss://, redis+sentinel:// or unix://";
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+        const char *rest = after(text, schemes[i].prefix);
+
+        if (!rest)
+            continue;
+        *why = "";
+        url->tls = schemes[i].tls;
+        r = schemes[i].parse(url, rest, why);
+        break;
+    }
+    if (after(text, "redis+cluster://") || after(text, "rediss+cluster://")) {
         *why = "this version does not support that scheme";
         r = RELOCK_E_UNSUPPORTED;
-    } else {
-        *why = "it must begin with redis://, rediss:// or unix://";
-        r = RELOCK_E_INVALID;
     }
     if (r < 0)
         relock_url_deinit(url);
@@ -207,8 +280,11 @@ int relock_url_parse(struct relock_url *url, const char *text, const char **why)
 
 void relock_url_deinit(struct relock_url *url)
 {
+    for (unsigned i = 0; i < url->n_sentinels; i++)
+        free(url->sentinels[i].name);
     free(url->host);
     free(url->path);
+    free(url->master);
     free(url->user);
     free(url->password);
     *url = (struct relock_url){0};

@@ -27,12 +27,15 @@ static bool same(const char *a, const char *b)
 
 static void check_parts(const struct relock_url *url)
 {
-    FUZZ_CHECK(!url->host != !url->path);
+    FUZZ_CHECK(!!url->host + !!url->path + !!url->master == 1);
+    FUZZ_CHECK(!url->master == (url->n_sentinels == 0));
+    for (unsigned i = 0; i < url->n_sentinels; i++)
+        FUZZ_CHECK(*url->sentinels[i].name && url->sentinels[i].port > 0);
     FUZZ_CHECK(!url->user || (*url->user && url->password));
     FUZZ_CHECK(url->db <= 999999999);
     if (url->host)
         FUZZ_CHECK(*url->host && url->port > 0);
-    else
+    if (url->path)
         FUZZ_CHECK(*url->path == '/' &&
                    strlen(url->path) < sizeof(((struct sockaddr_un *)NULL)->sun_path));
 }
@@ -44,6 +47,18 @@ static void write_escaped(FILE *out, const char *text)
                 (unsigned char)*text);
 }
 
+static void write_name(FILE *out, const char *text)
+{
+    fputc('/', out);
+    for (; *text; text++)
+        fprintf(out, "%%%02x", (unsigned char)*text);
+}
+
+static void write_host(FILE *out, const char *host, unsigned port)
+{
+    fprintf(out, strchr(host, ':') || *host == '[' ? "[%s]:%u" : "%s:%u", host, port);
+}
+
 /* The equivalent url with all permitted escapes. */
 static char *write_url(const struct relock_url *url)
 {
@@ -52,7 +67,8 @@ static char *write_url(const struct relock_url *url)
     FILE *out = open_memstream(&text, &size);
 
     FUZZ_CHECK(out);
-    fputs(url->tls ? "rediss://" : url->host ? "redis://" : "unix://", out);
+    fputs(url->tls ? "rediss" : url->path ? "unix" : "redis", out);
+    fputs(url->master ? "+sentinel://" : "://", out);
     if (url->user)
         for (const char *at = url->user; *at; at++)
             fprintf(out, "%%%02X", (unsigned char)*at);
@@ -64,11 +80,15 @@ static char *write_url(const struct relock_url *url)
     }
     if (url->path)
         write_escaped(out, url->path);
-    else if (strchr(url->host, ':') || *url->host == '[')
-        fprintf(out, "[%s]:%u", url->host, url->port);
-    else
-        fprintf(out, "%s:%u", url->host, url->port);
-    fprintf(out, url->host ? "/%u" : "?db=%u", url->db);
+    else if (url->host)
+        write_host(out, url->host, url->port);
+    for (unsigned i = 0; i < url->n_sentinels; i++) {
+        fputs(i > 0 ? "," : "", out);
+        write_host(out, url->sentinels[i].name, url->sentinels[i].port);
+    }
+    if (url->master)
+        write_name(out, url->master);
+    fprintf(out, url->path ? "?db=%u" : "/%u", url->db);
     fclose(out);
     return text;
 }
@@ -81,6 +101,10 @@ static void says_the_same_again(const struct relock_url *url)
 
     FUZZ_CHECK(relock_url_parse(&again, text, &why) == RELOCK_OK);
     FUZZ_CHECK(same(again.host, url->host) && same(again.path, url->path));
+    FUZZ_CHECK(same(again.master, url->master) && again.n_sentinels == url->n_sentinels);
+    for (unsigned i = 0; i < url->n_sentinels; i++)
+        FUZZ_CHECK(same(again.sentinels[i].name, url->sentinels[i].name) &&
+                   again.sentinels[i].port == url->sentinels[i].port);
     FUZZ_CHECK(same(again.user, url->user) && same(again.password, url->password));
     FUZZ_CHECK(again.port == url->port && again.db == url->db && again.tls == url->tls);
     relock_url_deinit(&again);
@@ -91,7 +115,8 @@ static void says_the_same_again(const struct relock_url *url)
 static void check_label(const struct relock_server *server)
 {
     char label[4096];
-    int len = server->url.path ? snprintf(label, sizeof(label), "unix://%s", server->url.path)
+    int len = server->url.master ? snprintf(label, sizeof(label), "%s", server->label)
+              : server->url.path ? snprintf(label, sizeof(label), "unix://%s", server->url.path)
               : strchr(server->url.host, ':')
                   ? snprintf(label, sizeof(label), "[%s]:%u", server->url.host, server->url.port)
                   : snprintf(label, sizeof(label), "%s:%u", server->url.host, server->url.port);
@@ -133,7 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         says_the_same_again(&url);
     } else {
         FUZZ_CHECK(r == RELOCK_E_INVALID || r == RELOCK_E_UNSUPPORTED);
-        FUZZ_CHECK(*why && !url.host && !url.path && !url.user && !url.password);
+        FUZZ_CHECK(*why && !url.host && !url.path && !url.user && !url.password && !url.master);
     }
     if (!url.tls) /* that would read the system's certificates, or be a build without TLS */
         check_server(text, r, why);

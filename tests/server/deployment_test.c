@@ -88,7 +88,7 @@ static void is_unsupported(struct fixture *f, const char *what, const char *advi
 static void a_sentinel_is_unsupported(void **state)
 {
     begin_other(&(struct server_options){.tcp = true, .sentinel = true});
-    is_unsupported(*state, "this is a Sentinel", "use the address of the master");
+    is_unsupported(*state, "this is a Sentinel", "the address of the master");
 }
 
 /* It has no databases. */

@@ -207,7 +207,37 @@ static void a_sentinel_is_not_supported(void **state)
 
     assert_int_equal(says_hello("*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"), RELOCK_E_UNSUPPORTED);
     assert_memory_equal(login.why, "h:6379: this is a Sentinel", 26);
-    assert_non_null(strstr(login.why, "use the address of the master"));
+    assert_non_null(strstr(login.why, "the address of the master"));
+    assert_non_null(strstr(login.why, "redis+sentinel://"));
+}
+
+static int says_hello_as_sentinel(const char *hello)
+{
+    server = logins_plain_server();
+    server.is_sentinel = true;
+    begins();
+    return take(hello);
+}
+
+static void only_a_sentinel_is_accepted_as_a_sentinel(void **state)
+{
+    (void)state;
+
+    assert_int_equal(says_hello_as_sentinel("*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"), RELOCK_OK);
+    assert_null(login.conn_id);
+    assert_int_equal(says_hello_as_sentinel(HELLO("$10\r\nstandalone\r\n", "$6\r\nmaster\r\n")),
+                     RELOCK_E_UNSUPPORTED);
+    assert_non_null(strstr(login.why, "h:6379: this is no Sentinel"));
+    assert_int_equal(says_hello_as_sentinel(HELLO("$7\r\ncluster\r\n", "$6\r\nmaster\r\n")),
+                     RELOCK_E_UNSUPPORTED);
+}
+
+/* HELLO is newer than Sentinel. */
+static void a_sentinel_that_does_not_know_hello_is_accepted(void **state)
+{
+    (void)state;
+
+    assert_int_equal(says_hello_as_sentinel("-ERR unknown command `HELLO`\r\n"), RELOCK_OK);
 }
 
 static void a_cluster_node_of_any_role_is_not_supported(void **state)
@@ -327,6 +357,8 @@ int main(void)
         LOGIN_TEST(a_connection_without_its_name_is_accepted),
         LOGIN_TEST(a_refused_connection_name_is_left_out),
         LOGIN_TEST(a_sentinel_is_not_supported),
+        LOGIN_TEST(only_a_sentinel_is_accepted_as_a_sentinel),
+        LOGIN_TEST(a_sentinel_that_does_not_know_hello_is_accepted),
         LOGIN_TEST(a_cluster_node_of_any_role_is_not_supported),
         LOGIN_TEST(a_replica_has_its_own_result),
         LOGIN_TEST(a_server_that_does_not_report_its_role_is_taken_for_a_master),

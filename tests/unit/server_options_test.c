@@ -104,6 +104,39 @@ static void a_user_without_a_password_is_refused(void **state)
     assert_int_equal(log_count(lines, "hidden"), 0);
 }
 
+static void a_login_for_sentinels_needs_sentinels_and_a_password(void **state)
+{
+    static const struct relock_options options[] = {
+        {.url = "redis://h", .sentinel_user = "hidden", .sentinel_password = "hidden"},
+        {.url = "unix:///s", .sentinel_password = "hidden"},
+        {.url = "redis+sentinel://s/m", .sentinel_user = "hidden"},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        struct relock_server server;
+
+        log_clear(lines);
+        assert_int_equal(init(&server, &options[i]), RELOCK_E_INVALID);
+        assert_int_equal(log_count_grave(lines, RELOCK_LOG_ERROR), 1);
+        assert_int_equal(log_count(lines, "sentinels"), 1);
+        assert_int_equal(log_count(lines, "hidden"), 0);
+    }
+}
+
+/* Their address may change, so no address of ours is in their certificates. */
+static void masters_that_sentinels_name_need_a_name_in_their_certificates(void **state)
+{
+    struct relock_options options = {.url = "rediss+sentinel://s/m"};
+    struct relock_server server;
+
+    (void)state;
+
+    assert_int_equal(init(&server, &options), RELOCK_E_INVALID);
+    assert_int_equal(log_count(lines, "tls_server_name"), 1);
+}
+
 static void the_label_is_the_address_without_user_and_password(void **state)
 {
     static const struct {
@@ -113,6 +146,8 @@ static void the_label_is_the_address_without_user_and_password(void **state)
         {"redis://:hidden@127.0.0.1:7000/3", "127.0.0.1:7000"},
         {"redis://hidden:hidden@[::1]:7000", "[::1]:7000"},
         {"unix:///run/redis.sock?db=3", "unix:///run/redis.sock"},
+        {"redis+sentinel://hidden:hidden@s1,s2:2/shop/3", "s1:26379/shop"},
+        {"redis+sentinel://:hidden@[::1]:7,s2/shop", "[::1]:7/shop"},
     };
 
     (void)state;
@@ -218,6 +253,8 @@ int main(void)
         LOG_TEST(a_server_matches_its_url),
         LOG_TEST(user_and_password_of_the_options_override_those_of_the_url),
         LOG_TEST(a_user_without_a_password_is_refused),
+        LOG_TEST(a_login_for_sentinels_needs_sentinels_and_a_password),
+        LOG_TEST(masters_that_sentinels_name_need_a_name_in_their_certificates),
         LOG_TEST(the_label_is_the_address_without_user_and_password),
         LOG_TEST(connections_have_the_name_that_the_program_sets),
         LOG_TEST(a_server_takes_its_times_from_the_options),

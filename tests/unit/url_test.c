@@ -76,6 +76,76 @@ static void every_part_of_a_url_is_read(void **state)
     }
 }
 
+static const struct {
+    const char *text;
+    const char *hosts[3];
+    unsigned ports[3];
+    const char *master, *user, *password;
+    unsigned db;
+    bool tls;
+} by_sentinels[] = {
+    {"redis+sentinel://s/m", {"s"}, {26379}, .master = "m"},
+    {"redis+sentinel://s/m/", {"s"}, {26379}, .master = "m"},
+    {"redis+sentinel://s:1/m/7", {"s"}, {1}, .master = "m", .db = 7},
+    {"redis+sentinel://s1,s2:2,s3/my-master",
+     {"s1", "s2", "s3"},
+     {26379, 2, 26379},
+     .master = "my-master"},
+    {"redis+sentinel://s1:1,s2/m", {"s1", "s2"}, {1, 26379}, .master = "m"},
+    {"redis+sentinel://[::1],10.0.0.1,[fe80::2]:3/m",
+     {"::1", "10.0.0.1", "fe80::2"},
+     {26379, 26379, 3},
+     .master = "m"},
+    {"redis+sentinel://:pw@s1,s2/m/1",
+     {"s1", "s2"},
+     {26379, 26379},
+     .master = "m",
+     .password = "pw",
+     .db = 1},
+    {"redis+sentinel://u:p,w@s1,s2/m",
+     {"s1", "s2"},
+     {26379, 26379},
+     .master = "m",
+     .user = "u",
+     .password = "p,w"},
+    {"redis+sentinel://s/a%2fb%20%25", {"s"}, {26379}, .master = "a/b %"},
+    {"rediss+sentinel://u:pw@s:1/m/2",
+     {"s"},
+     {1},
+     .master = "m",
+     .user = "u",
+     .password = "pw",
+     .db = 2,
+     .tls = true},
+};
+
+static void a_url_may_name_sentinels_and_their_master(void **state)
+{
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(by_sentinels); i++) {
+        struct relock_url url;
+        const char *why;
+        unsigned n = 0;
+
+        assert_int_equal(relock_url_parse(&url, by_sentinels[i].text, &why), RELOCK_OK);
+        for (; n < 3 && by_sentinels[i].hosts[n]; n++) {
+            assert_string_equal(url.sentinels[n].name, by_sentinels[i].hosts[n]);
+            assert_int_equal(url.sentinels[n].port, by_sentinels[i].ports[n]);
+        }
+        assert_int_equal(url.n_sentinels, n);
+        assert_text(url.master, by_sentinels[i].master);
+        assert_text(url.user, by_sentinels[i].user);
+        assert_text(url.password, by_sentinels[i].password);
+        assert_int_equal(url.db, by_sentinels[i].db);
+        assert_int_equal(url.tls, by_sentinels[i].tls);
+        assert_null(url.host);
+        assert_null(url.path);
+        relock_url_deinit(&url);
+        assert_null(url.master);
+    }
+}
+
 static const char *const invalid[] = {
     /* schemes */
     "",
@@ -147,6 +217,28 @@ static const char *const invalid[] = {
     "redis://u:%00@h",
     "redis://u:a%00b@h",
     "redis://%00:pw@h",
+    /* sentinels */
+    "redis+sentinel://",
+    "redis+sentinel:///m",
+    "redis+sentinel://s",
+    "redis+sentinel://s/",
+    "redis+sentinel://s//0",
+    "redis+sentinel://,/m",
+    "redis+sentinel://s,/m",
+    "redis+sentinel://,s/m",
+    "redis+sentinel://s1,,s2/m",
+    "redis+sentinel://s1:,s2/m",
+    "redis+sentinel://s1,s2:0/m",
+    "redis+sentinel://s1,[::1/m",
+    "redis+sentinel://s/m/x",
+    "redis+sentinel://s/m/1/",
+    "redis+sentinel://s/m?db=1",
+    "redis+sentinel://s?db=1",
+    "redis+sentinel://s/m#1",
+    "redis+sentinel://s/m%00",
+    "redis+sentinel://u@s/m",
+    "redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m",
+    "unix+sentinel:///s/m",
     /* unix sockets */
     "unix://",
     "unix:///",
@@ -167,8 +259,8 @@ static const char *const invalid[] = {
 };
 
 static const char *const unsupported[] = {
-    "redis+sentinel://secret-host:26379/mymaster",
     "redis+cluster://secret-host:7000",
+    "rediss+cluster://secret-host:7000",
 };
 
 static void is_refused(const char *text, int wanted)
@@ -185,6 +277,8 @@ static void is_refused(const char *text, int wanted)
     assert_null(url.path);
     assert_null(url.user);
     assert_null(url.password);
+    assert_null(url.master);
+    assert_int_equal(url.n_sentinels, 0);
 }
 
 static void an_invalid_url_is_refused_with_a_reason(void **state)
@@ -254,6 +348,9 @@ static void a_reason_contains_no_part_of_the_url(void **state)
         "redis://hidden:hidden@hidden:1/hidden",
         "redis://hidden:hidden@hidden:1?hidden",
         "redis://hidden:hidden@[hidden]hidden",
+        "redis+sentinel://hidden:hidden@hidden,hidden",
+        "redis+sentinel://hidden:hidden@hidden,hidden:hidden/hidden",
+        "redis+sentinel://hidden:hidden@hidden/hidden/hidden",
         "unix://hidden:hidden@hidden",
         "unix:///hidden?hidden",
         "unix:///hidden?db=hidden",
@@ -277,6 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_of_a_url_is_read),
+        cmocka_unit_test(a_url_may_name_sentinels_and_their_master),
         cmocka_unit_test(an_invalid_url_is_refused_with_a_reason),
         cmocka_unit_test(future_schemes_are_unsupported),
         cmocka_unit_test(a_path_may_be_as_long_as_a_socket_address_allows),

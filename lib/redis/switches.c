@@ -1,0 +1,171 @@
+#include "redis/switches.h"
+
+#include "redis/async_conn.h"
+#include "redis/explain.h"
+#include "redis/loop.h"
+#include "redis/reply.h"
+#include "redis/sentinels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANNEL "+switch-master"
+
+/* Longer ones, which no sentinel sends, are cut off. */
+#define MESSAGE_MAX 1024
+
+struct subscription {
+    struct relock_async_conn conn;
+    struct relock_switches *switches;
+};
+
+struct relock_switches {
+    const struct relock_server *server;
+    relock_switch_fn *fn;
+    void *arg;
+    char last[MESSAGE_MAX]; /* the last message: each sentinel sends it */
+    unsigned n;
+    struct subscription at[];
+};
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+/* Cuts the next word off. Returns "" at the end. */
+static const char *next_word(char **rest)
+{
+    char *word = strsep(rest, " ");
+
+    return word ? word : "";
+}
+
+/* "<master> <old host> <old port> <new host> <new port>" */
+static void on_switch(struct relock_switches *switches, const char *sentinel, const char *text)
+{
+    const struct relock_server *server = switches->server;
+    char words[MESSAGE_MAX];
+    char *rest = words;
+    const char *host, *port;
+    struct relock_peer old;
+
+    if (strcmp(text, switches->last) == 0)
+        return;
+    (void)snprintf(words, sizeof(words), "%s", text);
+    if (strcmp(next_word(&rest), server->url.master) != 0)
+        return;
+    (void)snprintf(switches->last, sizeof(switches->last), "%s", text);
+    old.host = next_word(&rest);
+    old.port = next_word(&rest);
+    host = next_word(&rest);
+    port = next_word(&rest);
+    relock_log_write(server->log, RELOCK_LOG_INFO,
+                     "%s: the sentinel %s reports a failover from %.100s:%.8s to %.100s:%.8s",
+                     server->label, sentinel, old.host, old.port, host, port);
+    switches->fn(switches->arg, &old);
+}
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+static void on_up(void *arg)
+{
+    struct subscription *subscription = arg;
+    struct relock_buffer *out = relock_async_conn_out(&subscription->conn);
+
+    relock_command_words(out, "SUBSCRIBE", CHANNEL);
+    if (out->failed)
+        relock_async_conn_fail(&subscription->conn, "out of memory for a command");
+    else
+        relock_async_conn_send(&subscription->conn, 1);
+}
+
+static void on_error(const struct subscription *subscription, const char *error)
+{
+    const struct relock_server *sentinel = subscription->conn.server;
+    char why[RELOCK_WHY_MAX];
+
+    relock_explain(why, NULL, error);
+    relock_log_write(sentinel->log, RELOCK_LOG_WARNING,
+                     "sentinel %s: not subscribed to " CHANNEL
+                     ": %s; a failover is noticed when the old master does not answer",
+                     sentinel->label, why);
+}
+
+static void on_reply(void *arg, const struct redisReply *reply)
+{
+    struct subscription *subscription = arg;
+    const char *error = relock_reply_error(reply);
+    const struct redisReply *kind = relock_reply_at(reply, 0);
+    const char *text;
+    size_t len;
+
+    if (!error && kind && relock_reply_is(kind, "message")) {
+        if (relock_reply_text(relock_reply_at(reply, 2), &text, &len))
+            on_switch(subscription->switches, subscription->conn.server->label, text);
+        return;
+    }
+    /* The reply to SUBSCRIBE or PING. */
+    relock_async_conn_answered(&subscription->conn, true);
+    if (error)
+        on_error(subscription, error);
+}
+
+static void on_down(void *arg)
+{
+    (void)arg; /* it subscribes again when it is up */
+}
+
+static const struct relock_async_conn_ops conn_ops = {
+    .up = on_up,
+    .reply = on_reply,
+    .down = on_down,
+};
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+int relock_switches_new(struct relock_loop *loop, const struct relock_server *server,
+                        uint64_t ping_ms, relock_switch_fn *fn, void *arg,
+                        struct relock_switches **switches)
+{
+    unsigned n = server->sentinels ? relock_sentinels_n(server->sentinels) : 0;
+    struct relock_switches *new = calloc(1, sizeof(*new) + (n * sizeof(new->at[0])));
+
+    if (!new)
+        return RELOCK_E_NOMEM;
+    new->server = server;
+    new->fn = fn;
+    new->arg = arg;
+    new->n = n;
+    for (unsigned i = 0; i < n; i++) {
+        struct subscription *at = &new->at[i];
+
+        at->switches = new;
+        relock_async_conn_init(&at->conn, relock_loop_ev(loop),
+                               relock_sentinels_at(server->sentinels, i), &conn_ops, at);
+        at->conn.ping_ms = ping_ms;
+        at->conn.pong_ms = ping_ms;
+    }
+    *switches = new;
+    return RELOCK_OK;
+}
+
+struct relock_switches *relock_switches_free(struct relock_switches *switches)
+{
+    if (!switches)
+        return NULL;
+    for (unsigned i = 0; i < switches->n; i++)
+        relock_async_conn_deinit(&switches->at[i].conn);
+    free(switches);
+    return NULL;
+}
+
+void relock_switches_open(struct relock_switches *switches)
+{
+    for (unsigned i = 0; i < switches->n; i++)
+        relock_async_conn_open(&switches->at[i].conn);
+}
+
+void relock_switches_abandon(struct relock_switches *switches)
+{
+    for (unsigned i = 0; i < switches->n; i++)
+        relock_async_conn_abandon(&switches->at[i].conn);
+}
