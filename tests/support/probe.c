@@ -159,14 +159,29 @@ const char *probe_text(struct probe *probe, const char *format, ...)
     return probe->text;
 }
 
-static size_t n_elements(const redisReply *reply)
+/* `n` counts what is in the text. */
+static void append(struct probe *probe, const redisReply *reply, unsigned *n)
 {
-    return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 1;
+    size_t len = strlen(probe->text);
+    const char *blank;
+
+    if (reply->type == REDIS_REPLY_ARRAY) {
+        for (size_t i = 0; i < reply->elements; i++)
+            append(probe, reply->element[i], n);
+        return;
+    }
+    blank = (*n)++ == 0 ? "" : " ";
+    if (reply->type == REDIS_REPLY_INTEGER)
+        snprintf(probe->text + len, sizeof(probe->text) - len, "%s%lld", blank, reply->integer);
+    else
+        snprintf(probe->text + len, sizeof(probe->text) - len, "%s%s", blank,
+                 reply->str ? reply->str : "");
 }
 
 const char *probe_list(struct probe *probe, const char *format, ...)
 {
     redisReply *reply;
+    unsigned n = 0;
     va_list ap;
 
     va_start(ap, format);
@@ -174,17 +189,8 @@ const char *probe_list(struct probe *probe, const char *format, ...)
     va_end(ap);
 
     probe->text[0] = '\0';
-    for (size_t i = 0, len = 0; reply && i < n_elements(reply); i++, len = strlen(probe->text)) {
-        const redisReply *element = reply->type == REDIS_REPLY_ARRAY ? reply->element[i] : reply;
-        const char *blank = i == 0 ? "" : " ";
-
-        if (element->type == REDIS_REPLY_INTEGER)
-            snprintf(probe->text + len, sizeof(probe->text) - len, "%s%lld", blank,
-                     element->integer);
-        else
-            snprintf(probe->text + len, sizeof(probe->text) - len, "%s%s", blank,
-                     element->str ? element->str : "");
-    }
+    if (reply)
+        append(probe, reply, &n);
     freeReplyObject(reply);
     return probe->text;
 }

@@ -35,8 +35,8 @@ long long probe_int(struct probe *probe, const char *format, ...);
 /* Texts as they are and integers in decimal; nil is "". Valid until the next call. */
 const char *probe_text(struct probe *probe, const char *format, ...);
 
-/* The texts and integers of an array, or of another reply, with blanks between; nil is "". Valid
- * until the next call. */
+/* The texts and integers of an array, of the arrays in it, or of another reply, with blanks
+ * between; nil is "". Valid until the next call. */
 const char *probe_list(struct probe *probe, const char *format, ...);
 
 long long probe_pttl(struct probe *probe, const char *key);

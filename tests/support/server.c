@@ -269,7 +269,7 @@ struct server *server_new(const struct server_options *options)
     snprintf(server->unix_url, sizeof(server->unix_url), "unix://%s", server->socket);
     if (server->options.tcp)
         add_tcp(server);
-    if ((server->options.tls || getenv("RELOCK_TEST_TLS")) && !server->options.sentinel &&
+    if ((server->options.tls || (getenv("RELOCK_TEST_TLS") && !server->options.sentinel)) &&
         !add_tls(server, program))
         return server_stop(server);
     return server;

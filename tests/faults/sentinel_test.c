@@ -1,0 +1,187 @@
+/* Locks while the sentinels replace the master. */
+#include "support/actor.h"
+#include "support/sentinels.h"
+
+#include <string.h>
+
+/* The I/O thread would wait for a third of the long one before it gives up a server that hangs. */
+#define LEASE_MS 60000
+#define SHORT_LEASE_MS 12000
+
+/* What becomes of the master. */
+enum fate { KILLED, STOPPED, REPLACED };
+
+static enum fate fate;
+
+static void end_master(struct sentinels *s)
+{
+    switch (fate) {
+    case KILLED:
+        server_kill(s->server[0]);
+        break;
+    case STOPPED:
+        server_pause(s->server[0]);
+        break;
+    case REPLACED:
+        sentinels_replace_master(s);
+        break;
+    }
+}
+
+/* `n_replicas` of two have its holds. After the death of a master, one is left. */
+static struct relock_client *lasting_client(struct sentinels *s, unsigned n_replicas,
+                                            uint64_t lease_ms)
+{
+    return sentinels_client(s,
+                            &(struct relock_options){.min_replicas = n_replicas,
+                                                     .watchdog_timeout_ms = slow_ms(lease_ms),
+                                                     .command_timeout_ms = slow_ms(FAILOVER_MS)});
+}
+
+struct move {
+    struct probe *probe; /* at the new master */
+    struct relock_client *client;
+};
+
+static bool has_moved(void *arg)
+{
+    const struct move *move = arg;
+
+    return probe_n_clients(move->probe, relock_client_id(move->client)) > 0;
+}
+
+/* Until then, an old master that lives may still answer calls of this client. */
+static int await_new_master(struct sentinels *s, struct relock_client *client)
+{
+    int master = sentinels_await_master(s, 0);
+    struct move move = {s->probe[master], client};
+
+    assert_true(wait_until(has_moved, &move, SOON_MS));
+    return master;
+}
+
+static void a_hold_survives(struct sentinels *s, uint64_t lease_ms)
+{
+    struct relock_client *client = lasting_client(s, 2, lease_ms);
+    struct relock_lock *lock = fixture_lock(s->f, client, "orders");
+    int master;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    end_master(s);
+    master = await_new_master(s, client);
+    if (lease_ms == SHORT_LEASE_MS)
+        assert_true(wait_for_renewals(client, stats_of(client).renewed, 1));
+    assert_int_equal(probe_n_keys(s->probe[master]), 1);
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(wait_for_no_keys(s->probe[master]));
+    assert_int_equal(stats_of(client).lost, 0);
+}
+
+/* Only the new master can tell the waiter of the release. */
+static void a_waiter_gets_the_lock(struct sentinels *s)
+{
+    struct relock_client *holder = lasting_client(s, 2, LEASE_MS);
+    struct relock_lock *held = fixture_lock(s->f, holder, "orders");
+    struct relock_client *client = lasting_client(s, 0, LEASE_MS);
+    struct relock_lock *wanted = fixture_lock(s->f, client, "orders");
+    struct actor *waiter = actor_start();
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    actor_begin_lock(waiter, wanted);
+    assert_true(wait_for_waiters(client, 1));
+    end_master(s);
+    (void)await_new_master(s, holder);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_gets_in(waiter, wanted);
+}
+
+/* Also a call that begins before there is a new master. */
+static void a_call_gets_the_lock(struct sentinels *s)
+{
+    struct relock_client *client =
+        sentinels_client(s, &(struct relock_options){.command_timeout_ms = slow_ms(FAILOVER_MS)});
+    struct relock_lock *lock = fixture_lock(s->f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    end_master(s);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void a_hold_survives_a_master_that_hangs(void **state)
+{
+    fate = STOPPED;
+    a_hold_survives(*state, LEASE_MS);
+}
+
+static void a_hold_survives_a_planned_failover(void **state)
+{
+    fate = REPLACED;
+    a_hold_survives(*state, SHORT_LEASE_MS);
+}
+
+static void a_waiter_survives_the_death_of_the_master(void **state)
+{
+    fate = KILLED;
+    a_waiter_gets_the_lock(*state);
+}
+
+static void a_waiter_survives_a_planned_failover(void **state)
+{
+    fate = REPLACED;
+    a_waiter_gets_the_lock(*state);
+}
+
+static void a_call_survives_the_death_of_the_master(void **state)
+{
+    fate = KILLED;
+    a_call_gets_the_lock(*state);
+}
+
+static void a_call_survives_a_master_that_hangs(void **state)
+{
+    fate = STOPPED;
+    a_call_gets_the_lock(*state);
+}
+
+static int run_killed(void)
+{
+    const struct CMUnitTest tests[] = {
+        SENTINELS_TEST(a_waiter_survives_the_death_of_the_master),
+        SENTINELS_TEST(a_call_survives_the_death_of_the_master),
+    };
+
+    return SENTINELS_TESTS_RUN(tests);
+}
+
+static int run_stopped(void)
+{
+    const struct CMUnitTest tests[] = {
+        SENTINELS_TEST(a_hold_survives_a_master_that_hangs),
+        SENTINELS_TEST(a_call_survives_a_master_that_hangs),
+    };
+
+    return SENTINELS_TESTS_RUN(tests);
+}
+
+static int run_replaced(void)
+{
+    const struct CMUnitTest tests[] = {
+        SENTINELS_TEST(a_hold_survives_a_planned_failover),
+        SENTINELS_TEST(a_waiter_survives_a_planned_failover),
+    };
+
+    return SENTINELS_TESTS_RUN(tests);
+}
+
+/* The argument is the fate: each takes some seconds, so that they are tests of their own. */
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    if (strcmp(name, "stopped") == 0)
+        return run_stopped();
+    return strcmp(name, "replaced") == 0 ? run_replaced() : run_killed();
+}
