@@ -50,13 +50,14 @@ static void start_servers(struct sentinels *s)
 /* ---- sentinels ----------------------------------------------------------------------------- */
 
 /*
- * Redis 7 lets tests hurry a sentinel. After the death of a master it gets the state of the
- * replicas once in a second, and promotes none if that is older than five pings.
+ * Redis 7 lets tests hurry a sentinel. During a failover it gets the state of the replicas once in
+ * a second. It promotes none whose state is older than five pings. Another sentinel that has not
+ * heard of a promotion for four times publish-period undoes it.
  */
 static void hurry(struct probe *probe)
 {
     (void)probe_text(probe, "SENTINEL DEBUG info-period 200 ping-period 400 ask-period 100 "
-                            "publish-period 200 election-timeout 2000 "
+                            "publish-period 500 election-timeout 2000 "
                             "min-link-reconnect-period 500 tilt-period 1000");
 }
 
