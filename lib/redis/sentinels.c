@@ -2,11 +2,9 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "base/thread.h"
-#include "redis/explain.h"
-#include "redis/peer.h"
 #include "redis/reply.h"
 #include "redis/resolve.h"
+#include "redis/succession.h"
 #include "redis/sync_conn.h"
 
 #include <poll.h>
@@ -18,9 +16,6 @@
 /* The longest wait that does not notice that the thread is to end. */
 #define SLICE_MS 50
 
-/* Room for host:port. */
-#define ADDRESS_MAX 300
-
 struct sentinel {
     struct relock_server server;
     struct relock_sync_conn conn; /* closed when nothing is asked */
@@ -31,32 +26,29 @@ struct relock_sentinels {
     const struct relock_server *master;
     unsigned n;
 
+    struct relock_succession succession; /* used by any thread */
     atomic_bool stopping;
-    struct relock_mutex mutex;
-    struct {
-        char old[ADDRESS_MAX]; /* the address of the master that was replaced last; or "" */
-    } guarded;                 /* by mutex */
 
     /* of the thread of the resolver */
-    unsigned first;         /* the one to ask first */
-    char told[ADDRESS_MAX]; /* the address of the master that was logged last */
+    unsigned first; /* the one to ask first */
     struct sentinel at[];
 };
 
 /* One question to one sentinel. */
 struct question {
     struct relock_sentinels *sentinels;
+    unsigned i;                         /* of the sentinel */
     const struct relock_server *server; /* the sentinel */
     struct relock_sync_conn *conn;      /* to it */
     uint64_t until_ms;
-    struct relock_found *answer;
-    bool lags; /* it has answered with the old master */
+    struct relock_master master; /* as it says */
+    struct relock_found answer;  /* the addresses of that, or the failure */
 };
 
 /* `why` names the sentinel. */
 static int fail_as(struct question *question, int result, const char *why)
 {
-    (void)snprintf(question->answer->why, sizeof(question->answer->why), "sentinel %.140s", why);
+    (void)snprintf(question->answer.why, sizeof(question->answer.why), "sentinel %.140s", why);
     return result;
 }
 
@@ -98,8 +90,7 @@ static int send_question(struct question *question)
     struct relock_buffer *out = &question->conn->wire.out;
     int r;
 
-    relock_command_words(out, "SENTINEL", "GET-MASTER-ADDR-BY-NAME",
-                         question->sentinels->master->url.master);
+    relock_master_ask(question->sentinels->master->url.master, out);
     if (out->failed)
         return fail(question, RELOCK_E_NOMEM, "out of memory for a command");
     r = relock_sync_conn_send(question->conn, question->until_ms);
@@ -127,7 +118,7 @@ static int resolve(struct question *question, struct relock_resolver *resolver)
 
     if (r < 0)
         return fail(question, r, why);
-    while ((r = relock_lookup_take(lookup, &question->answer->addresses, &why)) == RELOCK_AGAIN &&
+    while ((r = relock_lookup_take(lookup, &question->answer.addresses, &why)) == RELOCK_AGAIN &&
            !is_over(question)) {
         struct pollfd pollfd = {.fd = relock_lookup_fd(lookup), .events = POLLIN};
 
@@ -139,119 +130,71 @@ static int resolve(struct question *question, struct relock_resolver *resolver)
     return r;
 }
 
-static void log_change(const struct question *question, const char *address)
+static int take_master(struct question *question, const struct relock_master *master)
 {
-    struct relock_sentinels *sentinels = question->sentinels;
-
-    if (strcmp(address, sentinels->told) == 0)
-        return;
-    (void)snprintf(sentinels->told, sizeof(sentinels->told), "%s", address);
-    relock_log_write(sentinels->master->log, RELOCK_LOG_INFO,
-                     "%s: the master is %s, says the sentinel %s", sentinels->master->label,
-                     address, question->server->label);
-}
-
-static bool is_old(struct relock_sentinels *sentinels, const char *address)
-{
-    bool is_same;
-
-    relock_mutex_lock(&sentinels->mutex);
-    is_same = strcmp(address, sentinels->guarded.old) == 0;
-    relock_mutex_unlock(&sentinels->mutex);
-    return is_same;
-}
-
-static int take_address(struct question *question, const char *host, const char *port)
-{
-    unsigned long number = strtoul(port, NULL, 10);
-    struct relock_resolver *resolver;
-    char address[ADDRESS_MAX];
+    struct relock_resolver *resolver = relock_resolver_new(master->host, master->port);
     int r;
 
-    if (number == 0 || number > UINT16_MAX)
-        return fail(question, RELOCK_E_SERVER, "the port of the master is invalid");
-    resolver = relock_resolver_new(host, (uint16_t)number);
     if (!resolver)
         return fail(question, RELOCK_E_NOMEM, "out of memory");
     r = resolve(question, resolver);
     relock_resolver_free(resolver);
-    (void)snprintf(address, sizeof(address), "%s:%lu", host, number);
-    question->lags = is_old(question->sentinels, address);
-    if (r == RELOCK_OK && !question->lags)
-        log_change(question, address);
     return r;
-}
-
-static int take_error(struct question *question, const char *error)
-{
-    char text[RELOCK_WHY_MAX];
-
-    relock_explain(text, NULL, error);
-    return fail(question, relock_refusal_result(relock_refusal_of(error)), text);
-}
-
-static int take_reply(struct question *question, const struct redisReply *reply)
-{
-    const char *error = relock_reply_error(reply);
-    const char *host, *port;
-    size_t len;
-
-    if (error)
-        return take_error(question, error);
-    if (relock_reply_is_nil(reply))
-        return fail(question, RELOCK_E_SERVER, "it knows no master of this name");
-    if (!relock_reply_text(relock_reply_at(reply, 0), &host, &len) ||
-        !relock_reply_text(relock_reply_at(reply, 1), &port, &len))
-        return fail(question, RELOCK_E_SERVER, "it does not answer with an address");
-    return take_address(question, host, port);
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
+/* Both replies. */
+static int receive_master(struct question *question)
+{
+    struct redisReply *reply;
+    char why[RELOCK_WHY_MAX];
+    int r = receive(question, &reply);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_master_take(&question->master, reply, why);
+    relock_reply_free(reply);
+    if (r != RELOCK_OK)
+        return fail(question, r, why);
+    r = receive(question, &reply);
+    if (r != RELOCK_OK)
+        return r;
+    relock_master_take_epoch(&question->master, reply);
+    relock_reply_free(reply);
+    return RELOCK_OK;
+}
+
 static int ask(struct question *question)
 {
-    struct redisReply *reply = NULL;
     int r = reach(question);
 
     if (r == RELOCK_OK)
         r = send_question(question);
     if (r == RELOCK_OK)
-        r = receive(question, &reply);
-    if (r == RELOCK_OK) {
-        r = take_reply(question, reply);
-        relock_reply_free(reply);
-    }
+        r = receive_master(question);
+    if (r == RELOCK_OK)
+        r = take_master(question, &question->master);
     relock_sync_conn_close(question->conn);
     return r > 0 ? RELOCK_E_CONN : r;
 }
 
-/* The i-th. The remaining time is divided among the remaining sentinels and the master. Returns
- * RELOCK_AGAIN with an answer that is the old master. */
-static int ask_nth(struct relock_sentinels *sentinels, unsigned i, uint64_t limit_ms,
-                   struct relock_found *answer)
+/* The i-th. The remaining time is divided among the remaining sentinels and the master. */
+static void ask_nth(struct relock_sentinels *sentinels, unsigned i, uint64_t limit_ms,
+                    struct question *question)
 {
-    unsigned at = (sentinels->first + i) % sentinels->n;
     uint64_t now_ms = relock_clock_now_ms();
-    struct question question = {
-        .sentinels = sentinels,
-        .server = &sentinels->at[at].server,
-        .conn = &sentinels->at[at].conn,
-        .until_ms = now_ms + (relock_clock_left(now_ms, limit_ms) / (sentinels->n - i + 1)),
-        .answer = answer,
-    };
 
-    answer->result = ask(&question);
-    if (answer->result != RELOCK_OK)
-        return answer->result;
-    if (question.lags)
-        return RELOCK_AGAIN;
-    sentinels->first = at;
-    return RELOCK_OK;
+    question->i = (sentinels->first + i) % sentinels->n;
+    question->server = &sentinels->at[question->i].server;
+    question->conn = &sentinels->at[question->i].conn;
+    question->until_ms = now_ms + (relock_clock_left(now_ms, limit_ms) / (sentinels->n - i + 1));
+    question->answer.result = ask(question);
 }
 
 /* A sentinel that was not reached may know the master, so another attempt can help. But a refusal
  * explains more. */
-static void keep(struct relock_found *kept, const struct relock_found *answer)
+static void keep_failure(struct relock_found *kept, const struct relock_found *answer)
 {
     bool is_refusal = answer->result != RELOCK_E_CONN;
 
@@ -261,33 +204,65 @@ static void keep(struct relock_found *kept, const struct relock_found *answer)
         kept->result = answer->result;
 }
 
-static void ask_all(struct relock_sentinels *sentinels, bool distrusts, struct relock_found *answer)
+/* If all lag, the one with the newest configuration does so least. */
+static void keep_outdated(struct question *kept, const struct question *question)
+{
+    if (kept->answer.result != RELOCK_OK || question->master.epoch > kept->master.epoch)
+        *kept = *question;
+}
+
+static void use(struct relock_sentinels *sentinels, const struct question *question,
+                struct relock_found *answer)
+{
+    const struct relock_master *master = &question->master;
+
+    if (relock_succession_use(&sentinels->succession, master))
+        relock_log_write(sentinels->master->log, RELOCK_LOG_INFO,
+                         "%s: the master is %s:%u, says the sentinel %s", sentinels->master->label,
+                         master->host, master->port, question->server->label);
+    sentinels->first = question->i;
+    *answer = question->answer;
+}
+
+/* Asks one after the other until one answers that does not lag. Returns it; or NULL, with the best
+ * of the others in `outdated` and `failed`. */
+static const struct question *ask_all(struct relock_sentinels *sentinels, struct question *question,
+                                      struct question *outdated, struct relock_found *failed)
 {
     uint64_t limit_ms = relock_clock_in(sentinels->master->connect_timeout_ms);
-    struct relock_found refused = {.result = RELOCK_AGAIN};
-    struct relock_found old = {.result = RELOCK_AGAIN};
 
-    if (distrusts)
-        sentinels->first = (sentinels->first + 1) % sentinels->n;
     for (unsigned i = 0; i < sentinels->n; i++) {
-        int r = ask_nth(sentinels, i, limit_ms, answer);
-
-        if (r == RELOCK_OK || r == RELOCK_E_NOMEM)
-            return;
-        if (r == RELOCK_AGAIN)
-            old = *answer;
+        ask_nth(sentinels, i, limit_ms, question);
+        if (question->answer.result != RELOCK_OK)
+            keep_failure(failed, &question->answer);
+        else if (relock_succession_lags(&sentinels->succession, &question->master))
+            keep_outdated(outdated, question);
         else
-            keep(&refused, answer);
+            return question;
+        if (failed->result == RELOCK_E_NOMEM || atomic_load(&sentinels->stopping))
+            break;
     }
-    *answer = old.result == RELOCK_OK ? old : refused;
+    return NULL;
 }
 
 static void look_up(void *arg, bool distrusts, struct relock_found *answer)
 {
     struct relock_sentinels *sentinels = arg;
     unsigned n_switches = atomic_load(&sentinels->master->counts->switches);
+    struct question question = {.sentinels = sentinels};
+    struct question outdated = {.answer.result = RELOCK_AGAIN};
+    struct relock_found failed = {.result = RELOCK_AGAIN};
+    const struct question *best;
 
-    ask_all(sentinels, distrusts, answer);
+    if (distrusts)
+        sentinels->first = (sentinels->first + 1) % sentinels->n;
+    best = ask_all(sentinels, &question, &outdated, &failed);
+    if (!best && outdated.answer.result == RELOCK_OK)
+        best = &outdated;
+    if (best)
+        use(sentinels, best, answer);
+    else
+        *answer = failed;
     answer->addresses.n_switches = n_switches;
 }
 
@@ -308,7 +283,7 @@ static void destroy(void *arg)
         relock_sync_conn_deinit(&sentinels->at[i].conn);
         relock_server_deinit(&sentinels->at[i].server);
     }
-    relock_mutex_deinit(&sentinels->mutex);
+    relock_succession_deinit(&sentinels->succession);
     free(sentinels);
 }
 
@@ -370,7 +345,7 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
         return RELOCK_E_NOMEM;
     sentinels->master = server;
     atomic_init(&sentinels->stopping, false);
-    relock_mutex_init(&sentinels->mutex);
+    relock_succession_init(&sentinels->succession);
     while (r == RELOCK_OK && sentinels->n < n)
         r = add(sentinels, options, id);
     if (r == RELOCK_OK) {
@@ -386,11 +361,13 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
 
 void relock_sentinels_leave(struct relock_sentinels *sentinels, const struct relock_peer *old)
 {
-    relock_mutex_lock(&sentinels->mutex);
-    (void)snprintf(sentinels->guarded.old, sizeof(sentinels->guarded.old), "%s:%s", old->host,
-                   old->port);
-    relock_mutex_unlock(&sentinels->mutex);
+    relock_succession_leave(&sentinels->succession, old);
     atomic_fetch_add(&sentinels->master->counts->switches, 1);
+}
+
+struct relock_succession *relock_sentinels_succession(struct relock_sentinels *sentinels)
+{
+    return &sentinels->succession;
 }
 
 unsigned relock_sentinels_n(const struct relock_sentinels *sentinels)

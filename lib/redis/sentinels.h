@@ -16,6 +16,7 @@
 
 struct relock_peer;
 struct relock_sentinels;
+struct relock_succession;
 
 /*
  * Gives a server whose url names sentinels its resolver. Does nothing to other servers. The server
@@ -33,6 +34,9 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
 /* A sentinel has reported that this master was replaced: sentinels that name it lag, and addresses
  * that were found before are outdated. */
 void relock_sentinels_leave(struct relock_sentinels *sentinels, const struct relock_peer *old);
+
+/* What they have told so far. */
+struct relock_succession *relock_sentinels_succession(struct relock_sentinels *sentinels);
 
 /* How many there are, and the i-th. */
 unsigned relock_sentinels_n(const struct relock_sentinels *sentinels);

@@ -5,6 +5,7 @@
 #include "redis/loop.h"
 #include "redis/reply.h"
 #include "redis/sentinels.h"
+#include "redis/succession.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 struct subscription {
     struct relock_async_conn conn;
     struct relock_switches *switches;
+    unsigned n_replies;          /* since the connection is up */
+    struct relock_master master; /* as the first replies say */
 };
 
 struct relock_switches {
@@ -28,6 +31,54 @@ struct relock_switches {
     unsigned n;
     struct subscription at[];
 };
+
+/* ---- a failover without a message ---------------------------------------------------------- */
+
+/* The address alone does not tell which of two is newer: a sentinel that was down may lag. */
+static void check(struct subscription *subscription)
+{
+    struct relock_switches *switches = subscription->switches;
+    const struct relock_server *server = switches->server;
+    struct relock_master old;
+    char port[8];
+
+    if (!relock_succession_replaces(relock_sentinels_succession(server->sentinels),
+                                    &subscription->master, &old))
+        return;
+    relock_log_write(server->log, RELOCK_LOG_INFO,
+                     "%s: there was a failover from %s:%u to %s:%u, says the sentinel %s",
+                     server->label, old.host, old.port, subscription->master.host,
+                     subscription->master.port, subscription->conn.server->label);
+    (void)snprintf(port, sizeof(port), "%u", old.port);
+    switches->last[0] = '\0'; /* the next failover may be the same as the last report */
+    switches->fn(switches->arg, &(struct relock_peer){old.host, port});
+}
+
+static void on_refusal(const struct subscription *subscription, const char *why)
+{
+    const struct relock_server *sentinel = subscription->conn.server;
+
+    relock_log_write(
+        sentinel->log, RELOCK_LOG_WARNING,
+        "sentinel %s: the master is unknown: %s; a failover is noticed when a sentinel "
+        "reports it",
+        sentinel->label, why);
+}
+
+/* The first reply has the address, the second the number of the configuration. */
+static void take_answer(struct subscription *subscription, const struct redisReply *reply)
+{
+    char why[RELOCK_WHY_MAX];
+
+    if (++subscription->n_replies == 1) {
+        if (relock_master_take(&subscription->master, reply, why) != RELOCK_OK)
+            on_refusal(subscription, why);
+        return;
+    }
+    relock_master_take_epoch(&subscription->master, reply);
+    if (subscription->master.port > 0)
+        check(subscription);
+}
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
@@ -71,11 +122,15 @@ static void on_up(void *arg)
     struct subscription *subscription = arg;
     struct relock_buffer *out = relock_async_conn_out(&subscription->conn);
 
+    /* In one piece: the sentinel has no time for a failover between the answer and the
+     * subscription. */
+    subscription->n_replies = 0;
+    relock_master_ask(subscription->switches->server->url.master, out);
     relock_command_words(out, "SUBSCRIBE", CHANNEL);
     if (out->failed)
         relock_async_conn_fail(&subscription->conn, "out of memory for a command");
     else
-        relock_async_conn_send(&subscription->conn, 1);
+        relock_async_conn_send(&subscription->conn, RELOCK_MASTER_REPLIES + 1);
 }
 
 static void on_error(const struct subscription *subscription, const char *error)
@@ -93,19 +148,22 @@ static void on_error(const struct subscription *subscription, const char *error)
 static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct subscription *subscription = arg;
+    bool is_asking = subscription->n_replies < RELOCK_MASTER_REPLIES;
     const char *error = relock_reply_error(reply);
     const struct redisReply *kind = relock_reply_at(reply, 0);
     const char *text;
     size_t len;
 
-    if (!error && kind && relock_reply_is(kind, "message")) {
+    if (!is_asking && kind && relock_reply_is(kind, "message")) {
         if (relock_reply_text(relock_reply_at(reply, 2), &text, &len))
             on_switch(subscription->switches, subscription->conn.server->label, text);
         return;
     }
-    /* The reply to SUBSCRIBE or PING. */
+    /* The replies to the questions, then those to SUBSCRIBE and PING. */
     relock_async_conn_answered(&subscription->conn, true);
-    if (error)
+    if (is_asking)
+        take_answer(subscription, reply);
+    else if (error)
         on_error(subscription, error);
 }
 

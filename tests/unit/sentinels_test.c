@@ -36,6 +36,7 @@ struct fake {
     int listening;
     int port;
     _Atomic(const char *) answer;
+    atomic_int epoch; /* from 0 to 9 */
     atomic_uint n_asked;
 };
 
@@ -48,21 +49,27 @@ static char answer_of_place[64];
 
 /* ---- the sentinels ------------------------------------------------------------------------- */
 
+static void reply(int fd, const char *text)
+{
+    (void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
 static void serve(struct fake *fake, int fd)
 {
-    static const char hello[] = "*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n";
-    char bytes[1024];
+    char bytes[1024], fields[64];
     ssize_t n;
 
     while ((n = recv(fd, bytes, sizeof(bytes) - 1, 0)) > 0) {
-        const char *answer = hello;
-
         bytes[n] = '\0';
-        if (strstr(bytes, "GET-MASTER-ADDR-BY-NAME")) {
-            answer = atomic_load(&fake->answer);
-            atomic_fetch_add(&fake->n_asked, 1);
+        if (!strstr(bytes, "GET-MASTER-ADDR-BY-NAME")) {
+            reply(fd, "*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n");
+            continue;
         }
-        (void)send(fd, answer, strlen(answer), MSG_NOSIGNAL);
+        atomic_fetch_add(&fake->n_asked, 1);
+        reply(fd, atomic_load(&fake->answer));
+        snprintf(fields, sizeof(fields), "*2\r\n$12\r\nconfig-epoch\r\n$1\r\n%d\r\n",
+                 atomic_load(&fake->epoch));
+        reply(fd, fields);
     }
     close(fd);
 }
@@ -89,6 +96,7 @@ static int start(struct fake *fake)
         return -1;
     fake->port = ntohs(address.sin_port);
     atomic_store(&fake->answer, ADDRESS("7000"));
+    atomic_store(&fake->epoch, 1);
     atomic_store(&fake->n_asked, 0);
     return pthread_create(&fake->thread, NULL, run, fake);
 }
@@ -187,6 +195,9 @@ static void a_refusal_of_all_says_why(void **state)
         {"+OK\r\n", RELOCK_E_SERVER, "it does not answer with an address"},
         {":1\r\n", RELOCK_E_SERVER, "it does not answer with an address"},
         {"*1\r\n$1\r\nh\r\n", RELOCK_E_SERVER, "it does not answer with an address"},
+        {"*2\r\n$0\r\n\r\n$4\r\n7000\r\n", RELOCK_E_SERVER, "the host of the master is invalid"},
+        {"*2\r\n$1\r\nh\r\n$4\r\n 700\r\n", RELOCK_E_SERVER, "the port of the master is invalid"},
+        {"*2\r\n$1\r\nh\r\n$4\r\n700x\r\n", RELOCK_E_SERVER, "the port of the master is invalid"},
         {ADDRESS("0000"), RELOCK_E_SERVER, "the port of the master is invalid"},
         {"*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", RELOCK_E_SERVER, "the port of the master is invalid"},
         {"-NOPERM no permissions\r\n", RELOCK_E_AUTH, "NOPERM"},
@@ -249,6 +260,34 @@ static void a_sentinel_that_names_the_old_master_is_passed_over(void **state)
     /* It is the master again, or the report was wrong. */
     answer_with(1, ADDRESS("7000"));
     assert_int_equal(look_up(), 7000);
+}
+
+/* It may have missed a failover of which no sentinel has told this client. */
+static void a_sentinel_with_an_older_configuration_is_passed_over(void **state)
+{
+    (void)state;
+
+    atomic_store(&fakes[0].epoch, 2);
+    assert_int_equal(look_up(), 7000);
+    answer_with(1, ADDRESS("7001"));
+    relock_resolver_distrust(server.resolver);
+    assert_int_equal(look_up(), 7000);
+    assert_int_equal(atomic_load(&fakes[1].n_asked), 1);
+}
+
+/* The sentinels were set up anew. */
+static void if_all_have_an_older_configuration_the_newest_counts(void **state)
+{
+    (void)state;
+
+    atomic_store(&fakes[0].epoch, 5);
+    assert_int_equal(look_up(), 7000);
+    atomic_store(&fakes[0].epoch, 1);
+    atomic_store(&fakes[1].epoch, 2);
+    answer_with(1, ADDRESS("7001"));
+    assert_int_equal(look_up(), 7001);
+    assert_int_equal(look_up(), 7001);
+    assert_int_equal(atomic_load(&fakes[1].n_asked), 2);
 }
 
 /* ---- connections to a master that is replaced ---------------------------------------------- */
@@ -325,6 +364,8 @@ int main(void)
         SENTINELS_TEST(the_next_is_asked_first_after_an_answer_of_no_use),
         SENTINELS_TEST(a_refusal_and_no_answer_is_no_refusal),
         SENTINELS_TEST(a_sentinel_that_names_the_old_master_is_passed_over),
+        SENTINELS_TEST(a_sentinel_with_an_older_configuration_is_passed_over),
+        SENTINELS_TEST(if_all_have_an_older_configuration_the_newest_counts),
         SENTINELS_TEST(an_attempt_to_connect_to_the_old_master_ends_with_the_report),
         SENTINELS_TEST(addresses_found_before_a_report_are_outdated),
     };

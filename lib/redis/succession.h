@@ -1,0 +1,47 @@
+/*
+ * Succession - which server is the master, and which was, as far as the sentinels have told
+ *
+ * It finds out which answers are out of date: those of an older configuration, and, after the
+ * report of a failover, those that name the old master.
+ *
+ * Threads: any; init and deinit while no other thread uses it.
+ */
+#ifndef RELOCK_SUCCESSION_H
+#define RELOCK_SUCCESSION_H
+
+#include "base/thread.h"
+#include "redis/master.h"
+
+#include <stdbool.h>
+
+struct relock_peer;
+
+struct relock_succession {
+    struct relock_mutex mutex;
+    struct {
+        struct relock_master now; /* in use; no host: none yet */
+        struct relock_master old; /* replaced last, as a sentinel has reported; no host: none */
+        uint64_t epoch;           /* the newest configuration that a sentinel has told */
+    } guarded;                    /* by mutex */
+};
+
+void relock_succession_init(struct relock_succession *succession);
+void relock_succession_deinit(struct relock_succession *succession);
+
+/* Whether the sentinel that gave this answer lags. */
+bool relock_succession_lags(struct relock_succession *succession,
+                            const struct relock_master *answer);
+
+/* Uses this master from now on, also if its sentinel lags. Returns whether the address is new. */
+bool relock_succession_use(struct relock_succession *succession,
+                           const struct relock_master *answer);
+
+/* Whether the answer is of a newer configuration, in which the master in use, `*old`, is the master
+ * no more. Says so once for each configuration. */
+bool relock_succession_replaces(struct relock_succession *succession,
+                                const struct relock_master *answer, struct relock_master *old);
+
+/* A sentinel has reported that this master was replaced. */
+void relock_succession_leave(struct relock_succession *succession, const struct relock_peer *old);
+
+#endif
