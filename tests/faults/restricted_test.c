@@ -135,7 +135,7 @@ static void each_missing_command_was_logged_once(struct faults *t)
     for (size_t i = 0; i < COUNT(lines); i++) {
         size_t n_lines = lacks(lines[i].command) ? lines[i].n_clients : 0;
 
-        assert_int_equal(log_count(t->f->log, lines[i].warning), n_lines);
+        assert_true(n_lines == 0 || log_wait_n(t->f->log, lines[i].warning, n_lines, SOON_MS));
         n += n_lines;
     }
     assert_int_equal(log_count(t->f->log, "; without it "), n);
@@ -228,8 +228,9 @@ static void without_wait_no_replica_is_counted(void **state)
     for (int i = 0; i < 2; i++)
         assert_result(relock_lock(lock), RELOCK_E_REPLICAS);
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
+    if (lacks("WAIT"))
+        assert_true(log_wait_n(t->f->log, "set min_replicas to 0", 1, SOON_MS));
     assert_int_equal(log_count(t->f->log, ": WAIT: "), lacks("WAIT"));
-    assert_int_equal(log_count(t->f->log, "set min_replicas to 0"), lacks("WAIT"));
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
