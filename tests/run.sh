@@ -169,7 +169,7 @@ test_variant()
     case $1 in
     gcc) run_tests gcc gcc --no-suite redisson --no-suite interop ;;
     tls)
-        choose 'wire' 'server'
+        choose 'wire' 'server faults'
         RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
             --no-suite script
         ;;

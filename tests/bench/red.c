@@ -198,7 +198,7 @@ static bool open_servers(struct setting *s, bool network)
         if (!network)
             continue;
         snprintf(path, sizeof(path), "%.80s/proxy", s->servers[i]->dir);
-        s->proxies[i] = proxy_start(s->servers[i]->socket, path);
+        s->proxies[i] = proxy_start(s->servers[i], path);
         proxy_delay(s->proxies[i], NETWORK_MS);
     }
     return true;

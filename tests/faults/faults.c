@@ -51,6 +51,11 @@ struct relock_client *faults_connected_client(struct faults *t,
     return client;
 }
 
+bool faults_over_tcp(const struct faults *t)
+{
+    return strncmp(proxy_url(t->proxy), "unix:", 5) != 0;
+}
+
 void faults_worker(struct faults *t, const char *words)
 {
     assert_int_equal(
@@ -157,6 +162,14 @@ struct actor *faults_blocked(struct faults *t, struct relock_lock *lock)
     return waiting;
 }
 
+void faults_release_forgotten(struct faults *t, struct relock_lock *lock)
+{
+    int r = relock_unlock(lock);
+
+    if (r != RELOCK_OK || !faults_over_tcp(t))
+        assert_result(r, RELOCK_LOST);
+}
+
 void faults_hold_and_wait(struct faults *t, struct relock_client *client, struct relock_lock *lock,
                           struct actor **holding, struct actor **waiting)
 {
@@ -190,7 +203,7 @@ int faults_start_with(void **state, const struct server_options *options, bool t
         return -1;
     t->f = fixture;
     snprintf(path, sizeof(path), "%.80s/proxy", t->f->server->dir);
-    t->proxy = proxy_start(t->f->server->socket, tcp ? NULL : path);
+    t->proxy = proxy_start(t->f->server, tcp ? NULL : path);
     for (size_t i = 0; i < N_SCRIPTS; i++)
         proxy_name_script(t->proxy, scripts[i].name, scripts[i].sha1);
     *state = t;

@@ -43,6 +43,11 @@ uint64_t short_ms(void);
 /* Like fixture_client(), through the proxy. */
 struct relock_client *faults_client(struct faults *t, const struct relock_options *options);
 
+/* Whether clients reach the proxy over TCP: always with RELOCK_TEST_TLS. The system then takes the
+ * bytes of a command also if the other side has hung up, so the library cannot tell whether it ran.
+ */
+bool faults_over_tcp(const struct faults *t);
+
 /* The same, and its I/O thread has connected: later connections count as reconnects. */
 struct relock_client *faults_connected_client(struct faults *t,
                                               const struct relock_options *options);
@@ -83,6 +88,10 @@ struct relock_client *faults_patient_client(struct faults *t);
 
 /* A peer holds "orders", and this actor waits for it. */
 struct actor *faults_blocked(struct faults *t, struct relock_lock *lock);
+
+/* Releases a lock that the server has forgotten in a restart: it is lost. Over TCP it may also be
+ * OK, because a release that had to be repeated finds no key. */
+void faults_release_forgotten(struct faults *t, struct relock_lock *lock);
 
 /* One owner of this process holds "orders", the next one waits and is subscribed. A release now
  * goes through Redis. */

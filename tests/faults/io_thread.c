@@ -2,10 +2,14 @@
 
 #include "support/wait.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,18 +18,32 @@
 
 enum { GOES, IS_TO_STOP, STANDS };
 
+/* constant while the thread must stop */
+static char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" with TCP */
+static in_port_t port;
+
 static atomic_int state;
-static char
-    path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* constant while the thread must stop */
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_un local;
+    struct sockaddr_in inet;
+};
+
+static bool is_meant(const union address *peer)
+{
+    if (peer->any.sa_family == AF_UNIX)
+        return strcmp(peer->local.sun_path, path) == 0;
+    return peer->any.sa_family == AF_INET && peer->inet.sin_port == port;
+}
 
 static bool has_connection(const struct pollfd *fds, nfds_t n)
 {
     for (nfds_t i = 0; i < n; i++) {
-        struct sockaddr_un peer = {.sun_family = AF_UNSPEC};
-        socklen_t size = sizeof(peer) - 1; /* so that the path is terminated in any case */
+        union address peer = {.any.sa_family = AF_UNSPEC};
+        socklen_t size = sizeof(peer) - 1; /* so that a path is terminated in any case */
 
-        if (getpeername(fds[i].fd, (struct sockaddr *)&peer, &size) == 0 &&
-            peer.sun_family == AF_UNIX && strcmp(peer.sun_path, path) == 0)
+        if (getpeername(fds[i].fd, &peer.any, &size) == 0 && is_meant(&peer))
             return true;
     }
     return false;
@@ -76,7 +94,10 @@ static bool stands(void *arg)
 
 bool io_thread_stop(const char *url)
 {
-    strncpy(path, url + strlen("unix://"), sizeof(path) - 1);
+    bool is_path = strncmp(url, "unix://", strlen("unix://")) == 0;
+
+    (void)snprintf(path, sizeof(path), "%s", is_path ? url + strlen("unix://") : "");
+    port = htons(is_path ? 0 : (uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10));
     atomic_store(&state, IS_TO_STOP);
     return wait_until(stands, NULL, SOON_MS);
 }

@@ -332,5 +332,6 @@ int main(void)
         FAULT_TEST(connections_are_cut_and_refused),
     };
 
+    unsetenv("RELOCK_TEST_TLS"); /* the client here is hiredis */
     return FAULT_TESTS_RUN(tests);
 }

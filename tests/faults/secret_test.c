@@ -13,6 +13,8 @@
 #define USER "locker"
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
+static const char *ca_file; /* for clients with TLS */
+
 static void ignore_loss(const struct relock_lost *what, void *arg)
 {
     (void)what;
@@ -27,6 +29,7 @@ static void fails(struct relock_options options, int wanted, const char *words)
 
         options.connect_timeout_ms = wanted == RELOCK_E_CONN ? short_ms() : slow_ms(SOON_MS);
         options.command_timeout_ms = options.connect_timeout_ms;
+        options.tls_ca_file = strncmp(options.url, "rediss:", 7) == 0 ? ca_file : NULL;
         options.on_lost = ignore_loss;
         options.on_log = has_sink ? lines_write : NULL;
         options.log_level = has_sink ? RELOCK_LOG_DEBUG : 0;
@@ -39,10 +42,11 @@ static void fails(struct relock_options options, int wanted, const char *words)
 
 static const char *url_of(struct faults *t, const char *login)
 {
+    const char *all = proxy_url(t->proxy);
     static char url[256];
 
-    snprintf(url, sizeof(url), "redis://%s@127.0.0.1:%s", login,
-             strrchr(proxy_url(t->proxy), ':') + 1);
+    snprintf(url, sizeof(url), "%.*s%s@127.0.0.1:%s",
+             (int)(strstr(all, "://") + strlen("://") - all), all, login, strrchr(all, ':') + 1);
     return url;
 }
 
@@ -169,6 +173,14 @@ static void no_line_about_a_server_that_echoes_has_a_password(void **state)
     }
 }
 
+static int begin_secret_test(void **state)
+{
+    struct faults *t = *state;
+
+    ca_file = t->f->server->ca_file;
+    return faults_begin(state);
+}
+
 /* Also after a failed test. */
 static int end_secret_test(void **state)
 {
@@ -180,7 +192,7 @@ static int end_secret_test(void **state)
 }
 
 #define SECRET_TEST(function) \
-    cmocka_unit_test_setup_teardown(function, faults_begin, end_secret_test)
+    cmocka_unit_test_setup_teardown(function, begin_secret_test, end_secret_test)
 
 int main(void)
 {

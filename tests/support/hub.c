@@ -58,7 +58,8 @@ static int listen_tcp(struct hub *hub)
         getsockname(fd, (struct sockaddr *)&address, &size) != 0)
         die("hub: listen");
     hub->port = ntohs(address.sin_port);
-    snprintf(hub->url, sizeof(hub->url), "redis://127.0.0.1:%u", hub->port);
+    snprintf(hub->url, sizeof(hub->url), "%s://127.0.0.1:%u", hub->key ? "rediss" : "redis",
+             hub->port);
     return fd;
 }
 
@@ -90,8 +91,13 @@ static void accept_one(struct hub *hub)
     }
     if (hub->port != 0)
         setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    relay = relay_new(client, server, ++hub->guarded.n_relays, hub->ops, hub->arg);
+    relay = relay_new(client, server, ++hub->guarded.n_relays, hub->key ? seal_new(hub->key) : NULL,
+                      hub->ops, hub->arg);
     relay->delay_ms = hub->guarded.delay_ms;
+    if (hub->guarded.n_to_break > 0) {
+        hub->guarded.n_to_break--;
+        relay->left = hub->guarded.break_after;
+    }
     relay->next = hub->guarded.relays;
     hub->guarded.relays = relay;
 }
@@ -228,14 +234,16 @@ static void init_cond(pthread_cond_t *cond)
     pthread_condattr_destroy(&monotonic);
 }
 
-void hub_start(struct hub *hub, const char *server, const char *path, const struct relay_ops *ops,
-               void *arg)
+void hub_start(struct hub *hub, const char *server, const char *path, const char *certs,
+               const struct relay_ops *ops, void *arg)
 {
     sigset_t all, before;
 
     *hub = (struct hub){.ops = ops, .arg = arg, .guarded.listener = -1};
     snprintf(hub->server, sizeof(hub->server), "%s", server);
-    snprintf(hub->path, sizeof(hub->path), "%s", path ? path : "");
+    snprintf(hub->path, sizeof(hub->path), "%s", path && !certs ? path : "");
+    if (certs)
+        hub->key = seal_key_new(certs);
     hub->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     start_listening(hub);
 
@@ -263,6 +271,7 @@ void hub_stop(struct hub *hub)
         relay_free(relay);
     }
     stop_listening(hub);
+    seal_key_free(hub->key);
     close(hub->wake);
     pthread_cond_destroy(&hub->changed);
     pthread_mutex_destroy(&hub->mutex);

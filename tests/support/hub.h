@@ -16,10 +16,11 @@
 
 struct hub {
     /* constant once started */
-    char server[108]; /* a unix socket */
-    char path[108];   /* where it listens, "" with TCP */
-    char url[128];    /* the same */
-    uint16_t port;    /* 0 with a unix socket */
+    char server[108];     /* a unix socket */
+    char path[108];       /* where it listens, "" with TCP */
+    char url[128];        /* the same */
+    uint16_t port;        /* 0 with a unix socket */
+    struct seal_key *key; /* NULL without TLS */
     int wake;
     const struct relay_ops *ops; /* called with the mutex held */
     void *arg;
@@ -30,6 +31,8 @@ struct hub {
     struct {
         bool refuse, by_byte, stopping;
         uint64_t delay_ms;
+        unsigned n_to_break; /* next connections, each after so many bytes to its client: */
+        size_t break_after;
         uint64_t asked, done; /* turns of the thread: wanted, and made */
         int listener;         /* -1 while connections are refused; the thread's */
         struct relay *relays;
@@ -37,9 +40,10 @@ struct hub {
     } guarded;             /* by mutex */
 };
 
-/* Listens at `path`, NULL: on a free port of the loopback. */
-void hub_start(struct hub *hub, const char *server, const char *path, const struct relay_ops *ops,
-               void *arg);
+/* Listens at `path`, NULL: on a free port of the loopback; with certificates in that folder, on
+ * such a port with TLS. */
+void hub_start(struct hub *hub, const char *server, const char *path, const char *certs,
+               const struct relay_ops *ops, void *arg);
 
 /* Ends the thread and all connections. */
 void hub_stop(struct hub *hub);

@@ -2,6 +2,7 @@
 
 #include "support/hub.h"
 #include "support/seen.h"
+#include "support/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,14 +85,15 @@ static const struct relay_ops relay_ops = {
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-struct proxy *proxy_start(const char *server, const char *path)
+struct proxy *proxy_start(const struct server *server, const char *path)
 {
+    bool is_tls = getenv("RELOCK_TEST_TLS") && server->tls_port > 0;
     struct proxy *proxy = calloc(1, sizeof(*proxy));
 
     if (!proxy)
         abort();
     proxy->end = &proxy->rules;
-    hub_start(&proxy->hub, server, path, &relay_ops, proxy);
+    hub_start(&proxy->hub, server->socket, path, is_tls ? server->certs : NULL, &relay_ops, proxy);
     return proxy;
 }
 
@@ -151,6 +153,7 @@ void proxy_reset(struct proxy *proxy)
     pthread_mutex_lock(&proxy->hub.mutex);
     proxy->hub.guarded.refuse = false;
     proxy->hub.guarded.by_byte = false;
+    proxy->hub.guarded.n_to_break = 0;
     set_delay(proxy, 0);
     for (struct relay *at = proxy->hub.guarded.relays; at; at = at->next)
         at->cut = at->cut || relay_is_troubled(at);
@@ -289,6 +292,14 @@ void proxy_delay(struct proxy *proxy, uint64_t delay_ms)
 {
     pthread_mutex_lock(&proxy->hub.mutex);
     set_delay(proxy, delay_ms);
+    pthread_mutex_unlock(&proxy->hub.mutex);
+}
+
+void proxy_break(struct proxy *proxy, unsigned n, size_t after)
+{
+    pthread_mutex_lock(&proxy->hub.mutex);
+    proxy->hub.guarded.n_to_break = n;
+    proxy->hub.guarded.break_after = after;
     pthread_mutex_unlock(&proxy->hub.mutex);
 }
 

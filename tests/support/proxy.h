@@ -21,6 +21,7 @@
 
 struct proxy;
 struct proxy_rule;
+struct server;
 
 /* The fate of a command, of its reply, and of the connection. */
 enum proxy_deed {
@@ -41,8 +42,10 @@ enum proxy_fate {
     PROXY_ENDED,    /* the connection to the server ended: it will not run */
 };
 
-/* To the server at this unix socket. Listens at `path`, NULL: on a free port of the loopback. */
-struct proxy *proxy_start(const char *server, const char *path);
+/* To the unix socket of this server. Listens at `path`, NULL: on a free port of the loopback. With
+ * RELOCK_TEST_TLS in the environment, it listens on such a port in any case, and clients speak TLS:
+ * what happens to commands and replies then happens to the encrypted bytes. */
+struct proxy *proxy_start(const struct server *server, const char *path);
 struct proxy *proxy_stop(struct proxy *proxy);
 
 /* For relock_options. */
@@ -83,6 +86,9 @@ void proxy_refuse(struct proxy *proxy, bool refuse);
 /* From now on the bytes of either side arrive that much later, in order: a round trip takes twice
  * that. 0: no delay. */
 void proxy_delay(struct proxy *proxy, uint64_t delay_ms);
+
+/* The next `n` connections end when so many bytes have gone to the client; at least one. */
+void proxy_break(struct proxy *proxy, unsigned n, size_t after);
 
 /* Clients get one byte at a time; over a unix socket, the next when they have read that. */
 void proxy_by_byte(struct proxy *proxy, bool by_byte);

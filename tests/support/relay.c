@@ -33,6 +33,39 @@ static void append(struct relay_bytes *bytes, const char *data, size_t n)
     bytes->n += n;
 }
 
+/* For that side. */
+static void put(struct relay *relay, enum relay_side side, const char *data, size_t n)
+{
+    if (relay->seal && side == RELAY_CLIENT)
+        seal_write(relay->seal, data, n);
+    else
+        append(&relay->out[side], data, n);
+}
+
+/* What was encrypted goes to the client. */
+static void fetch_sealed(struct relay *relay)
+{
+    char data[16384];
+    size_t n;
+
+    while (relay->seal && (n = seal_fetch(relay->seal, data, sizeof(data))) > 0)
+        append(&relay->out[RELAY_CLIENT], data, n);
+}
+
+/* It has arrived from that side. */
+static void take(struct relay *relay, enum relay_side side, const char *data, size_t n)
+{
+    char opened[16384];
+
+    if (!relay->seal || side == RELAY_SERVER) {
+        append(&relay->in[side], data, n);
+        return;
+    }
+    seal_take(relay->seal, data, n);
+    while ((n = seal_read(relay->seal, opened, sizeof(opened))) > 0)
+        append(&relay->in[side], opened, n);
+}
+
 static void drop(struct relay_bytes *bytes, size_t n)
 {
     bytes->n -= n;
@@ -40,19 +73,21 @@ static void drop(struct relay_bytes *bytes, size_t n)
         memmove(bytes->data, bytes->data + n, bytes->n);
 }
 
-struct relay *relay_new(int client, int server, unsigned number, const struct relay_ops *ops,
-                        void *arg)
+struct relay *relay_new(int client, int server, unsigned number, struct seal *seal,
+                        const struct relay_ops *ops, void *arg)
 {
     struct relay *relay = calloc(1, sizeof(*relay));
 
     if (!relay)
         abort();
     relay->number = number;
+    relay->seal = seal;
     relay->ops = ops;
     relay->arg = arg;
     relay->fd[RELAY_CLIENT] = client;
     relay->fd[RELAY_SERVER] = server;
     relay->end = &relay->first;
+    relay->left = RELAY_UNLIMITED;
     for (int side = 0; side < 2; side++)
         fcntl(relay->fd[side], F_SETFL, fcntl(relay->fd[side], F_GETFL) | O_NONBLOCK);
     return relay;
@@ -108,6 +143,7 @@ struct relay *relay_free(struct relay *relay)
         free(relay->in[side].data);
         free(relay->out[side].data);
     }
+    seal_free(relay->seal);
     free(relay);
     return NULL;
 }
@@ -135,9 +171,16 @@ static void take_arrived(struct relay *relay, enum relay_side side)
         if (n == 0)
             relay->ended[side] = true;
         else if (side == RELAY_SERVER || !relay->lost[side])
-            append(&relay->in[side], data, n);
+            take(relay, side, data, n);
         transit_take(&relay->way[side]);
     }
+}
+
+/* Of a connection that is to break after so many bytes. */
+static void use_up(struct relay *relay, size_t n)
+{
+    relay->left -= relay->left == RELAY_UNLIMITED ? 0 : n;
+    relay->cut = relay->cut || relay->left == 0;
 }
 
 static void write_to(struct relay *relay, enum relay_side side, bool by_byte)
@@ -145,14 +188,17 @@ static void write_to(struct relay *relay, enum relay_side side, bool by_byte)
     struct relay_bytes *out = &relay->out[side];
     int unread = 0;
 
-    while (out->n > 0) {
+    while (out->n > 0 && !relay->cut) {
+        size_t most = side == RELAY_CLIENT && relay->left < out->n ? relay->left : out->n;
         ssize_t n;
 
         if (by_byte && ioctl(relay->fd[side], SIOCOUTQ, &unread) == 0 && unread > 0)
             return;
-        n = send(relay->fd[side], out->data, by_byte ? 1 : out->n, MSG_NOSIGNAL);
+        n = send(relay->fd[side], out->data, by_byte ? 1 : most, MSG_NOSIGNAL);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
+        if (n > 0 && side == RELAY_CLIENT)
+            use_up(relay, (size_t)n);
         drop(out, n < 0 ? out->n : (size_t)n); /* a side that has hung up reads no more */
     }
 }
@@ -161,7 +207,7 @@ static void write_to(struct relay *relay, enum relay_side side, bool by_byte)
 static void pass(struct relay *relay, enum relay_side side, size_t size)
 {
     if (!relay->lost[side])
-        append(&relay->out[!side], relay->in[side].data, size);
+        put(relay, !side, relay->in[side].data, size);
     drop(&relay->in[side], size);
 }
 
@@ -271,6 +317,7 @@ bool relay_step(struct relay *relay, bool by_byte)
         take_arrived(relay, side);
     }
     take_frames(relay);
+    fetch_sealed(relay);
     write_to(relay, RELAY_SERVER, false);
     write_to(relay, RELAY_CLIENT, by_byte);
     if (relay->ended[RELAY_SERVER])

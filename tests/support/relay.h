@@ -10,10 +10,14 @@
 #define RELOCK_TEST_RELAY_H
 
 #include "support/proxy.h"
+#include "support/seal.h"
 #include "support/transit.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#define RELAY_UNLIMITED SIZE_MAX
 
 enum relay_side { RELAY_CLIENT, RELAY_SERVER };
 
@@ -43,6 +47,7 @@ struct relay {
     const struct relay_ops *ops;
     void *arg;
     int fd[2];
+    struct seal *seal;         /* of the client; NULL: none */
     struct transit way[2];     /* read from that side */
     bool read[2];              /* all of it, for that side has hung up */
     struct relay_bytes in[2];  /* arrived, and not looked at */
@@ -52,12 +57,13 @@ struct relay {
     bool is_held[2];           /* the first frame that was read from that side stays there */
     void *held[2];             /* its tag */
     bool last_answer;          /* ends once all bytes are written */
+    size_t left;               /* bytes that may go to the client; then it ends */
     struct relay_unanswered *first, **end; /* commands that went to the server, in order */
 };
 
-/* Takes the sockets. */
-struct relay *relay_new(int client, int server, unsigned number, const struct relay_ops *ops,
-                        void *arg);
+/* Takes the sockets and the seal; NULL: the client sends plain text. */
+struct relay *relay_new(int client, int server, unsigned number, struct seal *seal,
+                        const struct relay_ops *ops, void *arg);
 struct relay *relay_free(struct relay *relay);
 
 /* Reads, looks and writes, as far as that goes. False: it is over. */

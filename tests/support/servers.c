@@ -2,27 +2,30 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static struct relock_client *lazy_client(struct servers *s, const char *url,
+static struct relock_client *lazy_client(struct servers *s, size_t i, const char *url,
                                          const struct relock_options *options)
 {
     struct relock_options all = options ? *options : (struct relock_options){0};
 
     all.url = url;
     all.flags |= RELOCK_LAZY;
+    if (strncmp(url, "rediss:", 7) == 0)
+        all.tls_ca_file = s->server[i]->ca_file;
     return fixture_client(s->f, &all);
 }
 
 struct relock_client *servers_client(struct servers *s, size_t i,
                                      const struct relock_options *options)
 {
-    return lazy_client(s, s->server[i]->unix_url, options);
+    return lazy_client(s, i, s->server[i]->unix_url, options);
 }
 
 struct relock_client *servers_client_by_proxy(struct servers *s, size_t i,
                                               const struct relock_options *options)
 {
-    return lazy_client(s, proxy_url(s->proxy[i]), options);
+    return lazy_client(s, i, proxy_url(s->proxy[i]), options);
 }
 
 void servers_up(struct servers *s)
@@ -61,7 +64,7 @@ int servers_start_with(void **state, size_t n, const struct server_options *opti
     for (size_t i = 0; i < n; i++) {
         s->probe[i] = i > 0 ? probe_open(s->server[i]->socket) : s->f->probe;
         snprintf(path, sizeof(path), "%.80s/proxy", s->server[i]->dir);
-        s->proxy[i] = proxy_start(s->server[i]->socket, path);
+        s->proxy[i] = proxy_start(s->server[i], path);
     }
     *state = s;
     return 0;

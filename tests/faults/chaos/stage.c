@@ -274,7 +274,7 @@ static struct proxy *start_proxy(const struct server *server, int number)
     char path[256];
 
     snprintf(path, sizeof(path), "%.80s/proxy.%d", server->dir, number);
-    return proxy_start(server->socket, path);
+    return proxy_start(server, path);
 }
 
 static const char *url_of(const struct stage_place *place)
