@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 #define LEASE_MS 20000
-#define N_BROKEN 2 /* the I/O thread and callers connect at the same time */
-#define LAST 3000  /* more bytes than come until a lock is acquired */
+#define LAST 3000 /* more bytes than come until a lock is acquired */
 #define STEP 13
 #define PLAIN_LAST 400
 
@@ -26,9 +25,11 @@ static void a_connection_that_breaks_after_any_byte_costs_no_call_an_error(void 
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
     assert_result(relock_lock(held), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
     for (size_t after = 1; after < last(); after += STEP) {
-        proxy_break(t->proxy, N_BROKEN, after);
-        proxy_cut(t->proxy, "");
+        proxy_break(t->proxy, 1, after);
+        proxy_cut(t->proxy, "lock 1 orders"); /* the connection of callers */
         assert_result(relock_lock(lock), RELOCK_OK);
         assert_result(relock_unlock(lock), RELOCK_OK);
     }
@@ -48,7 +49,7 @@ static void a_waiter_outlasts_connections_that_break_after_any_byte(void **state
 
     assert_true(proxy_counts(t->proxy, "SUBSCRIBE", 1));
     for (size_t after = 1; after < last(); after += 20 * STEP) {
-        proxy_break(t->proxy, N_BROKEN, after);
+        proxy_break(t->proxy, 1, after);
         proxy_cut(t->proxy, "SUBSCRIBE");
         assert_true(wait_for_reconnects(client, stats_of(client).reconnects + 1));
     }
