@@ -31,6 +31,7 @@ struct relock_client *faults_client(struct faults *t, const struct relock_option
     struct relock_options all = options ? *options : (struct relock_options){0};
 
     all.url = proxy_url(t->proxy);
+    all.tls_ca_file = faults_ca_file(t);
     if (rights == NO_LINE && !all.user) {
         all.user = WORKER;
         all.password = PASSWORD;
@@ -49,6 +50,11 @@ struct relock_client *faults_connected_client(struct faults *t,
     client = faults_client(t, options);
     assert_int_equal(proxy_fate(background), PROXY_ANSWERED);
     return client;
+}
+
+const char *faults_ca_file(const struct faults *t)
+{
+    return strncmp(proxy_url(t->proxy), "rediss:", 7) == 0 ? t->f->server->ca_file : NULL;
 }
 
 bool faults_over_tcp(const struct faults *t)

@@ -48,6 +48,10 @@ struct relock_client *faults_client(struct faults *t, const struct relock_option
  */
 bool faults_over_tcp(const struct faults *t);
 
+/* For clients of the proxy that a test makes by itself: the value of tls_ca_file. NULL without TLS.
+ */
+const char *faults_ca_file(const struct faults *t);
+
 /* The same, and its I/O thread has connected: later connections count as reconnects. */
 struct relock_client *faults_connected_client(struct faults *t,
                                               const struct relock_options *options);

@@ -32,6 +32,7 @@ static void ignore_loss(const struct relock_lost *what, void *arg)
 static struct relock_options options_of(const struct scene *scene)
 {
     return (struct relock_options){.url = proxy_url(scene->t->proxy),
+                                   .tls_ca_file = faults_ca_file(scene->t),
                                    .user = USER,
                                    .password = LINES_SECRET,
                                    .watchdog_timeout_ms = outlast_ms(LEASE_MS),

@@ -177,7 +177,7 @@ static int begin_secret_test(void **state)
 {
     struct faults *t = *state;
 
-    ca_file = t->f->server->ca_file;
+    ca_file = faults_ca_file(t);
     return faults_begin(state);
 }
 

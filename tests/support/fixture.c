@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static pid_t main_process; /* cmocka's frames are there */
@@ -37,12 +36,13 @@ struct relock_options fixture_options(struct fixture *f, const struct relock_opt
 {
     struct relock_options all = options ? *options : (struct relock_options){0};
 
-    if (!all.url && f->server->tls_port > 0)
+    if (!all.url && f->server->tls_port > 0) {
         all.url = f->server->tls_url;
+        if (!all.tls_ca_file)
+            all.tls_ca_file = f->server->ca_file;
+    }
     if (!all.url)
         all.url = f->server->unix_url;
-    if (strncmp(all.url, "rediss:", 7) == 0 && !all.tls_ca_file && f->server->tls_port > 0)
-        all.tls_ca_file = f->server->ca_file;
     if (all.connect_timeout_ms == 0)
         all.connect_timeout_ms = slow_ms(SOON_MS);
     if (all.command_timeout_ms == 0)
