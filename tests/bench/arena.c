@@ -185,12 +185,16 @@ static void await_all_threads(struct arena *arena)
     }
 }
 
+/* Ends when a turn begins, unless it takes too long. What is counted between two such moments
+ * belongs to whole turns. */
 static void await_rounds(struct arena *arena, unsigned n_rounds, double min_s, double max_s)
 {
     uint64_t until = turns_count(&arena->turns) + (uint64_t)n_rounds * arena->cell->n_processes;
     uint64_t from_ns = now_ns(), max_ns = from_ns + seconds_to_ns(max_s);
 
     sleep_until_ns(from_ns + seconds_to_ns(min_s));
+    if (turns_count(&arena->turns) >= until)
+        until = turns_count(&arena->turns) + 1;
     while (turns_count(&arena->turns) < until && now_ns() < max_ns)
         sleep_ns(LOOK_NS);
 }
