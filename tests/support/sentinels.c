@@ -6,29 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define N_ARGS 11 /* of each server */
+
 /* ---- servers ------------------------------------------------------------------------------- */
 
 static struct server *new_server(const struct server *master)
 {
     struct server_options options = {
         .tcp = true,
-        .args = {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", NULL},
+        .args = {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--user",
+                 "locker", "on", ">secret", "~*", "&*", "+@all", NULL},
     };
     char port[16];
     struct server *server;
 
     if (master) {
         snprintf(port, sizeof(port), "%d", master->port);
-        options.args[4] = "--replicaof";
-        options.args[5] = "127.0.0.1";
-        options.args[6] = port;
+        options.args[N_ARGS] = "--replicaof";
+        options.args[N_ARGS + 1] = "127.0.0.1";
+        options.args[N_ARGS + 2] = port;
     }
     server = server_new(&options);
     if (!server)
         fixture_skip();
     server_launch(server);
     server_await(server);
-    server->options.args[4] = NULL; /* it comes back as a master, until a sentinel finds it */
+    server->options.args[N_ARGS] = NULL; /* it comes back as a master, until a sentinel finds it */
     return server;
 }
 
@@ -91,7 +94,8 @@ static void start_sentinels(struct sentinels *s)
     for (int i = 0; i < SENTINELS; i++)
         assert_true(wait_until(knows_all, s->at_sentinel[i], FAILOVER_MS));
     snprintf(s->url, sizeof(s->url),
-             "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/" SENTINELS_MASTER,
+             "redis+sentinel://" SENTINELS_LOGIN
+             "@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/" SENTINELS_MASTER,
              s->sentinel[0]->port, s->sentinel[1]->port, s->sentinel[2]->port);
 }
 
@@ -199,6 +203,17 @@ static bool knows_roles(void *arg)
                     "role-reported slave") == SENTINELS - 1;
 }
 
+void sentinels_await_roles(struct sentinels *s)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        assert_true(wait_until(knows_roles, s->at_sentinel[i], FAILOVER_MS));
+}
+
+void sentinels_await_sync(struct sentinels *s, int master)
+{
+    assert_true(wait_until(is_in_sync, s->probe[master], 2 * (uint64_t)FAILOVER_MS));
+}
+
 static bool accepts_failover(void *arg)
 {
     return probe_int(arg, "SENTINEL FAILOVER " SENTINELS_MASTER) == 0;
@@ -206,8 +221,7 @@ static bool accepts_failover(void *arg)
 
 void sentinels_replace_master(struct sentinels *s)
 {
-    for (int i = 0; i < SENTINELS; i++)
-        assert_true(wait_until(knows_roles, s->at_sentinel[i], FAILOVER_MS));
+    sentinels_await_roles(s);
     assert_true(wait_until(accepts_failover, s->at_sentinel[0], FAILOVER_MS));
 }
 
@@ -246,13 +260,40 @@ static void disconnect(struct sentinels *s)
     }
 }
 
+void sentinels_launch(struct sentinels *s)
+{
+    start_servers(s);
+    start_sentinels(s);
+}
+
+static void close_probes(struct sentinels *s)
+{
+    for (int i = 0; i < SENTINELS; i++) {
+        s->probe[i] = probe_close(s->probe[i]);
+        s->at_sentinel[i] = probe_close(s->at_sentinel[i]);
+    }
+}
+
+static void stop_servers(struct sentinels *s)
+{
+    for (int i = 0; i < SENTINELS; i++) {
+        s->sentinel[i] = server_stop(s->sentinel[i]);
+        s->server[i] = server_stop(s->server[i]);
+    }
+}
+
+void sentinels_close(struct sentinels *s)
+{
+    close_probes(s);
+    stop_servers(s);
+}
+
 int sentinels_begin(void **state)
 {
     struct sentinels *s = *state;
     void *f = s->f;
 
-    start_servers(s);
-    start_sentinels(s);
+    sentinels_launch(s);
     disconnect(s);
     return fixture_begin(&f);
 }
@@ -264,17 +305,9 @@ int sentinels_end(void **state)
     int r;
 
     actor_end_all();
-    for (int i = 0; i < SENTINELS; i++) {
-        if (s->probe[i])
-            s->probe[i] = probe_close(s->probe[i]);
-        if (s->at_sentinel[i])
-            s->at_sentinel[i] = probe_close(s->at_sentinel[i]);
-    }
+    close_probes(s);
     r = fixture_end(&f);
-    for (int i = 0; i < SENTINELS; i++) {
-        s->sentinel[i] = server_stop(s->sentinel[i]);
-        s->server[i] = server_stop(s->server[i]);
-    }
+    stop_servers(s);
     return r;
 }
 

@@ -16,6 +16,10 @@
 #define SENTINELS_MASTER "mymaster"
 #define SENTINELS_DOWN_AFTER_MS 1000
 
+/* A user of the servers with all rights. While the default user is off, neither the sentinels nor
+ * the other servers get into a server, and this user does. */
+#define SENTINELS_LOGIN "locker:secret"
+
 /* From the death of the master until a client can have a lock again. */
 #define FAILOVER_MS 30000
 
@@ -29,6 +33,10 @@ struct sentinels {
     char url[256]; /* redis+sentinel://... */
 };
 
+/* Starts and stops all of them, for a program without a fixture. */
+void sentinels_launch(struct sentinels *s);
+void sentinels_close(struct sentinels *s);
+
 /* As fixture_client(), by the sentinels. Unless the options say otherwise, both replicas must have
  * a hold, so that it survives a failover; connecting may take a second. */
 struct relock_client *sentinels_client(struct sentinels *s, const struct relock_options *options);
@@ -39,6 +47,10 @@ int sentinels_master(struct sentinels *s);
 
 /* Waits until they agree on another master than `old`, and that is one. Returns its index. */
 int sentinels_await_master(struct sentinels *s, int old);
+
+/* Waits until both replicas have all that the master has; until all sentinels know who is which. */
+void sentinels_await_sync(struct sentinels *s, int master);
+void sentinels_await_roles(struct sentinels *s);
 
 /* Has the first sentinel replace the master, as soon as it finds a replica good enough. */
 void sentinels_replace_master(struct sentinels *s);

@@ -3,6 +3,7 @@
 #include "checker.h"
 
 #include <relock.h>
+#include <stdlib.h>
 
 #define MAX_TOLD 5 /* printed per kind of violation */
 
@@ -43,7 +44,7 @@ static void check_losses(struct checker *checker)
     for (size_t i = 0; i < checker->attempts.n; i++) {
         const struct attempt *hold = &checker->attempts.at[i];
 
-        if (hold->lost)
+        if (hold->lost && !checker_may_be_lost(checker, hold, hold->lost->to_ns))
             checker_report(checker, CHECK_LOST_EARLY, hold->last, hold->lost);
     }
 }
@@ -74,7 +75,7 @@ static void check_ends(struct checker *checker)
 /* Whether Redis was unreachable or refused: any call may return this. */
 static bool is_failure(int result)
 {
-    return result == RELOCK_E_CONN || result == RELOCK_E_SERVER;
+    return result == RELOCK_E_CONN || result == RELOCK_E_SERVER || result == RELOCK_E_REPLICAS;
 }
 
 static bool can_end_wait(const struct history_record *r)
@@ -129,6 +130,31 @@ static void check_results(struct checker *checker)
     }
 }
 
+static int compare_times(const void *one, const void *other)
+{
+    uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+static void check_gaps(struct checker *checker)
+{
+    const struct attempts *attempts = &checker->attempts;
+    uint64_t *times = malloc((attempts->n + 1) * sizeof(*times));
+    size_t n = 0;
+
+    if (!times)
+        abort();
+    for (size_t i = 0; i < attempts->n; i++)
+        if (attempt_is_hold(&attempts->at[i]))
+            times[n++] = attempts->at[i].take->to_ns;
+    qsort(times, n, sizeof(*times), compare_times);
+    for (size_t i = 1; i < n; i++)
+        if (times[i] - times[i - 1] > checker->report->gap_ns)
+            checker->report->gap_ns = times[i] - times[i - 1];
+    free(times);
+}
+
 void check(const struct history_records *records, const struct check_limits *limits, FILE *out,
            struct check_report *result)
 {
@@ -144,6 +170,7 @@ void check(const struct history_records *records, const struct check_limits *lim
     check_ends(&checker);
     check_sleepers(&checker);
     check_results(&checker);
+    check_gaps(&checker);
     excuses_free(&checker.excuses);
     attempts_free(&checker.attempts);
 }

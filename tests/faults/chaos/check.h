@@ -45,6 +45,9 @@ struct check_report {
     uint64_t free_ns;     /* times when a lock was seen free, in total: when a waiter could sleep
                              without reason */
     uint64_t slept_ns[2]; /* the longest sleep without reason: nobody stood still, somebody did */
+    uint64_t gap_ns;      /* the longest time without a grant, of all locks together */
+    size_t
+        n_doubles_after_loss; /* two holders, of whom the first may have been lost in a failover */
     size_t n_violations[CHECK_N_VIOLATIONS];
 };
 

@@ -34,6 +34,14 @@ void checker_tell(const struct checker *checker, enum check_violation violation,
 /* Whether the last violation was written, not only counted. */
 bool checker_tells(const struct checker *checker, enum check_violation violation);
 
+/* Whether the hold may be gone at this time, because a server became the master that had not
+ * acknowledged it. */
+bool checker_may_be_lost(const struct checker *checker, const struct attempt *hold, uint64_t to_ns);
+
+/* The same of one of two, of which the later one was granted at this time. */
+bool checker_may_one_be_lost(const struct checker *checker, const struct attempt *one,
+                             const struct attempt *other, uint64_t to_ns);
+
 void check_exclusion(struct checker *checker);
 void check_tokens(struct checker *checker);
 void check_order(struct checker *checker);

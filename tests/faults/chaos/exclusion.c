@@ -18,6 +18,10 @@ static void check_against(struct checker *checker, const struct attempt *before,
     if (!before || !attempt_excludes(before, hold) ||
         attempt_certain_until_ns(before) <= hold->take->to_ns)
         return;
+    if (checker_may_one_be_lost(checker, before, hold, hold->take->to_ns)) {
+        checker->report->n_doubles_after_loss++;
+        return;
+    }
     checker_report(checker, CHECK_TWO_HOLDERS, before->last, hold->take);
     checker_tell(checker, CHECK_TWO_HOLDERS, before->leave);
     checker_tell(checker, CHECK_TWO_HOLDERS, hold->first);
@@ -72,7 +76,8 @@ static void check_released_holds(struct checker *checker)
             if (other->ask->lock != hold->ask->lock || !attempt_is_hold(other) ||
                 other->take->to_ns >= hold->leave->from_ns)
                 break;
-            if (!attempt_excludes(hold, other) || !was_taken_within(other, hold))
+            if (!attempt_excludes(hold, other) || !was_taken_within(other, hold) ||
+                checker_may_one_be_lost(checker, hold, other, hold->leave->to_ns))
                 continue;
             checker_report(checker, CHECK_OK_THOUGH_TAKEN, hold->take, other->take);
             checker_tell(checker, CHECK_OK_THOUGH_TAKEN, hold->left);

@@ -28,7 +28,8 @@ static void check_growth(struct checker *checker, size_t i)
     const struct attempt *at = checker->attempts.at, *hold = &at[i];
 
     while (i-- > 0 && at[i].ask->lock == hold->ask->lock) {
-        if (!can_follow(hold, &at[i]))
+        if (!can_follow(hold, &at[i]) &&
+            !checker_may_one_be_lost(checker, &at[i], hold, hold->take->to_ns))
             checker_report(checker, CHECK_TOKENS, at[i].take, hold->take);
         if (attempt_is_certain(&at[i]) && at[i].take->to_ns < hold->ask->from_ns)
             break;

@@ -20,21 +20,23 @@
 
 /* Names, and the meaning of `from`, `to`, `result` and `value`. A step without an end has both
  * times equal: the record was written before the step. */
-#define HISTORY_KIND_MAP(XX)                                                                      \
-    XX(ASK, "ask")       /* begins to acquire a lock; value: the longest wait in ms */            \
-    XX(TAKE, "take")     /* since the call began; its result */                                   \
-    XX(NEST, "nest")     /* one more level; its result */                                         \
-    XX(EXTEND, "extend") /* extends the lease; its result */                                      \
-    XX(CLAIM, "claim")   /* value: the remaining certain time in ms */                            \
-    XX(CLIMB, "climb")   /* tries to write while it reads; its result */                          \
-    XX(UNNEST, "unnest") /* releases a level, not the last; its result */                         \
-    XX(LEAVE, "leave")   /* begins to release the last level */                                   \
-    XX(LEFT, "left")     /* since then; its result */                                             \
-    XX(IDLE, "idle")     /* all threads have ended; value: the remaining holds */                 \
-    XX(KILLED, "killed") /* a process was killed by the stage */                                  \
-    XX(FAULT, "fault")   /* a fault, from beginning to end; slot -1 means all; value: its kind */ \
-    XX(FREE, "free")     /* a lock was free for this sort at every look */                        \
-    XX(STAYS, "stays")   /* a lock was not released at the end */
+#define HISTORY_KIND_MAP(XX)                                                                       \
+    XX(ASK, "ask")       /* begins to acquire a lock; value: the longest wait in ms */             \
+    XX(TAKE, "take")     /* since the call began; its result; value: the acknowledging replicas */ \
+    XX(NEST, "nest")     /* one more level; its result */                                          \
+    XX(EXTEND, "extend") /* extends the lease; its result */                                       \
+    XX(CLAIM, "claim")   /* value: the remaining certain time in ms */                             \
+    XX(CLIMB, "climb")   /* tries to write while it reads; its result */                           \
+    XX(UNNEST, "unnest") /* releases a level, not the last; its result */                          \
+    XX(LEAVE, "leave")   /* begins to release the last level */                                    \
+    XX(LEFT, "left")     /* since then; its result */                                              \
+    XX(IDLE, "idle")     /* all threads have ended; value: the remaining holds */                  \
+    XX(KILLED, "killed") /* a process was killed by the stage */                                   \
+    XX(FAULT, "fault")   /* a fault, from beginning to end; slot -1 means all; value: its kind */  \
+    XX(FAILOVER, "failover") /* from the last time when all replicas had all holds, until another  \
+                                server was the master; value: whether it had acknowledged them */  \
+    XX(FREE, "free")         /* a lock was free for this sort at every look */                     \
+    XX(STAYS, "stays")       /* a lock was not released at the end */
 
 enum history_kind {
 #define HISTORY_ENUM_(name, text) HISTORY_##name,

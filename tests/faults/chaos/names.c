@@ -60,6 +60,7 @@ void names_draw(struct names *names, enum names_set set, uint64_t seed)
     *names = (struct names){.set = set, .seed = seed};
     switch (set) {
     case NAMES_MIXED:
+    case NAMES_EVEN:
         draw_mixed(names, seed);
         break;
     case NAMES_RED:
@@ -101,7 +102,7 @@ static int come_mixed(const struct names *names, uint64_t *seed)
 {
     if (schedule_dice(seed, 30) == 0)
         return quiet(names, seed);
-    if (schedule_dice(seed, 4) > 0)
+    if (names->set == NAMES_MIXED && schedule_dice(seed, 4) > 0)
         return crowded(names);
     return (int)schedule_dice(seed, NAMES_N_KINDS);
 }
@@ -114,6 +115,7 @@ int names_come(const struct names *names, int thread, uint64_t *seed)
     case NAMES_HOT:
         return thread % names->n;
     case NAMES_MIXED:
+    case NAMES_EVEN:
         break;
     }
     return come_mixed(names, seed);

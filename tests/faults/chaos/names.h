@@ -14,6 +14,9 @@
  * both of them all the time, each with other threads: if all waiters of one sleep in vain, no
  * thread comes from the other lock and finds it free.
  *
+ * Even names are mixed ones without crowds: all contended names are wanted alike, so that each has
+ * a holder when a master ends.
+ *
  * Threads: any.
  */
 #ifndef RELOCK_TEST_NAMES_H
@@ -28,7 +31,7 @@
 #define NAMES_N_RED 4               /* or below this, */
 #define NAMES_N_HOT 2               /* or below this */
 
-enum names_set { NAMES_MIXED, NAMES_RED, NAMES_HOT };
+enum names_set { NAMES_MIXED, NAMES_RED, NAMES_HOT, NAMES_EVEN };
 
 struct names {
     enum names_set set;

@@ -8,6 +8,9 @@
 #     tests/faults/chaos/run.sh --red                  red locks on five servers, of which two break
 #     tests/faults/chaos/run.sh --red --forget         must fail: three of them forget at once
 #     tests/faults/chaos/run.sh --tls                  with TLS; no network breaks
+#     tests/faults/chaos/run.sh --sentinel             one master after the other ends
+#     tests/faults/chaos/run.sh --sentinel --min-replicas 0 --expect-two-holders
+#                                                      must find two holders: no replica acknowledges
 #     tests/faults/chaos/run.sh --hot                  fifty processes want two locks all the time
 #     tests/faults/chaos/run.sh --hot --silent         must fail: no release is published
 #

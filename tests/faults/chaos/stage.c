@@ -26,6 +26,7 @@ static void start_worker(struct stage *stage, int slot)
         .names_seed = stage->seed,
         .until_ns = stage->until_ns,
         .lease_ms = stage->lease_ms,
+        .min_replicas = stage->min_replicas,
         .ignores_leases = stage->ignores_leases,
     };
 
@@ -321,6 +322,10 @@ bool stage_open(struct stage *stage)
     snprintf(path, sizeof(path), "%s/history", stage->dir);
     history_open(&stage->history, path);
     names_draw(&stage->names, stage->set, stage->seed);
+    if (stage->set == NAMES_EVEN) {
+        failover_open(&stage->failover, &stage->history);
+        snprintf(stage->urls, sizeof(stage->urls), "%s", failover_url(&stage->failover));
+    }
     if (!open_servers(stage))
         return false;
     if (stage->is_silent)
@@ -403,4 +408,6 @@ void stage_close(struct stage *stage)
         proxy_stop(stage->servers[i].proxy);
         server_stop(stage->servers[i].server);
     }
+    if (stage->set == NAMES_EVEN)
+        failover_close(&stage->failover);
 }

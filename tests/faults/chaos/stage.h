@@ -3,14 +3,15 @@
  *
  * With one server each worker has its own network, a proxy; with several, each server has. There is
  * no proxy at hot locks: fifty of them would use more of the machine than the workers. Nor is there
- * one with TLS, which a proxy could not read. A fault ends when its time is over, and is written to
- * a history, as is the death of a process.
+ * one with TLS, which a proxy could not read, nor one with sentinels, which tell the addresses. A
+ * fault ends when its time is over, and is written to a history, as is the death of a process.
  *
  * Threads: the main one.
  */
 #ifndef RELOCK_TEST_STAGE_H
 #define RELOCK_TEST_STAGE_H
 
+#include "failover.h"
 #include "history.h"
 #include "pulse.h"
 #include "schedule.h"
@@ -38,7 +39,8 @@ struct stage {
     uint64_t seed;
     uint64_t lease_ms;
     bool ignores_leases;
-    bool has_tls;    /* the workers connect with TLS */
+    bool has_tls; /* the workers connect with TLS */
+    unsigned min_replicas;
     bool is_silent;  /* no message may be published */
     uint64_t for_ms; /* length of the play */
 
@@ -47,6 +49,7 @@ struct stage {
     struct history history;
     struct names names;
     struct watch watch;
+    struct failover failover; /* has the servers, if there are sentinels */
     struct stage_place servers[SCHEDULE_MAX_SERVERS];
     struct stage_place places[SCHEDULE_MAX_SLOTS];
     uint64_t until_ns;

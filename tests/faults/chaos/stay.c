@@ -3,6 +3,8 @@
 #include "rush.h"
 #include "support/wait.h"
 
+#define LINGER_MS 200
+
 static const struct worker_options *options_of(const struct stay *stay)
 {
     return &stay->toiler->workshop->options;
@@ -72,7 +74,7 @@ static int take_level(struct stay *stay, const struct relock_how *how, enum hist
     int r = relock_acquire(stay->lock, how, &grant);
 
     stay->record.token = grant.fencing_token;
-    write_end(stay, kind, from_ns, r, 0);
+    write_end(stay, kind, from_ns, r, kind == HISTORY_TAKE ? grant.acked_replicas : 0);
     stay->record.token = 0;
     return r;
 }
@@ -113,6 +115,8 @@ static uint64_t draw_length(struct stay *stay)
 
     if (options->ignores_leases)
         return toiler_dice(toiler, 3 * WORKER_SHORT_LEASE_MS);
+    if (options->set == NAMES_EVEN)
+        return toiler_dice(toiler, LINGER_MS);
     if (is_quiet(stay))
         return options->lease_ms / 5 + toiler_dice(toiler, options->lease_ms);
     if (is_hot(stay))

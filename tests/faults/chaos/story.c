@@ -75,6 +75,15 @@ static struct check_report checked(char **text)
     return report;
 }
 
+struct check_report story_report(void)
+{
+    char *text;
+    struct check_report report = checked(&text);
+
+    free(text);
+    return report;
+}
+
 void story_is_clean(void)
 {
     char *text;

@@ -122,7 +122,8 @@ void watch_look(struct watch *watch)
 {
     uint64_t now_ns = history_now_ns();
 
-    if (now_ns < watch->seen_ns + LOOK_NS || (watch->n == 1 && !is_whole(watch, 0, now_ns)))
+    if (now_ns < watch->seen_ns + LOOK_NS || watch->n == 0 ||
+        (watch->n == 1 && !is_whole(watch, 0, now_ns)))
         return;
     if (now_ns > watch->seen_ns + BLINK_NS)
         look_away(watch);

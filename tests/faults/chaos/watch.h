@@ -5,7 +5,7 @@
  * quick succession, becomes one record. A read/write lock has one record for waiting writers and
  * one for waiting readers. A fair lock has one for the time without a kept place, and one for the
  * whole time. A red lock is free unless a majority of all servers has it, not counting those that
- * are broken, or were a while ago.
+ * are broken, or were a while ago. Without servers it observes nothing.
  *
  * Threads: one at a time.
  */

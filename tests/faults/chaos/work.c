@@ -122,6 +122,7 @@ static void open_client(const struct worker_options *options, const char *url)
                                           .recheck_ms = recheck_ms_of(options->set),
                                           .command_timeout_ms = COMMAND_TIMEOUT_MS,
                                           .connections = 2,
+                                          .min_replicas = options->min_replicas,
                                           .flags = flags_of(options->slot)};
 
     worker_name(options->slot, name);
@@ -132,12 +133,13 @@ static void open_client(const struct worker_options *options, const char *url)
 
 static void open_clients(const struct worker_options *options)
 {
+    const char *end_of_url = options->set == NAMES_RED ? "," : "";
     char *urls = strdup(options->urls), *rest = urls;
 
     if (!urls)
         abort();
     while (rest)
-        open_client(options, strsep(&rest, ","));
+        open_client(options, strsep(&rest, end_of_url));
     free(urls);
 }
 

@@ -26,7 +26,7 @@
                 */
 
 struct worker_options {
-    const char *urls; /* of Redis; several, separated by commas, mean red locks */
+    const char *urls; /* of Redis; for red locks several, separated by commas */
     const char *dir;  /* folder of histories and logs */
     int slot, life;
     int n_threads;
@@ -34,7 +34,8 @@ struct worker_options {
     enum names_set set;
     uint64_t names_seed; /* seed of the run, the same for all */
     uint64_t until_ns;
-    uint64_t lease_ms;   /* lease of the watchdog */
+    uint64_t lease_ms; /* lease of the watchdog */
+    unsigned min_replicas;
     bool ignores_leases; /* takes short leases without watchdog, and believes to hold for ever */
 };
 
