@@ -2,19 +2,16 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "redis/question.h"
 #include "redis/reply.h"
 #include "redis/resolve.h"
 #include "redis/succession.h"
-#include "redis/sync_conn.h"
 
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The longest wait that does not notice that the thread is to end. */
-#define SLICE_MS 50
 
 struct sentinel {
     struct relock_server server;
@@ -34,13 +31,12 @@ struct relock_sentinels {
     struct sentinel at[];
 };
 
-/* One question to one sentinel. */
+/* What is asked of one sentinel. */
 struct question {
     struct relock_sentinels *sentinels;
     unsigned i;                         /* of the sentinel */
     const struct relock_server *server; /* the sentinel */
-    struct relock_sync_conn *conn;      /* to it */
-    uint64_t until_ms;
+    struct relock_question to_it;
     struct relock_master master; /* as it says */
     struct relock_found answer;  /* the addresses of that, or the failure */
 };
@@ -60,53 +56,6 @@ static int fail(struct question *question, int result, const char *why)
     return fail_as(question, result, text);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------- */
-
-static bool is_over(const struct question *question)
-{
-    return atomic_load(&question->sentinels->stopping) ||
-           relock_clock_now_ms() >= question->until_ms;
-}
-
-static uint64_t slice_ms(const struct question *question)
-{
-    uint64_t slice_ms = relock_clock_in(SLICE_MS);
-
-    return slice_ms < question->until_ms ? slice_ms : question->until_ms;
-}
-
-static int reach(struct question *question)
-{
-    int r;
-
-    do {
-        r = relock_sync_conn_connect(question->conn, slice_ms(question));
-    } while (r == RELOCK_AGAIN && !is_over(question));
-    return r == RELOCK_OK ? r : fail_as(question, r, question->conn->wire.why);
-}
-
-static int send_question(struct question *question)
-{
-    struct relock_buffer *out = &question->conn->wire.out;
-    int r;
-
-    relock_master_ask(question->sentinels->master->url.master, out);
-    if (out->failed)
-        return fail(question, RELOCK_E_NOMEM, "out of memory for a command");
-    r = relock_sync_conn_send(question->conn, question->until_ms);
-    return r == RELOCK_OK ? r : fail_as(question, r, question->conn->wire.why);
-}
-
-static int receive(struct question *question, struct redisReply **reply)
-{
-    int r;
-
-    do {
-        r = relock_sync_conn_receive(question->conn, slice_ms(question), reply);
-    } while (r == RELOCK_AGAIN && !is_over(question));
-    return r == RELOCK_OK ? r : fail_as(question, r, question->conn->wire.why);
-}
-
 /* ---- the address --------------------------------------------------------------------------- */
 
 /* Sentinels may be set up to tell host names. */
@@ -119,10 +68,12 @@ static int resolve(struct question *question, struct relock_resolver *resolver)
     if (r < 0)
         return fail(question, r, why);
     while ((r = relock_lookup_take(lookup, &question->answer.addresses, &why)) == RELOCK_AGAIN &&
-           !is_over(question)) {
+           !relock_question_is_over(&question->to_it)) {
         struct pollfd pollfd = {.fd = relock_lookup_fd(lookup), .events = POLLIN};
 
-        (void)poll(&pollfd, 1, relock_clock_poll_ms(relock_clock_now_ms(), slice_ms(question)));
+        (void)poll(&pollfd, 1,
+                   relock_clock_poll_ms(relock_clock_now_ms(),
+                                        relock_question_slice_ms(&question->to_it)));
     }
     if (r != RELOCK_OK)
         (void)fail(question, r, r < 0 ? why : "no answer from the resolver");
@@ -143,6 +94,17 @@ static int take_master(struct question *question, const struct relock_master *ma
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
+
+/* `result` is that of the question. */
+static int conclude(struct question *question, int result)
+{
+    return result == RELOCK_OK ? result : fail_as(question, result, question->to_it.conn->wire.why);
+}
+
+static int receive(struct question *question, struct redisReply **reply)
+{
+    return conclude(question, relock_question_receive(&question->to_it, reply));
+}
 
 /* Both replies. */
 static int receive_master(struct question *question)
@@ -167,15 +129,18 @@ static int receive_master(struct question *question)
 
 static int ask(struct question *question)
 {
-    int r = reach(question);
+    struct relock_sync_conn *conn = question->to_it.conn;
+    int r = conclude(question, relock_question_reach(&question->to_it));
 
-    if (r == RELOCK_OK)
-        r = send_question(question);
+    if (r == RELOCK_OK) {
+        relock_master_ask(question->sentinels->master->url.master, &conn->wire.out);
+        r = conclude(question, relock_question_send(&question->to_it));
+    }
     if (r == RELOCK_OK)
         r = receive_master(question);
     if (r == RELOCK_OK)
         r = take_master(question, &question->master);
-    relock_sync_conn_close(question->conn);
+    relock_sync_conn_close(conn);
     return r > 0 ? RELOCK_E_CONN : r;
 }
 
@@ -187,8 +152,11 @@ static void ask_nth(struct relock_sentinels *sentinels, unsigned i, uint64_t lim
 
     question->i = (sentinels->first + i) % sentinels->n;
     question->server = &sentinels->at[question->i].server;
-    question->conn = &sentinels->at[question->i].conn;
-    question->until_ms = now_ms + (relock_clock_left(now_ms, limit_ms) / (sentinels->n - i + 1));
+    question->to_it = (struct relock_question){
+        .conn = &sentinels->at[question->i].conn,
+        .stops = &sentinels->stopping,
+        .deadline_ms = now_ms + (relock_clock_left(now_ms, limit_ms) / (sentinels->n - i + 1)),
+    };
     question->answer.result = ask(question);
 }
 
