@@ -4,8 +4,8 @@
 /*
  * relock - reentrant distributed locks on Redis and Valkey, compatible with Redisson
  *
- * A client connects to one Redis server, or to the master that sentinels name. A lock is identified
- * by its client and its name. While an owner holds a lock, no other owner can acquire it, on any
+ * A client connects to one Redis server, to the master that sentinels name, or to a cluster. A lock
+ * is identified by its client and its name. While an owner holds a lock, no other owner can acquire it, on any
  * machine; only readers share a lock. The holder can acquire the lock again: this adds a level, and
  * each level has to be released.
  *
@@ -54,7 +54,7 @@
  *     RELOCK_E_CONN         Redis is unreachable or did not answer in time
  *     RELOCK_E_SERVER       Redis returned an error, or the server is a replica; see the log
  *     RELOCK_E_AUTH         authentication failed, or the user lacks an ACL right
- *     RELOCK_E_UNSUPPORTED  the server was replaced by a Sentinel, a cluster node or an old version
+ *     RELOCK_E_UNSUPPORTED  the server was replaced by one of another sort or an old version
  *     RELOCK_E_NOMEM        out of memory
  *     RELOCK_E_CLOSED       the client was freed; for a call that acquires: freed or shut down
  *     RELOCK_E_FORKED       the client was made before fork(), and this is the child
@@ -192,9 +192,9 @@ typedef void relock_log_fn(int level, const char *text, void *arg);
 /* ---- client ------------------------------------------------------------------------------- */
 
 /**
- * Access to one Redis server: an identity (a UUID), several connections, and three threads, for
- * I/O, on_lost and the log. A fourth thread exists while the client resolves a host name or asks
- * sentinels. A process usually needs one client. All threads may use it concurrently.
+ * Access to one Redis server or cluster: an identity (a UUID), several connections, and three
+ * threads, for I/O, on_lost and the log. A fourth thread exists while the client resolves a host
+ * name or asks sentinels; a cluster always has one. A process usually needs one client. All threads may use it concurrently.
  *
  * The caller owns it. Locks may outlive it: after relock_client_free() their calls return
  * RELOCK_E_CLOSED until each lock is freed too. If a process ends without freeing its client, its
@@ -213,8 +213,10 @@ struct relock_client;
 struct relock_options {
     /* [redis://127.0.0.1:6379] redis://[[user]:password@]host[:port][/db], unix:///path[?db=n], or
      * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]: the sentinels
-     * [port 26379] and what they call the master, to which user and password belong. rediss://...
-     * and rediss+sentinel://... for TLS. Not supported yet: redis+cluster:// */
+     * [port 26379] and what they call the master, to which user and password belong; or
+     * redis+cluster://[[user]:password@]host[:port][,host[:port]...][?pubsub=auto|sharded|plain]:
+     * some nodes of a cluster, and how releases are published [sharded from Redis 7 on]. With
+     * rediss for redis: TLS */
     const char *url;
     const char *user, *password; /* [from the url] used literally, without percent-encoding */
     /* [relock:<host>:<pid>] CLIENT LIST shows `client_name:<client id>`; no blanks */
@@ -259,10 +261,9 @@ struct relock_options {
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK             free *client with relock_client_free
  *          RELOCK_E_INVALID      the url or another option is invalid, or a TLS file is unusable
- *          RELOCK_E_UNSUPPORTED  a url scheme that this version does not support, or rediss:// and
- *                                the library was built without OpenSSL; the server is a Sentinel,
- *                                a cluster node, even one with all slots, or older than Redis 6.2;
- *                                a sentinel of the url is no Sentinel
+ *          RELOCK_E_UNSUPPORTED  rediss:// and the library was built without OpenSSL; the server
+ *                                is older than Redis 6.2; it is a Sentinel or a cluster node, even
+ *                                one with all slots, and the url says otherwise, or the reverse
  *          RELOCK_E_CONN         Redis was unreachable for `connect_timeout_ms` (not an error with
  *                                RELOCK_LAZY), or the process has no file descriptor left
  *          RELOCK_E_SERVER       Redis returned an error, the sentinels do not know the master, or
@@ -354,7 +355,8 @@ struct relock_lock;
  *
  * Threads: any. Does not ask Redis.
  * Returns: RELOCK_OK         free *lock with relock_lock_free
- *          RELOCK_E_INVALID  the name is invalid, or this client has a handle of another kind with
+ *          RELOCK_E_INVALID  the name is invalid; in a cluster, its key and its channel would have
+ *                            different slots; or this client has a handle of another kind with
  *                            this name (the log says so)
  *          RELOCK_E_NOMEM, RELOCK_E_FORKED
  *          *lock is written with RELOCK_OK only
@@ -791,6 +793,7 @@ RELOCK_API RELOCK_CHECKED int relock_multilock_new(struct relock_lock *const *lo
  * Returns: as relock_lock_new, and
  *          RELOCK_E_INVALID  also: `n` is not allowed, a member is a multi or red lock, or two
  *                            members share a client
+ *          RELOCK_E_UNSUPPORTED  a member is in a cluster
  */
 RELOCK_API RELOCK_CHECKED int relock_redlock_new(struct relock_lock *const *locks, size_t n,
                                                  struct relock_lock **lock);

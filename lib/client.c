@@ -7,12 +7,13 @@
 #include "base/status.h"
 #include "close.h"
 #include "io.h"
+#include "lock/inbox.h"
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/silence.h"
 #include "redis/call.h"
+#include "redis/cluster.h"
 #include "redis/sentinels.h"
-#include "redis/topology.h"
 #include "thread_exit.h"
 
 #include <errno.h>
@@ -20,11 +21,27 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of several nodes, one that answers is enough. */
+static int connect_until(struct relock_client *client, uint64_t deadline_ms,
+                         char why[RELOCK_WHY_MAX])
+{
+    int r = relock_topology_connect(client->topology, deadline_ms, why);
+    struct relock_node *at;
+
+    if (r < 0)
+        return r;
+    for (at = atomic_load(&client->topology->nodes); at; at = at->next) {
+        r = relock_call_load_all(at, deadline_ms, why);
+        if (r != RELOCK_E_CONN && r != RELOCK_REPLICA)
+            break;
+    }
+    return r;
+}
+
 static int connect_once(struct relock_client *client)
 {
-    uint64_t deadline_ms = relock_clock_in(client->options.connect_timeout_ms);
     char why[RELOCK_WHY_MAX];
-    int r = relock_call_load_all(atomic_load(&client->topology->nodes), deadline_ms, why);
+    int r = connect_until(client, relock_clock_in(client->options.connect_timeout_ms), why);
     bool may_pass = r == RELOCK_E_CONN || r == RELOCK_REPLICA;
 
     if (r == RELOCK_OK)
@@ -55,6 +72,14 @@ static int init_server(struct relock_client *client, const struct relock_options
     return r == RELOCK_OK ? relock_sentinels_attach(&client->server, &named, client->id) : r;
 }
 
+static int make_topology(struct relock_client *client, unsigned n_lanes)
+{
+    if (!client->server.url.cluster)
+        return relock_topology_new(&client->server, n_lanes, &client->topology);
+    relock_inbox_do_without(client);
+    return relock_cluster_new(&client->server, n_lanes, &client->topology);
+}
+
 static int start(struct relock_client *client, const struct relock_options *options)
 {
     int r;
@@ -64,7 +89,7 @@ static int start(struct relock_client *client, const struct relock_options *opti
     r = init_server(client, options);
     if (r < 0)
         return r;
-    r = relock_topology_new(&client->server, options->connections, &client->topology);
+    r = make_topology(client, options->connections);
     if (r < 0)
         return r;
     r = connect_once(client);

@@ -102,6 +102,7 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
 
 void relock_client_dispose(struct relock_client *client)
 {
+    relock_topology_stop(client->topology); /* its threads wake the I/O thread */
     relock_io_stop(client);
     relock_losses_stop(client);
     client->topology = relock_topology_free(client->topology);

@@ -48,6 +48,7 @@ static uint64_t turn(void *arg)
     uint64_t next_ms;
     bool is_due;
 
+    relock_node_io_follow(client->topology);
     relock_mutex_lock(&client->mutex);
     client->guarded.turn_at_ms = 0;
     fire_timers(client);

@@ -5,6 +5,7 @@ the queue. A newer hold stays, so a late repeat removes no other hold.
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold to remove
 ARGV[2]  patience, ms: see fair_tell.lua
+ARGV[3]  SPUBLISH if channels are sharded; else absent
 
 Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]
@@ -13,6 +14,7 @@ local queue = 'redisson_lock_queue:' .. tag
 local deadlines = 'redisson_lock_timeout:' .. tag
 local owner = '' -- the caller is no waiter, and the client of the holder may be dead
 local patience = tonumber(ARGV[2])
+local publish = ARGV[3] or 'publish'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

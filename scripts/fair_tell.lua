@@ -1,7 +1,7 @@
 --[[
 Part of the scripts of a fair lock: finds the first living waiter in the queue and tells it that the
 lock is free, or for how long it is held. Needs `tag`, `queue`, `deadlines`, `now`, the `owner` that
-calls, and its `patience`.
+calls, its `patience`, and the command with which to `publish`.
 
 The deadline of a waiter that listened to its channel when it last asked has a fraction. If it does
 not listen any more, its process has died or is cut off: it is passed over, and keeps its place for
@@ -50,7 +50,7 @@ local function tell_first(left)
             return waiter, 0 -- it asks before the lease ends
         end
         if rest > 0 then
-            local told = redis.pcall('publish', 'redisson_lock__channel:' .. tag .. ':' .. waiter,
+            local told = redis.pcall(publish, 'redisson_lock__channel:' .. tag .. ':' .. waiter,
                 listened and left ~= -2 and 'held ' .. left or '0')
             if listened and rest > patience and (left == -2 or told == 0) then
                 redis.call('zadd', deadlines, now + patience + 0.5, waiter)

@@ -10,6 +10,7 @@ KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
 ARGV[3]  patience, ms: see fair_tell.lua
+ARGV[4]  SPUBLISH if channels are sharded; else absent
 
 Returns  1 if done, plus the number of receivers of the message that the lock is free;
          0 if hold and place are gone, -1 if they are gone and another owner holds the lock,
@@ -20,6 +21,7 @@ local queue = 'redisson_lock_queue:' .. tag
 local deadlines = 'redisson_lock_timeout:' .. tag
 local owner = ARGV[1]
 local patience = tonumber(ARGV[3])
+local publish = ARGV[4] or 'publish'
 local is_held = redis.call('hexists', KEYS[1], owner) == 1
 
 if is_held and ARGV[2] ~= '0' then

@@ -10,7 +10,9 @@ ARGV[1]  token of the hold
 ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock, "" if it has none
 ARGV[4]  message that means "free"
-ARGV[5]  entry in the line of the caller's client, if that waits for the lock again; else absent
+ARGV[5]  entry in the line of the caller's client, if that waits for the lock again; else absent,
+         or "" before ARGV[6]
+ARGV[6]  SPUBLISH if the channel is sharded; else absent
 
 Returns  1 if done, plus the number of receivers of the message;
          0 if the hold is gone, -1 if it is gone and another owner holds the lock,
@@ -30,7 +32,7 @@ redis.call('del', KEYS[1])
 if ARGV[3] == '' then
     return 1
 end
-local n_receivers = redis.pcall('publish', ARGV[3], ARGV[4])
+local n_receivers = redis.pcall(ARGV[6] or 'publish', ARGV[3], ARGV[4])
 if type(n_receivers) == 'table' then
     n_receivers = -3 -- the user may not publish
 end

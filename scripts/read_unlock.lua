@@ -8,6 +8,7 @@ ARGV[1]  field of the hold, "<client id>:<number>"
 ARGV[2]  hold count after this call
 ARGV[3]  channel of the lock
 ARGV[4]  message that means "free"
+ARGV[5]  SPUBLISH if the channel is sharded; else absent
 
 Returns  1 if done, plus the number of receivers of the message;
          0 if it is gone, or has expired beside other holders, -1 if another owner holds the lock,
@@ -59,7 +60,7 @@ if redis.call('hget', KEYS[1], 'mode') == 'read' then
         redis.call('pexpire', KEYS[1], longest)
     else
         redis.call('del', KEYS[1])
-        n_receivers = redis.pcall('publish', ARGV[3], ARGV[4])
+        n_receivers = redis.pcall(ARGV[5] or 'publish', ARGV[3], ARGV[4])
         if type(n_receivers) == 'table' then
             n_receivers = -3 -- the user may not publish
         end

@@ -8,6 +8,7 @@ ARGV[1]  holder to remove, as rw_inspect.lua returns it
 ARGV[2]  channel of the lock
 ARGV[3]  message that means "free"
 ARGV[4]  side, "read" or "write"
+ARGV[5]  SPUBLISH if the channel is sharded; else absent
 
 Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]
@@ -34,7 +35,7 @@ end
 if not is_freed then
     return 1
 end
-local n_receivers = redis.pcall('publish', ARGV[2], ARGV[3])
+local n_receivers = redis.pcall(ARGV[5] or 'publish', ARGV[2], ARGV[3])
 if type(n_receivers) == 'table' then
     n_receivers = -3 -- the user may not publish
 end

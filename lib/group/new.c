@@ -115,9 +115,27 @@ static bool can_be_members(struct relock_lock *const *locks, size_t n)
     return true;
 }
 
+/* A quorum means nothing if one failover can take several votes. */
+static bool is_on_cluster(const struct relock_lock *member)
+{
+    const struct relock_client *client = member->client;
+    char name[RELOCK_LOG_NAME_MAX];
+
+    if (!client->server.url.cluster)
+        return false;
+    relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                     "%s: no red lock was made: a member is in the cluster %s, and each needs a "
+                     "server of its own: in a cluster, use the lock itself",
+                     relock_log_name(member->name, name), client->server.label);
+    return true;
+}
+
 int relock_redlock_new(struct relock_lock *const *locks, size_t n, struct relock_lock **lock)
 {
     if (!lock || !can_be_members(locks, n))
         return RELOCK_E_INVALID;
+    for (size_t i = 0; i < n; i++)
+        if (is_on_cluster(locks[i]))
+            return RELOCK_E_UNSUPPORTED;
     return make(&relock_kind_red, locks, n, lock);
 }

@@ -10,7 +10,8 @@
  *   OPEN     PENDING  the connection is lost; it is subscribed again with the next
  *   REFUSED  PENDING  the same
  *
- * The subscription stays until the client is freed.
+ * The subscription stays until the client is freed. A client of a cluster is REFUSED from the
+ * start.
  */
 #include "lock/inbox.h"
 
@@ -35,6 +36,11 @@ bool relock_inbox_want(struct relock_client *client)
         relock_client_wake(client);
     }
     return !relock_inbox_is_refused(client);
+}
+
+RELOCK_UNCHECKED void relock_inbox_do_without(struct relock_client *client)
+{
+    client->guarded.inbox = RELOCK_INBOX_REFUSED;
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */

@@ -11,6 +11,19 @@ bool relock_keys_name(const char *name, size_t *len)
     return *len > 0 && *len <= RELOCK_NAME_MAX;
 }
 
+/* Without a tag, the name is the tag of the other keys: up to the first `}`. With a `{` that begins
+ * no tag, the other keys have no tag either, and differ from the name. */
+bool relock_keys_share_slot(const char *name, size_t len)
+{
+    const char *open = memchr(name, '{', len);
+    const char *close;
+
+    if (!open)
+        return !memchr(name, '}', len);
+    close = memchr(open, '}', (size_t)(name + len - open));
+    return close && close > open + 1;
+}
+
 static char *append(char *at, const char *text, size_t len)
 {
     memcpy(at, text, len);

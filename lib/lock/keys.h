@@ -38,6 +38,9 @@
 /* Whether this can be the name of a lock, and its length. */
 bool relock_keys_name(const char *name, size_t *len);
 
+/* Whether a cluster puts the key of this name, its channel and all its other keys into one slot. */
+bool relock_keys_share_slot(const char *name, size_t len);
+
 /* These write a text with its NUL and return its length. */
 size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t number,
                          const char *suffix);

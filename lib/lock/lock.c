@@ -22,9 +22,15 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
                 size_t len, struct relock_lock **lock, const char **why)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_resource *resource = relock_resources_get(client, kind, name, len, why);
+    struct relock_resource *resource;
     struct relock_lock *new;
 
+    if (client->server.url.cluster && kind->channel && !relock_keys_share_slot(name, len)) {
+        *why = "in a cluster, its key and its channel would belong to different slots: a { in the "
+               "name needs a } behind it and text between them, and a } needs a { before it";
+        return RELOCK_E_INVALID;
+    }
+    resource = relock_resources_get(client, kind, name, len, why);
     if (!resource)
         return *why ? RELOCK_E_INVALID : RELOCK_E_NOMEM;
     new = relock_lock_for(client, resource, resource->name);

@@ -1,6 +1,7 @@
 #include "lock/request.h"
 
 #include "base/clock.h"
+#include "redis/topology.h"
 
 #include <string.h>
 
@@ -79,6 +80,22 @@ static void add_announcement(struct relock_request *request, const struct relock
     add_text(request, kind->message, strlen(kind->message));
 }
 
+static bool is_sharded(const struct relock_resource *resource)
+{
+    const struct relock_topology *topology = resource->client->topology;
+
+    return topology && atomic_load_explicit(&topology->is_sharded, memory_order_relaxed);
+}
+
+/* The command with which the script publishes, unless it is PUBLISH. */
+static void add_publish(struct relock_request *request, const struct relock_resource *resource)
+{
+    static const char command[] = "spublish";
+
+    if (is_sharded(resource))
+        add_text(request, command, strlen(command));
+}
+
 static void add_side(struct relock_request *request, const struct relock_resource *resource)
 {
     if (resource->kind->side)
@@ -104,6 +121,7 @@ void relock_request_lock(struct relock_request *request, const struct relock_hol
     if (resource->kind->is_queued) {
         add_patience(request, resource);
         add_text(request, (const char *[]){"0", "0", "1", "2"}[wait], 1);
+        add_publish(request, resource);
         return;
     }
     if (!relock_kind_has_line(resource->kind))
@@ -127,6 +145,9 @@ void relock_request_unlock(struct relock_request *request, const struct relock_h
     add_announcement(request, resource);
     if (joins)
         add_entry(request, resource->client, resource->kind->side);
+    else if (is_sharded(resource) && !resource->kind->is_queued && !resource->kind->is_shared)
+        add_text(request, "", 0); /* in the place of the entry */
+    add_publish(request, resource);
 }
 
 void relock_request_leave(struct relock_request *request, const struct relock_client *client,
@@ -167,4 +188,5 @@ void relock_request_force_unlock(struct relock_request *request,
     add_text(request, field, len);
     add_announcement(request, resource);
     add_side(request, resource);
+    add_publish(request, resource);
 }

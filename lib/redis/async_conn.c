@@ -138,6 +138,8 @@ static void fail(struct relock_async_conn *conn, const char *why)
     enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
     if (was_up)
         conn->ops->down(conn->arg);
+    if (conn->ops->failed)
+        conn->ops->failed(conn->arg);
 }
 
 void relock_async_conn_fail(struct relock_async_conn *conn, const char *what)

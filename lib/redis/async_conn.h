@@ -30,7 +30,8 @@ enum relock_async_conn_state {
 struct relock_async_conn_ops {
     void (*up)(void *arg);                                    /* commands can be sent */
     void (*reply)(void *arg, const struct redisReply *reply); /* while up */
-    void (*down)(void *arg); /* it was up and failed: nothing more comes */
+    void (*down)(void *arg);   /* it was up and failed: nothing more comes */
+    void (*failed)(void *arg); /* after each failure, and `down`; may close it; or NULL */
 };
 
 struct relock_async_conn {

@@ -22,6 +22,12 @@
 /* An operator may flush the scripts just after one was loaded, but not every time. */
 #define MAX_LOADS 3
 
+/* Without a pause. */
+#define MAX_REDIRECTS 5
+
+/* The longest that a call waits for a node that does not hold its key. */
+#define ELSEWHERE_MS 200
+
 void relock_call_write_head(const struct relock_script *script, size_t n_args,
                             enum relock_call_form form, struct relock_buffer *buffer)
 {
@@ -136,6 +142,13 @@ static int fail(struct relock_call *call, int result, const char *why)
     return result;
 }
 
+/* Where to run the script. */
+struct place {
+    struct relock_topology *topology;
+    struct relock_node *node; /* NULL: the one that holds the key then */
+    bool asks;                /* it is to follow ASKING */
+};
+
 static int kill_fence(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
 {
     struct relock_round_trip round_trip;
@@ -156,6 +169,26 @@ static int kill_fence(struct relock_call *call, struct relock_lane *lane, uint64
         r = fail(call, RELOCK_AGAIN, relock_reply_error(round_trip.exchange.reply));
     relock_reply_free(round_trip.exchange.reply);
     return r;
+}
+
+/* If the key has left the node that the fence leads to, has that node kill it. */
+static void kill_fence_at_home(struct relock_call *call, const struct place *place,
+                               uint64_t deadline_ms)
+{
+    uint64_t limit_ms = relock_clock_in(ELSEWHERE_MS);
+    struct relock_node *home = NULL;
+    struct relock_lane *lane;
+
+    if (call->fence && *call->fence)
+        home = relock_topology_home(place->topology, *call->fence, place->node);
+    if (!home)
+        return;
+    limit_ms = limit_ms < deadline_ms ? limit_ms : deadline_ms;
+    if (relock_lanes_join(home->lanes, false, limit_ms, &lane) == RELOCK_OK) {
+        if (kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
+            relock_topology_distrust(place->topology, home);
+        relock_lanes_leave(home->lanes, lane);
+    }
 }
 
 /* A command of this call was not answered and may have run. An orphan is the last command of its
@@ -200,6 +233,16 @@ static void take_replies(struct relock_call *call, const struct relock_server *s
         }
     }
     relock_reply_free(loaded);
+}
+
+/* The same behind ASKING, which SCRIPT LOAD would use up. */
+static void take_asked(struct relock_call *call, const struct relock_exchange *exchange,
+                       enum relock_call_form *form)
+{
+    relock_reply_free(exchange->before);
+    call->reply = exchange->reply;
+    if (is_missing_script(call->reply))
+        *form = RELOCK_CALL_WHOLE;
 }
 
 /*
@@ -267,23 +310,28 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
 }
 
 /* Changes the form if the server lacks the script. */
-static int run_script(struct relock_call *call, struct relock_lane *lane,
+static int run_script(struct relock_call *call, struct relock_lane *lane, bool asks,
                       enum relock_call_form *form, uint64_t deadline_ms)
 {
     struct relock_round_trip round_trip;
     int r;
 
     relock_round_trip_begin(&round_trip);
+    if (asks)
+        relock_command_words(&round_trip.commands, "ASKING");
     relock_call_write_head(call->script, call->n_args, *form, &round_trip.commands);
     relock_call_write_args(call, &round_trip.commands);
-    round_trip.exchange.n_replies = *form == RELOCK_CALL_LOADED ? 2 : 1;
+    round_trip.exchange.n_replies = *form == RELOCK_CALL_LOADED || asks ? 2 : 1;
     r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
     if (r < 0 && round_trip.exchange.sent)
         return fail_sent(call, &round_trip.exchange, r);
     if (r != RELOCK_OK)
         return fail(call, r, round_trip.exchange.why);
-    take_replies(call, relock_lane_server(lane), round_trip.exchange.before,
-                 round_trip.exchange.reply, form);
+    if (asks)
+        take_asked(call, &round_trip.exchange, form);
+    else
+        take_replies(call, relock_lane_server(lane), round_trip.exchange.before,
+                     round_trip.exchange.reply, form);
     return wait_for_replicas(call, lane, deadline_ms);
 }
 
@@ -296,42 +344,120 @@ static void say_refused(struct relock_call *call, const struct relock_lane *lane
                    what);
 }
 
-/* Returns RELOCK_AGAIN or RELOCK_REPLICA when the server refused for now. */
-static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms)
+/* Of a lock with several keys, that node may not have all yet: its script waits for the others. */
+static int redirect(const struct relock_call *call, const char *error, struct place *place)
 {
-    enum relock_refusal refusal = RELOCK_REFUSED;
+    bool asks = false;
+    struct relock_node *node = relock_topology_redirect(place->topology, place->node, error, &asks);
+
+    if (!node && !place->topology->is_cluster)
+        return RELOCK_E_SERVER;
+    if (asks && !relock_script_has_one_key(call->script))
+        node = NULL;
+    place->node = node;
+    place->asks = asks;
+    return RELOCK_AGAIN;
+}
+
+/* The script was refused, and is not just missing. */
+static int take_refusal(struct relock_call *call, struct relock_lane *lane, const char *error,
+                        struct place *place)
+{
+    enum relock_refusal refusal = relock_refusal_of(error);
+
+    if (refusal == RELOCK_REFUSED_MOVED)
+        return redirect(call, error, place);
+    if (refusal == RELOCK_REFUSED_HALFWAY)
+        call->unanswered = true; /* what it has done is not undone */
+    if (refusal == RELOCK_REFUSED_HERE) {
+        relock_topology_distrust(place->topology, place->node);
+        relock_lane_retire(lane);
+    }
+    place->node = NULL;
+    return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
+                   refusal == RELOCK_REFUSED_HALFWAY
+               ? RELOCK_AGAIN
+               : relock_refusal_result(refusal);
+}
+
+/* Returns RELOCK_AGAIN or RELOCK_REPLICA when the server refused for now, or the script is to run
+ * at another place. */
+static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms,
+                   struct place *place)
+{
     enum relock_call_form form = RELOCK_CALL_BY_HASH;
     int r = kill_fence(call, lane, deadline_ms);
 
     if (r != RELOCK_OK)
         return r;
-    for (unsigned loads = 0; loads <= MAX_LOADS; loads++) {
+    for (unsigned loads = 0;; loads++) {
         const char *error;
 
-        r = run_script(call, lane, &form, deadline_ms);
+        r = run_script(call, lane, place->asks, &form, deadline_ms);
         if (r != RELOCK_OK)
             return r;
         error = relock_reply_error(call->reply);
         if (!error)
             return RELOCK_OK;
-        refusal = relock_refusal_of(error);
         say_refused(call, lane, error);
+        if (relock_refusal_of(error) != RELOCK_REFUSED_SCRIPT || loads == MAX_LOADS)
+            r = take_refusal(call, lane, error, place);
         relock_call_end(call);
-        if (refusal != RELOCK_REFUSED_SCRIPT)
-            break;
+        if (r != RELOCK_OK)
+            return r;
     }
-    if (refusal == RELOCK_REFUSED_HERE)
-        relock_lane_retire(lane);
-    return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE
-               ? RELOCK_AGAIN
-               : relock_refusal_result(refusal);
 }
 
 /* ---- attempts until the deadline ----------------------------------------------------------- */
 
+/* One attempt. Where the next one belongs is left in `place`. */
+static int run_at(struct relock_call *call, struct place *place, bool alone, uint64_t deadline_ms)
+{
+    struct relock_lanes *lanes = place->node->lanes;
+    struct relock_lane *lane;
+    int r;
+
+    kill_fence_at_home(call, place, deadline_ms);
+    r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
+    if (r < 0)
+        return fail(call, r, "all connections were busy until the deadline");
+    r = attempt(call, lane, deadline_ms, place);
+    relock_lanes_leave(lanes, lane);
+    if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
+        relock_topology_distrust(place->topology, place->node);
+        place->node = NULL;
+    } else if (r == RELOCK_OK) {
+        relock_topology_trust(place->node);
+    }
+    return r;
+}
+
+/* The same where the key is. */
+static int run_once(struct relock_call *call, struct place *place, bool alone, uint64_t deadline_ms)
+{
+    if (!place->node) {
+        place->node = relock_topology_find(place->topology, call->key);
+        place->asks = false;
+    }
+    if (!place->node)
+        return fail(call, RELOCK_E_CONN, "no node is known to have the slot of the lock");
+    return run_at(call, place, alone, deadline_ms);
+}
+
+/* Several nodes may refer to each other, so after some redirections there is a pause. */
+static bool may_go_on(const struct place *place, unsigned *n_redirects, uint64_t *pause_ms,
+                      uint64_t deadline_ms)
+{
+    if (place->node && ++*n_redirects % MAX_REDIRECTS != 0)
+        return relock_clock_now_ms() < deadline_ms;
+    return pause_before_retry(pause_ms, deadline_ms);
+}
+
 int relock_call_run(struct relock_call *call, struct relock_topology *topology,
                     uint64_t deadline_ms)
 {
+    struct place place = {.topology = topology};
+    unsigned n_redirects = 0;
     uint64_t pause_ms = 0; /* the first retry comes at once: the server closes idle connections */
     bool alone = call->min_replicas > 0; /* WAIT holds up every command behind it */
     char refused[RELOCK_WHY_MAX];
@@ -339,21 +465,12 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
 
     refused[0] = '\0';
     do {
-        struct relock_lanes *lanes = relock_topology_find(topology, call->key)->lanes;
-        struct relock_lane *lane;
-
-        r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
-        if (r < 0) {
-            (void)fail(call, r, "all connections were busy until the deadline");
-            break;
-        }
-        r = attempt(call, lane, deadline_ms);
-        relock_lanes_leave(lanes, lane);
+        r = run_once(call, &place, alone, deadline_ms);
         if (r == RELOCK_AGAIN || r == RELOCK_REPLICA)
             (void)snprintf(refused, sizeof(refused), "%s", call->why);
         else if (r != RELOCK_E_CONN)
             return r;
-    } while (pause_before_retry(&pause_ms, deadline_ms));
+    } while (may_go_on(&place, &n_redirects, &pause_ms, deadline_ms));
 
     /* The refusal of earlier attempts says more than that there was no time for another. */
     if (*refused && !call->unanswered)

@@ -12,6 +12,7 @@
 
 struct relock_conn_id {
     atomic_uint refs;
+    const struct relock_server *server; /* only compared */
     char run[RELOCK_RUN_MAX + 1];
     uint64_t id;
     char address[]; /* ours, as the server sees it */
@@ -25,11 +26,22 @@ struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const ch
     if (!conn_id)
         return NULL;
     atomic_init(&conn_id->refs, 1);
+    conn_id->server = NULL;
     (void)snprintf(conn_id->run, sizeof(conn_id->run), "%s", run);
     conn_id->id = id;
     memcpy(conn_id->address, address, len);
     conn_id->address[len] = '\0';
     return conn_id;
+}
+
+void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server)
+{
+    conn_id->server = server;
+}
+
+bool relock_conn_id_is_of(const struct relock_conn_id *conn_id, const struct relock_server *server)
+{
+    return conn_id->server == server;
 }
 
 struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id)

@@ -29,6 +29,10 @@ struct relock_server;
 /* `run`: the run id of the server, "" if it does not tell. Returns NULL when out of memory. */
 struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
                                           size_t len);
+/* It was made to this server. Before other threads know it. */
+void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server);
+bool relock_conn_id_is_of(const struct relock_conn_id *conn_id, const struct relock_server *server);
+
 struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id);
 
 /* Takes NULL. Returns NULL. */

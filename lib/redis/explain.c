@@ -47,7 +47,7 @@ static const char *find_command(const struct relock_script *script, const char *
     const char *said = strstr(error, before);
     unsigned long line = line_of(error);
     const char *body = line > 0 ? find_line(script->body, line) : NULL;
-    const char *call = body ? strstr(body, "call('") : NULL;
+    const char *call = body ? strstr(body, "call(") : NULL;
 
     if (said)
         return said + strlen(before);
@@ -100,8 +100,7 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
         (void)snprintf(out, RELOCK_WHY_MAX, "%.150s; see " PAGE, error);
     else if (begins_with(error, "MOVED ") || begins_with(error, "ASK "))
         (void)snprintf(out, RELOCK_WHY_MAX,
-                       "%.40s: this is a node of a cluster, which this version does not support",
-                       error);
+                       "%.40s: this is a node of a cluster: use redis+cluster:// for it", error);
     else if (refusal == RELOCK_REFUSED_HERE && strstr(error, "READONLY"))
         (void)snprintf(out, RELOCK_WHY_MAX, "READONLY: this is a replica; use its master");
     else

@@ -159,18 +159,30 @@ static int turn_away_replica(struct relock_login *login)
                      "master, or promote it");
 }
 
+static int take_hello_of_cluster(struct relock_login *login, const struct redisReply *reply)
+{
+    if (says(reply, "mode", "standalone") || says(reply, "mode", "sentinel"))
+        return turn_away(login, RELOCK_E_UNSUPPORTED,
+                         "this is no node of a cluster: use redis:// for a single server");
+    if (says(reply, "role", "replica") && !login->server->may_be_replica)
+        return turn_away(login, RELOCK_REPLICA,
+                         "this node is a replica now; looking for the master of its slots");
+    return RELOCK_OK;
+}
+
 static int take_hello(struct relock_login *login, const struct redisReply *reply)
 {
     if (login->server->is_sentinel)
         return take_hello_of_sentinel(login, reply);
+    if (login->server->url.cluster)
+        return take_hello_of_cluster(login, reply);
     if (says(reply, "mode", "sentinel"))
         return turn_away(login, RELOCK_E_UNSUPPORTED,
                          "this is a Sentinel: use redis+sentinel://host:port/master-name, or the "
                          "address of the master");
     if (says(reply, "mode", "cluster"))
         return turn_away(login, RELOCK_E_UNSUPPORTED,
-                         "this is a node of a cluster, which this version does not support: use "
-                         "a server without cluster mode");
+                         "this is a node of a cluster: use redis+cluster:// for it");
     return says(reply, "role", "replica") ? turn_away_replica(login) : RELOCK_OK;
 }
 
@@ -190,8 +202,10 @@ static int take_info(struct relock_login *login, const struct redisReply *reply)
         return RELOCK_OK;
     address += strlen(" addr=");
     login->conn_id = relock_conn_id_new(login->run, id, address, strcspn(address, " \n"));
-    if (login->conn_id)
+    if (login->conn_id) {
+        relock_conn_id_set_server(login->conn_id, login->server);
         return RELOCK_OK;
+    }
     /* Without the id, commands sent over this connection could not be stopped, although the server
      * permits it. */
     (void)snprintf(login->why, sizeof(login->why), "%s: out of memory for a connection",

@@ -11,6 +11,8 @@
 
 #include "redis/server.h"
 
+#include <stdatomic.h>
+
 struct relock_lanes;
 struct relock_pipeline;
 struct relock_pubsub;
@@ -20,6 +22,8 @@ struct relock_node {
     const struct relock_server *server;
     struct relock_lanes *lanes;
     struct relock_node *next; /* of the same topology */
+
+    atomic_bool is_doubted; /* it could not be reached when it was last used */
 
     /* used by the I/O thread; NULL until it first uses the node */
     struct relock_pipeline *pipeline;

@@ -4,17 +4,38 @@
 #include "redis/pipeline.h"
 #include "redis/pubsub.h"
 
-static int open_node(struct relock_topology *topology, struct relock_node *node)
+static int make_pubsub(struct relock_topology *topology, struct relock_node *node)
+{
+    int r;
+
+    if (node->pubsub)
+        return RELOCK_OK;
+    r = relock_pubsub_new(topology->io.loop, node->server, topology->io.ping_ms, &node->pubsub);
+    if (r == RELOCK_OK)
+        relock_pubsub_join(node->pubsub, topology, node);
+    return r;
+}
+
+static int make_pipeline(struct relock_topology *topology, struct relock_node *node)
 {
     const struct relock_topology_io *io = &topology->io;
-    int r = RELOCK_OK;
+    int r;
 
-    if (!node->pubsub)
-        r = relock_pubsub_new(io->loop, node->server, io->ping_ms, &node->pubsub);
-    if (r < 0 || node->pipeline)
-        return r;
+    if (node->pipeline)
+        return RELOCK_OK;
     r = relock_pipeline_new(io->loop, node->server, io->answer_ms, io->up, io->arg,
                             &node->pipeline);
+    if (r == RELOCK_OK)
+        relock_pipeline_join(node->pipeline, topology, node);
+    return r;
+}
+
+static int open_node(struct relock_topology *topology, struct relock_node *node)
+{
+    int r = make_pubsub(topology, node);
+
+    if (r == RELOCK_OK)
+        r = make_pipeline(topology, node);
     if (r == RELOCK_OK)
         relock_pipeline_open(node->pipeline);
     return r;
@@ -22,8 +43,11 @@ static int open_node(struct relock_topology *topology, struct relock_node *node)
 
 int relock_node_io_start(struct relock_topology *topology, const struct relock_topology_io *io)
 {
+    struct relock_node *first = atomic_load(&topology->nodes);
+
     topology->io = *io;
-    return open_node(topology, atomic_load(&topology->nodes));
+    topology->io.open = open_node;
+    return first ? open_node(topology, first) : RELOCK_OK;
 }
 
 void relock_node_io_stop(struct relock_topology *topology)
@@ -46,20 +70,39 @@ void relock_node_io_abandon(struct relock_topology *topology)
     }
 }
 
-struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology,
-                                                struct relock_text key)
+/* Returns NULL if none is known, or it cannot be opened. */
+static struct relock_node *find_open(struct relock_topology *topology, struct relock_text key)
 {
     struct relock_node *node = relock_topology_find(topology, key);
 
-    return open_node(topology, node) == RELOCK_OK ? node->pipeline : NULL;
+    return node && open_node(topology, node) == RELOCK_OK ? node : NULL;
+}
+
+struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology,
+                                                struct relock_text key)
+{
+    struct relock_node *node = find_open(topology, key);
+
+    return node ? node->pipeline : NULL;
 }
 
 struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
                                             struct relock_text key)
 {
-    struct relock_node *node = relock_topology_find(topology, key);
+    struct relock_node *node = find_open(topology, key);
 
-    return open_node(topology, node) == RELOCK_OK ? node->pubsub : NULL;
+    return node ? node->pubsub : NULL;
+}
+
+void relock_node_io_follow(struct relock_topology *topology)
+{
+    if (!atomic_load(&topology->has_changed))
+        return;
+    atomic_store(&topology->has_changed, false);
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pubsub)
+            relock_pubsub_follow(at->pubsub);
+    topology->io.up(topology->io.arg);
 }
 
 void relock_node_io_flush(struct relock_topology *topology)

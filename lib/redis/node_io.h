@@ -10,7 +10,7 @@
 
 struct relock_peer;
 
-/* Opens the first node, so that the thread has a connection when it needs one. Returns RELOCK_OK,
+/* Opens a node, so that the thread has a connection when it needs one. Returns RELOCK_OK,
  * RELOCK_E_NOMEM. */
 int relock_node_io_start(struct relock_topology *topology, const struct relock_topology_io *io);
 
@@ -20,12 +20,15 @@ void relock_node_io_stop(struct relock_topology *topology);
 /* In a forked child: closes the descriptors and does nothing else. */
 void relock_node_io_abandon(struct relock_topology *topology);
 
-/* The connections to the node that holds this key now; opens them first. NULL when out of memory.
- */
+/* The connections to the node that holds this key now; opens them first. NULL while no node is
+ * known, or when out of memory. */
 struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology,
                                                 struct relock_text key);
 struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
                                             struct relock_text key);
+
+/* If keys have other nodes now: moves the channels there, and calls `up`. Under no mutex. */
+void relock_node_io_follow(struct relock_topology *topology);
 
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);

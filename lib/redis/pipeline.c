@@ -1,11 +1,7 @@
 /*
- * Each command in flight knows whose reply comes next. Behind CALL, REPEAT and WHOLE it ends.
- *
- *     next reply    then      when
- *     KILL          CALL      the server has answered CLIENT KILL
- *     CALL          LOAD      it lacks the script: SCRIPT LOAD and the command are sent
- *     LOAD          REPEAT    it has answered SCRIPT LOAD
- *     REPEAT        WHOLE     it lacks SCRIPT LOAD, too: the command is sent with the whole script
+ * Each command in flight knows whose reply comes next. Behind CALL it ends, unless the command is
+ * sent once more, over this connection or another one. KILL, ASKING and LOAD are sent with it, before
+ * it.
  */
 #include "redis/pipeline.h"
 
@@ -17,17 +13,29 @@
 #include "redis/explain.h"
 #include "redis/loop.h"
 #include "redis/reply.h"
+#include "redis/topology.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum next_reply { CALL, KILL, LOAD, REPEAT, WHOLE };
+enum next_reply {
+    CALL,   /* the last one; the only one of a PING */
+    KILL,   /* CLIENT KILL, of the fence */
+    ASKING, /* if the slot of the key is on its way to this server */
+    LOAD,   /* SCRIPT LOAD, if the server lacks the script */
+};
+
+/* Several nodes may refer to each other. */
+#define MAX_REDIRECTS 5
 
 /* A command in flight. */
 struct command {
     enum next_reply next_reply;
-    bool is_kill_refused;               /* for now: an older command may still run */
-    bool cannot_load;                   /* the server or the user lacks SCRIPT LOAD */
+    enum relock_call_form form;
+    bool asks;            /* it follows ASKING, which SCRIPT LOAD would use up */
+    bool is_kill_refused; /* for now: an older command may still run */
+    bool cannot_load;     /* the server or the user lacks SCRIPT LOAD */
+    unsigned n_redirects;
     const struct relock_script *script; /* that it runs */
     relock_pipeline_fn *fn;             /* receives the answer; NULL: it is a PING */
     void *arg;
@@ -39,6 +47,8 @@ struct command {
 
 struct relock_pipeline {
     struct relock_async_conn conn;
+    struct relock_topology *topology; /* NULL: no server refers to another */
+    struct relock_node *node;         /* of the topology */
     relock_pipeline_up_fn *up;
     void *arg;
     struct command *in_flight; /* in the order of their replies */
@@ -46,19 +56,54 @@ struct relock_pipeline {
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-/* Its bytes were appended to the buffer. */
+/* All of it was appended to the buffer. */
 static void send_command(struct relock_pipeline *pipeline, struct command *command,
-                         enum next_reply next_reply)
+                         enum next_reply first)
 {
-    command->next_reply = next_reply;
+    bool loads = command->form == RELOCK_CALL_LOADED;
+    unsigned n_replies = 1U + (first == KILL) + loads + command->asks;
+
+    command->next_reply = first;
     DL_APPEND(pipeline->in_flight, command);
-    relock_async_conn_send(&pipeline->conn, next_reply == KILL || next_reply == LOAD ? 2 : 1);
+    relock_async_conn_send(&pipeline->conn, n_replies);
+}
+
+/* Has another node kill the fence. The command behind it cannot run meanwhile: that node does not
+ * have the key. */
+static void kill_at(struct relock_pipeline *home, const struct relock_conn_id *fence)
+{
+    struct relock_buffer *out = relock_async_conn_out(&home->conn);
+    struct command *kill = calloc(1, sizeof(*kill));
+    size_t from = out->len;
+
+    relock_conn_id_kill(fence, home->conn.login.conn_id, out);
+    if (kill && !out->failed) {
+        send_command(home, kill, CALL);
+        return;
+    }
+    relock_buffer_take_back(out, from);
+    free(kill);
+}
+
+/* Returns the fence that this server is to kill, or NULL. */
+static const struct relock_conn_id *fence_here(const struct relock_pipeline *pipeline,
+                                               const struct relock_conn_id *fence)
+{
+    struct relock_node *home = NULL;
+
+    if (fence && pipeline->topology)
+        home = relock_topology_home(pipeline->topology, fence, pipeline->node);
+    if (!home)
+        return fence;
+    if (home->pipeline && relock_async_conn_is_up(&home->pipeline->conn))
+        kill_at(home->pipeline, fence);
+    return NULL;
 }
 
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg)
 {
-    const struct relock_conn_id *fence = call->fence ? *call->fence : NULL;
+    const struct relock_conn_id *fence;
     struct command *command = NULL;
     struct relock_buffer *out;
     size_t before, from;
@@ -69,6 +114,7 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
         return RELOCK_E_CONN;
     out = relock_async_conn_out(&pipeline->conn);
     before = out->len;
+    fence = fence_here(pipeline, call->fence ? *call->fence : NULL);
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
     relock_call_write_head(call->script, call->n_args, RELOCK_CALL_BY_HASH, out);
@@ -115,31 +161,69 @@ void relock_pipeline_flush(struct relock_pipeline *pipeline)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* Sends the command again, with the script that the server does not have. Returns false when out
- * of memory. */
+/* Sends the command once more, here or to another node. Returns false when out of memory. */
 static bool repeat(struct relock_pipeline *pipeline, struct command *command,
                    enum relock_call_form form)
 {
     struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
     size_t from = out->len;
 
+    command->form = form;
+    if (command->asks)
+        relock_command_words(out, "ASKING");
     relock_call_write_head(command->script, command->n_args, form, out);
     relock_buffer_append(out, command->args, command->len);
     if (out->failed) {
         relock_buffer_take_back(out, from);
         return false;
     }
-    send_command(pipeline, command, form == RELOCK_CALL_LOADED ? LOAD : WHOLE);
+    if (command->asks)
+        send_command(pipeline, command, ASKING);
+    else
+        send_command(pipeline, command, form == RELOCK_CALL_LOADED ? LOAD : CALL);
     return true;
 }
 
+/* Sends it with the script that the server does not have. */
 static bool brings_script(struct relock_pipeline *pipeline, struct command *command)
 {
-    if (command->next_reply == CALL && command->script)
-        return repeat(pipeline, command, RELOCK_CALL_LOADED);
-    if (command->next_reply == REPEAT && command->cannot_load)
-        return repeat(pipeline, command, RELOCK_CALL_WHOLE);
-    return false;
+    if (!command->script)
+        return false;
+    if (command->form == RELOCK_CALL_BY_HASH)
+        return repeat(pipeline, command, command->asks ? RELOCK_CALL_WHOLE : RELOCK_CALL_LOADED);
+    return command->form == RELOCK_CALL_LOADED && command->cannot_load &&
+           repeat(pipeline, command, RELOCK_CALL_WHOLE);
+}
+
+/* Returns the result of the command; RELOCK_AGAIN: another node answers it. */
+static int redirect(struct relock_pipeline *pipeline, struct command *command, const char *error)
+{
+    struct relock_topology *topology = pipeline->topology;
+    struct relock_node *node = NULL;
+    bool asks;
+
+    if (topology && command->fn)
+        node = relock_topology_redirect(topology, pipeline->node, error, &asks);
+    if (!node || ++command->n_redirects > MAX_REDIRECTS)
+        return RELOCK_E_SERVER;
+    if (asks && !relock_script_has_one_key(command->script))
+        return RELOCK_E_SERVER; /* not all its keys may be there yet */
+    if (topology->io.open(topology, node) < 0 || !relock_async_conn_is_up(&node->pipeline->conn))
+        return RELOCK_E_CONN;
+    command->asks = asks;
+    return repeat(node->pipeline, command, RELOCK_CALL_BY_HASH) ? RELOCK_AGAIN : RELOCK_E_CONN;
+}
+
+static int result_of(struct relock_pipeline *pipeline, struct command *command, const char *error,
+                     enum relock_refusal refusal)
+{
+    if (!error)
+        return command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
+    if (refusal == RELOCK_REFUSED_SCRIPT && brings_script(pipeline, command))
+        return RELOCK_AGAIN;
+    if (refusal == RELOCK_REFUSED_MOVED)
+        return redirect(pipeline, command, error);
+    return relock_refusal_result(refusal);
 }
 
 /* It is in flight no more. */
@@ -147,13 +231,13 @@ static void answer(struct relock_pipeline *pipeline, struct command *command,
                    const struct redisReply *reply, enum relock_refusal refusal)
 {
     const char *error = relock_reply_error(reply);
-    int result = command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
+    int result = result_of(pipeline, command, error, refusal);
     char why[RELOCK_WHY_MAX];
 
-    if (refusal == RELOCK_REFUSED_SCRIPT && brings_script(pipeline, command))
+    if (result == RELOCK_AGAIN)
         return;
     if (command->fn)
-        command->fn(command->arg, error ? relock_refusal_result(refusal) : result, reply);
+        command->fn(command->arg, result, result == RELOCK_E_CONN ? NULL : reply);
     if (refusal == RELOCK_REFUSED_HERE && command->fn) {
         relock_explain(why, command->script, error);
         relock_async_conn_fail(&pipeline->conn, why);
@@ -178,13 +262,14 @@ static void on_reply(void *arg, const struct redisReply *reply)
         command->is_kill_refused = !relock_conn_id_is_killed(pipeline->conn.server, reply);
         command->next_reply = CALL;
         break;
-    case LOAD:
+    case LOAD: /* the reply to the command tells whether the script is there now */
         command->cannot_load = relock_call_cannot_load(pipeline->conn.server, reply);
-        command->next_reply = REPEAT; /* whose own reply tells whether the script is there now */
+        command->next_reply = CALL;
+        break;
+    case ASKING:
+        command->next_reply = CALL;
         break;
     case CALL:
-    case REPEAT:
-    case WHOLE:
         DL_DELETE(pipeline->in_flight, command);
         answer(pipeline, command, reply, refusal);
         break;
@@ -195,6 +280,8 @@ static void on_up(void *arg)
 {
     struct relock_pipeline *pipeline = arg;
 
+    if (pipeline->node)
+        relock_topology_trust(pipeline->node);
     pipeline->up(pipeline->arg);
 }
 
@@ -211,10 +298,24 @@ static void on_down(void *arg)
     }
 }
 
+/* A node that is down may have lost its slots to another one. If it has none any more, no
+ * connection to it is needed. */
+static void on_failure(void *arg)
+{
+    struct relock_pipeline *pipeline = arg;
+
+    if (!pipeline->topology)
+        return;
+    relock_topology_distrust(pipeline->topology, pipeline->node);
+    if (!relock_topology_uses(pipeline->topology, pipeline->node))
+        relock_async_conn_close(&pipeline->conn);
+}
+
 static const struct relock_async_conn_ops conn_ops = {
     .up = on_up,
     .reply = on_reply,
     .down = on_down,
+    .failed = on_failure,
 };
 
 int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *server,
@@ -246,6 +347,13 @@ struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline)
     free(command);
     free(pipeline);
     return NULL;
+}
+
+void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topology *topology,
+                          struct relock_node *node)
+{
+    pipeline->topology = topology;
+    pipeline->node = node;
 }
 
 void relock_pipeline_open(struct relock_pipeline *pipeline)

@@ -16,17 +16,19 @@
 
 #include <stdint.h>
 
-struct relock_pipeline;
-struct relock_loop;
-struct relock_peer;
 struct relock_call;
+struct relock_loop;
+struct relock_node;
+struct relock_peer;
+struct relock_pipeline;
+struct relock_topology;
 struct relock_conn_id;
 struct redisReply;
 
 /*
  * The answer to a call: RELOCK_OK and the reply; RELOCK_E_CONN without one, when the connection
- * ended first; RELOCK_E_SERVER, RELOCK_E_AUTH and the error; RELOCK_E_SERVER and the reply, when
- * the server refused for now to kill the fence.
+ * ended first, or the key is at a node that is not connected; RELOCK_E_SERVER, RELOCK_E_AUTH and
+ * the error; RELOCK_E_SERVER and the reply, when the server refused for now to kill the fence.
  */
 typedef void relock_pipeline_fn(void *arg, int result, const struct redisReply *reply);
 
@@ -40,6 +42,12 @@ int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *se
 
 /* Drops the commands in flight without answering them. Takes NULL. Returns NULL. */
 struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline);
+
+/* It leads to this node of a topology. So it sends a command on to the pipeline of another node if
+ * the server says that this one has the key. The command ends with RELOCK_E_CONN if that pipeline
+ * is not up yet. */
+void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topology *topology,
+                          struct relock_node *node);
 
 void relock_pipeline_open(struct relock_pipeline *pipeline);
 

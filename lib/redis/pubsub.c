@@ -1,140 +1,200 @@
 #include "redis/pubsub.h"
 
 #include "base/hash.h"
-#include "redis/async_conn.h"
+#include "redis/channel.h"
 #include "redis/explain.h"
 #include "redis/loop.h"
+#include "redis/node.h"
 #include "redis/reply.h"
+#include "redis/slot.h"
+#include "redis/slot_map.h"
+#include "redis/topology.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-struct relock_subscriber {
-    struct relock_channel *channel;
-    relock_channel_fn *fn;
-    void *arg;
-    struct relock_subscriber *next, *prev;
+/* Several nodes may refer to each other. */
+#define MAX_REDIRECTS 5
+
+static const struct relock_pubsub_words plain = {
+    .subscribe = "SUBSCRIBE",
+    .unsubscribe = "UNSUBSCRIBE",
+    .subscribed = "subscribe",
+    .unsubscribed = "unsubscribe",
+    .message = "message",
 };
 
-/* A channel by its name on the wire; it exists while it has subscribers. */
-struct relock_channel {
-    UT_hash_handle hh;
-    struct relock_pubsub *pubsub;
-    struct relock_subscriber *subscribers;
-    uint64_t subscribe_nth; /* the count of the commands sent, at its last SUBSCRIBE */
-    bool is_subscribed;     /* that SUBSCRIBE was acknowledged */
-    size_t len;
-    char name[];
+static const struct relock_pubsub_words sharded = {
+    .subscribe = "SSUBSCRIBE",
+    .unsubscribe = "SUNSUBSCRIBE",
+    .subscribed = "ssubscribe",
+    .unsubscribed = "sunsubscribe",
+    .message = "smessage",
+    .may_end = true,
 };
-
-struct relock_pubsub {
-    struct relock_async_conn conn;
-    struct relock_channel *channels; /* by name */
-};
-
-/*
- * When out of memory, it ends the connection and returns false. The next connection subscribes
- * exactly the channels that have subscribers; on this one a waiter would get no messages, or a
- * channel without subscribers would stay subscribed.
- */
-static bool send_command(struct relock_pubsub *pubsub, const char *verb,
-                         struct relock_channel *channel)
-{
-    struct relock_buffer *out = relock_async_conn_out(&pubsub->conn);
-
-    relock_command_begin(out, 2);
-    relock_command_word(out, verb);
-    relock_command_arg(out, channel->name, channel->len);
-    if (out->failed) {
-        relock_async_conn_fail(&pubsub->conn, "out of memory for a command");
-        return false;
-    }
-    relock_async_conn_send(&pubsub->conn, 1);
-    channel->subscribe_nth = pubsub->conn.n_sent;
-    return true;
-}
-
-static void tell_all(const struct relock_channel *channel, enum relock_channel_event event,
-                     const struct redisReply *message)
-{
-    const struct relock_subscriber *subscriber;
-    const char *text = NULL;
-    size_t len = 0;
-
-    (void)relock_reply_text(message, &text, &len);
-    DL_FOREACH(channel->subscribers, subscriber)
-    subscriber->fn(subscriber->arg, event, text, len);
-}
 
 static void on_up(void *arg)
 {
     struct relock_pubsub *pubsub = arg;
 
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
-        if (!send_command(pubsub, "SUBSCRIBE", at))
+        if (!relock_channel_subscribe(at))
             return;
+}
+
+static void drop_leaves(struct relock_pubsub *pubsub)
+{
+    struct relock_leave *at, *next;
+
+    DL_FOREACH_SAFE(pubsub->leaves, at, next)
+    free(at);
+    pubsub->leaves = NULL;
 }
 
 static void on_down(void *arg)
 {
     struct relock_pubsub *pubsub = arg;
 
+    drop_leaves(pubsub);
     for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
         at->is_subscribed = false;
-        tell_all(at, RELOCK_CHANNEL_DOWN, NULL);
+        relock_channel_tell(at, RELOCK_CHANNEL_DOWN, NULL);
     }
     if (!pubsub->channels)
         relock_async_conn_close(&pubsub->conn);
 }
 
-static void log_refusal(const struct relock_server *server, const struct relock_channel *channel,
-                        const char *error)
+static void on_failure(void *arg)
 {
+    struct relock_pubsub *pubsub = arg;
+
+    if (!pubsub->topology)
+        return;
+    relock_topology_distrust(pubsub->topology, pubsub->node);
+    if (!pubsub->channels)
+        relock_async_conn_close(&pubsub->conn);
+}
+
+/* A command has its reply: returns the channel if it was the last SUBSCRIBE of one. */
+static struct relock_channel *take_answer(struct relock_pubsub *pubsub)
+{
+    struct relock_leave *first = pubsub->leaves;
+    struct relock_channel *at;
+
+    relock_async_conn_answered(&pubsub->conn, true);
+    if (first && first->nth == pubsub->conn.n_answered) {
+        DL_DELETE(pubsub->leaves, first);
+        free(first);
+        return NULL;
+    }
+    for (at = pubsub->channels; at; at = at->hh.next)
+        if (at->subscribe_nth == pubsub->conn.n_answered)
+            return at;
+    return NULL;
+}
+
+/* The server does not take the SUBSCRIBE. */
+static void refuse(struct relock_channel *channel, const char *error)
+{
+    const struct relock_server *server = channel->pubsub->conn.server;
     char name[RELOCK_LOG_NAME_MAX];
     char why[RELOCK_WHY_MAX];
 
     if (relock_explain_is_missing(error)) {
         relock_explain_extra(server, RELOCK_EXTRA_HEAR, error);
-        return;
+    } else {
+        relock_explain(why, NULL, error);
+        relock_log_write(server->log, RELOCK_LOG_WARNING,
+                         "%s: not subscribed: %s; waiters ask more often instead",
+                         relock_log_name(channel->name, name), why);
     }
-    relock_explain(why, NULL, error);
-    relock_log_write(server->log, RELOCK_LOG_WARNING,
-                     "%s: not subscribed: %s; waiters ask more often instead",
-                     relock_log_name(channel->name, name), why);
+    relock_channel_tell(channel, RELOCK_CHANNEL_REFUSED, NULL);
+}
+
+/* A reply to an UNSUBSCRIBE that crossed with the server's own looks like one to another command.
+ */
+static bool is_of(const struct relock_channel *channel, const char *moved)
+{
+    struct relock_redirect redirect;
+
+    return !relock_slot_map_redirect(moved, &redirect) ||
+           redirect.slot == relock_slot_of(relock_channel_name(channel));
 }
 
 static void on_error(struct relock_pubsub *pubsub, const char *error)
 {
-    /* Replies, errors included, come in the order of the commands. */
-    relock_async_conn_answered(&pubsub->conn, true);
-    for (struct relock_channel *at = pubsub->channels; at; at = at->hh.next) {
-        if (at->subscribe_nth == pubsub->conn.n_answered) {
-            log_refusal(pubsub->conn.server, at, error);
-            tell_all(at, RELOCK_CHANNEL_REFUSED, NULL);
-            return;
-        }
+    enum relock_refusal refusal = relock_refusal_of(error);
+    struct relock_channel *channel = take_answer(pubsub);
+    struct relock_node *node = NULL;
+    bool asks;
+
+    if (!channel)
+        return;
+    if (!pubsub->topology || !pubsub->topology->is_cluster) {
+        refuse(channel, error);
+    } else if (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE) {
+        relock_channel_strand(channel);
+    } else if (refusal != RELOCK_REFUSED_MOVED) {
+        refuse(channel, error);
+    } else if (!is_of(channel, error)) {
+        relock_async_conn_fail(&pubsub->conn, "the server sent a reply to another command");
+    } else {
+        if (++channel->n_redirects <= MAX_REDIRECTS)
+            node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
+        channel->subscribe_nth = 0;
+        if (node && node != pubsub->node)
+            relock_channel_move(channel, node);
+        else
+            relock_channel_strand(channel);
     }
 }
 
-static void tell(struct relock_pubsub *pubsub, const struct redisReply *name,
-                 enum relock_channel_event event, const struct redisReply *message)
+static struct relock_channel *find(struct relock_pubsub *pubsub, const struct redisReply *name)
 {
     struct relock_channel *channel;
     const char *text;
     size_t len;
 
     if (!relock_reply_text(name, &text, &len))
-        return;
+        return NULL;
     HASH_FIND(hh, pubsub->channels, text, len, channel);
-    if (!channel)
+    return channel;
+}
+
+static void on_subscribed(struct relock_pubsub *pubsub, const struct redisReply *name)
+{
+    struct relock_channel *channel = find(pubsub, name);
+
+    /* If the channel was left and subscribed again since, its own acknowledgement follows. */
+    if (take_answer(pubsub) != channel || !channel)
         return;
-    if (event == RELOCK_CHANNEL_SUBSCRIBED) {
-        /* The channel was left and subscribed again since: its own acknowledgement follows. */
-        if (pubsub->conn.n_answered != channel->subscribe_nth)
-            return;
-        channel->is_subscribed = true;
+    channel->is_subscribed = true;
+    channel->n_redirects = 0;
+    relock_channel_tell(channel, RELOCK_CHANNEL_SUBSCRIBED, NULL);
+}
+
+/* The server ends a subscription when the slot of the channel goes to another node. That is where
+ * the next command is sent on to. */
+static void on_unsubscribed(struct relock_pubsub *pubsub, const struct redisReply *name)
+{
+    const struct relock_leave *first = pubsub->leaves;
+    struct relock_channel *channel = find(pubsub, name);
+
+    if (!pubsub->words->may_end || (first && first->nth == pubsub->conn.n_answered + 1)) {
+        (void)take_answer(pubsub);
+    } else if (channel && channel->is_subscribed) {
+        channel->is_subscribed = false;
+        relock_channel_tell(channel, RELOCK_CHANNEL_DOWN, NULL);
+        (void)relock_channel_subscribe(channel);
     }
-    tell_all(channel, event, message);
+}
+
+static void on_message(struct relock_pubsub *pubsub, const struct redisReply *name,
+                       const struct redisReply *message)
+{
+    const struct relock_channel *channel = find(pubsub, name);
+
+    if (channel)
+        relock_channel_tell(channel, RELOCK_CHANNEL_MESSAGE, message);
 }
 
 static void on_reply(void *arg, const struct redisReply *reply)
@@ -144,22 +204,23 @@ static void on_reply(void *arg, const struct redisReply *reply)
     const struct redisReply *kind = relock_reply_at(reply, 0);
     const struct redisReply *name = relock_reply_at(reply, 1);
 
-    if (error) {
+    if (error)
         on_error(pubsub, error);
-    } else if (kind && relock_reply_is(kind, "message")) {
-        tell(pubsub, name, RELOCK_CHANNEL_MESSAGE, relock_reply_at(reply, 2));
-    } else {
-        /* The reply to SUBSCRIBE, UNSUBSCRIBE or PING. */
-        relock_async_conn_answered(&pubsub->conn, true);
-        if (kind && relock_reply_is(kind, "subscribe"))
-            tell(pubsub, name, RELOCK_CHANNEL_SUBSCRIBED, NULL);
-    }
+    else if (kind && relock_reply_is(kind, pubsub->words->message))
+        on_message(pubsub, name, relock_reply_at(reply, 2));
+    else if (kind && relock_reply_is(kind, pubsub->words->subscribed))
+        on_subscribed(pubsub, name);
+    else if (kind && relock_reply_is(kind, pubsub->words->unsubscribed))
+        on_unsubscribed(pubsub, name);
+    else
+        relock_async_conn_answered(&pubsub->conn, true); /* PING */
 }
 
 static const struct relock_async_conn_ops conn_ops = {
     .up = on_up,
     .reply = on_reply,
     .down = on_down,
+    .failed = on_failure,
 };
 
 int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *server,
@@ -170,42 +231,46 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
     if (!new)
         return RELOCK_E_NOMEM;
     relock_async_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
+    new->words = &plain;
     new->conn.ping_ms = ping_ms;
     new->conn.pong_ms = ping_ms;
     *pubsub = new;
     return RELOCK_OK;
 }
 
-/* ---- channels ------------------------------------------------------------------------------ */
-
-/* Returns NULL when out of memory. */
-static struct relock_channel *find_or_make(struct relock_pubsub *pubsub, const char *name,
-                                           size_t len)
+void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *topology,
+                        struct relock_node *node)
 {
-    struct relock_channel *channel;
-
-    HASH_FIND(hh, pubsub->channels, name, len, channel);
-    if (channel)
-        return channel;
-    channel = calloc(1, sizeof(*channel) + len + 1);
-    if (!channel)
-        return NULL;
-    channel->pubsub = pubsub;
-    channel->len = len;
-    memcpy(channel->name, name, len);
-    HASH_ADD_KEYPTR(hh, pubsub->channels, channel->name, channel->len, channel);
-    if (!channel->hh.tbl) {
-        free(channel);
-        return NULL;
-    }
-    return channel;
+    pubsub->topology = topology;
+    pubsub->node = node;
+    if (atomic_load(&topology->is_sharded))
+        pubsub->words = &sharded;
 }
+
+void relock_pubsub_follow(struct relock_pubsub *pubsub)
+{
+    struct relock_channel *at, *next;
+
+    for (at = pubsub->channels; at; at = next) {
+        struct relock_node *node = relock_topology_find(pubsub->topology, relock_channel_name(at));
+
+        next = at->hh.next;
+        if (node && node != pubsub->node)
+            relock_channel_move(at, node);
+        else if (at->is_stranded && relock_async_conn_is_up(&pubsub->conn) &&
+                 !relock_channel_subscribe(at))
+            return; /* the connection has ended */
+    }
+}
+
+/* ---- subscribers --------------------------------------------------------------------------- */
 
 struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
                                                   size_t len, relock_channel_fn *fn, void *arg)
 {
     struct relock_subscriber *subscriber = pubsub ? malloc(sizeof(*subscriber)) : NULL;
-    struct relock_channel *channel = subscriber ? find_or_make(pubsub, name, len) : NULL;
+    struct relock_channel *channel =
+        subscriber ? relock_channel_find_or_make(pubsub, (struct relock_text){name, len}) : NULL;
     bool is_first;
 
     if (!channel) {
@@ -217,26 +282,19 @@ struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, 
     DL_APPEND(channel->subscribers, subscriber);
     if (channel->is_subscribed)
         fn(arg, RELOCK_CHANNEL_SUBSCRIBED, NULL, 0); /* no acknowledgement will come */
-    else if (!relock_async_conn_is_up(&pubsub->conn))
-        relock_async_conn_open(&pubsub->conn);
-    else if (is_first)
-        (void)send_command(pubsub, "SUBSCRIBE", channel);
+    else
+        relock_channel_begin(channel, is_first);
     return subscriber;
 }
 
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
 {
     struct relock_channel *channel = subscriber->channel;
-    struct relock_pubsub *pubsub = channel->pubsub;
 
     DL_DELETE(channel->subscribers, subscriber);
     free(subscriber);
-    if (channel->subscribers)
-        return;
-    HASH_DEL(pubsub->channels, channel);
-    if (relock_async_conn_is_up(&pubsub->conn))
-        (void)send_command(pubsub, "UNSUBSCRIBE", channel);
-    free(channel);
+    if (!channel->subscribers)
+        relock_channel_leave(channel);
 }
 
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
@@ -246,6 +304,7 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
     if (!pubsub)
         return NULL;
     relock_async_conn_deinit(&pubsub->conn);
+    drop_leaves(pubsub);
     channel = pubsub->channels;
     HASH_CLEAR(hh, pubsub->channels);
     while (channel) {

@@ -11,29 +11,32 @@
 #ifndef RELOCK_PUBSUB_H
 #define RELOCK_PUBSUB_H
 
+#include "redis/receiver.h"
 #include "redis/server.h"
 
 #include <stdint.h>
 
+struct relock_loop;
+struct relock_node;
+struct relock_peer;
 struct relock_pubsub;
 struct relock_subscriber;
-struct relock_loop;
-struct relock_peer;
-
-enum relock_channel_event {
-    RELOCK_CHANNEL_SUBSCRIBED, /* from now on all messages arrive */
-    RELOCK_CHANNEL_MESSAGE,
-    RELOCK_CHANNEL_REFUSED, /* no messages: the user may not subscribe to it */
-    RELOCK_CHANNEL_DOWN,    /* no messages until it is subscribed again */
-};
-
-/* With a message comes its text, `len` bytes; else NULL. */
-typedef void relock_channel_fn(void *arg, enum relock_channel_event event, const char *text,
-                               size_t len);
+struct relock_topology;
 
 /* After `ping_ms` of silence a PING is sent. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *server,
                       uint64_t ping_ms, struct relock_pubsub **pubsub);
+
+/*
+ * It leads to this node of a topology. In a cluster, a channel belongs to the node that has the
+ * slot of its name. If that is another one, by now or from the start, the channel goes there with
+ * its subscribers, which hear RELOCK_CHANNEL_DOWN and then RELOCK_CHANNEL_SUBSCRIBED.
+ */
+void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *topology,
+                        struct relock_node *node);
+
+/* Keys may have other nodes now. */
+void relock_pubsub_follow(struct relock_pubsub *pubsub);
 
 /* Drops all channels. Takes NULL. Returns NULL. */
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);

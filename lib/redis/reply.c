@@ -100,7 +100,8 @@ enum relock_refusal relock_refusal_of(const char *error)
         {"LOADING", RELOCK_REFUSED_FOR_NOW},     {"BUSY", RELOCK_REFUSED_FOR_NOW},
         {"MASTERDOWN", RELOCK_REFUSED_HERE},     {"READONLY", RELOCK_REFUSED_HERE},
         {"CLUSTERDOWN", RELOCK_REFUSED_FOR_NOW}, {"TRYAGAIN", RELOCK_REFUSED_FOR_NOW},
-        {"NOREPLICAS", RELOCK_REFUSED_FOR_NOW},
+        {"NOREPLICAS", RELOCK_REFUSED_FOR_NOW},  {"MOVED", RELOCK_REFUSED_MOVED},
+        {"ASK", RELOCK_REFUSED_MOVED},
     };
 
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
@@ -109,6 +110,9 @@ enum relock_refusal relock_refusal_of(const char *error)
     /* An ACL right that a script lacks has no code of its own. */
     if (strstr(error, "The user executing the script") || strstr(error, "ACL failure in script"))
         return RELOCK_REFUSED_USER;
+    /* A slot is on its way to another node, and not all keys of the lock are at the same one. */
+    if (strstr(error, "attempted to access a non local key"))
+        return RELOCK_REFUSED_HALFWAY;
     return RELOCK_REFUSED;
 }
 

@@ -45,6 +45,8 @@ enum relock_refusal {
     RELOCK_REFUSED_FOR_NOW, /* temporary: retry */
     RELOCK_REFUSED_HERE,    /* not a master: retry over a new connection, which may lead to one */
     RELOCK_REFUSED_SCRIPT,  /* the server does not have the script: load it */
+    RELOCK_REFUSED_HALFWAY, /* temporary, and the script may have run in part: retry */
+    RELOCK_REFUSED_MOVED,   /* another node of the cluster has the key: ask that */
 };
 
 enum relock_refusal relock_refusal_of(const char *error);

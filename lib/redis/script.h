@@ -6,6 +6,8 @@
 
 #include "scripts.h" /* generated */
 
+#include <stdbool.h>
+
 struct relock_script {
     const char *name;
     const char *sha1; /* of the body: by this, Redis identifies the script */
@@ -16,6 +18,10 @@ struct relock_script {
 #define XX(name, sha1, body) extern const struct relock_script relock_script_##name;
 RELOCK_SCRIPT_MAP(XX)
 #undef XX
+
+/* Whether the script needs no key but the lock itself. The line of waiting clients does not count:
+ * scripts do without. */
+bool relock_script_has_one_key(const struct relock_script *script);
 
 /* All of them, ended by NULL. */
 extern const struct relock_script *const relock_scripts[];

@@ -274,7 +274,7 @@ static int add(struct relock_sentinels *sentinels, const struct relock_options *
                const char *id)
 {
     const struct relock_url *url = &sentinels->master->url;
-    const struct relock_url_host *host = &url->sentinels[sentinels->n];
+    const struct relock_url_host *host = &url->hosts[sentinels->n];
     struct sentinel *new = &sentinels->at[sentinels->n];
     struct relock_options own = *options;
     char *text;
@@ -302,11 +302,11 @@ static int add(struct relock_sentinels *sentinels, const struct relock_options *
 int relock_sentinels_attach(struct relock_server *server, const struct relock_options *options,
                             const char *id)
 {
-    unsigned n = server->url.n_sentinels;
+    unsigned n = server->url.n_hosts;
     struct relock_sentinels *sentinels;
     int r = RELOCK_OK;
 
-    if (n == 0)
+    if (!server->url.master)
         return RELOCK_OK;
     sentinels = calloc(1, sizeof(*sentinels) + (n * sizeof(sentinels->at[0])));
     if (!sentinels)

@@ -21,10 +21,12 @@ static int replace(char **text, const char *by)
     return RELOCK_OK;
 }
 
-/* The first sentinel and the name of the master tell this master from all others. */
+/* The first sentinel and the name of the master tell this master from all others; the first host
+ * of its url names a cluster. */
 static char *make_label(const struct relock_url *url)
 {
-    const struct relock_url_host *first = &url->sentinels[0];
+    const struct relock_url_host *first = &url->hosts[0];
+    const char *host = url->host ? url->host : first->name;
     char *label;
     int n;
 
@@ -34,7 +36,8 @@ static char *make_label(const struct relock_url *url)
         n = asprintf(&label, strchr(first->name, ':') ? "[%s]:%u/%s" : "%s:%u/%s", first->name,
                      first->port, url->master);
     else
-        n = asprintf(&label, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host, url->port);
+        n = asprintf(&label, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+                     url->host ? url->port : first->port);
     return n < 0 ? NULL : label;
 }
 
@@ -94,7 +97,9 @@ static int take_tls(struct relock_server *server, const struct relock_options *o
     if (server->url.tls && server->url.master)
         return take_tls_of_master(server, options);
     if (server->url.tls)
-        return relock_tls_context_new(options, server->url.host, server->log, &server->tls);
+        return relock_tls_context_new(
+            options, server->url.host ? server->url.host : server->url.hosts[0].name, server->log,
+            &server->tls);
     if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
         options->tls_server_name || (options->flags & RELOCK_TLS_INSECURE))
         return refuse(server->log, RELOCK_E_INVALID,
@@ -134,6 +139,32 @@ int relock_server_init(struct relock_server *server, const struct relock_options
 fail:
     relock_server_deinit(server);
     return r;
+}
+
+int relock_server_init_node(struct relock_server *server, const struct relock_server *cluster,
+                            const char *host, uint16_t port)
+{
+    *server = *cluster;
+    server->tls = NULL;
+    server->url.host = strdup(host);
+    server->url.port = port;
+    server->label = server->url.host ? make_label(&server->url) : NULL;
+    server->resolver = relock_resolver_new(host, port);
+    if (cluster->tls)
+        server->tls = relock_tls_context_new_for(cluster->tls, host);
+    if (server->label && server->resolver && (server->tls || !cluster->tls))
+        return RELOCK_OK;
+    relock_server_deinit_node(server);
+    return RELOCK_E_NOMEM;
+}
+
+void relock_server_deinit_node(struct relock_server *server)
+{
+    relock_resolver_free(server->resolver);
+    relock_tls_context_free(server->tls);
+    free(server->label);
+    free(server->url.host);
+    *server = (struct relock_server){0};
 }
 
 void relock_server_deinit(struct relock_server *server)

@@ -31,11 +31,12 @@ struct relock_counts {
 
 struct relock_server {
     struct relock_url url;
-    char *name;        /* CLIENT SETNAME, or NULL */
-    bool name_is_ours; /* the library made it up, so a server may refuse it without consequence */
-    bool is_sentinel;  /* it is to be one, and else is refused */
-    char *label;       /* the address, for messages: without the password */
-    struct relock_resolver *resolver;   /* knows its addresses; NULL for a path */
+    char *name;          /* CLIENT SETNAME, or NULL */
+    bool name_is_ours;   /* the library made it up, so a server may refuse it without consequence */
+    bool is_sentinel;    /* it is to be one, and else is refused */
+    bool may_be_replica; /* it is only asked about other servers */
+    char *label;         /* the address, for messages: without the password */
+    struct relock_resolver *resolver;   /* knows its addresses; NULL for a path or a cluster */
     struct relock_sentinels *sentinels; /* the source of the resolver; NULL: the url names none */
     struct relock_tls_context *tls;     /* NULL: connections are not encrypted */
     uint64_t connect_timeout_ms;
@@ -57,5 +58,15 @@ void relock_server_deinit(struct relock_server *server);
 
 /* In a forked child: closes the descriptors of its resolver and does nothing else. */
 void relock_server_abandon(struct relock_server *server);
+
+/*
+ * A node of the cluster that `cluster` describes. It shares all but address and certificate with
+ * that, which has to outlive it.
+ *
+ * Returns RELOCK_OK, RELOCK_E_NOMEM.
+ */
+int relock_server_init_node(struct relock_server *server, const struct relock_server *cluster,
+                            const char *host, uint16_t port);
+void relock_server_deinit_node(struct relock_server *server);
 
 #endif

@@ -36,9 +36,9 @@ struct relock_tls {
     bool is_ended; /* the server has closed the socket */
     int err;       /* of the socket; 0: none */
     const char *in;
-    size_t n_in;          /* bytes that were fed and not taken by OpenSSL */
-    size_t n_pending;     /* bytes of the record that was not sent completely */
-    uint64_t verified_ms; /* when the server's certificate was */
+    size_t n_in;      /* bytes that were fed and not taken by OpenSSL */
+    size_t n_pending; /* bytes of the record that was not sent completely */
+    struct relock_tls_verified verified;
     char why[RELOCK_WHY_MAX];
 };
 
@@ -140,7 +140,7 @@ static bool init(struct relock_tls *tls)
     BIO *bio;
 
     tls->method = make_method();
-    tls->ssl = tls->method ? relock_tls_context_begin(tls->context, &tls->verified_ms) : NULL;
+    tls->ssl = tls->method ? relock_tls_context_begin(tls->context, &tls->verified) : NULL;
     bio = tls->ssl ? BIO_new(tls->method) : NULL;
     if (!bio)
         return false;

@@ -20,8 +20,9 @@
 #define NAME_FLAGS X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
 
 struct relock_tls_context {
-    SSL_CTX *ctx;
-    char *name; /* in the server's certificate */
+    SSL_CTX *ctx;  /* one for all nodes of a cluster */
+    char *name;    /* in the server's certificate */
+    bool is_named; /* by the options */
     bool is_address;
     struct relock_mutex mutex;
     struct {
@@ -48,11 +49,11 @@ static void replace_session(struct relock_tls_context *context, SSL_SESSION *ses
 /* The connection may still change its session, so keep a copy. Returns 0: takes no reference. */
 static int on_session(SSL *ssl, SSL_SESSION *session)
 {
+    const struct relock_tls_verified *verified = SSL_get_app_data(ssl);
     SSL_SESSION *copy = SSL_SESSION_is_resumable(session) ? SSL_SESSION_dup(session) : NULL;
 
     if (copy)
-        replace_session(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)), copy,
-                        *(const uint64_t *)SSL_get_app_data(ssl));
+        replace_session(verified->context, copy, verified->at_ms);
     return 0;
 }
 
@@ -60,19 +61,21 @@ static int on_session(SSL *ssl, SSL_SESSION *session)
 static int on_verification(int is_valid, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct relock_tls_verified *verified = SSL_get_app_data(ssl);
 
-    *(uint64_t *)SSL_get_app_data(ssl) = relock_clock_now_ms();
+    verified->at_ms = relock_clock_now_ms();
     return is_valid;
 }
 
-static void resume(struct relock_tls_context *context, SSL *ssl, uint64_t *verified_ms)
+static void resume(struct relock_tls_context *context, SSL *ssl,
+                   struct relock_tls_verified *verified)
 {
     uint64_t now_ms = relock_clock_now_ms();
     SSL_SESSION *copy = NULL;
 
     relock_mutex_lock(&context->mutex);
-    *verified_ms = context->guarded.verified_ms;
-    if (context->guarded.session && now_ms < *verified_ms + MAX_UNVERIFIED_MS)
+    *verified = (struct relock_tls_verified){context, context->guarded.verified_ms};
+    if (context->guarded.session && now_ms < verified->at_ms + MAX_UNVERIFIED_MS)
         copy = SSL_SESSION_dup(context->guarded.session);
     relock_mutex_unlock(&context->mutex);
     if (copy)
@@ -155,14 +158,12 @@ static int identify(SSL_CTX *ctx, const struct relock_options *options,
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-static SSL_CTX *make_ctx(struct relock_tls_context *context, bool is_insecure)
+static SSL_CTX *make_ctx(bool is_insecure)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 
-    if (!ctx || SSL_CTX_set_app_data(ctx, context) != 1) {
-        SSL_CTX_free(ctx);
+    if (!ctx)
         return NULL;
-    }
     /* The system's configuration may require TLS 1.3. */
     if (SSL_CTX_get_min_proto_version(ctx) < TLS1_2_VERSION)
         (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
@@ -186,13 +187,18 @@ static bool is_address(const char *name)
 }
 
 /* The dot at the end of a complete name is in no certificate. */
-static int take_name(struct relock_tls_context *context, const char *name,
-                     const struct relock_log *log)
+static size_t length_of(const char *name)
 {
     size_t len = strlen(name);
 
-    if (len > 0 && name[len - 1] == '.')
-        len--;
+    return len > 0 && name[len - 1] == '.' ? len - 1 : len;
+}
+
+static int take_name(struct relock_tls_context *context, const char *name,
+                     const struct relock_log *log)
+{
+    size_t len = length_of(name);
+
     if (len == 0 || len > TLSEXT_MAXLEN_host_name) {
         relock_log_write(log, RELOCK_LOG_ERROR,
                          "no client was made: the name for the server's certificate is empty or "
@@ -213,7 +219,7 @@ static int init(struct relock_tls_context *context, const struct relock_options 
 {
     int r;
 
-    context->ctx = make_ctx(context, options->flags & RELOCK_TLS_INSECURE);
+    context->ctx = make_ctx(options->flags & RELOCK_TLS_INSECURE);
     if (!context->ctx)
         return RELOCK_E_NOMEM;
     r = trust(context->ctx, options->tls_ca_file, log);
@@ -232,6 +238,7 @@ int relock_tls_context_new(const struct relock_options *options, const char *hos
     if (!new)
         return RELOCK_E_NOMEM;
     relock_mutex_init(&new->mutex);
+    new->is_named = options->tls_server_name != NULL;
     r = take_name(new, options->tls_server_name ? options->tls_server_name : host, log);
     if (r == RELOCK_OK)
         r = relock_tls_guard_init();
@@ -252,6 +259,25 @@ int relock_tls_context_new(const struct relock_options *options, const char *hos
                          host);
     *context = new;
     return RELOCK_OK;
+}
+
+struct relock_tls_context *relock_tls_context_new_for(const struct relock_tls_context *as,
+                                                      const char *host)
+{
+    struct relock_tls_context *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    relock_mutex_init(&new->mutex);
+    new->is_named = as->is_named;
+    new->name = as->is_named ? strdup(as->name) : strndup(host, length_of(host));
+    if (new->name && relock_tls_guard_enter()) {
+        new->is_address = is_address(new->name);
+        if (SSL_CTX_up_ref(as->ctx) == 1)
+            new->ctx = as->ctx;
+        relock_tls_guard_leave();
+    }
+    return new->ctx ? new : relock_tls_context_free(new);
 }
 
 struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *context)
@@ -298,14 +324,15 @@ bool relock_tls_context_has_name(const struct relock_tls_context *context, const
     return X509_check_host(cert, context->name, 0, NAME_FLAGS, NULL) == 1;
 }
 
-struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context, uint64_t *verified_ms)
+struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context,
+                                        struct relock_tls_verified *verified)
 {
     SSL *ssl = SSL_new(context->ctx);
 
-    if (!ssl || !expect_name(context, ssl) || SSL_set_app_data(ssl, verified_ms) != 1) {
+    if (!ssl || !expect_name(context, ssl) || SSL_set_app_data(ssl, verified) != 1) {
         SSL_free(ssl);
         return NULL;
     }
-    resume(context, ssl, verified_ms);
+    resume(context, ssl, verified);
     return ssl;
 }

@@ -19,6 +19,12 @@
 struct relock_tls_context;
 struct ssl_st;
 
+/* Of one connection: when the server's certificate was verified. */
+struct relock_tls_verified {
+    struct relock_tls_context *context;
+    uint64_t at_ms;
+};
+
 /*
  * Reads the files that the options name. `host` is the name in the server's certificate, unless the
  * options have another, without a dot at its end.
@@ -29,16 +35,22 @@ struct ssl_st;
 int relock_tls_context_new(const struct relock_options *options, const char *host,
                            const struct relock_log *log, struct relock_tls_context **context);
 
+/* With the same files, for another host; the name that the options have goes for both. Without a
+ * log line. Returns NULL when out of memory. */
+struct relock_tls_context *relock_tls_context_new_for(const struct relock_tls_context *as,
+                                                      const char *host);
+
 /* No connection may be left. Takes NULL. Returns NULL. */
 struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *context);
 
 /* The name, or the address, that the server's certificate must have. */
 const char *relock_tls_context_name(const struct relock_tls_context *context);
 
-/* Makes a connection that will verify the server, or resume the last session. `verified_ms` lives
- * as long as the connection, which keeps there when the certificate was verified. Between
- * relock_tls_guard_enter and leave. Returns NULL when out of memory. */
-struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context, uint64_t *verified_ms);
+/* Makes a connection that will verify the server, or resume the last session. `verified` lives as
+ * long as the connection, which writes it. Between relock_tls_guard_enter and leave. Returns NULL
+ * when out of memory. */
+struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context,
+                                        struct relock_tls_verified *verified);
 
 /* Whether the server's certificate, which OpenSSL has accepted, has the name. OpenSSL leaves that
  * out when it lacks the memory to copy the name. Likewise. */

@@ -13,6 +13,14 @@ int relock_tls_context_new(const struct relock_options *options, const char *hos
     return RELOCK_E_UNSUPPORTED;
 }
 
+struct relock_tls_context *relock_tls_context_new_for(const struct relock_tls_context *as,
+                                                      const char *host)
+{
+    (void)as;
+    (void)host;
+    return NULL;
+}
+
 struct relock_tls_context *relock_tls_context_free(struct relock_tls_context *context)
 {
     (void)context;

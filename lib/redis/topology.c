@@ -1,5 +1,7 @@
 #include "redis/topology.h"
 
+#include "redis/conn_id.h"
+
 #include <stdlib.h>
 
 struct single {
@@ -39,6 +41,18 @@ int relock_topology_new(const struct relock_server *server, unsigned n_lanes,
     return RELOCK_OK;
 }
 
+int relock_topology_connect(struct relock_topology *topology, uint64_t deadline_ms,
+                            char why[RELOCK_WHY_MAX])
+{
+    return topology->ops->connect ? topology->ops->connect(topology, deadline_ms, why) : RELOCK_OK;
+}
+
+void relock_topology_stop(struct relock_topology *topology)
+{
+    if (topology && topology->ops->stop)
+        topology->ops->stop(topology);
+}
+
 struct relock_topology *relock_topology_free(struct relock_topology *topology)
 {
     if (topology)
@@ -50,4 +64,37 @@ void relock_topology_abandon(struct relock_topology *topology)
 {
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         relock_node_abandon(at);
+    if (topology->ops->abandon)
+        topology->ops->abandon(topology);
+}
+
+struct relock_node *relock_topology_redirect(struct relock_topology *topology,
+                                             const struct relock_node *from, const char *error,
+                                             bool *asks)
+{
+    return topology->ops->redirect ? topology->ops->redirect(topology, from, error, asks) : NULL;
+}
+
+void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node)
+{
+    atomic_store(&node->is_doubted, true);
+    if (topology->ops->distrust)
+        topology->ops->distrust(topology, node);
+}
+
+struct relock_node *relock_topology_home(struct relock_topology *topology,
+                                         const struct relock_conn_id *fence,
+                                         const struct relock_node *node)
+{
+    if (!topology->is_cluster || relock_conn_id_is_of(fence, node->server))
+        return NULL;
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (relock_conn_id_is_of(fence, at->server))
+            return !atomic_load(&at->is_doubted) && relock_topology_uses(topology, at) ? at : NULL;
+    return NULL;
+}
+
+bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node)
+{
+    return !topology->ops->uses || topology->ops->uses(topology, node);
 }

@@ -4,7 +4,8 @@
  * The locks ask it for the node of a key, each time anew, and know nothing else of the deployment.
  * A node lives as long as its topology, so nobody has to hold it.
  *
- * Threads: find from any; new and free while no other thread uses the topology.
+ * Threads: any, unless a function says otherwise; new and free while no other thread uses the
+ * topology.
  */
 #ifndef RELOCK_TOPOLOGY_H
 #define RELOCK_TOPOLOGY_H
@@ -14,14 +15,37 @@
 
 #include <stdatomic.h>
 
+struct relock_conn_id;
 struct relock_loop;
 struct relock_topology;
 
 struct relock_topology_ops {
-    /* The node that holds this key now. */
+    /* The node that holds this key now; NULL while none is known. */
     struct relock_node *(*find)(struct relock_topology *topology, struct relock_text key);
 
     void (*free)(struct relock_topology *topology);
+
+    /* Those that follow are NULL for one server. */
+
+    /* Finds the nodes. Returns RELOCK_OK, or the failure, with its cause in `why`. */
+    int (*connect)(struct relock_topology *topology, uint64_t deadline_ms,
+                   char why[RELOCK_WHY_MAX]);
+
+    /* Ends the threads. */
+    void (*stop)(struct relock_topology *topology);
+
+    /* In a forked child: closes the descriptors of these threads and does nothing else. */
+    void (*abandon)(struct relock_topology *topology);
+
+    /* See relock_topology_redirect. */
+    struct relock_node *(*redirect)(struct relock_topology *topology,
+                                    const struct relock_node *from, const char *error, bool *asks);
+
+    /* See relock_topology_distrust. */
+    void (*distrust)(struct relock_topology *topology, struct relock_node *node);
+
+    /* See relock_topology_uses. */
+    bool (*uses)(struct relock_topology *topology, const struct relock_node *node);
 };
 
 /* What the connections of the I/O thread have in common. */
@@ -29,8 +53,12 @@ struct relock_topology_io {
     struct relock_loop *loop; /* NULL until the I/O thread is to start */
     uint64_t answer_ms;       /* see relock_pipeline_new */
     uint64_t ping_ms;         /* see relock_pubsub_new */
-    void (*up)(void *arg);    /* see relock_pipeline_up_fn */
+    void (*up)(void *arg);    /* a connection was made, or keys have other nodes now */
     void *arg;
+
+    /* Opens the connections of the I/O thread to a node, unless they are open. Returns RELOCK_OK,
+     * RELOCK_E_NOMEM. */
+    int (*open)(struct relock_topology *topology, struct relock_node *node);
 };
 
 /* Each kind of topology embeds it. */
@@ -38,13 +66,25 @@ struct relock_topology {
     const struct relock_topology_ops *ops;
     _Atomic(struct relock_node *) nodes; /* all; none is ever removed */
     struct relock_topology_io io;        /* constant while the I/O thread runs */
+    atomic_bool has_changed;             /* keys may have other nodes now; for the I/O thread */
+    bool is_cluster;                     /* constant: the keys of a lock must share a slot */
+    atomic_bool is_sharded;              /* the channels of a lock belong to its slot */
 };
 
 /* One server, whatever its address is. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_topology_new(const struct relock_server *server, unsigned n_lanes,
                         struct relock_topology **topology);
 
-/* The connections of the I/O thread are closed already. Takes NULL. Returns NULL. */
+/* Finds the nodes, if there are several. Once. Returns RELOCK_OK, or the failure, with its cause in
+ * `why`. */
+int relock_topology_connect(struct relock_topology *topology, uint64_t deadline_ms,
+                            char why[RELOCK_WHY_MAX]);
+
+/* Ends its threads: it follows no change any more. Takes NULL. */
+void relock_topology_stop(struct relock_topology *topology);
+
+/* Its threads have ended, and the connections of the I/O thread are closed. Takes NULL. Returns
+ * NULL. */
 struct relock_topology *relock_topology_free(struct relock_topology *topology);
 
 /* In a forked child: closes the descriptors of all lanes and does nothing else. */
@@ -55,5 +95,36 @@ static inline struct relock_node *relock_topology_find(struct relock_topology *t
 {
     return topology->ops->find(topology, key);
 }
+
+/*
+ * The node `from` says in an error that another one has the key. Returns that node; `*asks`: the
+ * command has to follow ASKING there, and the next one begins at `from` again. Returns NULL if the
+ * error does not tell, or out of memory. Under no mutex.
+ */
+struct relock_node *relock_topology_redirect(struct relock_topology *topology,
+                                             const struct relock_node *from, const char *error,
+                                             bool *asks);
+
+/* This node was reached. */
+static inline void relock_topology_trust(struct relock_node *node)
+{
+    if (atomic_load_explicit(&node->is_doubted, memory_order_relaxed))
+        atomic_store(&node->is_doubted, false);
+}
+
+/* This node could not be reached, or is no master any more: others may have its keys. */
+void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node);
+
+/*
+ * Where a fence is to be killed if its key is at `node` now: NULL for there. Else the command
+ * behind the fence is at another node, and could run if the key came back to that. A node that
+ * holds no keys any more, or cannot be reached, runs it no more.
+ */
+struct relock_node *relock_topology_home(struct relock_topology *topology,
+                                         const struct relock_conn_id *fence,
+                                         const struct relock_node *node);
+
+/* Whether the node holds any keys. */
+bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node);
 
 #endif

@@ -168,23 +168,23 @@ static int parse_tcp(struct relock_url *url, const char *rest, const char **why)
 }
 
 /* host[:port][,host[:port]...] */
-static int read_sentinels(struct relock_url *url, const char *from, const char *to,
-                          const char **why)
+static int read_hosts(struct relock_url *url, const char *from, const char *to, uint16_t port,
+                      const char **why)
 {
     for (;;) {
         const char *comma = memchr(from, ',', (size_t)(to - from));
-        struct relock_url_host *host = &url->sentinels[url->n_sentinels];
+        struct relock_url_host *host = &url->hosts[url->n_hosts];
         int r;
 
-        if (url->n_sentinels == RELOCK_SENTINELS_MAX) {
-            *why = "it names more than 16 sentinels";
+        if (url->n_hosts == RELOCK_URL_HOSTS_MAX) {
+            *why = "it names more than 16 hosts";
             return RELOCK_E_INVALID;
         }
-        host->port = SENTINEL_PORT;
+        host->port = port;
         r = read_host(from, comma ? comma : to, host, why);
         if (r < 0)
             return r;
-        url->n_sentinels++;
+        url->n_hosts++;
         if (!comma)
             return RELOCK_OK;
         from = comma + 1;
@@ -199,7 +199,7 @@ static int parse_sentinels(struct relock_url *url, const char *rest, const char 
     int r = skip_login(url, &rest, end, why);
 
     if (r == RELOCK_OK)
-        r = read_sentinels(url, rest, end, why);
+        r = read_hosts(url, rest, end, SENTINEL_PORT, why);
     if (r < 0)
         return r;
     if (master_end == master) {
@@ -208,6 +208,38 @@ static int parse_sentinels(struct relock_url *url, const char *rest, const char 
     }
     r = decode(master, master_end, &url->master, why);
     return r < 0 ? r : read_end(url, master_end, why);
+}
+
+/* [?pubsub=auto|sharded|plain] */
+static int read_pubsub(struct relock_url *url, const char *from, const char **why)
+{
+    static const char *const names[] = {
+        [RELOCK_URL_PUBSUB_AUTO] = "?pubsub=auto",
+        [RELOCK_URL_PUBSUB_SHARDED] = "?pubsub=sharded",
+        [RELOCK_URL_PUBSUB_PLAIN] = "?pubsub=plain",
+    };
+
+    if (*from == '\0')
+        return RELOCK_OK;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (strcmp(from, names[i]) == 0) {
+            url->pubsub = (enum relock_url_pubsub)i;
+            return RELOCK_OK;
+        }
+    }
+    *why = "only ?pubsub=auto, sharded or plain may follow the hosts: a cluster has no databases";
+    return RELOCK_E_INVALID;
+}
+
+static int parse_cluster(struct relock_url *url, const char *rest, const char **why)
+{
+    const char *end = rest + strcspn(rest, "/?#");
+    int r = skip_login(url, &rest, end, why);
+
+    url->cluster = true;
+    if (r == RELOCK_OK)
+        r = read_hosts(url, rest, end, DEFAULT_PORT, why);
+    return r < 0 ? r : read_pubsub(url, *end == '/' ? end + 1 : end, why);
 }
 
 static int parse_unix(struct relock_url *url, const char *rest, const char **why)
@@ -253,12 +285,14 @@ int relock_url_parse(struct relock_url *url, const char *text, const char **why)
         {"rediss://", parse_tcp, true},
         {"redis+sentinel://", parse_sentinels, false},
         {"rediss+sentinel://", parse_sentinels, true},
+        {"redis+cluster://", parse_cluster, false},
+        {"rediss+cluster://", parse_cluster, true},
         {"unix://", parse_unix, false},
     };
     int r = RELOCK_E_INVALID;
 
     *url = (struct relock_url){0};
-    *why = "it must begin with redis://, rediss://, redis+sentinel:// or unix://";
+    *why = "it must begin with redis://, rediss://, redis+sentinel://, redis+cluster:// or unix://";
     for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
         const char *rest = after(text, schemes[i].prefix);
 
@@ -269,10 +303,6 @@ int relock_url_parse(struct relock_url *url, const char *text, const char **why)
         r = schemes[i].parse(url, rest, why);
         break;
     }
-    if (after(text, "redis+cluster://") || after(text, "rediss+cluster://")) {
-        *why = "this version does not support that scheme";
-        r = RELOCK_E_UNSUPPORTED;
-    }
     if (r < 0)
         relock_url_deinit(url);
     return r;
@@ -280,8 +310,8 @@ int relock_url_parse(struct relock_url *url, const char *text, const char **why)
 
 void relock_url_deinit(struct relock_url *url)
 {
-    for (unsigned i = 0; i < url->n_sentinels; i++)
-        free(url->sentinels[i].name);
+    for (unsigned i = 0; i < url->n_hosts; i++)
+        free(url->hosts[i].name);
     free(url->host);
     free(url->path);
     free(url->master);

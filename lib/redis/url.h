@@ -9,12 +9,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More sentinels in one url are an error. */
-#define RELOCK_SENTINELS_MAX 16
+/* More hosts in one url are an error. */
+#define RELOCK_URL_HOSTS_MAX 16
 
 struct relock_url_host {
     char *name; /* or address */
     uint16_t port;
+};
+
+/* How the nodes of a cluster publish and subscribe. */
+enum relock_url_pubsub {
+    RELOCK_URL_PUBSUB_AUTO, /* sharded if the servers can do it */
+    RELOCK_URL_PUBSUB_SHARDED,
+    RELOCK_URL_PUBSUB_PLAIN,
 };
 
 /* The parts of a url. Parts that it lacks are NULL. */
@@ -23,22 +30,25 @@ struct relock_url {
     uint16_t port;
     bool tls;   /* rediss:// */
     char *path; /* unix socket, instead of host and port */
-    /* instead of both: the sentinels, and what they call the master */
-    struct relock_url_host sentinels[RELOCK_SENTINELS_MAX];
-    unsigned n_sentinels;
-    char *master;
+    /* instead of both: the sentinels, or nodes of the cluster to ask first */
+    struct relock_url_host hosts[RELOCK_URL_HOSTS_MAX];
+    unsigned n_hosts;
+    char *master; /* what the sentinels call it */
+    bool cluster;
+    enum relock_url_pubsub pubsub; /* of a cluster */
     char *user;
     char *password;
     unsigned db;
 };
 
 /*
- * Reads redis://[[user]:password@]host[:port][/db], unix:///path[?db=n], and
- * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]. With rediss for
- * redis, connections are encrypted. User, password, path and master may hold %xx.
+ * Reads redis://[[user]:password@]host[:port][/db], unix:///path[?db=n],
+ * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db], and
+ * redis+cluster://[[user]:password@]host[:port][,host[:port]...][/][?pubsub=auto|sharded|plain].
+ * With rediss for redis, connections are encrypted. User, password, path and master may hold %xx.
  *
- * Returns RELOCK_OK, RELOCK_E_INVALID, RELOCK_E_UNSUPPORTED for schemes that later versions will
- * support, RELOCK_E_NOMEM. `*why` is the cause; it repeats no part of the url.
+ * Returns RELOCK_OK, RELOCK_E_INVALID, RELOCK_E_NOMEM. `*why` is the cause; it repeats no part of
+ * the url.
  */
 int relock_url_parse(struct relock_url *url, const char *text, const char **why);
 void relock_url_deinit(struct relock_url *url);

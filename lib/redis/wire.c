@@ -22,6 +22,11 @@
 #define MAX_REPLY_ELEMENTS 1024
 #define MAX_REPLY_DEPTH 8
 
+/* With one exception: CLUSTER SLOTS may list every slot by itself, each with a master and replicas,
+ * whose names may be long. */
+#define MAX_LONG_BYTES ((size_t)1 << 26)
+#define MAX_LONG_ELEMENTS 16384
+
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
 #else
@@ -38,6 +43,7 @@ typedef int element_count;
 struct relock_wire_limit {
     redisReplyObjectFunctions ours;
     redisReplyObjectFunctions *theirs;
+    size_t n_elements; /* of an array, at most */
     bool refuses;
 };
 
@@ -56,7 +62,8 @@ static void *create_array(const redisReadTask *task, element_count n_elements)
 {
     struct relock_wire_limit *limit = task->privdata;
 
-    if (task->type == REDIS_REPLY_ARRAY && n_elements <= MAX_REPLY_ELEMENTS && !is_too_deep(task))
+    if (task->type == REDIS_REPLY_ARRAY && (size_t)n_elements <= limit->n_elements &&
+        !is_too_deep(task))
         return limit->theirs->createArray(task, n_elements);
     limit->refuses = true;
     return NULL;
@@ -69,6 +76,7 @@ static bool limit_replies(struct relock_wire *wire)
     if (!limit)
         return false;
     *limit = (struct relock_wire_limit){.ours = *wire->reader->fn, .theirs = wire->reader->fn};
+    limit->n_elements = wire->takes_long ? MAX_LONG_ELEMENTS : MAX_REPLY_ELEMENTS;
     limit->ours.createArray = create_array;
     wire->reader->fn = &limit->ours;
     wire->reader->privdata = limit;
@@ -226,7 +234,7 @@ static int feed(struct relock_wire *wire, const char *bytes, size_t n)
     if (redisReaderFeed(wire->reader, bytes, n) != REDIS_OK)
         return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
     wire->n_unfinished += n;
-    if (wire->n_unfinished > MAX_REPLY_BYTES)
+    if (wire->n_unfinished > (wire->takes_long ? MAX_LONG_BYTES : MAX_REPLY_BYTES))
         return fail(wire, RELOCK_E_CONN, "the server sent a longer reply than expected");
     return RELOCK_OK;
 }

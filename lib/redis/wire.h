@@ -24,6 +24,7 @@ struct relock_wire {
     struct relock_tls *tls; /* NULL: not encrypted */
     bool has_received;      /* since it was opened */
     bool is_rejected;       /* by a server that wants TLS */
+    bool takes_long; /* set before it is opened: a reply may be as long as the map of a cluster */
     struct redisReader *reader;
     struct relock_wire_limit *limit; /* the arrays that the reader accepts */
     size_t n_unfinished;             /* bytes received since the last complete reply */

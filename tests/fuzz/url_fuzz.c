@@ -27,10 +27,11 @@ static bool same(const char *a, const char *b)
 
 static void check_parts(const struct relock_url *url)
 {
-    FUZZ_CHECK(!!url->host + !!url->path + !!url->master == 1);
-    FUZZ_CHECK(!url->master == (url->n_sentinels == 0));
-    for (unsigned i = 0; i < url->n_sentinels; i++)
-        FUZZ_CHECK(*url->sentinels[i].name && url->sentinels[i].port > 0);
+    FUZZ_CHECK(!!url->host + !!url->path + !!url->master + url->cluster == 1);
+    FUZZ_CHECK((url->master || url->cluster) == (url->n_hosts > 0));
+    FUZZ_CHECK(url->cluster || url->pubsub == RELOCK_URL_PUBSUB_AUTO);
+    for (unsigned i = 0; i < url->n_hosts; i++)
+        FUZZ_CHECK(*url->hosts[i].name && url->hosts[i].port > 0);
     FUZZ_CHECK(!url->user || (*url->user && url->password));
     FUZZ_CHECK(url->db <= 999999999);
     if (url->host)
@@ -68,7 +69,7 @@ static char *write_url(const struct relock_url *url)
 
     FUZZ_CHECK(out);
     fputs(url->tls ? "rediss" : url->path ? "unix" : "redis", out);
-    fputs(url->master ? "+sentinel://" : "://", out);
+    fputs(url->master ? "+sentinel://" : url->cluster ? "+cluster://" : "://", out);
     if (url->user)
         for (const char *at = url->user; *at; at++)
             fprintf(out, "%%%02X", (unsigned char)*at);
@@ -82,13 +83,16 @@ static char *write_url(const struct relock_url *url)
         write_escaped(out, url->path);
     else if (url->host)
         write_host(out, url->host, url->port);
-    for (unsigned i = 0; i < url->n_sentinels; i++) {
+    for (unsigned i = 0; i < url->n_hosts; i++) {
         fputs(i > 0 ? "," : "", out);
-        write_host(out, url->sentinels[i].name, url->sentinels[i].port);
+        write_host(out, url->hosts[i].name, url->hosts[i].port);
     }
     if (url->master)
         write_name(out, url->master);
-    fprintf(out, url->path ? "?db=%u" : "/%u", url->db);
+    if (url->cluster)
+        fprintf(out, "/?pubsub=%s", (const char *[]){"auto", "sharded", "plain"}[url->pubsub]);
+    else
+        fprintf(out, url->path ? "?db=%u" : "/%u", url->db);
     fclose(out);
     return text;
 }
@@ -101,11 +105,12 @@ static void says_the_same_again(const struct relock_url *url)
 
     FUZZ_CHECK(relock_url_parse(&again, text, &why) == RELOCK_OK);
     FUZZ_CHECK(same(again.host, url->host) && same(again.path, url->path));
-    FUZZ_CHECK(same(again.master, url->master) && again.n_sentinels == url->n_sentinels);
-    for (unsigned i = 0; i < url->n_sentinels; i++)
-        FUZZ_CHECK(same(again.sentinels[i].name, url->sentinels[i].name) &&
-                   again.sentinels[i].port == url->sentinels[i].port);
+    FUZZ_CHECK(same(again.master, url->master) && again.n_hosts == url->n_hosts);
+    for (unsigned i = 0; i < url->n_hosts; i++)
+        FUZZ_CHECK(same(again.hosts[i].name, url->hosts[i].name) &&
+                   again.hosts[i].port == url->hosts[i].port);
     FUZZ_CHECK(same(again.user, url->user) && same(again.password, url->password));
+    FUZZ_CHECK(again.cluster == url->cluster && again.pubsub == url->pubsub);
     FUZZ_CHECK(again.port == url->port && again.db == url->db && again.tls == url->tls);
     relock_url_deinit(&again);
     free(text);
@@ -115,7 +120,8 @@ static void says_the_same_again(const struct relock_url *url)
 static void check_label(const struct relock_server *server)
 {
     char label[4096];
-    int len = server->url.master ? snprintf(label, sizeof(label), "%s", server->label)
+    int len = server->url.master || server->url.cluster
+                  ? snprintf(label, sizeof(label), "%s", server->label)
               : server->url.path ? snprintf(label, sizeof(label), "unix://%s", server->url.path)
               : strchr(server->url.host, ':')
                   ? snprintf(label, sizeof(label), "[%s]:%u", server->url.host, server->url.port)

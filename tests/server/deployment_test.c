@@ -109,7 +109,7 @@ static void a_sentinel_with_a_database_in_the_url_is_unsupported(void **state)
 static void a_node_of_a_cluster_is_unsupported(void **state)
 {
     begin_node();
-    is_unsupported(*state, "this is a node of a cluster", "without cluster mode");
+    is_unsupported(*state, "this is a node of a cluster", "use redis+cluster://");
 }
 
 /* A cluster node replaces a server: results and log say so. */

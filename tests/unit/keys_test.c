@@ -1,6 +1,8 @@
 /* The keys, fields and channels of a lock in Redis. */
 #include "lock/keys.h"
 
+#include "redis/slot.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,6 +33,36 @@ static void a_name_has_one_to_4096_bytes(void **state)
     assert_int_equal(len, 3);
     assert_false(relock_keys_name("", &len));
     assert_false(relock_keys_name(NULL, &len));
+}
+
+static void names_with_half_a_tag_share_no_slot(void **state)
+{
+    static const char *const good[] = {"x", "{x}", "a{x}b", "{x}{", "{x}}", "a{{}b", "{x}{}"};
+    static const char *const bad[] = {"{", "}", "x{", "x}", "{}", "{}{x}", "}{", "}x{", "a}{x"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++)
+        assert_true(relock_keys_share_slot(good[i], strlen(good[i])));
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_false(relock_keys_share_slot(bad[i], strlen(bad[i])));
+}
+
+/* The rule, by the slots themselves: names of three letters. */
+static void the_key_and_the_channel_of_a_name_share_a_slot(void **state)
+{
+    static const char letters[] = "x{}";
+    char channel[RELOCK_CHANNEL_MAX];
+
+    (void)state;
+    for (unsigned i = 0; i < 27; i++) {
+        char name[] = {letters[i % 3], letters[i / 3 % 3], letters[i / 9], '\0'};
+        struct relock_text key = {name, 3};
+        struct relock_text other = {channel,
+                                    relock_keys_channel(channel, RELOCK_CHANNEL_LOCK, name, 3)};
+
+        assert_int_equal(relock_keys_share_slot(name, 3),
+                         relock_slot_of(key) == relock_slot_of(other));
+    }
 }
 
 static void an_unterminated_name_is_read_only_to_the_limit(void **state)
@@ -204,6 +236,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_has_one_to_4096_bytes),
+        cmocka_unit_test(names_with_half_a_tag_share_no_slot),
+        cmocka_unit_test(the_key_and_the_channel_of_a_name_share_a_slot),
         cmocka_unit_test(an_unterminated_name_is_read_only_to_the_limit),
         cmocka_unit_test(a_field_is_the_client_and_the_number_of_the_hold),
         cmocka_unit_test(a_channel_has_the_name_in_braces_unless_it_has_some_itself),

@@ -198,7 +198,7 @@ static void a_url_that_cannot_be_used_is_logged_without_a_part_of_it(void **stat
         {"hidden://hidden:hidden@hidden", RELOCK_E_INVALID},
         {"redis://hidden:hidden@hidden:hidden", RELOCK_E_INVALID},
         {"unix:///hidden?hidden", RELOCK_E_INVALID},
-        {"redis+cluster://hidden:hidden@hidden", RELOCK_E_UNSUPPORTED},
+        {"redis+cluster://hidden:hidden@hidden/hidden", RELOCK_E_INVALID},
     };
 
     (void)state;

@@ -130,10 +130,10 @@ static void a_url_may_name_sentinels_and_their_master(void **state)
 
         assert_int_equal(relock_url_parse(&url, by_sentinels[i].text, &why), RELOCK_OK);
         for (; n < 3 && by_sentinels[i].hosts[n]; n++) {
-            assert_string_equal(url.sentinels[n].name, by_sentinels[i].hosts[n]);
-            assert_int_equal(url.sentinels[n].port, by_sentinels[i].ports[n]);
+            assert_string_equal(url.hosts[n].name, by_sentinels[i].hosts[n]);
+            assert_int_equal(url.hosts[n].port, by_sentinels[i].ports[n]);
         }
-        assert_int_equal(url.n_sentinels, n);
+        assert_int_equal(url.n_hosts, n);
         assert_text(url.master, by_sentinels[i].master);
         assert_text(url.user, by_sentinels[i].user);
         assert_text(url.password, by_sentinels[i].password);
@@ -258,11 +258,6 @@ static const char *const invalid[] = {
     "unix:///s%2",
 };
 
-static const char *const unsupported[] = {
-    "redis+cluster://secret-host:7000",
-    "rediss+cluster://secret-host:7000",
-};
-
 static void is_refused(const char *text, int wanted)
 {
     struct relock_url url;
@@ -278,7 +273,7 @@ static void is_refused(const char *text, int wanted)
     assert_null(url.user);
     assert_null(url.password);
     assert_null(url.master);
-    assert_int_equal(url.n_sentinels, 0);
+    assert_int_equal(url.n_hosts, 0);
 }
 
 static void an_invalid_url_is_refused_with_a_reason(void **state)
@@ -289,12 +284,55 @@ static void an_invalid_url_is_refused_with_a_reason(void **state)
         is_refused(invalid[i], RELOCK_E_INVALID);
 }
 
-static void future_schemes_are_unsupported(void **state)
+static void a_url_may_name_nodes_of_a_cluster(void **state)
 {
-    (void)state;
+    static const struct {
+        const char *text;
+        unsigned n, last_port;
+        enum relock_url_pubsub pubsub;
+        bool tls;
+    } good_ones[] = {
+        {"redis+cluster://n1", 1, 6379, .tls = false},
+        {"redis+cluster://n1:7000,n1:7001/", 2, 7001, .tls = false},
+        {"redis+cluster://u:p,w@n1,n1:7001?pubsub=auto", 2, 7001, .tls = false},
+        {"redis+cluster://n1?pubsub=sharded", 1, 6379, .pubsub = RELOCK_URL_PUBSUB_SHARDED},
+        {"rediss+cluster://:pw@n1:1/?pubsub=plain", 1, 1, RELOCK_URL_PUBSUB_PLAIN, .tls = true},
+    };
+    static const char *const bad_ones[] = {
+        "redis+cluster://",
+        "redis+cluster:///",
+        "redis+cluster://n1,",
+        "redis+cluster://,n1",
+        "redis+cluster://n1/0",
+        "redis+cluster://n1/1",
+        "redis+cluster://n1?",
+        "redis+cluster://n1?db=0",
+        "redis+cluster://n1?pubsub=",
+        "redis+cluster://n1?pubsub=x",
+        "redis+cluster://n1#plain",
+        "redis+cluster://n1:0",
+        "redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
+        "redis://n1?pubsub=plain",
+        "redis+cluster://n1?pubsub=plain&",
+    };
 
-    for (size_t i = 0; i < COUNT(unsupported); i++)
-        is_refused(unsupported[i], RELOCK_E_UNSUPPORTED);
+    (void)state;
+    for (size_t i = 0; i < COUNT(good_ones); i++) {
+        struct relock_url url;
+        const char *why;
+
+        assert_int_equal(relock_url_parse(&url, good_ones[i].text, &why), RELOCK_OK);
+        assert_true(url.cluster);
+        assert_null(url.host);
+        assert_int_equal(url.n_hosts, good_ones[i].n);
+        assert_string_equal(url.hosts[0].name, "n1");
+        assert_int_equal(url.hosts[url.n_hosts - 1].port, good_ones[i].last_port);
+        assert_int_equal(url.pubsub, good_ones[i].pubsub);
+        assert_int_equal(url.tls, good_ones[i].tls);
+        relock_url_deinit(&url);
+    }
+    for (size_t i = 0; i < COUNT(bad_ones); i++)
+        is_refused(bad_ones[i], RELOCK_E_INVALID);
 }
 
 static void a_path_may_be_as_long_as_a_socket_address_allows(void **state)
@@ -376,7 +414,7 @@ int main(void)
         cmocka_unit_test(every_part_of_a_url_is_read),
         cmocka_unit_test(a_url_may_name_sentinels_and_their_master),
         cmocka_unit_test(an_invalid_url_is_refused_with_a_reason),
-        cmocka_unit_test(future_schemes_are_unsupported),
+        cmocka_unit_test(a_url_may_name_nodes_of_a_cluster),
         cmocka_unit_test(a_path_may_be_as_long_as_a_socket_address_allows),
         cmocka_unit_test(a_reason_contains_no_part_of_the_url),
     };

@@ -1,0 +1,52 @@
+/*
+ * Slot map - reads what a node of a cluster says about the slots
+ *
+ * The reply to CLUSTER SLOTS lists ranges of slots with their master and its replicas. The error of
+ * a command names the node that has the slot of its key.
+ *
+ * Threads: any.
+ */
+#ifndef RELOCK_SLOT_MAP_H
+#define RELOCK_SLOT_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct redisReply;
+
+#define RELOCK_HOST_MAX 255
+
+/* The address of a node. */
+struct relock_address {
+    char host[RELOCK_HOST_MAX + 1]; /* "": that of the node that was asked */
+    uint16_t port;
+};
+
+/* The slots `first` to `last` are at the node. */
+struct relock_slot_range {
+    unsigned first, last;
+    struct relock_address master;
+};
+
+/* Reads the range at `index` of the reply to CLUSTER SLOTS. Returns false if it cannot be used: the
+ * node may not know the address itself, and a server may send anything. */
+bool relock_slot_map_read(const struct redisReply *reply, size_t index,
+                          struct relock_slot_range *range);
+
+enum relock_redirect_kind {
+    RELOCK_REDIRECT_MOVED, /* the slot is at that node from now on */
+    RELOCK_REDIRECT_ASK,   /* the slot is on its way there: for this command only */
+};
+
+struct relock_redirect {
+    enum relock_redirect_kind kind;
+    unsigned slot;
+    struct relock_address node;
+};
+
+/* Reads "MOVED <slot> <host>:<port>" and ASK. Returns false if the error is neither, or names no
+ * node. */
+bool relock_slot_map_redirect(const char *error, struct relock_redirect *redirect);
+
+#endif

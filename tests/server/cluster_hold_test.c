@@ -1,0 +1,116 @@
+/*
+ * Holds in a cluster: renewals and releases in the background follow the slot of their key.
+ */
+#include "support/cluster_fixture.h"
+
+#define NAME "orders"
+#define LEASE_MS 1000
+
+/* Longer than a failover takes. */
+#define LONG_LEASE_MS 6000
+
+struct hold {
+    struct relock_client *client;
+    struct relock_lock *lock;
+    int slot;
+    size_t owner; /* of the slot */
+};
+
+/* Acquires a lock with a lease that the watchdog renews. */
+static struct hold begin(struct clustered *c, uint64_t lease_ms)
+{
+    struct hold hold = {.slot = cluster_slot(c->cluster, NAME)};
+
+    hold.owner = cluster_owner(c->cluster, hold.slot);
+    hold.client =
+        clustered_client(c, &(struct relock_options){.watchdog_timeout_ms = slow_ms(lease_ms),
+                                                     .connect_timeout_ms = slow_ms(1000)});
+    hold.lock = fixture_lock(c->f, hold.client, NAME);
+    assert_result(relock_lock(hold.lock), RELOCK_OK);
+    return hold;
+}
+
+/* At least one of these renewals was sent after this call. */
+static void is_renewed(const struct hold *hold)
+{
+    assert_true(wait_for_renewals(hold->client, stats_of(hold->client).renewed, 2));
+    assert_result(relock_check(hold->lock, 0, NULL), RELOCK_OK);
+}
+
+static void is_released(struct clustered *c, const struct hold *hold)
+{
+    assert_result(relock_unlock(hold->lock), RELOCK_OK);
+    assert_int_equal(losses_count(c->f->losses), 0);
+}
+
+static void a_lease_is_renewed_where_its_slot_went(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = begin(c, LEASE_MS);
+
+    cluster_move(c->cluster, hold.slot, clustered_other(c, hold.slot));
+    is_renewed(&hold);
+    is_released(c, &hold);
+}
+
+static void a_lease_is_renewed_while_its_slot_moves(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = begin(c, LEASE_MS);
+    size_t to = clustered_other(c, hold.slot);
+
+    cluster_move_open(c->cluster, hold.slot, to);
+    is_renewed(&hold);
+    cluster_move_key(c->cluster, NAME, to);
+    is_renewed(&hold);
+    cluster_move_close(c->cluster, hold.slot, to);
+    is_renewed(&hold);
+    is_released(c, &hold);
+}
+
+static void a_lease_is_renewed_after_a_planned_failover(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = begin(c, LEASE_MS);
+
+    (void)cluster_fail_over(c->cluster, hold.owner);
+    is_renewed(&hold);
+    is_released(c, &hold);
+}
+
+static void a_lease_is_renewed_after_its_master_died(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = begin(c, LONG_LEASE_MS);
+
+    assert_int_equal(probe_int(c->cluster->node[hold.owner].probe, "WAIT 1 %d", SOON_MS), 1);
+    server_kill(c->cluster->node[hold.owner].server);
+    cluster_await(c->cluster);
+    is_renewed(&hold);
+    is_released(c, &hold);
+}
+
+static void a_lease_is_renewed_after_its_master_hung(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = begin(c, LONG_LEASE_MS);
+
+    assert_int_equal(probe_int(c->cluster->node[hold.owner].probe, "WAIT 1 %d", SOON_MS), 1);
+    server_pause(c->cluster->node[hold.owner].server);
+    cluster_await(c->cluster);
+    is_renewed(&hold);
+    is_released(c, &hold);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLUSTER_TEST(a_lease_is_renewed_where_its_slot_went),
+        CLUSTER_TEST(a_lease_is_renewed_while_its_slot_moves),
+        CLUSTER_TEST(a_lease_is_renewed_after_a_planned_failover),
+        CLUSTER_TEST(a_lease_is_renewed_after_its_master_died),
+        CLUSTER_TEST(a_lease_is_renewed_after_its_master_hung),
+    };
+
+    return CLUSTER_TESTS_RUN(tests);
+}

@@ -1,0 +1,131 @@
+/*
+ * Waiters in a cluster: a release wakes them wherever the slot of the lock is by then.
+ */
+#include "support/actor.h"
+#include "support/cluster_fixture.h"
+
+#include <stdio.h>
+
+#define NAME "orders"
+
+struct pair {
+    struct relock_lock *held;
+    struct relock_client *waiting;
+    struct actor *waiter;
+    int slot;
+    size_t owner; /* of the slot */
+};
+
+/* Without rechecks, only a message wakes the waiter. */
+static struct relock_client *client_of(struct clustered *c, const char *query)
+{
+    struct relock_options options = {.recheck_ms = NEVER_MS, .command_timeout_ms = 20000};
+    char url[300];
+
+    options.url = url;
+    (void)snprintf(url, sizeof(url), "%s%s", clustered_options(c, NULL).url, query);
+    if (c->cluster->tls_url[0])
+        options.tls_ca_file = c->cluster->ca_file;
+    return clustered_client(c, &options);
+}
+
+/* A client holds the lock, and another one waits for it and listens. */
+static struct pair begin(struct clustered *c, const char *query, fixture_constructor_fn *make)
+{
+    struct pair pair = {.slot = cluster_slot(c->cluster, NAME), .waiter = actor_start()};
+
+    pair.owner = cluster_owner(c->cluster, pair.slot);
+    pair.held = fixture_lock_of(c->f, client_of(c, query), NAME, make);
+    pair.waiting = client_of(c, query);
+    assert_result(relock_lock(pair.held), RELOCK_OK);
+    actor_begin_lock(pair.waiter, fixture_lock_of(c->f, pair.waiting, NAME, make));
+    assert_true(wait_for_waiters(pair.waiting, 1));
+    return pair;
+}
+
+static void its_master_dies(struct clustered *c, const struct pair *pair)
+{
+    struct cluster_node *master = &c->cluster->node[pair->owner];
+
+    assert_int_equal(probe_int(master->probe, "WAIT 1 %d", SOON_MS), 1);
+    server_kill(master->server);
+    cluster_await(c->cluster);
+}
+
+static void is_woken(const struct pair *pair)
+{
+    assert_result(relock_unlock(pair->held), RELOCK_OK);
+    assert_result(actor_result(pair->waiter), RELOCK_OK);
+    actor_end_all();
+}
+
+static void a_release_wakes_a_waiter_by(struct clustered *c, const char *query,
+                                        fixture_constructor_fn *make)
+{
+    struct pair pair = begin(c, query, make);
+
+    is_woken(&pair);
+}
+
+static void a_release_wakes_a_waiter(void **state)
+{
+    a_release_wakes_a_waiter_by(*state, "", relock_lock_new);
+    a_release_wakes_a_waiter_by(*state, "", relock_fairlock_new);
+    a_release_wakes_a_waiter_by(*state, "", relock_wrlock_new);
+}
+
+static void a_release_wakes_a_waiter_by_plain_channels(void **state)
+{
+    a_release_wakes_a_waiter_by(*state, "?pubsub=plain", relock_lock_new);
+    a_release_wakes_a_waiter_by(*state, "?pubsub=plain", relock_fairlock_new);
+}
+
+static void a_waiter_is_woken_where_the_slot_went(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+
+    cluster_move(c->cluster, pair.slot, clustered_other(c, pair.slot));
+    is_woken(&pair);
+}
+
+static void a_waiter_is_woken_after_a_failover(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+
+    (void)cluster_fail_over(c->cluster, pair.owner);
+    is_woken(&pair);
+}
+
+static void a_waiter_is_woken_after_its_master_died(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+
+    its_master_dies(c, &pair);
+    is_woken(&pair);
+}
+
+static void a_waiter_with_plain_channels_is_woken_after_its_master_died(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "?pubsub=plain", relock_lock_new);
+
+    its_master_dies(c, &pair);
+    is_woken(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLUSTER_TEST(a_release_wakes_a_waiter),
+        CLUSTER_TEST(a_release_wakes_a_waiter_by_plain_channels),
+        CLUSTER_TEST(a_waiter_is_woken_where_the_slot_went),
+        CLUSTER_TEST(a_waiter_is_woken_after_a_failover),
+        CLUSTER_TEST(a_waiter_is_woken_after_its_master_died),
+        CLUSTER_TEST(a_waiter_with_plain_channels_is_woken_after_its_master_died),
+    };
+
+    return CLUSTER_TESTS_RUN(tests);
+}

@@ -1,0 +1,45 @@
+/*
+ * Two nodes - a cluster whose two nodes are script servers
+ *
+ * The fixture of tests of redirections. Errors call the first node "a" and the second one "b". At
+ * its end each test waits until the scripts have been played.
+ *
+ * Threads: the main one.
+ */
+#ifndef RELOCK_TEST_TWO_NODES_H
+#define RELOCK_TEST_TWO_NODES_H
+
+#include "redis/topology.h"
+#include "support/script_server.h"
+#include "support/wait.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct two_nodes {
+    struct relock_topology topology;
+    struct relock_node node[2];
+    struct relock_server server[2];
+    struct script_server *script[2];
+    _Atomic(struct relock_node *)
+        owner; /* of all keys: the first at the start, then as MOVED says */
+    atomic_uint n_redirects;
+    atomic_uint n_distrusts;
+};
+
+extern struct two_nodes cluster;
+
+int two_nodes_begin(void **state);
+int two_nodes_end(void **state);
+
+/* The next connection to this node comes and logs in. */
+void connects(unsigned i);
+
+/* A deadline that a passing test does not reach. */
+uint64_t soon(void);
+
+#endif
