@@ -3,7 +3,7 @@
 #
 #     ./tests/run.sh                  quick: one build, all tests that need only a server
 #     ./tests/run.sh all              all steps, as for each change
-#     ./tests/run.sh all --long       all steps in their long forms, and the long checks
+#     ./tests/run.sh all --long       all steps in their long forms, and those only for this
 #     ./tests/run.sh asan format      these steps; --long is their long form
 #
 # A step runs the suites that can find more than the gcc build: tests/meson.build has the suites
@@ -19,7 +19,8 @@ source tools/packages.sh
 # The variants that fetch packages come last: a slow network then delays no other.
 variants='gcc tls no-tls asan tsan clang static valgrind newest oldest redisson interop'
 checks='format tidy shellcheck unity model install consumer examples fuzz'
-long_checks='rules' # only if named, or with all --long
+long_variants='servers' # only if named, or with all --long
+long_checks='rules'     # the same
 
 out='build-tests'
 at_once=8 # tests
@@ -42,10 +43,10 @@ main()
     if [[ $steps == ' ' ]]; then
         steps=' gcc '
     fi
-    [[ " $* " != *' all '* || $long == no ]] || steps+="$long_checks "
+    [[ " $* " != *' all '* || $long == no ]] || steps+="$long_variants $long_checks "
     for step in $steps; do
-        if [[ " $variants $checks $long_checks " != *" $step "* ]]; then
-            echo "$0: no step $step; there are: all $variants $checks $long_checks" >&2
+        if [[ " $variants $long_variants $checks $long_checks " != *" $step "* ]]; then
+            echo "$0: no step $step; there are: all $variants $long_variants $checks $long_checks" >&2
             exit 2
         fi
     done
@@ -65,7 +66,7 @@ main()
     build_and_check "$steps" </dev/null &
     background=$!
     set +m
-    for step in $variants; do
+    for step in $variants $long_variants; do
         [[ $steps != *" $step "* ]] || test_variant "$step"
     done
     wait "$background"
@@ -78,7 +79,7 @@ build_and_check()
     local step
 
     renice -n 15 "$BASHPID" >/dev/null || true
-    for step in $variants; do
+    for step in $variants $long_variants; do
         if [[ $1 == *" $step "* ]]; then
             if build "$step" >"$out/logs/$step-build.log" 2>&1; then
                 touch "$out/$step.built"
@@ -122,6 +123,7 @@ build()
         build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
         ;;
     newest | oldest) build_version "$1" ;;
+    servers) build_with gcc gcc && tests/versions/servers.sh "$out/servers" ;;
     esac
 }
 
@@ -185,6 +187,7 @@ test_variant()
         RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc --suite interop
         ;;
     newest | oldest) test_version "$1" ;;
+    servers) test_servers ;;
     clang)
         choose 'unit wire stress' 'unit server faults stress chaos bench'
         run_tests clang clang "${chosen[@]}"
@@ -225,6 +228,22 @@ test_version()
         choose 'unit wire script' 'unit server faults'
         run_tests "$1" "$1" "${chosen[@]}" --no-suite tree
     )
+}
+
+# With each further server that can be had.
+test_servers()
+{
+    local server n=0
+
+    grep '^skipped' "$out/logs/servers-build.log" || true
+    choose 'wire script' 'server faults'
+    for server in "$out"/servers/*[0-9]; do
+        [[ -x $server ]] || continue
+        RELOCK_TEST_SERVER=$PWD/$server run_tests "${server##*/}" gcc "${chosen[@]}" \
+            --no-suite unit --no-suite tree
+        n=$((n + 1))
+    done
+    [[ $n -gt 0 ]] || report skipped servers "$out/logs/servers-build.log"
 }
 
 # Sets `chosen` to the suites of a step, or of its long form, as arguments of meson test.
