@@ -2,7 +2,7 @@
  * Worker - a process of the soak that takes locks of all kinds through the library
  *
  * The counterpart of java/Soak.java. Each of its threads repeatedly acquires a lock, by lock,
- * trylock or timedlock, nests at times, and records each hold: held.h.
+ * trylock or timedlock, nests at times, and records each hold: support/held.h.
  *
  * Threads: the main one of a process of its own.
  */
