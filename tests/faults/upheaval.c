@@ -1,0 +1,172 @@
+#include "upheaval.h"
+
+#include "support/cluster_move.h"
+#include "support/cluster_view.h"
+#include "support/wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define N_SLOTS 60  /* that move at a time */
+#define HALF_MS 20  /* how long one stays half moved, at most */
+#define PAUSE_MS 10 /* from one to the next, at most */
+
+static const struct {
+    const char *text;
+    bool loses;
+} kinds[] = {
+#define KIND(name, text, loses) {text, loses},
+    UPHEAVAL_MAP(KIND)
+#undef KIND
+};
+
+const char *upheaval_text(enum upheaval_kind kind)
+{
+    return kinds[kind].text;
+}
+
+bool upheaval_loses(enum upheaval_kind kind)
+{
+    return kinds[kind].loses;
+}
+
+static size_t dice(unsigned *seed, size_t n)
+{
+    return (size_t)rand_r(seed) % n;
+}
+
+/* A master that owns slots, but not this node. */
+static size_t draw_master(struct cluster *cluster, size_t other, unsigned *seed)
+{
+    size_t owner;
+
+    do
+        owner = cluster_owner(cluster, (int)dice(seed, CLUSTER_SLOTS));
+    while (owner == other);
+    return owner;
+}
+
+/* ---- slots --------------------------------------------------------------------------------- */
+
+/* The keys that exist go first; those that come meanwhile already belong to the new owner. */
+static void move(struct cluster *cluster, int slot, size_t to, unsigned *seed)
+{
+    cluster_move_open(cluster, slot, to);
+    let_pass(dice(seed, HALF_MS));
+    cluster_move_keys(cluster, slot, to);
+    let_pass(dice(seed, HALF_MS));
+    cluster_move_keys(cluster, slot, to);
+    cluster_move_close(cluster, slot, to);
+    let_pass(dice(seed, PAUSE_MS));
+}
+
+/* Slots of one master to another, and some of them back. */
+static void move_some(struct cluster *cluster, size_t from, size_t to, unsigned *seed)
+{
+    int slots[N_SLOTS];
+
+    for (int i = 0; i < N_SLOTS; i++) {
+        do
+            slots[i] = (int)dice(seed, CLUSTER_SLOTS);
+        while (cluster_owner(cluster, slots[i]) != from);
+        move(cluster, slots[i], to, seed);
+    }
+    cluster_await(cluster);
+    for (int i = 0; i < N_SLOTS; i++)
+        move(cluster, slots[i], from, seed);
+    cluster_await(cluster);
+}
+
+/* ---- failovers ----------------------------------------------------------------------------- */
+
+struct copy {
+    struct cluster *cluster;
+    size_t replica;
+    long long offset;
+};
+
+static long long info_number(struct cluster *cluster, size_t i, const char *before)
+{
+    const char *text = probe_text(cluster->node[i].probe, "INFO replication");
+    const char *found = strstr(text, before);
+
+    return found ? strtoll(found + strlen(before), NULL, 10) : -1;
+}
+
+static bool is_copied(void *arg)
+{
+    const struct copy *copy = arg;
+
+    return info_number(copy->cluster, copy->replica, "slave_repl_offset:") >= copy->offset;
+}
+
+/* Waits until a replica has all that its master had when this was called. */
+static void await_copy(struct cluster *cluster, size_t master)
+{
+    struct copy copy = {cluster, cluster_replica(cluster, master),
+                        info_number(cluster, master, "master_repl_offset:")};
+
+    cluster_must(wait_until(is_copied, &copy, SOON_MS), "a replica does not keep up");
+}
+
+static void fail(struct cluster *cluster, size_t master, bool is_gentle,
+                 void (*harm)(struct server *))
+{
+    if (is_gentle)
+        cluster_must(probe_int(cluster->node[master].probe, "CLIENT PAUSE %d WRITE",
+                               CLUSTER_FAILOVER_MS) == 0,
+                     "a master does not stop writing");
+    await_copy(cluster, master);
+    harm(cluster->node[master].server);
+    cluster_await(cluster);
+    cluster_mend(cluster);
+    cluster_must(probe_int(cluster->node[master].probe, "CLIENT UNPAUSE") == 0,
+                 "a node does not write again");
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static void grow(struct cluster *cluster, unsigned *seed)
+{
+    size_t new = cluster_add(cluster);
+    size_t replica = cluster_add_replica(cluster, new);
+
+    move_some(cluster, draw_master(cluster, new, seed), new, seed);
+    cluster_remove(cluster, replica);
+    cluster_remove(cluster, new);
+}
+
+static void play(struct cluster *cluster, enum upheaval_kind kind, bool is_gentle, unsigned *seed)
+{
+    size_t master = draw_master(cluster, cluster->n, seed);
+
+    switch (kind) {
+    case UPHEAVAL_MOVE:
+        move_some(cluster, master, draw_master(cluster, master, seed), seed);
+        break;
+    case UPHEAVAL_HAND_OVER:
+        cluster_fail_over(cluster, master);
+        break;
+    case UPHEAVAL_KILL:
+        fail(cluster, master, is_gentle, server_kill);
+        break;
+    case UPHEAVAL_PAUSE:
+        fail(cluster, master, is_gentle, server_pause);
+        break;
+    case UPHEAVAL_GROWTH:
+        grow(cluster, seed);
+        break;
+    default:
+        abort();
+    }
+}
+
+void upheaval_play(struct cluster *cluster, enum upheaval_kind kind, unsigned *seed)
+{
+    play(cluster, kind, false, seed);
+}
+
+void upheaval_play_gently(struct cluster *cluster, enum upheaval_kind kind, unsigned *seed)
+{
+    play(cluster, kind, true, seed);
+}
