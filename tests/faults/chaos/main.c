@@ -3,8 +3,8 @@
  * processes. A checker reads the histories that they wrote.
  *
  *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T] [--red]
- *                  [--hot] [--tls] [--sentinel] [--min-replicas N] [--no-watchdog] [--forget]
- *                  [--silent] [--expect-two-holders] [--expect-sleepers]
+ *                  [--hot] [--tls] [--cluster] [--sentinel] [--min-replicas N] [--no-watchdog]
+ *                  [--forget] [--silent] [--expect-two-holders] [--expect-sleepers]
  *
  * Prints the seed first. The same seed gives the same schedule; the threads' behaviour depends on
  * the machine. Ends with 0 if the histories are possible for a lock; with 1 and their folder if
@@ -23,6 +23,10 @@
  * acknowledged the first hold, which --min-replicas 1 [the default] makes rare; the run prints how
  * many there were. With --min-replicas 0 each master is cut off, and --expect-two-holders makes it
  * a success that the checker finds such pairs.
+ *
+ * With --cluster the locks are in a cluster, whose slots move and whose masters fail and hand over.
+ * Each hold has a replica. A master stops writing before it fails, because Redis could lose
+ * renewals otherwise.
  *
  * With --hot fifty processes want two locks all the time, and the faults hit single processes among
  * them: a waiter must not depend on its own retries, whatever happens to others. With --silent
@@ -69,16 +73,17 @@ struct arguments {
     int n_processes, n_threads; /* 0: as usual for these locks */
     int set;                    /* enum names_set */
     int min_replicas;
-    int has_tls, no_watchdog, forgets, is_silent, expects_two_holders, expects_sleepers;
+    int has_tls, is_cluster, no_watchdog, forgets, is_silent, expects_two_holders, expects_sleepers;
 };
 
 static void usage(const char *program)
 {
-    fprintf(stderr,
-            "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red] [--hot]\n"
-            "       [--tls] [--sentinel] [--min-replicas N] [--no-watchdog] [--forget] [--silent]\n"
-            "       [--expect-two-holders] [--expect-sleepers]\n",
-            program);
+    fprintf(
+        stderr,
+        "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red] [--hot]\n"
+        "       [--tls] [--cluster] [--sentinel] [--min-replicas N] [--no-watchdog] [--forget]\n"
+        "       [--silent] [--expect-two-holders] [--expect-sleepers]\n",
+        program);
     exit(EXIT_FAILURE);
 }
 
@@ -92,6 +97,7 @@ static void read_options(struct arguments *a, int argc, char **argv)
         {"red", no_argument, &a->set, NAMES_RED},
         {"hot", no_argument, &a->set, NAMES_HOT},
         {"tls", no_argument, &a->has_tls, true},
+        {"cluster", no_argument, &a->is_cluster, true},
         {"sentinel", no_argument, &a->set, NAMES_EVEN},
         {"min-replicas", required_argument, NULL, 'm'},
         {"no-watchdog", no_argument, &a->no_watchdog, true},
@@ -133,12 +139,13 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
     if (a->n_processes == 0)
         a->n_processes = a->set == NAMES_HOT ? 50 : 4;
     if (a->min_replicas < 0)
-        a->min_replicas = a->set == NAMES_EVEN;
+        a->min_replicas = a->set == NAMES_EVEN || a->is_cluster;
     if (a->n_threads == 0)
         a->n_threads = a->set == NAMES_HOT ? 2 : 5;
     if (optind < argc || a->seconds == 0 || a->n_processes < 1 || a->n_threads < 1 ||
         (a->forgets && a->set != NAMES_RED) || (a->is_silent && a->set != NAMES_HOT) ||
         (a->has_tls && (a->set == NAMES_RED || a->set == NAMES_EVEN)) ||
+        (a->is_cluster && (a->set != NAMES_MIXED || a->has_tls)) ||
         (a->set == NAMES_HOT && a->n_threads < NAMES_N_HOT) ||
         a->n_processes > SCHEDULE_MAX_SLOTS || a->n_threads > WORKER_MAX_THREADS)
         usage(argv[0]);
@@ -180,15 +187,23 @@ static void play_failovers(struct stage *stage)
     }
 }
 
+static bool is_due(const struct fault *fault, uint64_t began_ns)
+{
+    return history_now_ns() >= began_ns + fault->at_ms * NS_PER_MS;
+}
+
+/* In a cluster a fault may take seconds. Those that should have begun meanwhile are left out. */
 static void play(struct stage *stage, struct schedule *schedule)
 {
     uint64_t began_ns = history_now_ns();
     struct fault fault = schedule_next(schedule);
 
     while (history_now_ns() < stage->until_ns) {
-        while (history_now_ns() >= began_ns + fault.at_ms * NS_PER_MS) {
+        while (is_due(&fault, began_ns)) {
             stage_break(stage, &fault);
-            fault = schedule_next(schedule);
+            do
+                fault = schedule_next(schedule);
+            while (stage->is_cluster && is_due(&fault, began_ns));
         }
         stage_step(stage, false);
         let_pass(5);
@@ -334,6 +349,7 @@ static struct stage stage_of(const struct arguments *arguments, const char *dir)
                           .failover.only_cut_off = arguments->min_replicas == 0,
                           .ignores_leases = arguments->no_watchdog,
                           .has_tls = arguments->has_tls,
+                          .is_cluster = arguments->is_cluster,
                           .is_silent = arguments->is_silent,
                           .for_ms = arguments->seconds * 1000};
 }
@@ -346,7 +362,8 @@ static struct schedule schedule_of(const struct stage *stage)
                              .n_slots = stage->n_workers,
                              .n_servers = stage->n_servers,
                              .is_hot = is_hot,
-                             .no_networks = stage->has_tls,
+                             .is_cluster = stage->is_cluster,
+                             .no_networks = stage->has_tls || stage->is_cluster,
                              .lease_ms = slow_ms(LEASE_MS),
                              .storm_ms = slow_ms(STORM_MS),
                              .calm_ms = slow_ms(is_hot ? HOT_CALM_MS : CALM_MS)};

@@ -11,6 +11,7 @@
 #     tests/faults/chaos/run.sh --sentinel             one master after the other ends
 #     tests/faults/chaos/run.sh --sentinel --min-replicas 0 --expect-two-holders
 #                                                      must find two holders: no replica acknowledges
+#     tests/faults/chaos/run.sh --cluster              in a cluster; masters fail and slots move
 #     tests/faults/chaos/run.sh --hot                  fifty processes want two locks all the time
 #     tests/faults/chaos/run.sh --hot --silent         must fail: no release is published
 #

@@ -12,14 +12,15 @@
  * lock. */
 #define DELAY_PART 50
 
-enum { ALONE, AMONG, HOT, N_WEIGHTS };
+enum { ALONE, AMONG, HOT, CLUSTER, N_WEIGHTS };
 
 static const struct {
     const char *name;
     enum fault_place place;
     unsigned weights[N_WEIGHTS];
 } kinds[] = {
-#define KIND(name, text, place, alone, among, hot) {text, PLACE_##place, {alone, among, hot}},
+#define KIND(name, text, place, alone, among, hot, cluster) \
+    {text, PLACE_##place, {alone, among, hot, cluster}},
     FAULT_MAP(KIND)
 #undef KIND
 };
@@ -44,9 +45,18 @@ static bool has_several(const struct schedule *s)
     return s->n_servers > 1;
 }
 
+static int column_of(const struct schedule *s)
+{
+    if (s->is_hot)
+        return HOT;
+    if (s->is_cluster)
+        return CLUSTER;
+    return has_several(s) ? AMONG : ALONE;
+}
+
 static enum fault_kind draw_kind(struct schedule *s)
 {
-    int column = s->is_hot ? HOT : has_several(s) ? AMONG : ALONE;
+    int column = column_of(s);
     unsigned sum = 0;
     uint64_t left;
     int kind = 0;
@@ -70,6 +80,7 @@ static uint64_t draw_length(struct schedule *s, enum fault_kind kind)
     case FAULT_CUT:
     case FAULT_CLIENT_KILL:
     case FAULT_SCRIPT_FLUSH:
+    case FAULT_UPHEAVAL:
         return 0;
     case FAULT_KILL:
     case FAULT_RESTART:

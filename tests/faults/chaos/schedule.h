@@ -13,6 +13,8 @@
  * volleys, so that neighbours in a line of waiters fail. The volleys are far apart: each fault may
  * make a worker retry, which hides that others sleep in vain.
  *
+ * In a cluster, which counts as one server, workers and nodes are broken, and no network.
+ *
  * Threads: one at a time.
  */
 #ifndef RELOCK_TEST_SCHEDULE_H
@@ -30,29 +32,30 @@
 
 enum fault_place { PLACE_WORKER, PLACE_NETWORK, PLACE_SERVER };
 
-/* Name, what it breaks, and its relative frequency: with one server, with several, and at hot
- * locks. */
-#define FAULT_MAP(XX)                                                                              \
-    XX(KILL, "kill", WORKER, 6, 4, 36)     /* SIGKILL, then a new process */                       \
-    XX(STOP, "stop", WORKER, 5, 4, 48)     /* SIGSTOP, SIGCONT */                                  \
-    XX(DEAFEN, "deafen", WORKER, 0, 0, 30) /* the server cuts the subscriber connection */         \
-    XX(CUT, "cut", NETWORK, 5, 4, 0)       /* cuts all connections */                              \
-    XX(STALL, "stall", NETWORK, 4, 4, 0)   /* connections stay open, and nothing gets through */   \
-    XX(REFUSE, "refuse", NETWORK, 3, 3, 0) /* connections are cut, and new ones refused */         \
-    XX(LATE_COMMAND, "late command", NETWORK, 4, 4, 0) /* scripts run late */                      \
-    XX(LATE_REPLY, "late reply", NETWORK, 4, 4, 0)     /* scripts run, and the replies are late */ \
-    XX(LOST_REPLY, "lost reply", NETWORK, 3, 3, 0)     /* scripts run, and the connection ends */  \
-    XX(DELAY, "delay", NETWORK, 0, 6, 0)               /* delays all bytes */                      \
-    XX(RESTART, "restart", SERVER, 3, 5, 1)            /* SIGKILL, then a restart with data */     \
-    XX(REBIRTH, "rebirth", SERVER, 0, 8, 0)         /* the same without data, after all leases */  \
-    XX(HANG, "hang", SERVER, 2, 5, 0)               /* SIGSTOP, SIGCONT */                         \
-    XX(CLIENT_KILL, "client kill", SERVER, 2, 2, 0) /* cuts all connections */                     \
-    XX(DEAFEN_ALL, "deafen all", SERVER, 0, 0, 1)   /* cuts all subscriber connections */          \
-    XX(CLIENT_PAUSE, "client pause", SERVER, 2, 2, 0)                                              \
-    XX(SCRIPT_FLUSH, "script flush", SERVER, 1, 1, 1)
+/* Name, what it breaks, and its relative frequency: with one server, with several, at hot locks,
+ * and in a cluster. */
+#define FAULT_MAP(XX)                                                                             \
+    XX(KILL, "kill", WORKER, 6, 4, 36, 6)     /* SIGKILL, then a new process */                   \
+    XX(STOP, "stop", WORKER, 5, 4, 48, 5)     /* SIGSTOP, SIGCONT */                              \
+    XX(DEAFEN, "deafen", WORKER, 0, 0, 30, 0) /* the server cuts the subscriber connection */     \
+    XX(CUT, "cut", NETWORK, 5, 4, 0, 0)       /* cuts all connections */                          \
+    XX(STALL, "stall", NETWORK, 4, 4, 0, 0) /* connections stay open, and nothing gets through */ \
+    XX(REFUSE, "refuse", NETWORK, 3, 3, 0, 0) /* connections are cut, and new ones refused */     \
+    XX(LATE_COMMAND, "late command", NETWORK, 4, 4, 0, 0) /* scripts run late */                  \
+    XX(LATE_REPLY, "late reply", NETWORK, 4, 4, 0, 0) /* scripts run, and the replies are late */ \
+    XX(LOST_REPLY, "lost reply", NETWORK, 3, 3, 0, 0) /* scripts run, and the connection ends */  \
+    XX(DELAY, "delay", NETWORK, 0, 6, 0, 0)           /* delays all bytes */                      \
+    XX(RESTART, "restart", SERVER, 3, 5, 1, 0)        /* SIGKILL, then a restart with data */     \
+    XX(REBIRTH, "rebirth", SERVER, 0, 8, 0, 0) /* the same without data, after all leases */      \
+    XX(HANG, "hang", SERVER, 2, 5, 0, 0)       /* SIGSTOP, SIGCONT */                             \
+    XX(CLIENT_KILL, "client kill", SERVER, 2, 2, 0, 1) /* cuts all connections */                 \
+    XX(DEAFEN_ALL, "deafen all", SERVER, 0, 0, 1, 1)   /* cuts all subscriber connections */      \
+    XX(CLIENT_PAUSE, "client pause", SERVER, 2, 2, 0, 0)                                          \
+    XX(SCRIPT_FLUSH, "script flush", SERVER, 1, 1, 1, 1)                                          \
+    XX(UPHEAVAL, "upheaval", SERVER, 0, 0, 0, 5) /* of a cluster: faults/upheaval.h */
 
 enum fault_kind {
-#define FAULT_ENUM_(name, text, place, alone, among, hot) FAULT_##name,
+#define FAULT_ENUM_(name, text, place, alone, among, hot, cluster) FAULT_##name,
     FAULT_MAP(FAULT_ENUM_)
 #undef FAULT_ENUM_
         FAULT_N_KINDS
@@ -72,6 +75,7 @@ struct schedule {
     int n_slots;
     int n_servers;
     bool is_hot;
+    bool is_cluster;
     bool no_networks;  /* none is broken */
     uint64_t lease_ms; /* the middle of the lengths of faults */
     uint64_t storm_ms, calm_ms;

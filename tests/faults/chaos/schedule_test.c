@@ -36,6 +36,14 @@ static struct schedule at_hot_locks(void)
     return schedule;
 }
 
+static struct schedule in_a_cluster(void)
+{
+    struct schedule schedule = with_seed(7);
+
+    schedule.is_cluster = true;
+    return schedule;
+}
+
 static struct schedule of_several_servers(void)
 {
     struct schedule schedule = with_seed(7);
@@ -132,9 +140,10 @@ static void a_calm_is_calm(void **state)
     a_calm_is_calm_with(with_seed(7));
     a_calm_is_calm_with(of_several_servers());
     a_calm_is_calm_with(at_hot_locks());
+    a_calm_is_calm_with(in_a_cluster());
 }
 
-/* Except those that need several servers, if there is one, and those that need hot locks. */
+/* Except those that need several servers, hot locks or a cluster. */
 static void every_kind_of_fault_occurs(void **state)
 {
     struct schedule one = with_seed(7), several = of_several_servers(), hot = at_hot_locks();
@@ -150,10 +159,27 @@ static void every_kind_of_fault_occurs(void **state)
         bool needs_several = i == FAULT_DELAY || i == FAULT_REBIRTH;
         bool needs_heat = i == FAULT_DEAFEN || i == FAULT_DEAFEN_ALL;
 
-        assert_true(n[0][i] > 0 || needs_several || needs_heat);
-        assert_true(n[1][i] > 0 || needs_heat);
+        assert_true(n[0][i] > 0 || needs_several || needs_heat || i == FAULT_UPHEAVAL);
+        assert_true(n[1][i] > 0 || needs_heat || i == FAULT_UPHEAVAL);
         assert_true(n[2][i] > 0 || !needs_heat);
     }
+}
+
+static void in_a_cluster_nodes_and_workers_are_broken(void **state)
+{
+    static const enum fault_kind kinds[] = {FAULT_KILL,       FAULT_STOP,         FAULT_CLIENT_KILL,
+                                            FAULT_DEAFEN_ALL, FAULT_SCRIPT_FLUSH, FAULT_UPHEAVAL};
+    struct schedule schedule = in_a_cluster();
+    size_t n[FAULT_N_KINDS] = {0}, sum = 0;
+
+    (void)state;
+    for (int i = 0; i < N_FAULTS; i++)
+        n[schedule_next(&schedule).kind]++;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        assert_true(n[kinds[i]] > 0);
+        sum += n[kinds[i]];
+    }
+    assert_int_equal(sum, N_FAULTS);
 }
 
 /* No network is broken there. */
@@ -297,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_server_comes_back_empty_only_when_its_leases_are_over),
         cmocka_unit_test(a_calm_is_calm),
         cmocka_unit_test(every_kind_of_fault_occurs),
+        cmocka_unit_test(in_a_cluster_nodes_and_workers_are_broken),
         cmocka_unit_test(at_hot_locks_most_faults_hit_single_workers),
         cmocka_unit_test(each_kind_has_a_busy_and_a_quiet_name_drawn_from_the_seed),
         cmocka_unit_test(two_hot_locks_are_of_different_kinds_that_publish),

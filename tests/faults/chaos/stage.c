@@ -1,5 +1,6 @@
 #include "stage.h"
 
+#include "nodes.h"
 #include "support/wait.h"
 
 #include <signal.h>
@@ -95,6 +96,11 @@ static void deafen(struct stage *stage, int slot)
         probe_int(stage->watch.probes[0], "CLIENT KILL ID %lld", id);
 }
 
+static bool is_server(const struct stage *stage, const struct stage_place *place)
+{
+    return place >= stage->servers && place < stage->servers + SCHEDULE_MAX_SERVERS;
+}
+
 static void begin_at_server(struct stage *stage, struct stage_place *place,
                             const struct fault *fault)
 {
@@ -161,7 +167,11 @@ static void begin(struct stage *stage, struct stage_place *place, const struct f
         proxy_delay(place->proxy, fault->delay_ms);
         break;
     default:
-        begin_at_server(stage, place, fault);
+        if (stage->cluster)
+            nodes_break(stage->cluster, fault->kind, stage->n_faults[fault->kind],
+                        &stage->upheaval_seed);
+        else
+            begin_at_server(stage, place, fault);
         break;
     }
 }
@@ -206,7 +216,7 @@ static struct stage_place *place_of(struct stage *stage, int slot)
 /* One of several servers belongs to no process's place. */
 static int slot_in_history(const struct stage *stage, const struct stage_place *place)
 {
-    if (place->server && stage->n_servers > 1)
+    if (is_server(stage, place) && stage->n_servers > 1)
         return SCHEDULE_MAX_SLOTS + (int)number_of(stage, place);
     return place->fault.slot;
 }
@@ -221,7 +231,7 @@ static void end(struct stage *stage, struct stage_place *place)
     if (place->broken_ns == 0)
         return;
     mend(stage, place);
-    if (place->server)
+    if (is_server(stage, place))
         watch_mend(&stage->watch, number_of(stage, place));
     place->broken_ns = 0;
     record.to_ns = history_now_ns();
@@ -233,7 +243,7 @@ void stage_break(struct stage *stage, const struct fault *fault)
     struct stage_place *place = place_of(stage, fault->slot);
 
     end(stage, place);
-    if (place->server)
+    if (is_server(stage, place))
         watch_break(&stage->watch, number_of(stage, place));
     place->fault = *fault;
     place->broken_ns = history_now_ns();
@@ -309,10 +319,21 @@ static bool open_servers(struct stage *stage)
     return true;
 }
 
+static bool open_cluster(struct stage *stage)
+{
+    stage->cluster = cluster_start(NULL);
+    if (!stage->cluster)
+        return false;
+    snprintf(stage->urls, sizeof(stage->urls), "%s", stage->cluster->url);
+    stage->upheaval_seed = (unsigned)stage->seed;
+    watch_start_cluster(&stage->watch, stage->cluster, &stage->history, &stage->names);
+    return true;
+}
+
 /* Whether each worker has a network of its own. */
 static bool has_networks(const struct stage *stage)
 {
-    return stage->set == NAMES_MIXED && !stage->has_tls;
+    return stage->set == NAMES_MIXED && !stage->has_tls && !stage->is_cluster;
 }
 
 bool stage_open(struct stage *stage)
@@ -326,7 +347,7 @@ bool stage_open(struct stage *stage)
         failover_open(&stage->failover, &stage->history);
         snprintf(stage->urls, sizeof(stage->urls), "%s", failover_url(&stage->failover));
     }
-    if (!open_servers(stage))
+    if (!(stage->is_cluster ? open_cluster(stage) : open_servers(stage)))
         return false;
     if (stage->is_silent)
         probe_int(stage->watch.probes[0], "ACL SETUSER default resetchannels");
@@ -408,6 +429,7 @@ void stage_close(struct stage *stage)
         proxy_stop(stage->servers[i].proxy);
         server_stop(stage->servers[i].server);
     }
+    cluster_stop(stage->cluster);
     if (stage->set == NAMES_EVEN)
         failover_close(&stage->failover);
 }

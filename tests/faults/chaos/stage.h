@@ -3,8 +3,9 @@
  *
  * With one server each worker has its own network, a proxy; with several, each server has. There is
  * no proxy at hot locks: fifty of them would use more of the machine than the workers. Nor is there
- * one with TLS, which a proxy could not read, nor one with sentinels, which tell the addresses. A
- * fault ends when its time is over, and is written to a history, as is the death of a process.
+ * one with TLS, which a proxy could not read, nor one with sentinels or a cluster, which tell the
+ * addresses. A fault ends when its time is over, and is written to a history, as is the death of a
+ * process.
  *
  * Threads: the main one.
  */
@@ -15,6 +16,7 @@
 #include "history.h"
 #include "pulse.h"
 #include "schedule.h"
+#include "support/cluster.h"
 #include "support/proxy.h"
 #include "support/server.h"
 #include "watch.h"
@@ -39,7 +41,8 @@ struct stage {
     uint64_t seed;
     uint64_t lease_ms;
     bool ignores_leases;
-    bool has_tls; /* the workers connect with TLS */
+    bool has_tls;    /* the workers connect with TLS */
+    bool is_cluster; /* instead of a server */
     unsigned min_replicas;
     bool is_silent;  /* no message may be published */
     uint64_t for_ms; /* length of the play */
@@ -48,6 +51,8 @@ struct stage {
     char urls[512]; /* for workers that have no network of their own */
     struct history history;
     struct names names;
+    struct cluster *cluster;
+    unsigned upheaval_seed;
     struct watch watch;
     struct failover failover; /* has the servers, if there are sentinels */
     struct stage_place servers[SCHEDULE_MAX_SERVERS];

@@ -1,5 +1,6 @@
 #include "watch.h"
 
+#include "support/cluster.h"
 #include "support/wait.h"
 
 #include <stdio.h>
@@ -37,6 +38,25 @@ void watch_start(struct watch *watch, struct server *const *servers, size_t n,
         watch->recovery_ns = slow_ms(RECOVERY_MS) * NS_PER_MS;
 }
 
+static void find_owners(struct watch *watch)
+{
+    for (int lock = 0; lock < watch->names->n; lock++)
+        watch->owner[lock] = cluster_probe(watch->cluster, names_text(lock));
+}
+
+void watch_start_cluster(struct watch *watch, struct cluster *cluster, struct history *history,
+                         const struct names *names)
+{
+    *watch = (struct watch){.n = 1, .cluster = cluster, .history = history, .names = names};
+    watch->probes[0] = cluster->node[0].probe;
+    find_owners(watch);
+}
+
+static struct probe *probe_of(const struct watch *watch, size_t server, int lock)
+{
+    return watch->cluster ? watch->owner[lock] : watch->probes[server];
+}
+
 static void end_free(struct watch *watch, int lock, enum watch_side side)
 {
     struct history_record free = {.kind = HISTORY_FREE,
@@ -61,7 +81,7 @@ size_t watch_count(struct watch *watch, int lock)
     size_t n = 0;
 
     for (size_t i = 0; i < watch->n; i++)
-        n += probe_int(watch->probes[i], "EXISTS %s", names_text(lock)) != 0;
+        n += probe_int(probe_of(watch, i, lock), "EXISTS %s", names_text(lock)) != 0;
     return n;
 }
 
@@ -74,7 +94,7 @@ static long long ask_one(struct watch *watch, int lock)
                          : sort == HISTORY_WRITE ? rw_script
                                                  : plain_script;
 
-    return probe_int(watch->probes[0], "EVAL %s 1 %s", script, names_text(lock));
+    return probe_int(probe_of(watch, 0, lock), "EVAL %s 1 %s", script, names_text(lock));
 }
 
 /* ---- several ------------------------------------------------------------------------------- */
@@ -135,7 +155,7 @@ void watch_look(struct watch *watch)
 void watch_stop(struct watch *watch)
 {
     look_away(watch);
-    for (size_t i = 0; i < watch->n; i++)
+    for (size_t i = 0; i < watch->n && !watch->cluster; i++)
         probe_close(watch->probes[i]);
 }
 
@@ -148,6 +168,8 @@ void watch_break(struct watch *watch, size_t server)
 
 void watch_mend(struct watch *watch, size_t server)
 {
+    if (watch->cluster)
+        find_owners(watch);
     watch->whole_ns[server] = history_now_ns();
 }
 
@@ -165,8 +187,8 @@ static void print_keys(struct watch *watch, int lock)
 {
     for (size_t i = 0; i < watch->n; i++)
         fprintf(stderr, "lock %d on server %zu: %s, for %lld ms\n", lock, i,
-                probe_text(watch->probes[i], "TYPE %s", names_text(lock)),
-                probe_pttl(watch->probes[i], names_text(lock)));
+                probe_text(probe_of(watch, i, lock), "TYPE %s", names_text(lock)),
+                probe_pttl(probe_of(watch, i, lock), names_text(lock)));
 }
 
 void watch_all_free(struct watch *watch, uint64_t within_ms)

@@ -5,7 +5,8 @@
  * quick succession, becomes one record. A read/write lock has one record for waiting writers and
  * one for waiting readers. A fair lock has one for the time without a kept place, and one for the
  * whole time. A red lock is free unless a majority of all servers has it, not counting those that
- * are broken, or were a while ago. Without servers it observes nothing.
+ * are broken, or were a while ago. Of a cluster, it asks the owner of the lock. Without servers it
+ * observes nothing.
  *
  * Threads: one at a time.
  */
@@ -23,9 +24,13 @@
 /* For whom it is free: all, or some: readers, and in a fair queue the head. */
 enum watch_side { WATCH_ALL, WATCH_SOME, WATCH_N_SIDES };
 
+struct cluster;
+
 struct watch {
-    struct probe *probes[SCHEDULE_MAX_SERVERS];
+    struct probe *probes[SCHEDULE_MAX_SERVERS]; /* of a cluster: that of the first node */
     size_t n;
+    struct cluster *cluster;                 /* NULL: none */
+    struct probe *owner[NAMES_N];            /* of each lock in a cluster */
     uint64_t whole_ns[SCHEDULE_MAX_SERVERS]; /* answers since then; UINT64_MAX: it is broken */
     uint64_t recovery_ns;                    /* of one of several servers */
     struct history *history;
@@ -36,6 +41,8 @@ struct watch {
 
 void watch_start(struct watch *watch, struct server *const *servers, size_t n,
                  struct history *history, const struct names *names);
+void watch_start_cluster(struct watch *watch, struct cluster *cluster, struct history *history,
+                         const struct names *names);
 void watch_stop(struct watch *watch);
 
 /* Looks at all locks, unless it has just done so. Servers that are not broken must answer. */
