@@ -18,6 +18,7 @@ static const struct duet_kind kinds[] = {
 
 static const struct duet_kind *chosen;
 static const char *folder;
+static bool in_cluster;
 
 static const struct duet_kind *find_kind(const char *name)
 {
@@ -33,6 +34,7 @@ void duet_choose(int argc, char **argv)
 {
     chosen = find_kind(argc > 1 ? argv[1] : "reentrant");
     folder = redisson_find(argc > 2 ? argv[2] : "newest");
+    in_cluster = argc > 3 && strcmp(argv[3], "cluster") == 0;
     if (!folder)
         exit(SERVER_EXIT_SKIP);
 }
@@ -42,17 +44,33 @@ bool duet_is(const struct duet *d, const char *kind)
     return strcmp(d->kind->name, kind) == 0;
 }
 
+struct probe *duet_probe(struct duet *d, const char *key)
+{
+    return d->c ? cluster_probe(d->c->cluster, key) : d->f->probe;
+}
+
+static struct relock_client *client_of(struct duet *d, const struct relock_options *options)
+{
+    return d->c ? clustered_client(d->c, options) : fixture_client(d->f, options);
+}
+
 struct relock_client *duet_client(struct duet *d)
 {
-    return fixture_client(d->f, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                         .watchdog_timeout_ms = LONG_MS,
-                                                         .handoff_ms = 1});
+    return client_of(d, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                 .watchdog_timeout_ms = LONG_MS,
+                                                 .handoff_ms = 1});
+}
+
+static struct relock_options watched(void)
+{
+    return (struct relock_options){.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)};
 }
 
 struct relock_client *duet_watched_client(struct duet *d)
 {
-    return fixture_client(d->f,
-                          &(struct relock_options){.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)});
+    struct relock_options options = watched();
+
+    return client_of(d, &options);
 }
 
 struct relock_lock *duet_lock_of(struct duet *d, const char *kind, struct relock_client *client,
@@ -122,13 +140,20 @@ unsigned duet_begin_wait_as(struct duet *d, const char *thread, const char *orde
 
 /* ---- us ------------------------------------------------------------------------------------ */
 
+static bool has_subscribed(struct duet *d)
+{
+    struct probe *probe = duet_probe(d, "orders");
+
+    return d->c ? probe_n_sharded_channels(probe) > 0 : probe_n_lock_channels(probe) > 0;
+}
+
 static bool sleeps_here(void *arg)
 {
     struct sleeper *sleeper = arg;
     struct relock_stats stats = stats_of(sleeper->client);
 
     return stats.waiters == 1 && stats.waits > 0 &&
-           (!sleeper->d->kind->publishes || probe_n_lock_channels(sleeper->d->f->probe) > 0);
+           (!sleeper->d->kind->publishes || has_subscribed(sleeper->d));
 }
 
 bool duet_sleeps(struct duet *d, struct relock_client *client)
@@ -144,11 +169,14 @@ struct holder {
 static int hold_until_killed(struct child *parent, void *arg)
 {
     const struct holder *holder = arg;
-    struct relock_client *client = child_client(
-        holder->d->f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(WATCHDOG_MS)});
+    struct relock_options options = watched();
+    struct relock_client *client;
     struct relock_lock *lock;
     int64_t never;
 
+    if (holder->d->c)
+        options = clustered_options(holder->d->c, &options);
+    client = child_client(holder->d->f, &options);
     child_must(holder->make(client, "orders", &lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
     child_must(child_send(parent, 0));
@@ -168,18 +196,33 @@ struct child *duet_start_holder(struct duet *d, fixture_constructor_fn *make)
 
 static void start_player(struct duet *d)
 {
-    d->player = redisson_start(folder, d->f->server->tcp_url, slow_ms(WATCHDOG_MS));
+    const char *url = d->c ? d->c->cluster->url : d->f->server->tcp_url;
+
+    d->player = redisson_start(folder, url, slow_ms(WATCHDOG_MS));
+}
+
+static void start_servers(struct duet *d)
+{
+    void *state;
+
+    if (in_cluster) {
+        assert_int_equal(clustered_start_with(&state, &(struct cluster_options){.masters = 3}), 0);
+        d->c = state;
+        d->f = d->c->f;
+    } else {
+        assert_int_equal(fixture_start_tcp(&state), 0);
+        d->f = state;
+        d->f->neighbours = REDISSON_CONNECTIONS;
+    }
 }
 
 int duet_start(void **state)
 {
     struct duet *d = calloc(1, sizeof(*d));
-    void *fixture;
 
-    if (!d || fixture_start_tcp(&fixture) != 0)
+    if (!d)
         return -1;
-    d->f = fixture;
-    d->f->neighbours = REDISSON_CONNECTIONS;
+    start_servers(d);
     d->kind = chosen;
     start_player(d);
     *state = d;
@@ -189,18 +232,19 @@ int duet_start(void **state)
 int duet_stop(void **state)
 {
     struct duet *d = *state;
-    void *fixture = d->f;
+    void *servers = d->c ? (void *)d->c : d->f;
+    bool is_cluster = d->c;
 
     player_end(d->player);
     free(d);
-    return fixture_stop(&fixture);
+    return is_cluster ? clustered_stop(&servers) : fixture_stop(&servers);
 }
 
 /* Starts a new Redisson if a test has ended it or left it busy. */
 int duet_setup(void **state)
 {
     struct duet *d = *state;
-    void *fixture = d->f;
+    void *servers = d->c ? (void *)d->c : d->f;
 
     if (player_is_idle(d->player)) {
         player_forget(d->player);
@@ -208,14 +252,14 @@ int duet_setup(void **state)
         player_end(d->player);
         start_player(d);
     }
-    return fixture_begin(&fixture);
+    return d->c ? clustered_begin(&servers) : fixture_begin(&servers);
 }
 
 int duet_teardown(void **state)
 {
     struct duet *d = *state;
-    void *fixture = d->f;
+    void *servers = d->c ? (void *)d->c : d->f;
 
-    probe_int(d->f->probe, "EVAL %s 0", delete_counters);
-    return fixture_end(&fixture);
+    probe_int(duet_probe(d, "orders"), "EVAL %s 0", delete_counters);
+    return d->c ? clustered_end(&servers) : fixture_end(&servers);
 }

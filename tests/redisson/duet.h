@@ -1,8 +1,9 @@
 /*
- * Duet - the library and Redisson on one server
+ * Duet - the library and Redisson on one server, or in one cluster
  *
  * On the terms of support/fixture.h, with a process that runs Redisson. A program tests one kind of
- * lock with one version of Redisson, which are its arguments; orders omit the kind:
+ * lock with one version of Redisson, which are its arguments; orders omit the kind. With a third
+ * argument, "cluster", both lock in a cluster of three masters:
  *
  *     static void a_redisson_holder_excludes_us(void **state)
  *     {
@@ -31,6 +32,7 @@
 #include "redisson.h"
 #include "support/actor.h"
 #include "support/child.h"
+#include "support/cluster_fixture.h"
 #include "support/fixture.h"
 
 /* A lease or recheck that ends after every test: a waiter that gets in was woken. Three rechecks
@@ -48,16 +50,20 @@ struct duet_kind {
 
 struct duet {
     struct fixture *f;
+    struct clustered *c; /* NULL: they use the server of the fixture */
     struct player *player;
     const struct duet_kind *kind;
 };
 
-/* Sets the subject of the program: kind ["reentrant"] and version ["newest"]. Ends it with
- * SERVER_EXIT_SKIP if that Redisson is missing. */
+/* Sets the subject of the program: kind ["reentrant"], version ["newest"], and "cluster". Ends it
+ * with SERVER_EXIT_SKIP if that Redisson is missing. */
 void duet_choose(int argc, char **argv);
 
 /* Whether the program is about this kind. */
 bool duet_is(const struct duet *d, const char *kind);
+
+/* To the server that has this key. */
+struct probe *duet_probe(struct duet *d, const char *key);
 
 /* A client whose holds and waits do not end by time. */
 struct relock_client *duet_client(struct duet *d);

@@ -24,7 +24,7 @@ static bool is_so_long(void *arg)
 {
     struct expected *expected = arg;
 
-    return probe_int(expected->d->f->probe, "LLEN " QUEUE) == expected->n;
+    return probe_int(duet_probe(expected->d, "orders"), "LLEN " QUEUE) == expected->n;
 }
 
 static void wait_for_queue(struct duet *d, long long n)
@@ -122,10 +122,11 @@ static void a_waiter_stands_in_the_same_queue(void **state)
         assert_string_equal(duet_do(d, "holder", "lock orders 100000"), "ok");
         begin(d, &waiter, lock);
         wait_for_queue(d, 1);
-        assert_memory_equal(shape_of(d->f->probe, QUEUE), QUEUE " list U:N lease ",
+        assert_memory_equal(shape_of(duet_probe(d, "orders"), QUEUE), QUEUE " list U:N lease ",
                             strlen(QUEUE " list U:N lease "));
         snprintf(deadlines, sizeof(deadlines), DEADLINES " zset U:N=now+%s s lease ", rests[i]);
-        assert_memory_equal(shape_of(d->f->probe, DEADLINES), deadlines, strlen(deadlines));
+        assert_memory_equal(shape_of(duet_probe(d, "orders"), DEADLINES), deadlines,
+                            strlen(deadlines));
         assert_string_equal(duet_do(d, "holder", "unlock orders"), "ok");
         assert_true(has_it(d, &waiter));
         leave(d, &waiter, lock);
@@ -257,7 +258,7 @@ static void waiters_follow_each_other_when_leases_end_without_a_release(void **s
     assert_string_equal(duet_answer(d, ann), "ok");
     for (int i = 0; i < N_WAITERS; i++)
         assert_result(actor_result_within(ours[i], LEASE_MS + SOON_MS), RELOCK_OK);
-    assert_true(probe_wait_no_key(d->f->probe, "orders", SOON_MS));
+    assert_true(probe_wait_no_key(duet_probe(d, "orders"), "orders", SOON_MS));
     for (int i = 0; i < N_WAITERS; i++)
         assert_result(actor_unlock(ours[i], locks[i]), RELOCK_LOST);
 }

@@ -18,7 +18,8 @@ static void a_renewed_hold_of_either_library_outlives_its_lease(void **state)
     assert_string_equal(duet_do(d, "ann", "lock theirs"), "ok");
     assert_result(relock_lock(ours), RELOCK_OK);
     for (; now_ms() < until_ms; let_pass(100)) {
-        assert_true(probe_pttl(d->f->probe, "theirs") <= (long long)slow_ms(WATCHDOG_MS));
+        assert_true(probe_pttl(duet_probe(d, "theirs"), "theirs") <=
+                    (long long)slow_ms(WATCHDOG_MS));
         assert_result(relock_trylock(theirs), RELOCK_BUSY);
         assert_string_equal(duet_do(d, "bob", "try ours"), "no");
     }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TEXT_MAX 4096
-#define LAST_CHANNEL "shape:last"
+#define LAST_CHANNEL "shape:last:{orders}"
 
 const char *shape_of(struct probe *probe, const char *pattern)
 {
@@ -22,20 +22,37 @@ const char *shape_of(struct probe *probe, const char *pattern)
 
 struct published {
     redisContext *redis;
+    bool is_sharded;
 };
 
-struct published *published_open(const char *socket)
+static void subscribe(redisContext *redis, const char *command, size_t n_replies)
+{
+    void *reply;
+
+    if (redisAppendCommand(redis, command) != REDIS_OK)
+        abort();
+    for (; n_replies > 0; n_replies--) {
+        if (redisGetReply(redis, &reply) != REDIS_OK || !reply)
+            abort();
+        freeReplyObject(reply);
+    }
+}
+
+struct published *published_open(const char *socket, bool is_sharded)
 {
     struct published *published = calloc(1, sizeof(*published));
-    redisReply *reply;
 
     if (!published)
         abort();
+    published->is_sharded = is_sharded;
     published->redis = redisConnectUnix(socket);
-    reply = redisCommand(published->redis, "PSUBSCRIBE *");
-    if (!reply)
-        abort();
-    freeReplyObject(reply);
+    if (is_sharded)
+        subscribe(published->redis,
+                  "SSUBSCRIBE " LAST_CHANNEL
+                  " redisson_lock__channel:{orders} redisson_rwlock:{orders}",
+                  3);
+    else
+        subscribe(published->redis, "PSUBSCRIBE *", 1);
     return published;
 }
 
@@ -59,17 +76,18 @@ char *published_close(struct published *published, struct probe *probe)
 
     if (!text)
         abort();
-    probe_int(probe, "PUBLISH " LAST_CHANNEL " 0");
+    probe_int(probe, "%s " LAST_CHANNEL " 0", published->is_sharded ? "SPUBLISH" : "PUBLISH");
     while (!last) {
         void *reply = NULL;
         redisReply **of;
+        size_t channel = published->is_sharded ? 1 : 2; /* behind the pattern */
 
         if (redisGetReply(published->redis, &reply) != REDIS_OK || !reply)
             abort();
         of = ((redisReply *)reply)->element;
-        last = strcmp(of[2]->str, LAST_CHANNEL) == 0;
+        last = strcmp(of[channel]->str, LAST_CHANNEL) == 0;
         if (!last)
-            append(text, of[2]->str, of[3]->str);
+            append(text, of[channel]->str, of[channel + 1]->str);
         freeReplyObject(reply);
     }
     redisFree(published->redis);

@@ -17,10 +17,10 @@
  * moment. */
 const char *shape_of(struct probe *probe, const char *pattern);
 
-/* Subscribes to all channels. */
+/* Subscribes to all channels, or to the sharded ones of the lock "orders". */
 struct published;
 
-struct published *published_open(const char *socket);
+struct published *published_open(const char *socket, bool is_sharded);
 
 /* The messages published until now, one line each: channel, blank, message. Closes the
  * subscription. Free the text. */

@@ -27,7 +27,7 @@ static void note(struct side *side, const char *what, const char *seen)
 
 static void note_all(struct side *side, const char *what)
 {
-    note(side, what, shape_of(side->d->f->probe, "*"));
+    note(side, what, shape_of(duet_probe(side->d, "orders"), "*"));
 }
 
 static void take(struct side *side)
@@ -71,17 +71,17 @@ static void nest(struct side *side)
 
     take(side);
     take(side);
-    seen = strdup(shape_of(side->d->f->probe, "orders"));
+    seen = strdup(shape_of(duet_probe(side->d, "orders"), "orders"));
     assert_non_null(strstr(seen, " lease"));
     *strstr(seen, " lease") = '\0';
     note(side, "held twice", seen);
     free(seen);
-    note(side, "keys of levels", shape_of(side->d->f->probe, "{orders}:*"));
+    note(side, "keys of levels", shape_of(duet_probe(side->d, "orders"), "{orders}:*"));
     leave(side);
-    note(side, "held once", shape_of(side->d->f->probe, "orders"));
-    note(side, "keys of levels", shape_of(side->d->f->probe, "{orders}:*"));
+    note(side, "held once", shape_of(duet_probe(side->d, "orders"), "orders"));
+    note(side, "keys of levels", shape_of(duet_probe(side->d, "orders"), "{orders}:*"));
     leave(side);
-    note(side, "free", shape_of(side->d->f->probe, "orders"));
+    note(side, "free", shape_of(duet_probe(side->d, "orders"), "orders"));
 }
 
 /* Except the keys of a reader's levels, which Redisson leaves to their leases. */
@@ -89,7 +89,16 @@ static void take_and_force(struct side *side)
 {
     take(side);
     force(side);
-    note(side, "forced", shape_of(side->d->f->probe, "[^{]*"));
+    note(side, "forced", shape_of(duet_probe(side->d, "orders"), "[^{]*"));
+}
+
+static const char *socket_of(const struct duet *d)
+{
+    struct cluster *cluster = d->c ? d->c->cluster : NULL;
+
+    if (!cluster)
+        return d->f->server->socket;
+    return cluster->node[cluster_owner(cluster, cluster_slot(cluster, "orders"))].server->socket;
 }
 
 /* Runs the steps on one side and then on the other, each from an empty server. */
@@ -97,16 +106,17 @@ static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side 
 {
     struct side theirs = {.d = d}, ours = {.d = d, .lock = duet_lock(d, duet_client(d), "orders")};
     struct side *sides[] = {&theirs, &ours};
+    struct probe *probe = duet_probe(d, "orders");
 
     for (int i = 0; i < 2; i++) {
-        struct published *published = published_open(d->f->server->socket);
+        struct published *published = published_open(socket_of(d), d->c != NULL);
         char *heard;
 
         steps(sides[i]);
-        heard = published_close(published, d->f->probe);
+        heard = published_close(published, probe);
         note(sides[i], "heard", heard);
         free(heard);
-        probe_int(d->f->probe, "FLUSHDB");
+        probe_int(probe, "FLUSHDB");
         (void)relock_unlock(ours.lock); /* after a forced release */
     }
     assert_string_equal(ours.trace, theirs.trace);

@@ -292,9 +292,9 @@ long long probe_subscribers(struct probe *probe, const char *channel)
     return n;
 }
 
-static long long n_channels_like(struct probe *probe, const char *pattern)
+static long long n_channels_like(struct probe *probe, const char *sort, const char *pattern)
 {
-    redisReply *reply = askf(probe, "PUBSUB CHANNELS %s", pattern);
+    redisReply *reply = askf(probe, "PUBSUB %s %s", sort, pattern);
     long long n = reply ? (long long)reply->elements : PROBE_REFUSED;
 
     freeReplyObject(reply);
@@ -303,12 +303,17 @@ static long long n_channels_like(struct probe *probe, const char *pattern)
 
 long long probe_n_channels(struct probe *probe)
 {
-    return n_channels_like(probe, "*");
+    return n_channels_like(probe, "CHANNELS", "*");
 }
 
 long long probe_n_lock_channels(struct probe *probe)
 {
-    return n_channels_like(probe, "redisson_*");
+    return n_channels_like(probe, "CHANNELS", "redisson_*");
+}
+
+long long probe_n_sharded_channels(struct probe *probe)
+{
+    return n_channels_like(probe, "SHARDCHANNELS", "redisson_*");
 }
 
 long long probe_n_clients(struct probe *probe, const char *text)

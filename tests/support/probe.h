@@ -60,6 +60,9 @@ long long probe_subscribers(struct probe *probe, const char *channel);
 long long probe_n_channels(struct probe *probe);
 long long probe_n_lock_channels(struct probe *probe);
 
+/* The same of sharded channels. */
+long long probe_n_sharded_channels(struct probe *probe);
+
 /* Lines of CLIENT LIST that contain `text`; all connections, this one too, with "". */
 long long probe_n_clients(struct probe *probe, const char *text);
 

@@ -1,4 +1,5 @@
 import java.lang.reflect.InvocationTargetException;
+import java.util.Arrays;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
@@ -10,14 +11,24 @@ final class Kinds {
     private Kinds() {
     }
 
+    private static final String CLUSTER = "redis+cluster://";
+
     /** CLIENT LIST shows the connections under `name`. */
     static RedissonClient connect(String url, String name, long watchdogMs) {
         System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "warn");
         Config config = new Config();
         config.setCodec(StringCodec.INSTANCE);
         config.setLockWatchdogTimeout(watchdogMs);
-        config.useSingleServer().setAddress(url).setClientName(name)
-            .setConnectionMinimumIdleSize(2).setDnsMonitoringInterval(-1);
+        if (url.startsWith(CLUSTER)) {
+            String[] nodes = url.substring(CLUSTER.length()).split(",");
+            config.useClusterServers().setClientName(name).setDnsMonitoringInterval(-1)
+                .addNodeAddress(Arrays.stream(nodes).map(node -> "redis://" + node)
+                    .toArray(String[]::new))
+                .setMasterConnectionMinimumIdleSize(2);
+        } else {
+            config.useSingleServer().setAddress(url).setClientName(name)
+                .setConnectionMinimumIdleSize(2).setDnsMonitoringInterval(-1);
+        }
         return Redisson.create(config);
     }
 
