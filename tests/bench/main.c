@@ -76,6 +76,7 @@ static const struct row {
     {"handles", row_handles, "100,000 lock handles: time and memory of each"},
     {"names", row_names, "10,000 names that are waited for: time of each"},
     {"red", row_red, "a lock on five servers against one, and with two of them hanging"},
+    {"cluster", row_cluster, "locks spread over 1, 2 and 3 masters of a cluster"},
     {"ceiling", row_ceiling, "redis-benchmark with the same script"},
 };
 

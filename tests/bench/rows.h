@@ -89,6 +89,9 @@ void row_names(const struct plan *plan, struct report *report);
  * servers. */
 void row_red(const struct plan *plan, struct report *report);
 
+/* Locks spread over the masters of a cluster. Uses its own cluster. */
+void row_cluster(const struct plan *plan, struct report *report);
+
 /* The throughput of redis-benchmark with the same script on the same server. */
 void row_ceiling(const struct plan *plan, struct report *report);
 

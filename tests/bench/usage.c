@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,8 +28,30 @@ static uint64_t read_clock(clockid_t clock)
     struct timespec ts;
 
     if (clock_gettime(clock, &ts) != 0)
-        return 0; /* the thread has ended */
+        return 0; /* it has ended */
     return ((uint64_t)ts.tv_sec * 1000000000) + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t usage_process_cpu_ns(pid_t pid)
+{
+    clockid_t clock;
+
+    return clock_getcpuclockid(pid, &clock) == 0 ? read_clock(clock) : 0;
+}
+
+/* "cpu", then user, nice, system, idle, iowait, irq, softirq and steal. */
+uint64_t usage_machine_cpu_ns(void)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    unsigned long long t[8];
+    int n = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2],
+                          &t[3], &t[4], &t[5], &t[6], &t[7])
+                 : 0;
+
+    if (n != 8)
+        die("no /proc/stat");
+    fclose(file);
+    return (t[0] + t[1] + t[2] + t[5] + t[6] + t[7]) * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
 uint64_t usage_own_cpu_ns(void)

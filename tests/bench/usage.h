@@ -1,5 +1,5 @@
 /*
- * Usage - the memory and the processor time of this process
+ * Usage - the memory and the processor time of processes
  *
  * Threads: any.
  */
@@ -8,9 +8,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-/* Bytes allocated by malloc(), with its own overhead; 0 where this is not counted. */
+/* Bytes allocated by malloc() in this process, with its own overhead; 0 where this is not counted.
+ */
 size_t usage_memory(void);
+
+/* Processor time of a process, and of all programs on all cores, in steps of 10 ms. */
+uint64_t usage_process_cpu_ns(pid_t pid);
+uint64_t usage_machine_cpu_ns(void);
 
 /* Processor time of the calling thread, and of all other living threads. */
 uint64_t usage_own_cpu_ns(void);
