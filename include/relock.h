@@ -5,9 +5,9 @@
  * relock - reentrant distributed locks on Redis and Valkey, compatible with Redisson
  *
  * A client connects to one Redis server, to the master that sentinels name, or to a cluster. A lock
- * is identified by its client and its name. While an owner holds a lock, no other owner can acquire it, on any
- * machine; only readers share a lock. The holder can acquire the lock again: this adds a level, and
- * each level has to be released.
+ * is identified by its client and its name. While an owner holds a lock, no other owner can acquire
+ * it, on any machine; only readers share a lock. The holder can acquire the lock again: this adds a
+ * level, and each level has to be released.
  *
  *     r = relock_lock(lock);
  *     if (r != RELOCK_OK)
@@ -194,7 +194,8 @@ typedef void relock_log_fn(int level, const char *text, void *arg);
 /**
  * Access to one Redis server or cluster: an identity (a UUID), several connections, and three
  * threads, for I/O, on_lost and the log. A fourth thread exists while the client resolves a host
- * name or asks sentinels; a cluster always has one. A process usually needs one client. All threads may use it concurrently.
+ * name or asks sentinels; a cluster always has one. A process usually needs one client. All threads
+ * may use it concurrently.
  *
  * The caller owns it. Locks may outlive it: after relock_client_free() their calls return
  * RELOCK_E_CLOSED until each lock is freed too. If a process ends without freeing its client, its

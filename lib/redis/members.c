@@ -38,12 +38,14 @@ static struct relock_member *destroy(struct relock_member *member)
 
 void relock_members_deinit(struct relock_members *members)
 {
-    struct relock_member *at, *next;
+    struct relock_member *at = members->guarded.by_address;
 
-    HASH_ITER(hh, members->guarded.by_address, at, next)
-    {
-        HASH_DEL(members->guarded.by_address, at);
-        destroy(at);
+    HASH_CLEAR(hh, members->guarded.by_address);
+    while (at) {
+        struct relock_member *next = at->hh.next;
+
+        (void)destroy(at);
+        at = next;
     }
     relock_mutex_deinit(&members->mutex);
 }

@@ -1,7 +1,7 @@
 /*
  * Each command in flight knows whose reply comes next. Behind CALL it ends, unless the command is
- * sent once more, over this connection or another one. KILL, ASKING and LOAD are sent with it, before
- * it.
+ * sent once more, over this connection or another one. KILL, ASKING and LOAD are sent with it,
+ * before it.
  */
 #include "redis/pipeline.h"
 
@@ -208,10 +208,12 @@ static int redirect(struct relock_pipeline *pipeline, struct command *command, c
         return RELOCK_E_SERVER;
     if (asks && !relock_script_has_one_key(command->script))
         return RELOCK_E_SERVER; /* not all its keys may be there yet */
-    if (topology->io.open(topology, node) < 0 || !relock_async_conn_is_up(&node->pipeline->conn))
-        return RELOCK_E_CONN;
+    if (topology->io.open(topology, node) < 0)
+        return RELOCK_E_NOMEM;
+    if (!relock_async_conn_is_up(&node->pipeline->conn))
+        return RELOCK_E_CONN; /* its user tries again when it is */
     command->asks = asks;
-    return repeat(node->pipeline, command, RELOCK_CALL_BY_HASH) ? RELOCK_AGAIN : RELOCK_E_CONN;
+    return repeat(node->pipeline, command, RELOCK_CALL_BY_HASH) ? RELOCK_AGAIN : RELOCK_E_NOMEM;
 }
 
 static int result_of(struct relock_pipeline *pipeline, struct command *command, const char *error,

@@ -120,32 +120,38 @@ static bool is_of(const struct relock_channel *channel, const char *moved)
            redirect.slot == relock_slot_of(relock_channel_name(channel));
 }
 
+/* Another node has the slot. */
+static void redirect(struct relock_channel *channel, const char *error)
+{
+    struct relock_pubsub *pubsub = channel->pubsub;
+    struct relock_node *node = NULL;
+    bool asks;
+
+    if (++channel->n_redirects <= MAX_REDIRECTS)
+        node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
+    channel->subscribe_nth = 0;
+    if (node && node != pubsub->node)
+        relock_channel_move(channel, node);
+    else
+        relock_channel_strand(channel);
+}
+
 static void on_error(struct relock_pubsub *pubsub, const char *error)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
     struct relock_channel *channel = take_answer(pubsub);
-    struct relock_node *node = NULL;
-    bool asks;
+    bool is_in_cluster = pubsub->topology && pubsub->topology->is_cluster;
 
     if (!channel)
         return;
-    if (!pubsub->topology || !pubsub->topology->is_cluster) {
-        refuse(channel, error);
-    } else if (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE) {
-        relock_channel_strand(channel);
-    } else if (refusal != RELOCK_REFUSED_MOVED) {
-        refuse(channel, error);
-    } else if (!is_of(channel, error)) {
+    if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED && !is_of(channel, error))
         relock_async_conn_fail(&pubsub->conn, "the server sent a reply to another command");
-    } else {
-        if (++channel->n_redirects <= MAX_REDIRECTS)
-            node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
-        channel->subscribe_nth = 0;
-        if (node && node != pubsub->node)
-            relock_channel_move(channel, node);
-        else
-            relock_channel_strand(channel);
-    }
+    else if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED)
+        redirect(channel, error);
+    else if (is_in_cluster && (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE))
+        relock_channel_strand(channel);
+    else
+        refuse(channel, error);
 }
 
 static struct relock_channel *find(struct relock_pubsub *pubsub, const struct redisReply *name)

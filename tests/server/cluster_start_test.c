@@ -106,6 +106,27 @@ static void a_lazy_client_finds_its_cluster_later(void **state)
     relock_client_free(client);
 }
 
+static int end_parents_client(struct child *parent, void *arg)
+{
+    (void)parent;
+    child_must(relock_client_free(arg) == NULL);
+    return 0;
+}
+
+static void a_forked_child_leaves_the_cluster_of_its_parent_alone(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, NULL);
+    struct relock_lock *lock = fixture_lock(c->f, client, NAME);
+    struct child *child;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    child = child_start(end_parents_client, client);
+    assert_int_equal(child_wait(child, SOON_MS), 0);
+    assert_result(relock_extend(lock, 0, 60000), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 static void a_name_with_two_slots_is_refused(void **state)
 {
     static const char *const names[] = {"k{", "{}k", "a}b"};
@@ -202,6 +223,7 @@ int main(void)
         CLUSTER_TEST(a_node_that_hangs_is_passed_over),
         CLUSTER_TEST(a_single_server_is_no_cluster),
         CLUSTER_TEST(a_lazy_client_finds_its_cluster_later),
+        CLUSTER_TEST(a_forked_child_leaves_the_cluster_of_its_parent_alone),
         CLUSTER_TEST(a_name_with_two_slots_is_refused),
         CLUSTER_TEST(a_red_lock_has_no_member_in_a_cluster),
         CLUSTER_TEST(a_multi_lock_has_members_in_any_slots),

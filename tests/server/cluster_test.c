@@ -5,14 +5,48 @@
 #include "support/cluster_fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define NAME "orders"
+#define COUNTER "redisson_lock_token:{orders}"
 
 static const struct relock_options patient = {.command_timeout_ms = 20000, .recheck_ms = 60000};
 
 static struct relock_lock *lock_of(struct clustered *c, const char *name)
 {
     return fixture_lock(c->f, clustered_client(c, &patient), name);
+}
+
+struct refusals {
+    struct probe *probe;
+    long long n;
+};
+
+/* The errors that a node has returned. */
+static long long count_refusals(struct probe *probe)
+{
+    const char *stats = probe_text(probe, "INFO stats");
+    const char *at = strstr(stats, "total_error_replies:");
+
+    assert_non_null(at);
+    return atoll(at + strlen("total_error_replies:"));
+}
+
+static bool has_refused(void *arg)
+{
+    const struct refusals *refusals = arg;
+
+    return count_refusals(refusals->probe) >= refusals->n;
+}
+
+/* Waits until the node has refused `n` more commands. */
+static bool wait_for_refusals(struct clustered *c, size_t node, long long n)
+{
+    struct refusals refusals = {.probe = c->cluster->node[node].probe};
+
+    refusals.n = count_refusals(refusals.probe) + n;
+    return wait_until(has_refused, &refusals, SOON_MS);
 }
 
 static void locks_of_all_nodes_can_be_held_together(void **state)
@@ -98,6 +132,94 @@ static void a_lock_is_acquired_after_its_master_died(void **state)
     cluster_await(c->cluster);
 }
 
+/* Its counter may still be at the old node, so a token drawn at the new one could be an old one. */
+static void a_fenced_lock_waits_until_its_slot_has_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, &patient);
+    struct relock_lock *lock = fixture_lock_of(c->f, client, NAME, relock_fencedlock_new);
+    struct actor *actor = actor_start();
+    int slot = cluster_slot(c->cluster, NAME);
+    size_t from = cluster_owner(c->cluster, slot);
+    size_t to = clustered_other(c, slot);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    cluster_move_open(c->cluster, slot, to);
+    actor_begin_acquire(actor, lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER});
+    assert_true(wait_for_refusals(c, from, 3));
+    assert_true(actor_is_busy(actor));
+    cluster_move_keys(c->cluster, slot, to);
+    cluster_move_close(c->cluster, slot, to);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_int_equal(actor_grant(actor).fencing_token, 2);
+    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+    assert_int_equal(probe_int(cluster_probe(c->cluster, NAME), "DEL " COUNTER), 1);
+}
+
+/* The level of the reader, which keeps its hold alive, stays behind. */
+static void a_reader_counts_while_its_keys_are_at_two_nodes(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client = clustered_client(c, &patient);
+    struct relock_client *other =
+        clustered_client(c, &(struct relock_options){.command_timeout_ms = 500});
+    struct relock_lock *reader = fixture_lock_of(c->f, client, NAME, relock_rdlock_new);
+    struct relock_lock *writer = fixture_lock_of(c->f, other, NAME, relock_wrlock_new);
+    int slot = cluster_slot(c->cluster, NAME);
+    size_t to = clustered_other(c, slot);
+
+    assert_result(relock_lock(reader), RELOCK_OK);
+    cluster_move_open(c->cluster, slot, to);
+    cluster_move_key(c->cluster, NAME, to);
+    assert_result(relock_trylock(writer), RELOCK_E_SERVER);
+    cluster_move_keys(c->cluster, slot, to);
+    cluster_move_close(c->cluster, slot, to);
+    assert_result(relock_trylock(writer), RELOCK_BUSY);
+    assert_result(relock_unlock(reader), RELOCK_OK);
+    assert_result(relock_lock(writer), RELOCK_OK);
+    assert_result(relock_unlock(writer), RELOCK_OK);
+}
+
+static void a_call_waits_until_its_slot_has_a_node(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_lock *lock = lock_of(c, NAME);
+    struct actor *actor = actor_start();
+    int slot = cluster_slot(c->cluster, NAME);
+    size_t owner = cluster_owner(c->cluster, slot);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (size_t i = 0; i < c->cluster->n; i++)
+        (void)probe_text(c->cluster->node[i].probe, "CLUSTER DELSLOTS %d", slot);
+    actor_begin_lock(actor, lock);
+    assert_true(wait_for_refusals(c, owner, 2));
+    assert_true(actor_is_busy(actor));
+    (void)probe_text(c->cluster->node[owner].probe, "CLUSTER ADDSLOTS %d", slot);
+    cluster_await(c->cluster);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, lock), RELOCK_OK);
+}
+
+static void a_lock_is_found_at_a_new_master(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_lock *lock = lock_of(c, NAME);
+    int slot = cluster_slot(c->cluster, NAME);
+    size_t from = cluster_owner(c->cluster, slot);
+    size_t new;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    new = cluster_add(c->cluster);
+    cluster_move(c->cluster, slot, new);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    cluster_move(c->cluster, slot, from);
+    cluster_remove(c->cluster, new);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +227,10 @@ int main(void)
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),
         CLUSTER_TEST(a_lock_is_acquired_while_its_slot_moves),
         CLUSTER_TEST(a_held_lock_is_released_while_its_slot_moves),
+        CLUSTER_TEST(a_fenced_lock_waits_until_its_slot_has_moved),
+        CLUSTER_TEST(a_reader_counts_while_its_keys_are_at_two_nodes),
+        CLUSTER_TEST(a_call_waits_until_its_slot_has_a_node),
+        CLUSTER_TEST(a_lock_is_found_at_a_new_master),
         CLUSTER_TEST(a_lock_outlives_a_failover),
         CLUSTER_TEST(a_lock_is_acquired_after_its_master_died),
     };

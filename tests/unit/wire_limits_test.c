@@ -170,6 +170,33 @@ static void arrays_at_the_depth_limit_are_accepted(void **state)
     relock_reply_free(reply);
 }
 
+/* Every slot by itself, in all more than a megabyte. */
+static void the_map_of_a_cluster_may_be_longer_than_other_replies(void **state)
+{
+    static const char head[] = "*16384\r\n", range[] = "*3\r\n:1\r\n:1\r\n$60\r\n%060d\r\n";
+    struct redisReply *reply;
+    char text[128];
+    int r = RELOCK_AGAIN;
+
+    (void)state;
+    relock_wire_close(&wire);
+    wire.takes_long = true;
+    pair_connect();
+    say(head);
+    for (int slot = 0; slot < 16384; slot++) {
+        (void)snprintf(text, sizeof(text), range, slot);
+        say(text);
+        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+        r = relock_wire_take(&wire, &reply);
+        assert_int_equal(r, slot < 16383 ? RELOCK_AGAIN : RELOCK_OK);
+    }
+    assert_non_null(relock_reply_at(reply, 16383));
+    relock_reply_free(reply);
+    say("*16385\r\n");
+    assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
+    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +205,7 @@ int main(void)
         WIRE_TEST(the_number_of_replies_is_unlimited),
         WIRE_TEST(an_array_above_the_limit_is_an_error),
         WIRE_TEST(an_array_at_the_limit_is_accepted),
+        WIRE_TEST(the_map_of_a_cluster_may_be_longer_than_other_replies),
         WIRE_TEST(endlessly_nested_arrays_are_an_error),
         WIRE_TEST(pushes_maps_and_sets_are_errors),
         WIRE_TEST(arrays_at_the_depth_limit_are_accepted),
