@@ -142,10 +142,16 @@ static void a_server_in_place_of_a_sentinel_is_an_error(void **state)
     assert_true(log_wait(s->f->log, "this is no Sentinel", SOON_MS));
 }
 
+static bool has_subscriber(void *arg)
+{
+    return probe_n_clients(arg, " sub=1 ") == 1;
+}
+
 static void sentinels_have_credentials_of_their_own(void **state)
 {
     struct sentinels *s = *state;
     struct relock_options options = {0};
+    struct probe *probe;
     char url[256];
 
     alone = sentinels_alone(s->server[0]->port, "secret");
@@ -158,11 +164,11 @@ static void sentinels_have_credentials_of_their_own(void **state)
     options.sentinel_password = "secret";
     locks_at(s, sentinels_client(s, &options), 0);
     assert_int_equal(log_count(s->f->log, "secret"), 0);
-}
-
-static bool has_subscriber(void *arg)
-{
-    return probe_n_clients(arg, " sub=1 ") == 1;
+    probe = probe_open(alone->socket);
+    (void)probe_text(probe, "AUTH admin secret");
+    assert_true(wait_until(has_subscriber, probe, SOON_MS));
+    probe_close(probe);
+    assert_int_equal(log_count(s->f->log, "NOPERM"), 0);
 }
 
 static void a_client_listens_to_every_sentinel(void **state)

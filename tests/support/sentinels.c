@@ -116,7 +116,14 @@ struct server *sentinels_alone(int port, const char *password)
     if (!password)
         return sentinel;
     probe = probe_open(sentinel->socket);
-    assert_int_equal(probe_int(probe, "ACL SETUSER watcher on >%s +@all &*", password), 0);
+    assert_int_equal(
+        probe_int(probe,
+                  "ACL SETUSER watcher on >%s resetchannels &+switch-master +hello +ping "
+                  "+subscribe +sentinel|get-master-addr-by-name +sentinel|master "
+                  "+client|setname",
+                  password),
+        0);
+    assert_int_equal(probe_int(probe, "ACL SETUSER admin on >%s +@all &*", password), 0);
     assert_int_equal(probe_int(probe, "ACL SETUSER default off"), 0);
     probe_close(probe);
     return sentinel;
