@@ -402,6 +402,7 @@ void relock_async_conn_open(struct relock_async_conn *conn)
 void relock_async_conn_close(struct relock_async_conn *conn)
 {
     drop(conn);
+    conn->silent_ms = RELOCK_NEVER; /* it owes nothing until it is opened again */
     enter(conn, RELOCK_ASYNC_CONN_CLOSED);
 }
 
