@@ -23,8 +23,8 @@
 #define MAX_REPLY_DEPTH 8
 
 /* With one exception: CLUSTER SLOTS may list every slot by itself, each with a master and replicas,
- * whose names may be long. */
-#define MAX_LONG_BYTES ((size_t)1 << 26)
+ * in 5 MB. As objects of hiredis, bytes of a hostile server need twenty times as much memory. */
+#define MAX_LONG_BYTES ((size_t)1 << 23)
 #define MAX_LONG_ELEMENTS 16384
 
 #if HIREDIS_MAJOR >= 1

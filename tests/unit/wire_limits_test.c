@@ -197,6 +197,34 @@ static void the_map_of_a_cluster_may_be_longer_than_other_replies(void **state)
     assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
 }
 
+static void the_map_of_a_cluster_has_a_limit_too(void **state)
+{
+    static char text[1 << 16];
+    struct redisReply *reply;
+    size_t n_sent = 0;
+    int r = RELOCK_AGAIN;
+
+    (void)state;
+    relock_wire_close(&wire);
+    wire.takes_long = true;
+    pair_connect();
+    memset(text, 'x', sizeof(text) - 1);
+    say("*16384\r\n");
+    for (; r == RELOCK_AGAIN && n_sent < 4 * (size_t)LARGE; n_sent += sizeof(text)) {
+        say("$65535\r\n");
+        say(text);
+        say("\r\n");
+        r = relock_wire_fill(&wire);
+        while (r == RELOCK_OK)
+            r = relock_wire_fill(&wire);
+        if (r == RELOCK_AGAIN)
+            r = relock_wire_take(&wire, &reply);
+    }
+    assert_int_equal(r, RELOCK_E_CONN);
+    assert_non_null(strstr(wire.why, "longer"));
+    assert_true(n_sent > LARGE); /* a real map may be as long */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +234,7 @@ int main(void)
         WIRE_TEST(an_array_above_the_limit_is_an_error),
         WIRE_TEST(an_array_at_the_limit_is_accepted),
         WIRE_TEST(the_map_of_a_cluster_may_be_longer_than_other_replies),
+        WIRE_TEST(the_map_of_a_cluster_has_a_limit_too),
         WIRE_TEST(endlessly_nested_arrays_are_an_error),
         WIRE_TEST(pushes_maps_and_sets_are_errors),
         WIRE_TEST(arrays_at_the_depth_limit_are_accepted),
