@@ -47,6 +47,7 @@ struct cluster {
     /* of the thread; of relock_topology_connect before it has started */
     struct relock_slot_query query;
     bool is_known;     /* an answer has come */
+    unsigned n_rounds; /* of questions */
     uint64_t asked_ms; /* when it last asked */
     uint64_t pause_ms; /* the last pause */
 };
@@ -113,23 +114,46 @@ static void choose_pubsub(struct cluster *cluster, bool is_sharded)
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
+/* Some nodes in a ring. */
+struct ring {
+    struct relock_node *next;
+    unsigned n_left;
+};
+
 /* The order in which they are asked. */
 struct turn {
     struct relock_node *hint;
-    struct relock_node *node;    /* the next of all nodes */
-    unsigned seed;               /* the next of the seeds */
-    struct relock_node *doubted; /* the next of all nodes, at last */
+    struct ring trusted;
+    unsigned seed; /* the next of the seeds */
+    struct ring doubted;
 };
 
-static const struct relock_server *next_node(struct cluster *cluster, struct turn *turn,
+static struct relock_node *after(struct cluster *cluster, const struct relock_node *node)
+{
+    return node->next ? node->next : atomic_load(&cluster->topology.nodes);
+}
+
+/* All nodes, beginning with another one in each round: one that is cut off from the others answers
+ * with a map that is out of date. */
+static struct ring ring_of(struct cluster *cluster)
+{
+    struct ring ring = {.next = atomic_load(&cluster->topology.nodes)};
+
+    for (const struct relock_node *at = ring.next; at; at = at->next)
+        ring.n_left++;
+    for (unsigned i = 0; ring.n_left > 0 && i < cluster->n_rounds % ring.n_left; i++)
+        ring.next = after(cluster, ring.next);
+    return ring;
+}
+
+static const struct relock_server *next_node(struct cluster *cluster, struct ring *ring,
                                              bool is_doubted)
 {
-    struct relock_node **next = is_doubted ? &turn->doubted : &turn->node;
+    while (ring->n_left > 0) {
+        const struct relock_node *node = ring->next;
 
-    while (*next) {
-        struct relock_node *node = *next;
-
-        *next = node->next;
+        ring->n_left--;
+        ring->next = after(cluster, node);
         if (atomic_load(&node->is_doubted) == is_doubted &&
             relock_members_has_slot(&cluster->members, node))
             return node->server;
@@ -145,10 +169,10 @@ static const struct relock_server *next_server(struct cluster *cluster, struct t
     turn->hint = NULL;
     if (hint)
         return hint->server;
-    server = next_node(cluster, turn, false);
+    server = next_node(cluster, &turn->trusted, false);
     if (!server && turn->seed < cluster->n_seeds)
         return &cluster->seeds[turn->seed++];
-    return server ? server : next_node(cluster, turn, true);
+    return server ? server : next_node(cluster, &turn->doubted, true);
 }
 
 static int ask(struct cluster *cluster, const struct relock_server *server)
@@ -176,12 +200,13 @@ static int ask_all(struct cluster *cluster, uint64_t deadline_ms, char why[RELOC
 {
     struct turn turn = {
         .hint = atomic_exchange(&cluster->hint, NULL),
-        .node = atomic_load(&cluster->topology.nodes),
-        .doubted = atomic_load(&cluster->topology.nodes),
+        .trusted = ring_of(cluster),
+        .doubted = ring_of(cluster),
     };
     const struct relock_server *server;
     int worst = RELOCK_E_CONN;
 
+    cluster->n_rounds++;
     *why = '\0';
     while ((server = next_server(cluster, &turn)) && !atomic_load(&cluster->stops)) {
         uint64_t now_ms = relock_clock_now_ms();
