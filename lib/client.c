@@ -31,7 +31,11 @@ static int connect_until(struct relock_client *client, uint64_t deadline_ms,
     if (r < 0)
         return r;
     for (at = atomic_load(&client->topology->nodes); at; at = at->next) {
-        r = relock_call_load_all(at, deadline_ms, why);
+        uint64_t now_ms = relock_clock_now_ms();
+        uint64_t left_ms = relock_clock_left(now_ms, deadline_ms);
+
+        /* One that hangs leaves time for the others. */
+        r = relock_call_load_all(at, now_ms + (at->next ? left_ms / 2 : left_ms), why);
         if (r != RELOCK_E_CONN && r != RELOCK_REPLICA)
             break;
     }

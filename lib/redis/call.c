@@ -171,6 +171,14 @@ static int kill_fence(struct relock_call *call, struct relock_lane *lane, uint64
     return r;
 }
 
+/* Its number may be that of another connection at this node. */
+static void drop_foreign_fence(struct relock_call *call, const struct place *place)
+{
+    if (place->topology->is_cluster && call->fence && *call->fence &&
+        !relock_conn_id_is_of(*call->fence, place->node->server))
+        *call->fence = relock_conn_id_unref(*call->fence);
+}
+
 /* If the key has left the node that the fence leads to, has that node kill it. */
 static void kill_fence_at_home(struct relock_call *call, const struct place *place,
                                uint64_t deadline_ms)
@@ -181,14 +189,17 @@ static void kill_fence_at_home(struct relock_call *call, const struct place *pla
 
     if (call->fence && *call->fence)
         home = relock_topology_home(place->topology, *call->fence, place->node);
-    if (!home)
+    if (!home) {
+        drop_foreign_fence(call, place);
         return;
+    }
     limit_ms = limit_ms < deadline_ms ? limit_ms : deadline_ms;
     if (relock_lanes_join(home->lanes, false, limit_ms, &lane) == RELOCK_OK) {
         if (kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
             relock_topology_distrust(place->topology, home);
         relock_lanes_leave(home->lanes, lane);
     }
+    drop_foreign_fence(call, place);
 }
 
 /* A command of this call was not answered and may have run. An orphan is the last command of its
@@ -424,7 +435,8 @@ static int run_at(struct relock_call *call, struct place *place, bool alone, uin
     r = attempt(call, lane, deadline_ms, place);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
-        relock_topology_distrust(place->topology, place->node);
+        if (relock_clock_now_ms() < deadline_ms) /* else it may only be slow */
+            relock_topology_distrust(place->topology, place->node);
         place->node = NULL;
     } else if (r == RELOCK_OK) {
         relock_topology_trust(place->node);

@@ -68,7 +68,8 @@ void relock_channel_begin(struct relock_channel *channel, bool is_first)
 
 static void send_unsubscribe(struct relock_pubsub *pubsub, const struct relock_channel *channel)
 {
-    struct relock_leave *leave = pubsub->words->may_end ? malloc(sizeof(*leave)) : NULL;
+    struct relock_leave *leave =
+        pubsub->words->may_end ? malloc(sizeof(*leave) + channel->len) : NULL;
 
     if (pubsub->words->may_end && !leave) {
         relock_async_conn_fail(&pubsub->conn, "out of memory for a command");
@@ -78,6 +79,8 @@ static void send_unsubscribe(struct relock_pubsub *pubsub, const struct relock_c
         free(leave);
     } else if (leave) {
         leave->nth = pubsub->conn.n_sent;
+        leave->len = channel->len;
+        memcpy(leave->name, channel->name, channel->len);
         DL_APPEND(pubsub->leaves, leave);
     }
 }

@@ -39,6 +39,8 @@ struct relock_channel {
 struct relock_leave {
     uint64_t nth; /* the count of the commands sent */
     struct relock_leave *next, *prev;
+    size_t len;
+    char name[]; /* of the channel */
 };
 
 /* The words of plain and of sharded channels. */

@@ -100,7 +100,9 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
         (void)snprintf(out, RELOCK_WHY_MAX, "%.150s; see " PAGE, error);
     else if (begins_with(error, "MOVED ") || begins_with(error, "ASK "))
         (void)snprintf(out, RELOCK_WHY_MAX,
-                       "%.40s: this is a node of a cluster: use redis+cluster:// for it", error);
+                       "%.60s: this is a node of a cluster, and the slot is at that one or on its "
+                       "way there: a url with redis+cluster:// follows it",
+                       error);
     else if (refusal == RELOCK_REFUSED_HERE && strstr(error, "READONLY"))
         (void)snprintf(out, RELOCK_WHY_MAX, "READONLY: this is a replica; use its master");
     else

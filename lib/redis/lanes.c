@@ -59,6 +59,18 @@ struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes)
     return NULL;
 }
 
+void relock_lanes_close_idle(struct relock_lanes *lanes)
+{
+    relock_mutex_lock(&lanes->mutex);
+    for (unsigned i = 0; i < lanes->n; i++) {
+        struct relock_inflight *inflight = &lanes->slots[i].lane.inflight;
+
+        if (lanes->slots[i].n_users == 0 && !inflight->exchanges)
+            relock_sync_conn_close(&inflight->conn);
+    }
+    relock_mutex_unlock(&lanes->mutex);
+}
+
 void relock_lanes_abandon(struct relock_lanes *lanes)
 {
     for (unsigned i = 0; i < lanes->n; i++)

@@ -23,6 +23,9 @@ int relock_lanes_new(const struct relock_server *server, unsigned n, struct relo
 /* No lane may have a user. Takes NULL. Returns NULL. */
 struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes);
 
+/* Closes the connections that no call uses. Threads: any. */
+void relock_lanes_close_idle(struct relock_lanes *lanes);
+
 /* In a forked child: closes the descriptors and does nothing else. */
 void relock_lanes_abandon(struct relock_lanes *lanes);
 

@@ -94,6 +94,20 @@ struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
     return node ? node->pubsub : NULL;
 }
 
+/* A node that holds no keys any more costs no descriptors. */
+static void close_unused(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
+        if (relock_topology_uses(topology, at))
+            continue;
+        relock_lanes_close_idle(at->lanes);
+        if (at->pipeline)
+            relock_pipeline_close_idle(at->pipeline);
+        if (at->pubsub)
+            relock_pubsub_close_idle(at->pubsub);
+    }
+}
+
 void relock_node_io_follow(struct relock_topology *topology)
 {
     if (!atomic_load(&topology->has_changed))
@@ -102,6 +116,7 @@ void relock_node_io_follow(struct relock_topology *topology)
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         if (at->pubsub)
             relock_pubsub_follow(at->pubsub);
+    close_unused(topology);
     topology->io.up(topology->io.arg);
 }
 

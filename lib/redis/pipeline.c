@@ -93,6 +93,9 @@ static const struct relock_conn_id *fence_here(const struct relock_pipeline *pip
 
     if (fence && pipeline->topology)
         home = relock_topology_home(pipeline->topology, fence, pipeline->node);
+    if (!home && fence && pipeline->topology && pipeline->topology->is_cluster &&
+        !relock_conn_id_is_of(fence, pipeline->node->server))
+        return NULL; /* its number may be that of another connection here */
     if (!home)
         return fence;
     if (home->pipeline && relock_async_conn_is_up(&home->pipeline->conn))
@@ -143,10 +146,12 @@ void relock_pipeline_ping(struct relock_pipeline *pipeline)
     if (!relock_async_conn_is_up(&pipeline->conn) || pipeline->in_flight)
         return;
     ping = calloc(1, sizeof(*ping));
-    if (ping && relock_async_conn_ping(&pipeline->conn))
-        DL_APPEND(pipeline->in_flight, ping);
-    else
+    if (!ping || !relock_async_conn_ping(&pipeline->conn)) {
         free(ping); /* out of memory: the next ping does */
+        return;
+    }
+    ping->next_reply = CALL;
+    DL_APPEND(pipeline->in_flight, ping);
 }
 
 uint64_t relock_pipeline_silent_ms(const struct relock_pipeline *pipeline)
@@ -361,6 +366,12 @@ void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topolo
 void relock_pipeline_open(struct relock_pipeline *pipeline)
 {
     relock_async_conn_open(&pipeline->conn);
+}
+
+void relock_pipeline_close_idle(struct relock_pipeline *pipeline)
+{
+    if (!pipeline->in_flight)
+        relock_async_conn_close(&pipeline->conn);
 }
 
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline)

@@ -51,6 +51,9 @@ void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topolo
 
 void relock_pipeline_open(struct relock_pipeline *pipeline);
 
+/* Closes the connection if no command is in flight. It can be opened again. */
+void relock_pipeline_close_idle(struct relock_pipeline *pipeline);
+
 /* The id of the current connection, which the pipeline owns; NULL while there is none, or when the
  * server does not tell it. */
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline);

@@ -11,6 +11,7 @@
 #include "redis/topology.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5
@@ -170,22 +171,36 @@ static void on_subscribed(struct relock_pubsub *pubsub, const struct redisReply 
 {
     struct relock_channel *channel = find(pubsub, name);
 
+    relock_async_conn_answered(&pubsub->conn, true);
     /* If the channel was left and subscribed again since, its own acknowledgement follows. */
-    if (take_answer(pubsub) != channel || !channel)
+    if (!channel || channel->subscribe_nth != pubsub->conn.n_answered)
         return;
     channel->is_subscribed = true;
     channel->n_redirects = 0;
     relock_channel_tell(channel, RELOCK_CHANNEL_SUBSCRIBED, NULL);
 }
 
+/* Whether this is the reply to the next command, which was to leave that channel. */
+static bool is_left(const struct relock_pubsub *pubsub, const struct redisReply *name)
+{
+    const struct relock_leave *first = pubsub->leaves;
+    const char *text;
+    size_t len;
+
+    return first && first->nth == pubsub->conn.n_answered + 1 &&
+           relock_reply_text(name, &text, &len) && len == first->len &&
+           memcmp(text, first->name, len) == 0;
+}
+
 /* The server ends a subscription when the slot of the channel goes to another node. That is where
  * the next command is sent on to. */
 static void on_unsubscribed(struct relock_pubsub *pubsub, const struct redisReply *name)
 {
-    const struct relock_leave *first = pubsub->leaves;
     struct relock_channel *channel = find(pubsub, name);
 
-    if (!pubsub->words->may_end || (first && first->nth == pubsub->conn.n_answered + 1)) {
+    if (!pubsub->words->may_end) {
+        relock_async_conn_answered(&pubsub->conn, true);
+    } else if (is_left(pubsub, name)) {
         (void)take_answer(pubsub);
     } else if (channel && channel->is_subscribed) {
         channel->is_subscribed = false;
@@ -301,6 +316,14 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
     free(subscriber);
     if (!channel->subscribers)
         relock_channel_leave(channel);
+}
+
+void relock_pubsub_close_idle(struct relock_pubsub *pubsub)
+{
+    if (pubsub->channels)
+        return;
+    drop_leaves(pubsub);
+    relock_async_conn_close(&pubsub->conn);
 }
 
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)

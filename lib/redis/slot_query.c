@@ -82,8 +82,8 @@ int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_s
         r = send_questions(query);
     if (r == RELOCK_OK)
         r = take_answers(query, map, is_sharded);
-    atomic_store(&query->is_running, false);
     relock_sync_conn_deinit(&query->conn);
+    atomic_store(&query->is_running, false);
     return r;
 }
 

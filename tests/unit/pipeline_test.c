@@ -339,6 +339,31 @@ static void on_up_ping(void *arg)
     relock_pipeline_ping(pipeline);
 }
 
+static void on_up_ping_first(void *arg)
+{
+    relock_pipeline_ping(pipeline);
+    on_up(arg);
+}
+
+static void each_call_behind_a_ping_has_its_own_reply(void **state)
+{
+    (void)state;
+    relock_pipeline_free(pipeline);
+    assert_int_equal(
+        relock_pipeline_new(loop, &server, slow_ms(SOON_MS), on_up_ping_first, NULL, &pipeline),
+        RELOCK_OK);
+    add_job(&renew);
+    add_job(&extend);
+    script_welcome(script, 7);
+    script_expect(script, "PING");
+    talk_expect(&renew);
+    talk_expect(&extend);
+    script_answer(script, "+PONG\r\n:1\r\n:2\r\n");
+    run();
+    assert_int_equal(jobs[0].integer, 1);
+    assert_int_equal(jobs[1].integer, 2);
+}
+
 static void a_ping_that_is_refused_like_a_script_is_not_repeated(void **state)
 {
     (void)state;
@@ -372,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_server_that_is_no_master_is_tried_with_growing_pauses,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_ping_without_memory_takes_no_reply, begin, end),
+        cmocka_unit_test_setup_teardown(each_call_behind_a_ping_has_its_own_reply, begin, end),
         cmocka_unit_test_setup_teardown(a_ping_that_is_refused_like_a_script_is_not_repeated, begin,
                                         end),
     };
