@@ -12,6 +12,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,13 +32,17 @@ static struct relock_switches *switches;
 /* Written by the I/O thread. */
 static struct relock_gate heard;
 static char olds[OLD_MAX][32]; /* host:port */
-static unsigned n_olds;
+static atomic_uint n_olds;
 
 static void on_switch(void *arg, const struct relock_peer *old)
 {
+    unsigned n = atomic_load(&n_olds);
+
     (void)arg;
-    if (n_olds < OLD_MAX)
-        snprintf(olds[n_olds++], sizeof(olds[0]), "%s:%s", old->host, old->port);
+    if (n < OLD_MAX) {
+        snprintf(olds[n], sizeof(olds[0]), "%s:%s", old->host, old->port);
+        atomic_store(&n_olds, n + 1);
+    }
     relock_gate_open(&heard);
 }
 
@@ -56,7 +61,7 @@ static int begin(void **state)
     struct relock_server *sentinel;
 
     (void)state;
-    n_olds = 0;
+    atomic_store(&n_olds, 0);
     relock_gate_init(&heard);
     script = script_server_start();
     if (relock_server_init(&server, &options, "id", &sink) != RELOCK_OK ||
@@ -133,10 +138,10 @@ static void hears(unsigned n, const char *const expected[])
     relock_switches_open(switches);
     assert_int_equal(relock_loop_start(loop), RELOCK_OK);
     assert_true(script_played(script));
-    while (n_olds < n)
+    while (atomic_load(&n_olds) < n)
         assert_true(relock_gate_wait(&heard, relock_clock_in(slow_ms(SOON_MS))));
     relock_loop_stop(loop);
-    assert_int_equal(n_olds, n);
+    assert_int_equal(atomic_load(&n_olds), n);
     for (unsigned i = 0; i < n; i++)
         assert_string_equal(olds[i], expected[i]);
 }
