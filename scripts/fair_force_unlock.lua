@@ -14,7 +14,7 @@ local queue = 'redisson_lock_queue:' .. tag
 local deadlines = 'redisson_lock_timeout:' .. tag
 local owner = '' -- the caller is no waiter, and the client of the holder may be dead
 local patience = tonumber(ARGV[2])
-local publish = ARGV[3] or 'publish'
+local publish = ARGV[3] ~= '' and ARGV[3] or 'publish'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

@@ -21,7 +21,7 @@ local queue = 'redisson_lock_queue:' .. tag
 local deadlines = 'redisson_lock_timeout:' .. tag
 local owner = ARGV[1]
 local patience = tonumber(ARGV[3])
-local publish = ARGV[4] or 'publish'
+local publish = ARGV[4] ~= '' and ARGV[4] or 'publish'
 local is_held = redis.call('hexists', KEYS[1], owner) == 1
 
 if is_held and ARGV[2] ~= '0' then
