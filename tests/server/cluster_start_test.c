@@ -3,6 +3,7 @@
  */
 #include "support/child.h"
 #include "support/cluster_fixture.h"
+#include "support/cluster_view.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,26 @@ static void a_node_that_hangs_is_passed_over(void **state)
                    c->cluster->node[replica].server->port, c->cluster->node[master].server->port);
     works_by(c, hosts);
     server_resume(c->cluster->node[replica].server);
+}
+
+/* Whichever it is: a client loads its scripts at all of them. */
+static void a_master_that_hangs_does_not_prevent_the_start(void **state)
+{
+    struct clustered *c = *state;
+    struct cluster_view view;
+
+    cluster_view_any(c->cluster, &view);
+    for (size_t i = 0; i < c->cluster->n; i++) {
+        struct relock_client *client;
+
+        if (view.master[i] != (signed char)i)
+            continue;
+        server_pause(c->cluster->node[i].server);
+        assert_result(connect_by(c, c->cluster->url, 0, &client), RELOCK_OK);
+        server_resume(c->cluster->node[i].server);
+        relock_client_free(client);
+        cluster_await(c->cluster);
+    }
 }
 
 static void a_single_server_is_no_cluster(void **state)
@@ -221,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(one_node_of_any_role_is_enough_to_find_the_others),
         CLUSTER_TEST(a_node_that_hangs_is_passed_over),
+        CLUSTER_TEST(a_master_that_hangs_does_not_prevent_the_start),
         CLUSTER_TEST(a_single_server_is_no_cluster),
         CLUSTER_TEST(a_lazy_client_finds_its_cluster_later),
         CLUSTER_TEST(a_forked_child_leaves_the_cluster_of_its_parent_alone),

@@ -66,6 +66,26 @@ static void locks_of_all_nodes_can_be_held_together(void **state)
         assert_result(relock_unlock(lock[i]), RELOCK_OK);
 }
 
+static bool is_left_alone(void *arg)
+{
+    return probe_n_clients(arg, " name=relock:") == 0;
+}
+
+static void a_node_without_slots_keeps_no_connection(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_lock *lock = lock_of(c, NAME);
+    size_t old = cluster_owner(c->cluster, cluster_slot(c->cluster, NAME));
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_false(is_left_alone(c->cluster->node[old].probe));
+    cluster_fail_over(c->cluster, old);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(wait_until(is_left_alone, c->cluster->node[old].probe, SOON_MS));
+}
+
 static void a_lock_is_found_where_its_slot_went(void **state)
 {
     struct clustered *c = *state;
@@ -224,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(locks_of_all_nodes_can_be_held_together),
+        CLUSTER_TEST(a_node_without_slots_keeps_no_connection),
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),
         CLUSTER_TEST(a_lock_is_acquired_while_its_slot_moves),
         CLUSTER_TEST(a_held_lock_is_released_while_its_slot_moves),
