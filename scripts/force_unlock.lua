@@ -6,7 +6,7 @@ KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  field of the hold to remove
 ARGV[2]  channel of the lock, "" if it has none
 ARGV[3]  message that means "free"
-ARGV[4]  SPUBLISH if the channel is sharded; else absent
+ARGV[4]  SPUBLISH if the channel is sharded; else absent, or ""
 
 Returns  1 if freed, 2 if freed but the message could not be published, 0 if that hold is gone
 ]]
@@ -18,7 +18,7 @@ redis.call('del', KEYS[1])
 if ARGV[2] == '' then
     return 1
 end
-local n_receivers = redis.pcall(ARGV[4] or 'publish', ARGV[2], ARGV[3])
+local n_receivers = redis.pcall(ARGV[4] ~= '' and ARGV[4] or 'publish', ARGV[2], ARGV[3])
 if type(n_receivers) == 'table' then
     n_receivers = -3 -- the user may not publish
 end

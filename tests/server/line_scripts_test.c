@@ -87,9 +87,11 @@ static void a_forced_release_does_so_too(void **state)
     const char *holder = field_of(HOLDER);
     size_t length = strlen(holder) - strlen(line_side());
 
-    assert_int_equal(probe_int(scene.f->probe, "EVAL %s 1 orders %b %s 0 write", force_body(),
-                               holder, length, CHANNEL),
-                     1);
+    assert_int_equal(
+        probe_int(scene.f->probe,
+                  *line_side() ? "EVAL %s 1 orders %b %s 0 write" : "EVAL %s 1 orders %b %s 0",
+                  force_body(), holder, length, CHANNEL),
+        1);
     assert_true(line_hears_now(scene.a));
     assert_true(line_hears_first(scene.b));
     assert_true(line_hears_second(scene.c));
