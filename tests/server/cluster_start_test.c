@@ -187,13 +187,13 @@ static void a_multi_lock_has_members_in_any_slots(void **state)
 {
     struct clustered *c = *state;
     struct relock_client *client = clustered_client(c, NULL);
-    struct relock_lock **multi = fixture_place(c->f);
     struct relock_lock *members[] = {
         fixture_lock(c->f, client, "a"),
         fixture_lock_of(c->f, client, "b", relock_fencedlock_new),
         fixture_lock_of(c->f, client, "c", relock_wrlock_new),
         fixture_lock(c->f, client, "d"),
     };
+    struct relock_lock **multi = fixture_place(c->f);
 
     assert_result(relock_multilock_new(members, 4, multi), RELOCK_OK);
     assert_result(relock_lock(*multi), RELOCK_OK);
