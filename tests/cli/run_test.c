@@ -1,0 +1,148 @@
+/* relock run: the command, its status, its environment, and a lock that others hold. */
+#include "cli/tool.h"
+#include "support/peer.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define LEASE_MS 30000
+
+static void the_status_is_that_of_the_command(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_tool(f, 7, "run", "orders", "--", "sh", "-c", "exit 7");
+    assert_tool(f, 128 + SIGKILL, "run", "orders", "sh", "-c", "kill -KILL $$");
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+static void a_command_that_cannot_run_has_a_status_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_tool(f, 127, "run", "orders", "--", "/no/such/command");
+    assert_tool(f, 126, "run", "orders", "--", "/");
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+static void wrong_usage_and_no_server_have_a_status_of_their_own(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_tool(f, 125, "run");
+    assert_tool(f, 125, "run", "orders");
+    assert_tool(f, 125, "run", "--wait", "soon", "orders", "true");
+    assert_tool(f, 125, "run", "--fair", "--read", "orders", "true");
+    assert_tool(f, 125, "run", "--url", "unix:///no/such/server", "orders", "true");
+    assert_tool(f, 125, "fly");
+    tool = tool_start(f, "run", "orders");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "the command is missing"));
+}
+
+static void the_command_knows_the_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    tool =
+        tool_start(f, "run", "--fenced", "orders", "sh", "-c", "echo $RELOCK_NAME:$RELOCK_TOKEN");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(tool_out(tool), "orders:1\n");
+    tool = tool_start(f, "run", "orders", "sh", "-c", "echo $RELOCK_NAME:$RELOCK_TOKEN");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(tool_out(tool), "orders:\n");
+}
+
+static void the_lock_is_held_while_the_command_runs(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct tool *tool = tool_start(f, "run", "orders", "sh", "-c", "echo started; sleep 600");
+
+    assert_true(tool_says(tool, "started"));
+    assert_result(relock_trylock(lock), RELOCK_BUSY);
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+    assert_result(relock_trylock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void each_kind_is_that_of_the_library(void **state)
+{
+    struct fixture *f = *state;
+    const char *const kinds[] = {"--fair", "--fenced", "--read", "--write", "--plain"};
+    const char *const types[] = {"hash", "hash", "hash", "hash", "string"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        struct tool *tool =
+            tool_start(f, "run", kinds[i], "orders", "sh", "-c", "echo started; sleep 600");
+
+        assert_true(tool_says(tool, "started"));
+        assert_string_equal(probe_text(f->probe, "TYPE orders"), types[i]);
+        if (strcmp(kinds[i], "--read") == 0)
+            assert_string_equal(probe_text(f->probe, "HGET orders mode"), "read");
+        tool_signal(tool, SIGTERM);
+        assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+    }
+}
+
+static void a_held_lock_has_a_status_that_can_be_chosen(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    tool = tool_start(f, "run", "--wait", "0", "orders", "echo", "ran");
+    assert_int_equal(tool_wait(tool), 124);
+    assert_string_equal(tool_out(tool), "");
+    assert_non_null(strstr(tool_err(tool), "another owner holds the lock"));
+    assert_tool(f, 9, "run", "--wait", "1ms", "-E", "9", "orders", "echo", "ran");
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void a_waiting_tool_runs_the_command_when_it_is_its_turn(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    tool = tool_start(f, "run", "orders", "echo", "ran");
+    assert_true(probe_wait_in_line(f->probe, "orders", 1));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(tool_out(tool), "ran\n");
+}
+
+static void a_waiting_tool_ends_by_ctrl_c_and_leaves_the_line(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    tool = tool_start(f, "run", "orders", "echo", "ran");
+    assert_true(probe_wait_in_line(f->probe, "orders", 1));
+    tool_signal_group(tool, SIGINT);
+    assert_int_equal(tool_wait(tool), 128 + SIGINT);
+    assert_string_equal(tool_out(tool), "");
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TOOL_TEST(the_status_is_that_of_the_command),
+        TOOL_TEST(a_command_that_cannot_run_has_a_status_of_its_own),
+        TOOL_TEST(wrong_usage_and_no_server_have_a_status_of_their_own),
+        TOOL_TEST(the_command_knows_the_lock),
+        TOOL_TEST(the_lock_is_held_while_the_command_runs),
+        TOOL_TEST(each_kind_is_that_of_the_library),
+        TOOL_TEST(a_held_lock_has_a_status_that_can_be_chosen),
+        TOOL_TEST(a_waiting_tool_runs_the_command_when_it_is_its_turn),
+        TOOL_TEST(a_waiting_tool_ends_by_ctrl_c_and_leaves_the_line),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,63 @@
+#include "args.h"
+
+#include "statuses.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEN_YEARS_MS (UINT64_C(3650) * 24 * 3600 * 1000)
+
+void args_refuse(const struct args *args, const char *format, ...)
+{
+    const char *name = args->command->name;
+    va_list list;
+
+    (void)fprintf(stderr, "relock %s: ", name);
+    va_start(list, format);
+    (void)vfprintf(stderr, format, list);
+    va_end(list);
+    (void)fprintf(stderr, "; see `relock %s --help`\n", name);
+    exit(STATUS_FAILED);
+}
+
+void args_take(struct args *args, int letter)
+{
+    switch (letter) {
+    case 'u':
+        args->url = optarg;
+        break;
+    case 'v':
+        args->is_verbose = true;
+        break;
+    case ARGS_PASSWORD_FILE:
+        args->password_file = optarg;
+        break;
+    case ARGS_JSON:
+        args->is_json = true;
+        break;
+    case 'h':
+        (void)fputs(args->command->help, stdout);
+        exit(fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED);
+    default: /* getopt_long() has said what is wrong */
+        (void)fprintf(stderr, "see `relock %s --help`\n", args->command->name);
+        exit(STATUS_FAILED);
+    }
+}
+
+uint64_t args_duration(const struct args *args, const char *option, const char *text)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+    } units[] = {{"", 1000}, {"s", 1000}, {"ms", 1}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    char *end = NULL;
+    uint64_t number = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
+
+    for (size_t i = 0; end && i < sizeof(units) / sizeof(*units); i++)
+        if (strcmp(end, units[i].name) == 0 && number <= TEN_YEARS_MS / units[i].ms)
+            return number * units[i].ms;
+    args_refuse(args, "%s: `%s` is no time, such as 500ms, 30s, 5m, 2h or 1d", option, text);
+}

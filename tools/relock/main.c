@@ -1,0 +1,45 @@
+/*
+ * relock - locks on Redis for shells, cron jobs and operators
+ *
+ * It uses the public header of the library alone. Each command is in a file of its name.
+ */
+#include "command.h"
+#include "statuses.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct command *const commands[] = {&command_run, NULL};
+
+static void print_help(FILE *out)
+{
+    (void)fputs("Usage: relock COMMAND [OPTION]... [ARGUMENT]...\n"
+                "Locks that threads, processes and machines share through Redis or Valkey.\n\n",
+                out);
+    for (size_t i = 0; commands[i]; i++)
+        (void)fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    (void)fputs("\nThe server: --url, or RELOCK_URL [redis://127.0.0.1:6379]. The password: in\n"
+                "RELOCK_URL, RELOCK_PASSWORD, or the file RELOCK_PASSWORD_FILE; never needed on\n"
+                "the command line. TLS files: RELOCK_TLS_CA_FILE, _CERT_FILE, _KEY_FILE.\n"
+                "`relock COMMAND --help` explains a command, `man relock` all of them.\n",
+                out);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i]->run(commands[i], argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0)
+        return printf("relock %s\n", RELOCK_TOOL_VERSION) < 0 ? STATUS_FAILED : STATUS_OK;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_help(stdout);
+        return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
+    }
+    if (*name)
+        (void)fprintf(stderr, "relock: there is no command `%s`\n", name);
+    print_help(stderr);
+    return STATUS_FAILED;
+}

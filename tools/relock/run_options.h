@@ -1,0 +1,30 @@
+/* Run options - what `relock run` is to do */
+#ifndef RELOCK_TOOL_RUN_OPTIONS_H
+#define RELOCK_TOOL_RUN_OPTIONS_H
+
+#include "args.h"
+
+#include <relock.h>
+
+/* The type of relock_lock_new and those for other kinds. */
+typedef int run_constructor_fn(struct relock_client *client, const char *name,
+                               struct relock_lock **lock);
+
+struct run_options {
+    struct args args;
+    run_constructor_fn *constructor;
+    int64_t wait_ms;
+    uint64_t lease_ms;  /* 0: that of the library */
+    uint64_t period_ms; /* --once-per; 0: each time */
+    uint64_t grace_ms;  /* between SIGTERM and SIGKILL */
+    int lost_signal;    /* SIGTERM, SIGKILL, or 0 to warn only */
+    int conflict_status;
+    const char *name;
+    char **command; /* ends with NULL */
+};
+
+/* Exits if they are wrong. */
+void run_options_read(struct run_options *options, const struct command *command, int argc,
+                      char **argv);
+
+#endif
