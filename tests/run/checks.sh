@@ -1,0 +1,105 @@
+# The checks: steps other than builds with their tests. tests/run.sh sources this file.
+#
+# shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
+
+checks='format tidy shellcheck unity model install consumer examples fuzz'
+long_checks='rules' # only if named, or with all --long
+
+llvm=14 # version of clang-format and clang-tidy; other versions find other faults
+
+check()
+{
+    local log=$out/logs/$1.log began=$SECONDS result=0
+
+    "check_$1" >"$log" 2>&1 & # as a separate command, in which `set -e` holds
+    wait $! || result=$?
+    case $result in
+    0) report ok "$1" "$log" "$began" ;;
+    77) report skipped "$1" "$log" ;;
+    *) report failed "$1" "$log" "$began" ;;
+    esac
+}
+
+# Skips the check unless there is this command.
+needs()
+{
+    command -v "$1" >/dev/null || { echo "there is no $1" && exit 77; }
+}
+
+sources()
+{
+    find "$@" -name '*.[ch]' -print0
+}
+
+check_format()
+{
+    needs clang-format-$llvm
+    sources lib include tests examples tools | xargs -0 clang-format-$llvm --dry-run -Werror
+}
+
+check_tidy()
+{
+    needs clang-tidy-$llvm
+    build gcc
+    find lib -name '*.c' -print0 | xargs -0 -n 1 -P "$(nproc)" clang-tidy-$llvm --quiet -p "$out/gcc"
+}
+
+check_shellcheck()
+{
+    needs shellcheck
+    shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh tests/*/*/*.sh .ci/run
+}
+
+# Do the library and the tests compile if Meson joins files (unity)?
+check_unity()
+{
+    build_with gcc unity -Dunity=on
+}
+
+check_model()
+{
+    if [[ $long == yes ]]; then
+        tests/model/run.sh --long
+    else
+        tests/model/run.sh
+    fi
+}
+
+check_install()
+{
+    local variant
+
+    for variant in gcc static no-tls; do
+        build "$variant"
+        rm -rf "$out/$variant-installed"
+        meson install -C "$out/$variant" --no-rebuild
+    done
+    tests/consumer/installed.sh "$PWD/$out/gcc-installed"
+    tests/consumer/installed.sh "$PWD/$out/static-installed" --static
+    tests/consumer/installed.sh "$PWD/$out/no-tls-installed"
+}
+
+check_consumer()
+{
+    tests/consumer/run.py
+    tests/consumer/reader.py
+}
+
+check_examples()
+{
+    ./examples/run.sh
+}
+
+check_fuzz()
+{
+    local seconds=30
+
+    [[ $long == no ]] || seconds=600
+    tests/fuzz/run.sh "$out/fuzz" $seconds
+}
+
+# Removes each rule from the library: is a test red without it?
+check_rules()
+{
+    tests/model/rules.sh
+}

@@ -1,0 +1,172 @@
+# The variants: how each is built and tested. tests/run.sh sources this file.
+#
+# shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
+
+# The tests wait more than they compute, so the next variant is built in the background meanwhile.
+# The variants that fetch packages come last: a slow network then delays no other.
+variants='gcc tls no-tls asan tsan clang static valgrind newest oldest redisson interop'
+long_variants='servers' # only if named, or with all --long
+
+at_once=8 # tests
+chosen=()
+
+build()
+{
+    case $1 in
+    gcc | tls | valgrind) build_with gcc gcc ;;
+    clang) build_with clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
+    asan) build_with gcc asan -Db_sanitize=address,undefined ;;
+    tsan) build_with gcc tsan -Db_sanitize=thread ;;
+    static) build_with gcc static -Ddefault_library=static ;;
+    no-tls) build_with gcc no-tls -Dtls=disabled ;;
+    redisson | interop)
+        build_with gcc gcc && { "tests/$1/build.sh" "$out/$1" || [[ $? == 77 ]]; }
+        ;;
+    newest | oldest) build_version "$1" ;;
+    servers) build_with gcc gcc && tests/versions/servers.sh "$out/servers" ;;
+    esac
+}
+
+build_with()
+{
+    local folder=$out/$2
+
+    if [[ ! -f $folder/build.ninja ]]; then
+        CC=$1 meson setup "$folder" -Dwerror=true -Dtests=enabled \
+            --prefix="$PWD/$folder-installed" --libdir=lib "${@:3}" || return
+    fi
+    meson compile -C "$folder"
+}
+
+# With another hiredis, and a server of the same age.
+build_version()
+{
+    local prefix=$out/versions/$1 result=0
+
+    mkdir -p "$out/versions"
+    tests/versions/build.sh "$1" "$prefix" || result=$?
+    [[ $result != 77 ]] || return 0
+    [[ $result == 0 ]] || return
+    # Meson caches what it finds out about hiredis.
+    [[ $out/$1/build.ninja -nt $prefix/built ]] || rm -rf "${out:?}/$1"
+    PKG_CONFIG_PATH=$PWD/$prefix/hiredis/lib/pkgconfig build_with gcc "$1" -Dexamples=false
+}
+
+test_variant()
+{
+    # An old sanitizer cannot handle the address randomisation of today's kernels.
+    local still=() without=(--no-suite tree --no-suite redisson --no-suite interop)
+
+    [[ $long == yes ]] || without+=(--no-suite script --no-suite bench)
+
+    until [[ -e $out/$1.built || -e $out/$1.failed ]] || ! kill -0 "$background" 2>/dev/null; do
+        sleep 0.2
+    done
+    if [[ ! -e $out/$1.built ]]; then
+        report failed "$1" "$out/logs/$1-build.log"
+        return
+    fi
+
+    ! setarch "$(uname -m)" -R true 2>/dev/null || still=(--wrapper "setarch $(uname -m) -R")
+    case $1 in
+    gcc) run_tests gcc gcc --no-suite redisson --no-suite interop ;;
+    tls)
+        choose 'wire' 'server faults'
+        RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
+            --no-suite script
+        ;;
+    redisson)
+        if [[ -e $out/redisson/newest/built ]]; then
+            RELOCK_TEST_REDISSON=$PWD/$out/redisson run_tests redisson gcc --suite redisson
+        else
+            report skipped redisson "$out/logs/redisson-build.log"
+        fi
+        ;;
+    interop)
+        grep '^skipped' "$out/logs/interop-build.log" || true # one line per library
+        RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc --suite interop
+        ;;
+    newest | oldest) test_version "$1" ;;
+    servers) test_servers ;;
+    clang)
+        choose 'unit wire stress' 'unit server faults stress chaos bench'
+        run_tests clang clang "${chosen[@]}"
+        ;;
+    static | no-tls) run_tests "$1" "$1" --suite unit ;;
+    asan)
+        export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
+        export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+        # What chaos finds are schedules, and tsan has more of them.
+        [[ $long == yes ]] || without+=(--no-suite chaos)
+        RELOCK_TEST_SLOW=2 run_tests asan asan "${without[@]}" --timeout-multiplier 3 "${still[@]}"
+        ;;
+    tsan)
+        # After fork() the child still counts the threads of its parent.
+        export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
+        RELOCK_TEST_SLOW=2 run_tests tsan tsan "${without[@]}" --timeout-multiplier 5 "${still[@]}"
+        ;;
+    valgrind)
+        choose 'unit wire' 'unit server faults'
+        RELOCK_TEST_SLOW=2 run_tests valgrind gcc "${chosen[@]}" \
+            --no-suite tree --no-suite heavy --timeout-multiplier 10 --num-processes 4 \
+            --wrapper "valgrind --quiet --error-exitcode=99
+            --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
+            --num-callers=30 --suppressions='$PWD/tests/valgrind.supp' --trace-children=no"
+        ;;
+    esac
+}
+
+test_version()
+{
+    local prefix=$PWD/$out/versions/$1
+
+    grep '^skipped' "$out/logs/$1-build.log" || true
+    if [[ ! -e $prefix/hiredis ]]; then
+        report skipped "$1" "$out/logs/$1-build.log"
+        return
+    fi
+    (
+        [[ ! -e $prefix/server ]] || export RELOCK_TEST_SERVER=$prefix/server
+        choose 'unit wire script' 'unit server faults'
+        run_tests "$1" "$1" "${chosen[@]}" --no-suite tree
+    )
+}
+
+# With each further server that can be had.
+test_servers()
+{
+    local server n=0
+
+    grep '^skipped' "$out/logs/servers-build.log" || true
+    choose 'wire script' 'server faults'
+    for server in "$out"/servers/*[0-9]; do
+        [[ -x $server ]] || continue
+        RELOCK_TEST_SERVER=$PWD/$server run_tests "${server##*/}" gcc "${chosen[@]}" \
+            --no-suite unit --no-suite tree
+        n=$((n + 1))
+    done
+    [[ $n -gt 0 ]] || report skipped servers "$out/logs/servers-build.log"
+}
+
+# Sets `chosen` to the suites of a step, or of its long form, as arguments of meson test.
+choose()
+{
+    local suite
+
+    [[ $long == no ]] || shift
+    chosen=()
+    for suite in $1; do
+        chosen+=(--suite "$suite")
+    done
+}
+
+# name, folder, arguments of meson test
+run_tests()
+{
+    local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok
+
+    rm -f "$json"*.json # Meson appends the name of the wrapper
+    meson test -C "$out/$2" --no-rebuild --num-processes "$at_once" --print-errorlogs \
+        --logbase "$1" "${@:3}" >"$log" 2>&1 || result=failed
+    report "$result" "$1" "$log" "$began" "$json"*.json
+}
