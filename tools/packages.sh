@@ -34,6 +34,7 @@ tidy   clang-tidy-14               ? clang-tidy-14
 shellcheck  shellcheck             ? shellcheck
 model  spin                        ? spin
 consumer  git                      ? git
+install  cmake                     ? cmake
 '
 
 relock_packages()
