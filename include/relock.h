@@ -709,6 +709,100 @@ RELOCK_API int relock_hold_count(struct relock_lock *lock, unsigned *count);
  */
 RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 
+/* ---- all locks of a server, for operators and tools ------------------------------------------ */
+
+/*
+ * These calls find locks of any program and need no handle. The user needs the ACL rights of
+ * docs/wire.md. They call `fn` on the calling thread, which holds no mutex, until it returns false.
+ * It may call this library, except relock_client_free. The library owns the structs and strings;
+ * they are valid until `fn` returns. Later versions append fields.
+ */
+
+/* The kinds, as far as keys in Redis show them. Later versions may add kinds. */
+#define RELOCK_KIND_NONE 0        /* free */
+#define RELOCK_KIND_REENTRANT 1   /* also a spin lock, or a fair lock without waiters */
+#define RELOCK_KIND_FENCED 2      /* a lock whose name has a counter of tokens */
+#define RELOCK_KIND_FAIR 3        /* a lock whose name has a queue of waiters */
+#define RELOCK_KIND_RW 4          /* either side */
+#define RELOCK_KIND_PLAIN 5       /* its value looks like a token of relock or a known library */
+#define RELOCK_KIND_MAYBE_PLAIN 6 /* a string: a plain lock, or no lock */
+#define RELOCK_KIND_OTHER 7       /* the key of this name is no lock */
+
+/** Describes a lock. */
+struct relock_lock_info {
+    const char *name;
+    int kind; /* RELOCK_KIND_* */
+    /* As relock_who_holds() reports it; of a read/write lock, of the write side */
+    struct relock_holder holder;
+    const char *client_name; /* of the holder: that of its relock_options; "" if unknown */
+    unsigned n_waiting; /* of a fair lock, owners in its queue; else clients of relock in line */
+};
+
+/** Takes one lock that relock_locks() has found. Returns whether to go on. */
+typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
+
+/**
+ * Finds the locks that are held and whose names match `pattern`, as in the Redis command KEYS; `*`
+ * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash and
+ * string that matches. Locks that come or go meanwhile may be missing, and one may come twice.
+ *
+ * A pattern without a special character is a name; a backslash makes the next character ordinary.
+ * Then the call asks for this lock alone, and calls `fn` once, whatever the kind is.
+ *
+ * Threads: any; asks Redis, each command for up to `command_timeout_ms`.
+ * Returns: RELOCK_OK, or a common error.
+ */
+RELOCK_API int relock_locks(struct relock_client *client, const char *pattern, relock_locks_fn *fn,
+                            void *arg);
+
+#define RELOCK_SIDE_OF_READERS 1
+#define RELOCK_SIDE_OF_WRITERS 2
+
+/** Describes a client of relock, or an owner, that waits for a lock. */
+struct relock_waiter_info {
+    const char *id;          /* of the client, or of the owner in the queue of a fair lock */
+    const char *client_name; /* as in struct relock_lock_info */
+    unsigned place;          /* 1 is the first */
+    int side;                /* of a read/write lock: RELOCK_SIDE_*; else 0 */
+    bool is_told;            /* the lock was released, and this client was told to acquire it */
+    int64_t gone_in_ms; /* of a fair lock: when it counts as gone, unless it asks again; or -1 */
+};
+
+/** Takes one waiter that relock_waiters() has found. Returns whether to go on. */
+typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg);
+
+/**
+ * Reports who waits for the lock `name`, in order. It knows the queue of a fair lock, and the
+ * clients of relock that wait in line; see docs/wire.md. It does not know waiters for spin and
+ * plain locks, those of other libraries, and, except for fair locks, those in a cluster.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK, or a common error.
+ */
+RELOCK_API int relock_waiters(struct relock_client *client, const char *name, relock_waiters_fn *fn,
+                              void *arg);
+
+/** Describes a server of a client. */
+struct relock_server_info {
+    const char *address;    /* without the password */
+    const char *info;       /* the reply to the Redis command INFO */
+    uint64_t round_trip_us; /* of one command */
+    int64_t
+        clock_ahead_ms; /* how far its clock is ahead of this machine's, give or take the trip */
+};
+
+/** Takes what one server says. Returns whether to go on. */
+typedef bool relock_servers_fn(const struct relock_server_info *info, void *arg);
+
+/**
+ * Reports about the server of this client, the master that the sentinels name, or each master of
+ * the cluster.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK, or a common error.
+ */
+RELOCK_API int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *arg);
+
 /* ---- other kinds, used with the same calls -------------------------------------------------- */
 
 /**

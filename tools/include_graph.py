@@ -13,7 +13,7 @@ import sys
 import textwrap
 
 PAGE = "docs/design.md"
-FOLDERS = ["", "group", "kind", "lock", "redis", "base"]  # from the top down
+FOLDERS = ["", "group", "look", "kind", "lock", "redis", "base"]  # from the top down
 MARKERS = re.compile(r"(<!-- tools/include_graph\.py -->\n).*?(<!-- end of the graph -->\n)", re.S)
 INDENT = " " * 4
 LABEL = 14

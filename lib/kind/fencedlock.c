@@ -2,7 +2,7 @@
 
 /* A reentrant lock whose script gives each hold a token. So each has to be asked for in Redis. */
 static const struct relock_kind fenced = {
-    RELOCK_KIND_REENTRANT,
+    RELOCK_KIND_LIKE_REENTRANT,
     .lock = &relock_script_fenced_lock,
     .channel = RELOCK_CHANNEL_LOCK,
 };

@@ -1,7 +1,7 @@
 #include "kind/reentrant.h"
 
 const struct relock_kind relock_kind_reentrant = {
-    RELOCK_KIND_REENTRANT,
+    RELOCK_KIND_LIKE_REENTRANT,
     .lock = &relock_script_lock,
     .channel = RELOCK_CHANNEL_LOCK,
     .is_handed_off = true,

@@ -17,7 +17,7 @@
     .message = RELOCK_MESSAGE_FREE
 
 /* And those of them that have no queue in Redis. */
-#define RELOCK_KIND_REENTRANT \
+#define RELOCK_KIND_LIKE_REENTRANT \
     RELOCK_KIND_HASH, .unlock = &relock_script_unlock, .force_unlock = &relock_script_force_unlock
 
 extern const struct relock_kind relock_kind_reentrant;

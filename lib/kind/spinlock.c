@@ -2,7 +2,7 @@
 
 /* As a reentrant lock in Redis, so both exclude each other; but a release is not published. */
 static const struct relock_kind spin = {
-    RELOCK_KIND_REENTRANT,
+    RELOCK_KIND_LIKE_REENTRANT,
     .lock = &relock_script_lock,
     .is_polled = true,
     .is_handed_off = true,

@@ -66,6 +66,36 @@ static void locks_of_all_nodes_can_be_held_together(void **state)
         assert_result(relock_unlock(lock[i]), RELOCK_OK);
 }
 
+static bool count_lock(const struct relock_lock_info *info, void *arg)
+{
+    int *n = arg;
+
+    *n += info->kind == RELOCK_KIND_REENTRANT && strcmp(info->client_name, "worker:1") == 0;
+    return true;
+}
+
+static void locks_of_all_nodes_are_found(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_client *client =
+        clustered_client(c, &(struct relock_options){.client_name = "worker:1"});
+    struct relock_lock *lock[9];
+    char name[16];
+    int n = 0, n_exact = 0;
+
+    for (int i = 0; i < 9; i++) {
+        (void)snprintf(name, sizeof(name), "orders:%d", i);
+        lock[i] = fixture_lock(c->f, client, name);
+        assert_result(relock_lock(lock[i]), RELOCK_OK);
+        assert_result(relock_locks(client, name, count_lock, &n_exact), RELOCK_OK);
+    }
+    assert_int_equal(n_exact, 9);
+    assert_result(relock_locks(client, "*", count_lock, &n), RELOCK_OK);
+    assert_int_equal(n, 9);
+    for (int i = 0; i < 9; i++)
+        assert_result(relock_unlock(lock[i]), RELOCK_OK);
+}
+
 static bool is_left_alone(void *arg)
 {
     return probe_n_clients(arg, " name=relock:") == 0;
@@ -244,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(locks_of_all_nodes_can_be_held_together),
+        CLUSTER_TEST(locks_of_all_nodes_are_found),
         CLUSTER_TEST(a_node_without_slots_keeps_no_connection),
         CLUSTER_TEST(a_lock_is_found_where_its_slot_went),
         CLUSTER_TEST(a_lock_is_acquired_while_its_slot_moves),

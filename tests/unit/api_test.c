@@ -36,12 +36,14 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_lock_free);
     NAMED(relock_lock_name);
     NAMED(relock_lock_new);
+    NAMED(relock_locks);
     NAMED(relock_multilock_new);
     NAMED(relock_owner_new);
     NAMED(relock_plainlock_new);
     NAMED(relock_rdlock_new);
     NAMED(relock_redlock_new);
     NAMED(relock_release);
+    NAMED(relock_servers);
     NAMED(relock_spinlock_new);
     NAMED(relock_strerror);
     NAMED(relock_timedlock);
@@ -49,6 +51,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_ttl_ms);
     NAMED(relock_unlock);
     NAMED(relock_valid_ms);
+    NAMED(relock_waiters);
     NAMED(relock_who_holds);
     NAMED(relock_wrlock_new);
 #undef NAMED

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "redis", "lock", "kind", "group", ""]
+LAYERS = ["base", "redis", "lock", "kind", "look", "group", ""]
 REDIS_ONLY = r"hiredis/.*|ev\.h|openssl/.*"
 ONE_HEADER = r"ut(hash|list|array|string)\.h"
 GENERATED = ["scripts.h"]

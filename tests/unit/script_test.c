@@ -22,6 +22,7 @@ static const struct {
     {&relock_script_inspect, "inspect"},
     {&relock_script_line_leave, "line_leave"},
     {&relock_script_lock, "lock"},
+    {&relock_script_look, "look"},
     {&relock_script_plain_force_unlock, "plain_force_unlock"},
     {&relock_script_plain_inspect, "plain_inspect"},
     {&relock_script_plain_lock, "plain_lock"},

@@ -13,6 +13,7 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv); /* returns the exit status */
 };
 
-extern const struct command command_run;
+extern const struct command command_run, command_status, command_list, command_waiters,
+    command_watch, command_break, command_top;
 
 #endif

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&command_run, NULL};
+static const struct command *const commands[] = {
+    &command_run,   &command_status, &command_list, &command_waiters,
+    &command_watch, &command_break,  &command_top,  NULL};
 
 static void print_help(FILE *out)
 {

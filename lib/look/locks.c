@@ -1,0 +1,150 @@
+/*
+ * relock_locks: finds locks by their names.
+ *
+ * SCAN runs on each server, for hashes and for strings, and look.lua tells which of these are
+ * locks.
+ */
+#include "base/decimal.h"
+#include "lock/keys.h"
+#include "look/nodes.h"
+#include "look/sight.h"
+#include "redis/reply.h"
+
+#include <string.h>
+
+#define PAGE "1000" /* keys that Redis visits for one SCAN */
+#define WORD(text) ((struct relock_text){(text), sizeof(text) - 1})
+
+struct search {
+    struct relock_sight sight;
+    struct relock_text pattern;
+    relock_locks_fn *fn;
+    void *arg;
+    bool ended;  /* by fn */
+    int refused; /* RELOCK_E_AUTH: the user may not read some key; else RELOCK_OK */
+    bool shown;  /* it may read another */
+};
+
+static bool is_lock(const struct relock_lock_info *info)
+{
+    return info->kind >= RELOCK_KIND_REENTRANT && info->kind <= RELOCK_KIND_PLAIN;
+}
+
+/* Keys that belong to a lock of another name. */
+static bool is_part(const char *key)
+{
+    return strncmp(key, "relock_waiters:", 15) == 0 || strncmp(key, "redisson_lock_", 14) == 0;
+}
+
+static int show(struct search *search, struct relock_text name, bool is_exact)
+{
+    struct relock_lock_info info;
+    struct relock_call call;
+    int r = relock_sight_ask(&search->sight, name, 0, &call);
+
+    if (r == RELOCK_OK)
+        r = relock_sight_describe(&search->sight, &call, &info);
+    if (r == RELOCK_OK && (is_exact || is_lock(&info)))
+        search->ended = !search->fn(&info, search->arg);
+    relock_call_end(&call);
+    if (r == RELOCK_OK)
+        search->shown = true;
+    if (r != RELOCK_E_AUTH || is_exact)
+        return r;
+    search->refused = r; /* SCAN names all keys, and a user may have rights to few of them */
+    return RELOCK_OK;
+}
+
+static int show_page(struct search *search, const struct redisReply *keys)
+{
+    const struct redisReply *element;
+    const char *key;
+    size_t len, known;
+    int r = RELOCK_OK;
+
+    for (size_t i = 0; r == RELOCK_OK && (element = relock_reply_at(keys, i)); i++)
+        if (!search->ended && relock_reply_text(element, &key, &len) &&
+            relock_keys_name(key, &known) && known == len && !is_part(key))
+            r = show(search, (struct relock_text){key, len}, false);
+    return r;
+}
+
+/* All keys of this type at the node. */
+static int scan(struct search *search, struct relock_node *node, struct relock_text type)
+{
+    struct relock_text words[] = {WORD("SCAN"),  WORD("0"),  WORD("MATCH"), search->pattern,
+                                  WORD("COUNT"), WORD(PAGE), WORD("TYPE"),  type};
+    char cursor[RELOCK_DECIMAL_MAX] = "0";
+
+    do {
+        struct redisReply *reply;
+        const char *next;
+        size_t len;
+        int r = relock_nodes_ask(node, words, 8, relock_sight_deadline(&search->sight), &reply,
+                                 search->sight.why);
+
+        if (r != RELOCK_OK)
+            return r;
+        if (!relock_reply_text(relock_reply_at(reply, 0), &next, &len) || len >= sizeof(cursor))
+            r = RELOCK_E_SERVER;
+        else
+            memcpy(cursor, next, len + 1);
+        words[1] = (struct relock_text){cursor, strlen(cursor)};
+        if (r == RELOCK_OK)
+            r = show_page(search, relock_reply_at(reply, 1));
+        relock_reply_free(reply);
+        if (r != RELOCK_OK)
+            return r;
+    } while (!search->ended && strcmp(cursor, "0") != 0);
+    return RELOCK_OK;
+}
+
+static int search_all(struct search *search)
+{
+    struct relock_topology *topology = search->sight.client->topology;
+    struct relock_node *node = relock_nodes_first(topology);
+    int r = RELOCK_OK;
+
+    for (; node && r == RELOCK_OK; node = relock_nodes_next(topology, node)) {
+        r = scan(search, node, WORD("hash"));
+        if (r == RELOCK_OK && !search->ended)
+            r = scan(search, node, WORD("string"));
+        if (search->ended)
+            break;
+    }
+    return r == RELOCK_OK && !search->shown ? search->refused : r;
+}
+
+/* The name that a pattern without a special character stands for: without its backslashes. Its
+ * length, or 0 if there is a special character. */
+static size_t read_name(const char *pattern, char name[RELOCK_NAME_MAX + 1])
+{
+    size_t len = 0;
+
+    for (; *pattern && len < RELOCK_NAME_MAX; pattern++) {
+        if (strchr("*?[", *pattern))
+            return 0;
+        if (*pattern == '\\' && pattern[1])
+            pattern++;
+        name[len++] = *pattern;
+    }
+    name[len] = '\0';
+    return *pattern ? 0 : len;
+}
+
+int relock_locks(struct relock_client *client, const char *pattern, relock_locks_fn *fn, void *arg)
+{
+    struct search search = {.pattern = {pattern, pattern ? strlen(pattern) : 0}, .fn = fn};
+    char name[RELOCK_NAME_MAX + 1];
+    size_t len;
+    int r;
+
+    if (!pattern || !*pattern || !fn)
+        return RELOCK_E_INVALID;
+    if (!relock_sight_begin(&search.sight, client))
+        return search.sight.result;
+    search.arg = arg;
+    len = read_name(pattern, name);
+    r = len > 0 ? show(&search, (struct relock_text){name, len}, true) : search_all(&search);
+    return relock_sight_end(&search.sight, r);
+}

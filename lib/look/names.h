@@ -1,0 +1,32 @@
+/*
+ * Names - which client has which name
+ *
+ * CLIENT LIST shows each connection of a client as `<client_name>:<client id>`. A lock in Redis
+ * shows the id alone.
+ *
+ * Threads: the owner of the struct.
+ */
+#ifndef RELOCK_NAMES_H
+#define RELOCK_NAMES_H
+
+#include "redis/topology.h"
+
+struct redisReply;
+
+#define RELOCK_PEER_NAME_MAX 128
+
+struct relock_names {
+    struct redisReply **lists; /* of each server */
+    size_t n_lists;
+};
+
+/* Asks all servers. A server that may not be asked, or does not answer, knows no names. */
+void relock_names_init(struct relock_names *names, struct relock_topology *topology,
+                       uint64_t timeout_ms);
+void relock_names_deinit(struct relock_names *names);
+
+/* Writes the name of the client whose id is at the beginning of `owner`, or "". */
+void relock_names_find(const struct relock_names *names, const char *owner,
+                       char name[RELOCK_PEER_NAME_MAX]);
+
+#endif

@@ -1,0 +1,77 @@
+#include "look/nodes.h"
+
+#include "redis/lane.h"
+#include "redis/lanes.h"
+#include "redis/reply.h"
+#include "redis/round_trip.h"
+
+#include <stdio.h>
+
+static struct relock_node *in_use(struct relock_topology *topology, struct relock_node *node)
+{
+    while (node && !relock_topology_uses(topology, node))
+        node = node->next;
+    return node;
+}
+
+struct relock_node *relock_nodes_first(struct relock_topology *topology)
+{
+    return in_use(topology, atomic_load(&topology->nodes));
+}
+
+struct relock_node *relock_nodes_next(struct relock_topology *topology, struct relock_node *node)
+{
+    return in_use(topology, node->next);
+}
+
+/* An error of the server is a failure. */
+static int take_reply(struct redisReply *given, const struct relock_server *server,
+                      struct redisReply **reply, char why[RELOCK_WHY_MAX])
+{
+    const char *error = relock_reply_error(given);
+    int r = RELOCK_OK;
+
+    if (error) {
+        (void)snprintf(why, RELOCK_WHY_MAX, "%s: %.180s", server->label, error);
+        r = relock_refusal_result(relock_refusal_of(error));
+        relock_reply_free(given);
+    } else {
+        *reply = given;
+    }
+    return r;
+}
+
+static int ask(struct relock_lane *lane, const struct relock_text *words, size_t n_words,
+               uint64_t deadline_ms, struct redisReply **reply, char why[RELOCK_WHY_MAX])
+{
+    struct relock_round_trip round_trip;
+    int r;
+
+    relock_round_trip_begin(&round_trip);
+    relock_command_begin(&round_trip.commands, n_words);
+    for (size_t i = 0; i < n_words; i++)
+        relock_command_arg(&round_trip.commands, words[i].data, words[i].len);
+    round_trip.exchange.n_replies = 1;
+    r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
+    if (r == RELOCK_OK)
+        return take_reply(round_trip.exchange.reply, relock_lane_server(lane), reply, why);
+    (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);
+    return r;
+}
+
+int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, size_t n_words,
+                     uint64_t deadline_ms, struct redisReply **reply, char why[RELOCK_WHY_MAX])
+{
+    struct relock_lane *lane;
+    int r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
+
+    if (r < 0) {
+        (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
+        return r;
+    }
+    r = ask(lane, words, n_words, deadline_ms, reply, why);
+    if (r == RELOCK_E_CONN) /* an idle connection may have been closed: once more, over a new one */
+        r = ask(lane, words, n_words, deadline_ms, reply, why);
+    relock_lanes_leave(node->lanes, lane);
+    return r > 0 ? RELOCK_E_SERVER : r;
+}

@@ -1,0 +1,30 @@
+/*
+ * Nodes - one command to each server of a client
+ *
+ * For what the scripts of locks do not ask: SCAN, CLIENT LIST, INFO. None of these commands changes
+ * anything.
+ *
+ * Threads: any; blocks until the deadline.
+ */
+#ifndef RELOCK_NODES_H
+#define RELOCK_NODES_H
+
+#include "redis/command.h"
+#include "redis/server.h"
+#include "redis/topology.h"
+
+struct redisReply;
+
+/* The first node that holds keys, and the next one; NULL: there is none. A cluster has several. */
+struct relock_node *relock_nodes_first(struct relock_topology *topology);
+struct relock_node *relock_nodes_next(struct relock_topology *topology, struct relock_node *node);
+
+/*
+ * Sends a command of `n_words` words to the node. The caller frees the reply. Returns RELOCK_OK;
+ * RELOCK_E_CONN, RELOCK_E_NOMEM, RELOCK_E_SERVER, RELOCK_E_AUTH, RELOCK_E_UNSUPPORTED with the
+ * cause in `why`.
+ */
+int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, size_t n_words,
+                     uint64_t deadline_ms, struct redisReply **reply, char why[RELOCK_WHY_MAX]);
+
+#endif

@@ -1,0 +1,79 @@
+/* relock_servers: what the servers of a client say about themselves. */
+#include "base/clock.h"
+#include "look/nodes.h"
+#include "look/sight.h"
+#include "redis/reply.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define WORD(text) ((struct relock_text){(text), sizeof(text) - 1})
+
+static uint64_t now_us(clockid_t clock)
+{
+    struct timespec now;
+
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* Asks for the time, which also measures a round trip on a connection that exists. */
+static int ask_time(struct relock_sight *sight, struct relock_node *node,
+                    struct relock_server_info *info)
+{
+    const struct relock_text word = WORD("TIME");
+    uint64_t began_us = now_us(CLOCK_MONOTONIC), wall_us = now_us(CLOCK_REALTIME);
+    struct redisReply *reply;
+    const char *seconds, *micros;
+    size_t len;
+    int r = relock_nodes_ask(node, &word, 1, relock_sight_deadline(sight), &reply, sight->why);
+
+    if (r != RELOCK_OK)
+        return r;
+    info->round_trip_us = now_us(CLOCK_MONOTONIC) - began_us;
+    if (relock_reply_text(relock_reply_at(reply, 0), &seconds, &len) &&
+        relock_reply_text(relock_reply_at(reply, 1), &micros, &len))
+        info->clock_ahead_ms = (strtoll(seconds, NULL, 10) * 1000000 + strtoll(micros, NULL, 10) -
+                                (int64_t)(wall_us + info->round_trip_us / 2)) /
+                               1000;
+    relock_reply_free(reply);
+    return RELOCK_OK;
+}
+
+static int show(struct relock_sight *sight, struct relock_node *node, relock_servers_fn *fn,
+                void *arg, bool *goes_on)
+{
+    const struct relock_text word = WORD("INFO");
+    struct relock_server_info info = {.address = node->server->label};
+    struct redisReply *reply;
+    size_t len;
+    int r = relock_nodes_ask(node, &word, 1, relock_sight_deadline(sight), &reply, sight->why);
+
+    if (r != RELOCK_OK)
+        return r;
+    if (relock_reply_text(reply, &info.info, &len))
+        r = ask_time(sight, node, &info);
+    else
+        r = RELOCK_E_SERVER;
+    if (r == RELOCK_OK)
+        *goes_on = fn(&info, arg);
+    relock_reply_free(reply);
+    return r;
+}
+
+int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *arg)
+{
+    struct relock_sight sight;
+    struct relock_node *node;
+    bool goes_on = true;
+    int r = RELOCK_OK;
+
+    if (!fn)
+        return RELOCK_E_INVALID;
+    if (!relock_sight_begin(&sight, client))
+        return sight.result;
+    node = relock_nodes_first(client->topology);
+    for (; node && r == RELOCK_OK && goes_on; node = relock_nodes_next(client->topology, node))
+        r = show(&sight, node, fn, arg, &goes_on);
+    return relock_sight_end(&sight, r);
+}

@@ -1,0 +1,48 @@
+/*
+ * Sight - one call that looks at locks, and what it sees of one lock
+ *
+ *     if (!relock_sight_begin(&sight, client))
+ *         return sight.result;
+ *     ...
+ *     return relock_sight_end(&sight, r);
+ *
+ * Threads: its caller's. Between begin and end, the client is entered and its mutex is not held.
+ */
+#ifndef RELOCK_SIGHT_H
+#define RELOCK_SIGHT_H
+
+#include "lock/client.h"
+#include "look/names.h"
+#include "redis/call.h"
+
+struct relock_sight {
+    struct relock_client *client;
+    struct relock_guard guard;
+    struct relock_names names;
+    int result;               /* of begin */
+    char why[RELOCK_WHY_MAX]; /* the cause of a failure */
+    char peer[RELOCK_PEER_NAME_MAX];
+};
+
+/* Enters the client and learns the names of clients. False, with a result, if it cannot. */
+bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client);
+
+/* Logs a failure, leaves the client and returns `result`. */
+int relock_sight_end(struct relock_sight *sight, int result);
+
+/* The deadline of a command that is sent now. */
+uint64_t relock_sight_deadline(const struct relock_sight *sight);
+
+/*
+ * Asks for the kind of a lock and the first `n` of those that wait: scripts/look.lua. The caller
+ * ends the call with relock_call_end(), also after a failure. Returns as relock_call_run.
+ */
+int relock_sight_ask(struct relock_sight *sight, struct relock_text name, unsigned n,
+                     struct relock_call *call);
+
+/* Describes the lock that relock_sight_ask() was about. Asks for its holder. Returns as
+ * relock_call_run. */
+int relock_sight_describe(struct relock_sight *sight, const struct relock_call *looked,
+                          struct relock_lock_info *info);
+
+#endif

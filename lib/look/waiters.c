@@ -1,0 +1,56 @@
+/* relock_waiters: who waits for a lock. */
+#include "lock/keys.h"
+#include "look/sight.h"
+#include "redis/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST 10000 /* entries that are read */
+
+/* An entry of the line ends with the side of a read/write lock. */
+static int side_of(const char *id)
+{
+    const char *side = strrchr(id, ':');
+
+    if (side && strcmp(side + 1, RELOCK_SIDE_READ) == 0)
+        return RELOCK_SIDE_OF_READERS;
+    return side && strcmp(side + 1, RELOCK_SIDE_WRITE) == 0 ? RELOCK_SIDE_OF_WRITERS : 0;
+}
+
+static bool show(struct relock_sight *sight, const struct redisReply *reply, size_t at,
+                 relock_waiters_fn *fn, void *arg)
+{
+    const struct redisReply *entry = relock_reply_at(reply, at);
+    struct relock_waiter_info info = {.client_name = sight->peer, .place = (unsigned)(at - 1) / 2};
+    const char *id, *told;
+    size_t len, told_len;
+
+    if (!entry || !relock_reply_text(entry, &id, &len) ||
+        !relock_reply_integer(relock_reply_at(reply, at + 1), &info.gone_in_ms))
+        return false;
+    info.id = id;
+    info.side = side_of(id);
+    info.is_told = relock_reply_text(relock_reply_at(reply, 2), &told, &told_len) &&
+                   told_len == len && memcmp(told, id, len) == 0;
+    relock_names_find(&sight->names, id, sight->peer);
+    return fn(&info, arg);
+}
+
+int relock_waiters(struct relock_client *client, const char *name, relock_waiters_fn *fn, void *arg)
+{
+    struct relock_sight sight;
+    struct relock_call call;
+    size_t len;
+    int r;
+
+    if (!relock_keys_name(name, &len) || !fn)
+        return RELOCK_E_INVALID;
+    if (!relock_sight_begin(&sight, client))
+        return sight.result;
+    r = relock_sight_ask(&sight, (struct relock_text){name, len}, MOST, &call);
+    for (size_t at = 3; r == RELOCK_OK && show(&sight, call.reply, at, fn, arg); at += 2)
+        ;
+    relock_call_end(&call);
+    return relock_sight_end(&sight, r);
+}

@@ -1,0 +1,191 @@
+/* relock status, list, waiters, watch, top, break: what they show of locks, and how they end. */
+#include "cli/tool.h"
+#include "support/peer.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LEASE_MS 30000
+
+/* A tool that holds the lock until it gets SIGTERM. */
+static struct tool *hold(struct fixture *f, const char *kind, const char *name)
+{
+    struct tool *tool = tool_start(f, "run", kind, name, "sh", "-c", "echo started; sleep 600");
+
+    assert_true(tool_says(tool, "started"));
+    return tool;
+}
+
+static void end(struct tool *holder)
+{
+    tool_signal(holder, SIGTERM);
+    assert_int_equal(tool_wait(holder), 128 + SIGTERM);
+}
+
+/* Whether a program can read the output. */
+static bool is_json(struct tool *tool)
+{
+    FILE *reader = popen("python3 -c 'import json, sys; json.load(sys.stdin)'", "w");
+
+    assert_non_null(reader);
+    (void)fputs(tool_out(tool), reader);
+    return pclose(reader) == 0;
+}
+
+static void status_shows_the_holder_and_whether_all_are_held(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *holder = hold(f, "--fenced", "orders"), *tool;
+
+    tool = tool_start(f, "status", "orders");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "orders  fenced  held"));
+    assert_non_null(strstr(tool_out(tool), ":")); /* host:pid */
+    tool = tool_start(f, "status", "orders", "none");
+    assert_int_equal(tool_wait(tool), 1);
+    assert_non_null(strstr(tool_out(tool), "free"));
+    end(holder);
+    assert_tool(f, 1, "status", "orders");
+    assert_tool(f, 125, "status");
+}
+
+static void json_is_for_programs_whatever_a_name_has(void **state)
+{
+    struct fixture *f = *state;
+    const char *const name = "a\"b\\c\x01\xff\xc3\xa9";
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, name, PEER, LEASE_MS));
+    tool = tool_start(f, "status", "--json", name, "none");
+    assert_int_equal(tool_wait(tool), 1);
+    assert_true(is_json(tool));
+    assert_non_null(strstr(tool_out(tool), "\"holder_id\": \"" PEER "\""));
+    tool = tool_start(f, "list", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(is_json(tool));
+    tool = tool_start(f, "waiters", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(is_json(tool));
+    tool = tool_start(f, "list");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "a\"b\\c\\x01\\xff\xc3\xa9"));
+    assert_true(peer_unlock(f->probe, name, PEER));
+}
+
+static void list_sorts_and_top_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *holder = hold(f, "--write", "b"), *waiter, *tool;
+
+    assert_true(peer_lock(f->probe, "a", PEER, LEASE_MS));
+    waiter = tool_start(f, "run", "--write", "b", "true");
+    assert_true(probe_wait_in_line(f->probe, "b", 1));
+    tool = tool_start(f, "list");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(strstr(tool_out(tool), "\na") < strstr(tool_out(tool), "\nb"));
+    tool = tool_start(f, "top");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(strstr(tool_out(tool), "\nb") < strstr(tool_out(tool), "\na"));
+    tool = tool_start(f, "waiters");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "  write  "));
+    end(holder);
+    assert_int_equal(tool_wait(waiter), 0);
+    assert_true(peer_unlock(f->probe, "a", PEER));
+}
+
+static void watch_prints_each_change(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "watch", "--interval", "20ms", "orders");
+
+    assert_true(tool_says(tool, "free, waiting: 0"));
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    assert_true(tool_says(tool, "held by " PEER ", levels: 1"));
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    assert_true(tool_says(tool, "levels: 2"));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    tool_signal(tool, SIGINT);
+    assert_int_equal(tool_wait(tool), 128 + SIGINT);
+}
+
+static void break_refuses_without_a_terminal(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    tool = tool_start(f, "break", "orders");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "no terminal"));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void break_asks_on_a_terminal(void **state)
+{
+    struct fixture *f = *state;
+    const char *const words[] = {"break", "orders", NULL};
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    tool = tool_start_words(f, true, words);
+    assert_true(tool_says(tool, "[y/N]"));
+    tool_type(tool, "n\n");
+    assert_int_equal(tool_wait(tool), 1);
+    assert_string_equal(probe_only_field(f->probe, "orders"), PEER);
+    tool = tool_start_words(f, true, words);
+    assert_true(tool_says(tool, "[y/N]"));
+    tool_type(tool, "y\n");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+static void break_wakes_the_next_one_and_the_holder_loses_the_lock(void **state)
+{
+    const char *const chosen[] = {"--fair", "--fenced", "--read", "--write", "--plain"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(chosen) / sizeof(*chosen); i++) {
+        struct tool *holder = tool_start(f, "run", "--lease", "1s", chosen[i], "orders", "sh", "-c",
+                                         "echo started; sleep 600");
+        struct tool *waiter;
+
+        assert_true(tool_says(holder, "started"));
+        waiter = tool_start(f, "run", strcmp(chosen[i], "--read") == 0 ? "--write" : chosen[i],
+                            "orders", "echo", "ran");
+        assert_tool(f, 0, "break", "--yes", "orders");
+        assert_int_equal(tool_wait(waiter), 0);
+        assert_int_equal(tool_wait(holder), 123);
+    }
+}
+
+static void break_does_not_delete_what_is_no_lock(void **state)
+{
+    struct fixture *f = *state;
+
+    probe_int(f->probe, "RPUSH orders 1");
+    assert_tool(f, 125, "break", "--yes", "orders");
+    probe_int(f->probe, "DEL orders");
+    probe_int(f->probe, "SET orders text");
+    assert_tool(f, 125, "break", "--yes", "orders");
+    assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_tool(f, 0, "break", "--yes", "orders");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TOOL_TEST(status_shows_the_holder_and_whether_all_are_held),
+        TOOL_TEST(json_is_for_programs_whatever_a_name_has),
+        TOOL_TEST(list_sorts_and_top_counts),
+        TOOL_TEST(watch_prints_each_change),
+        TOOL_TEST(break_refuses_without_a_terminal),
+        TOOL_TEST(break_asks_on_a_terminal),
+        TOOL_TEST(break_wakes_the_next_one_and_the_holder_loses_the_lock),
+        TOOL_TEST(break_does_not_delete_what_is_no_lock),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,265 @@
+/* relock_locks(), relock_waiters(), relock_servers(): what operators see of all locks. */
+#include "support/actor.h"
+#include "support/fair_queue.h"
+#include "support/fixture.h"
+#include "support/kinds.h"
+#include "support/peer.h"
+#include "support/waiter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LEASE_MS 30000
+#define TEXT_MAX 2000
+
+/* What was seen, as text: name:kind:holders:waiting and so on. */
+struct view {
+    char text[TEXT_MAX];
+    int most; /* stop after so many */
+};
+
+static void note(struct view *view, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void note(struct view *view, const char *format, ...)
+{
+    size_t len = strlen(view->text);
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(view->text + len, sizeof(view->text) - len, format, args);
+    va_end(args);
+}
+
+static bool note_lock(const struct relock_lock_info *info, void *arg)
+{
+    struct view *view = arg;
+
+    note(view, "%s:%d:%u:%u ", info->name, info->kind, info->holder.n_holders, info->n_waiting);
+    return --view->most != 0;
+}
+
+static bool note_name(const struct relock_lock_info *info, void *arg)
+{
+    note(arg, "%s", info->client_name);
+    return true;
+}
+
+static bool note_waiter(const struct relock_waiter_info *info, void *arg)
+{
+    note(arg, "%u:%d:%s:%s ", info->place, info->side, info->gone_in_ms >= 0 ? "fair" : "line",
+         info->client_name);
+    return true;
+}
+
+/* SCAN has no order, so a test that expects several looks for each. */
+static const char *see(struct relock_client *client, const char *pattern, struct view *view)
+{
+    *view = (struct view){0};
+    assert_result(relock_locks(client, pattern, note_lock, view), RELOCK_OK);
+    return view->text;
+}
+
+static void a_held_lock_of_each_kind_is_recognised(void **state)
+{
+    static const int known[KINDS_AND_SIDES_N] = {
+        [KIND_REENTRANT] = RELOCK_KIND_REENTRANT,
+        [KIND_FENCED] = RELOCK_KIND_FENCED,
+        [KIND_SPIN] = RELOCK_KIND_REENTRANT,
+        [KIND_FAIR] = RELOCK_KIND_REENTRANT,
+        [KIND_PLAIN] = RELOCK_KIND_PLAIN,
+        [KIND_READ] = RELOCK_KIND_RW,
+        [KIND_WRITE] = RELOCK_KIND_RW,
+    };
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    char name[32], expected[64];
+    struct view view;
+
+    for (int i = 0; i < KINDS_AND_SIDES_N; i++) {
+        struct relock_lock *lock;
+
+        (void)snprintf(name, sizeof(name), "orders:%d", i);
+        (void)snprintf(expected, sizeof(expected), "%s:%d:1:0 ", name, known[i]);
+        lock = fixture_lock_of(f, client, name, kinds[i].constructor);
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_string_equal(see(client, name, &view), expected);
+        assert_string_equal(see(client, "orders:*", &view), expected);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+}
+
+static void a_pattern_finds_all_locks_that_match_and_nothing_else(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    char name[32];
+    struct view view;
+
+    for (int i = 0; i < 30; i++) {
+        (void)snprintf(name, sizeof(name), "a:%d", i);
+        assert_true(peer_lock(f->probe, name, PEER, LEASE_MS));
+    }
+    assert_true(peer_lock(f->probe, "b*", PEER, LEASE_MS));
+    probe_int(f->probe, "HSET a:hash field 1");
+    probe_int(f->probe, "SET a:string text");
+    probe_int(f->probe, "RPUSH a:list 1");
+
+    see(client, "a:*", &view);
+    for (int i = 0; i < 30; i++) {
+        (void)snprintf(name, sizeof(name), "a:%d:1:1:0 ", i);
+        assert_non_null(strstr(view.text, name));
+    }
+    assert_null(strstr(view.text, "hash"));
+    assert_null(strstr(view.text, "string"));
+    assert_null(strstr(view.text, "list"));
+    assert_string_equal(see(client, "b\\*", &view), "b*:1:1:0 ");
+    assert_string_equal(see(client, "b[*]", &view), "b*:1:1:0 ");
+    assert_string_equal(see(client, "c*", &view), "");
+    probe_text(f->probe, "FLUSHALL");
+}
+
+static void a_name_is_reported_whatever_its_key_is(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct view view;
+
+    assert_string_equal(see(client, "none", &view), "none:0:0:0 ");
+    probe_int(f->probe, "SET text value");
+    assert_string_equal(see(client, "text", &view), "text:6:1:0 ");
+    probe_int(f->probe, "RPUSH list 1");
+    assert_string_equal(see(client, "list", &view), "list:7:0:0 ");
+    probe_int(f->probe, "HSET hash a 1 b 2");
+    assert_string_equal(see(client, "hash", &view), "hash:7:0:0 ");
+    probe_int(f->probe, "DEL text list hash");
+}
+
+static void the_callback_can_end_the_search_and_call_the_library(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct view view = {.most = 1};
+
+    assert_true(peer_lock(f->probe, "one", PEER, LEASE_MS));
+    assert_true(peer_lock(f->probe, "two", PEER, LEASE_MS));
+    assert_result(relock_locks(client, "*", note_lock, &view), RELOCK_OK);
+    assert_int_equal(strlen(view.text), strlen("one:1:1:0 "));
+    assert_true(peer_unlock(f->probe, "one", PEER));
+    assert_true(peer_unlock(f->probe, "two", PEER));
+    assert_result(relock_locks(client, NULL, note_lock, &view), RELOCK_E_INVALID);
+    assert_result(relock_locks(client, "*", NULL, &view), RELOCK_E_INVALID);
+    assert_result(relock_waiters(client, "", note_waiter, &view), RELOCK_E_INVALID);
+}
+
+static void a_holder_has_the_name_of_its_client(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "billing:7"});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct view view = {0};
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_locks(client, "orders", note_name, &view), RELOCK_OK);
+    assert_string_equal(view.text, "billing:7");
+    assert_result(relock_unlock(lock), RELOCK_OK);
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    view = (struct view){0};
+    assert_result(relock_locks(client, "orders", note_name, &view), RELOCK_OK);
+    assert_string_equal(view.text, "");
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+static void a_client_in_line_is_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "waiter:1"});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct actor *waiter = actor_start();
+    struct view view = {0};
+
+    waiter_begin(f, waiter, lock);
+    assert_result(relock_waiters(client, "orders", note_waiter, &view), RELOCK_OK);
+    assert_string_equal(view.text, "1:0:line:waiter:1 ");
+    assert_string_equal(see(client, "orders", &view), "orders:1:1:1 ");
+    waiter_gets_in(f, waiter, lock);
+    view = (struct view){0};
+    assert_result(relock_waiters(client, "orders", note_waiter, &view), RELOCK_OK);
+    assert_string_equal(view.text, "");
+}
+
+static void an_owner_in_a_fair_queue_is_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "waiter:1"});
+    struct relock_lock *lock = fair_handle(f, client);
+    struct actor *waiter = actor_start();
+    struct view view = {0};
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    actor_begin_lock(waiter, lock);
+    assert_true(fair_queue_wait(f, 1));
+    assert_result(relock_waiters(client, "orders", note_waiter, &view), RELOCK_OK);
+    assert_string_equal(view.text, "1:0:fair:waiter:1 ");
+    assert_string_equal(see(client, "orders", &view), "orders:3:1:1 ");
+    /* The peer's release would tell the waiters of a reentrant lock. */
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_gets_in(waiter, lock);
+}
+
+static bool note_server(const struct relock_server_info *info, void *arg)
+{
+    note(arg, "%s%s%s", strstr(info->info, "redis_version:") ? "version " : "",
+         info->round_trip_us > 0 ? "trip " : "",
+         info->clock_ahead_ms > -60000 && info->clock_ahead_ms < 60000 ? "clock" : "");
+    return true;
+}
+
+static void a_server_is_described(void **state)
+{
+    struct fixture *f = *state;
+    struct view view = {0};
+
+    assert_result(relock_servers(fixture_client(f, NULL), note_server, &view), RELOCK_OK);
+    assert_string_equal(view.text, "version trip clock");
+}
+
+static void without_rights_it_is_an_error_and_is_logged(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct view view = {0};
+
+    probe_text(f->probe, "ACL SETUSER reader on >secret ~* &* +@all -type -client|list");
+    client = fixture_client(f, &(struct relock_options){.user = "reader", .password = "secret"});
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    assert_result(relock_locks(client, "orders", note_lock, &view), RELOCK_E_AUTH);
+    assert_result(relock_locks(client, "*", note_lock, &view), RELOCK_E_AUTH);
+    assert_true(log_wait(f->log, "locks were not read", SOON_MS));
+    probe_text(f->probe, "ACL SETUSER reader +type");
+    assert_result(relock_locks(client, "*", note_lock, &view), RELOCK_OK);
+    assert_string_equal(view.text, "orders:1:1:0 ");
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    fixture_free_client(f, client);
+    probe_text(f->probe, "ACL DELUSER reader");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FENCED_TEST(a_held_lock_of_each_kind_is_recognised),
+        SERVER_TEST(a_pattern_finds_all_locks_that_match_and_nothing_else),
+        SERVER_TEST(a_name_is_reported_whatever_its_key_is),
+        SERVER_TEST(the_callback_can_end_the_search_and_call_the_library),
+        SERVER_TEST(a_holder_has_the_name_of_its_client),
+        SERVER_TEST(a_client_in_line_is_reported),
+        SERVER_TEST(an_owner_in_a_fair_queue_is_reported),
+        SERVER_TEST(a_server_is_described),
+        SERVER_TEST(without_rights_it_is_an_error_and_is_logged),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

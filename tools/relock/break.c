@@ -1,0 +1,141 @@
+/*
+ * relock break - frees a lock that another owner holds
+ *
+ * The library deletes the key only while that owner's hold is in it, tells the waiters, and the
+ * holder learns of it at its next renewal.
+ */
+#include "lock_list.h"
+#include "session.h"
+#include "statuses.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BREAK_YES = 'y' };
+
+typedef int constructor_fn(struct relock_client *client, const char *name,
+                           struct relock_lock **lock);
+
+static const char *read_options(struct args *args, bool *is_sure, int argc, char **argv)
+{
+    static const struct option known[] = {{"yes", no_argument, NULL, BREAK_YES}, ARGS_OPTIONS};
+    int letter;
+
+    while ((letter = getopt_long(argc, argv, "y" ARGS_LETTERS, known, NULL)) >= 0)
+        if (letter == BREAK_YES)
+            *is_sure = true;
+        else
+            args_take(args, letter);
+    if (optind + 1 != argc)
+        args_refuse(args, "it takes the name of one lock");
+    return argv[optind];
+}
+
+/* Asks on the terminal. */
+static bool confirms(const struct args *args, const struct lock_row *row)
+{
+    char answer[16] = "", *name = text_escape(row->name);
+
+    if (!isatty(STDIN_FILENO) || !name)
+        args_refuse(args, "there is no terminal to ask on; --yes breaks the lock without asking");
+    (void)fprintf(stderr,
+                  "%s is held by %s.\n"
+                  "The holder may be working; it learns of this at its next renewal.\n"
+                  "Break the lock? [y/N] ",
+                  name, lock_row_holder(row));
+    free(name);
+    return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int force(struct relock_client *client, const char *name, constructor_fn *constructor)
+{
+    struct relock_lock *lock = NULL;
+    int r = constructor(client, name, &lock);
+
+    if (r == RELOCK_OK)
+        r = relock_force_unlock(lock);
+    relock_lock_free(lock);
+    return r;
+}
+
+static int break_it(struct relock_client *client, const struct lock_row *row)
+{
+    int r;
+
+    switch (row->kind) {
+    case RELOCK_KIND_FAIR:
+        return force(client, row->name, relock_fairlock_new);
+    case RELOCK_KIND_FENCED:
+        return force(client, row->name, relock_fencedlock_new);
+    case RELOCK_KIND_PLAIN:
+    case RELOCK_KIND_MAYBE_PLAIN:
+        return force(client, row->name, relock_plainlock_new);
+    case RELOCK_KIND_RW:
+        r = force(client, row->name, relock_wrlock_new);
+        return r == RELOCK_OK ? force(client, row->name, relock_rdlock_new) : r;
+    default:
+        return force(client, row->name, relock_lock_new);
+    }
+}
+
+static int confirm_and_break(const struct args *args, struct relock_client *client,
+                             const struct lock_row *row, bool is_sure)
+{
+    int r;
+
+    if (row->kind == RELOCK_KIND_OTHER)
+        args_refuse(args, "the key of this name is no lock");
+    if (row->kind == RELOCK_KIND_MAYBE_PLAIN && is_sure)
+        args_refuse(args, "the key of this name may be no lock; break it without --yes");
+    if (!lock_row_is_held(row)) {
+        (void)fprintf(stderr, "relock break: the lock is free\n");
+        return STATUS_OK;
+    }
+    if (!is_sure && !confirms(args, row)) {
+        (void)fprintf(stderr, "relock break: not broken\n");
+        return STATUS_NO;
+    }
+    r = break_it(client, row);
+    if (r != RELOCK_OK)
+        return session_fail(args, "not broken", r);
+    (void)fprintf(stderr, "relock break: broken; it was held by %s\n", lock_row_holder(row));
+    return STATUS_OK;
+}
+
+static int run_break(const struct command *self, int argc, char **argv)
+{
+    struct args args = {.command = self};
+    struct lock_list list = {0};
+    bool is_sure = false;
+    const char *name = read_options(&args, &is_sure, argc, argv);
+    struct relock_client *client = session_open(
+        &args, &(struct relock_options){.connections = 1, .flags = RELOCK_ANNOUNCE_PLAIN});
+    int r = lock_list_find_name(&list, client, name), status;
+
+    status = r == RELOCK_OK ? confirm_and_break(&args, client, &list.rows[0], is_sure)
+                            : session_fail(&args, name, r);
+    lock_list_free(&list);
+    relock_client_free(client);
+    return status;
+}
+
+const struct command command_break = {
+    "break",
+    "free a lock that another owner holds",
+    "Usage: relock break [OPTION]... NAME\n"
+    "Frees the lock NAME, no matter who holds it, and wakes those that wait for it.\n"
+    "Of a read/write lock, it ends all holds of both sides. The holder is not asked:\n"
+    "it learns of this at its next renewal or call, as a lost lock, and may work on\n"
+    "until then. It shows the holder and asks first. Without a terminal, it refuses,\n"
+    "unless --yes is given.\n"
+    "  -y, --yes                 do not ask\n"
+    "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
+    "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
+    "  -v, --verbose             log to stderr what the library does\n"
+    "Exit status: 0 if the lock is free now, 1 if the answer was no, 125 if relock\n"
+    "failed.\n",
+    run_break,
+};

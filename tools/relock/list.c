@@ -1,0 +1,52 @@
+/* relock list - the locks that are held */
+#include "lock_list.h"
+#include "session.h"
+#include "statuses.h"
+
+static const char *read_options(struct args *args, int argc, char **argv)
+{
+    static const struct option known[] = {ARGS_JSON_OPTION, ARGS_OPTIONS};
+    int letter;
+
+    while ((letter = getopt_long(argc, argv, ARGS_LETTERS, known, NULL)) >= 0)
+        args_take(args, letter);
+    if (optind + 1 < argc)
+        args_refuse(args, "one pattern at most");
+    return optind < argc ? argv[optind] : "*";
+}
+
+static int run_list(const struct command *self, int argc, char **argv)
+{
+    struct args args = {.command = self};
+    struct lock_list list = {0};
+    const char *pattern = read_options(&args, argc, argv);
+    struct relock_client *client = session_open(&args, &(struct relock_options){.connections = 1});
+    int r = lock_list_find(&list, client, pattern), status;
+
+    lock_list_sort(&list, false);
+    if (r != RELOCK_OK)
+        status = session_fail(&args, pattern, r);
+    else
+        status = lock_list_print(&list, list.n, args.is_json, false);
+    lock_list_free(&list);
+    relock_client_free(client);
+    return status;
+}
+
+const struct command command_list = {
+    "list",
+    "show all locks that are held",
+    "Usage: relock list [OPTION]... [PATTERN]\n"
+    "Shows the locks that are held and whose names match PATTERN, as in the Redis\n"
+    "command KEYS: `orders:*`. Quote it for the shell. Without PATTERN, all locks.\n"
+    "It searches with SCAN on each master, which does not block Redis. It asks for\n"
+    "each hash and string that matches, so with many other keys PATTERN saves time.\n"
+    "Strings are listed if they look like plain locks of relock, redis-py, redsync or\n"
+    "node-redlock.\n"
+    "      --json                for programs\n"
+    "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
+    "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
+    "  -v, --verbose             log to stderr what the library does\n"
+    "Exit status: 0, or 125 if relock failed.\n",
+    run_list,
+};

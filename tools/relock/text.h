@@ -1,0 +1,20 @@
+/* Text - names of locks may have any bytes; these make them safe to print */
+#ifndef RELOCK_TOOL_TEXT_H
+#define RELOCK_TOOL_TEXT_H
+
+#include <stddef.h>
+
+/* The text with each byte that is not printable UTF-8 as \xNN. The caller frees it; NULL: no
+ * memory. */
+char *text_escape(const char *text);
+
+/* The text as a string of JSON, with its quotes; what is not UTF-8 is U+FFFD. Likewise. */
+char *text_json(const char *text);
+
+/* The columns that an escaped text takes, as far as each character takes one. */
+size_t text_width(const char *text);
+
+/* The name as a pattern for relock_locks() that matches no other. Likewise. */
+char *text_pattern(const char *name);
+
+#endif

@@ -1,0 +1,104 @@
+/* relock waiters - who waits for which lock, behind whom */
+#include "lock_list.h"
+#include "session.h"
+#include "statuses.h"
+
+#include <stdio.h>
+
+struct waiters {
+    struct args args;
+    struct relock_client *client;
+    struct report *report;
+    const struct lock_row *lock; /* the one whose waiters come */
+};
+
+static void read_options(struct args *args, int argc, char **argv)
+{
+    static const struct option known[] = {ARGS_JSON_OPTION, ARGS_OPTIONS};
+    int letter;
+
+    while ((letter = getopt_long(argc, argv, ARGS_LETTERS, known, NULL)) >= 0)
+        args_take(args, letter);
+}
+
+static bool add_row(const struct relock_waiter_info *info, void *arg)
+{
+    struct waiters *waiters = arg;
+    static const char *const sides[] = {"lock", "read", "write"};
+
+    report_text(waiters->report, waiters->lock->name, COLOUR_NONE);
+    report_number(waiters->report, info->place);
+    report_text(waiters->report, lock_list_who(info->client_name, info->id), COLOUR_NONE);
+    report_text(waiters->report, info->id, COLOUR_NONE);
+    report_text(waiters->report, sides[info->side], COLOUR_NONE);
+    report_text(waiters->report, lock_row_holder(waiters->lock), COLOUR_NONE);
+    report_both(waiters->report, info->is_told ? "its turn" : "waits",
+                info->is_told ? COLOUR_GOOD : COLOUR_NONE, info->is_told ? "true" : "false");
+    report_ms(waiters->report, info->gone_in_ms);
+    return true;
+}
+
+static int find_locks(struct waiters *waiters, struct lock_list *list, char **names)
+{
+    int r = RELOCK_OK;
+
+    if (!*names)
+        r = lock_list_find(list, waiters->client, "*");
+    for (; *names && r == RELOCK_OK; names++)
+        r = lock_list_find_name(list, waiters->client, *names);
+    lock_list_sort(list, false);
+    return r;
+}
+
+static int show(struct waiters *waiters, char **names)
+{
+    struct lock_list list = {0};
+    int r = find_locks(waiters, &list, names);
+
+    for (size_t i = 0; i < list.n && r == RELOCK_OK; i++) {
+        waiters->lock = &list.rows[i];
+        if (waiters->lock->n_waiting > 0)
+            r = relock_waiters(waiters->client, waiters->lock->name, add_row, waiters);
+    }
+    lock_list_free(&list);
+    if (r != RELOCK_OK)
+        return session_fail(&waiters->args, "cannot read", r);
+    return report_print(waiters->report, false) ? STATUS_OK : STATUS_FAILED;
+}
+
+static int run_waiters(const struct command *self, int argc, char **argv)
+{
+    static const struct column columns[] = {
+        {"LOCK", "name"}, {"PLACE", "place"},   {"WAITER", "waiter"}, {"", "waiter_id"},
+        {"FOR", "for"},   {"BEHIND", "behind"}, {"STATE", "is_told"}, {"GONE IN", "gone_in_ms"},
+        {NULL, NULL},
+    };
+    struct waiters waiters = {.args = {.command = self}};
+    int status;
+
+    read_options(&waiters.args, argc, argv);
+    waiters.client = session_open(&waiters.args, &(struct relock_options){.connections = 1});
+    waiters.report = report_new(columns, waiters.args.is_json);
+    status = show(&waiters, argv + optind);
+    report_free(waiters.report);
+    relock_client_free(waiters.client);
+    return status;
+}
+
+const struct command command_waiters = {
+    "waiters",
+    "show who waits for which lock, and behind whom",
+    "Usage: relock waiters [OPTION]... [NAME]...\n"
+    "Shows who waits for these locks, or for any lock, in the order of their turns.\n"
+    "It knows the queues of fair locks, and the clients of relock that wait in line.\n"
+    "It does not know those that wait for spin and plain locks, those of other\n"
+    "libraries and, except for fair locks, those in a cluster. A client counts once,\n"
+    "however many of its threads wait. Redis does not store since when they wait.\n"
+    "GONE IN is when a waiter of a fair lock is dropped, unless it asks again.\n"
+    "      --json                for programs\n"
+    "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
+    "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
+    "  -v, --verbose             log to stderr what the library does\n"
+    "Exit status: 0, or 125 if relock failed.\n",
+    run_waiters,
+};

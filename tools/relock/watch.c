@@ -1,0 +1,116 @@
+/* relock watch - follows a lock, and prints a line for each change */
+#include "lock_list.h"
+#include "session.h"
+#include "statuses.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define INTERVAL_MS 500
+
+enum { WATCH_INTERVAL = 'n' };
+
+struct watch {
+    struct args args;
+    const char *name;
+    uint64_t interval_ms;
+    struct relock_client *client;
+};
+
+static void read_options(struct watch *watch, int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"interval", required_argument, NULL, WATCH_INTERVAL}, ARGS_JSON_OPTION, ARGS_OPTIONS};
+    int letter;
+
+    watch->interval_ms = INTERVAL_MS;
+    while ((letter = getopt_long(argc, argv, "n:" ARGS_LETTERS, known, NULL)) >= 0)
+        if (letter == WATCH_INTERVAL)
+            watch->interval_ms = args_duration(&watch->args, "--interval", optarg);
+        else
+            args_take(&watch->args, letter);
+    if (optind + 1 != argc)
+        args_refuse(&watch->args, "it takes the name of one lock");
+    watch->name = argv[optind];
+}
+
+static bool is_same(const struct lock_list *before, const struct lock_list *now)
+{
+    const struct lock_row *a = before->rows, *b = now->rows;
+
+    return before->n > 0 && a->kind == b->kind && strcmp(a->holder.id, b->holder.id) == 0 &&
+           a->holder.hold_count == b->holder.hold_count &&
+           a->holder.n_holders == b->holder.n_holders && a->n_waiting == b->n_waiting;
+}
+
+/* For people: the time, and what changed. The lease changes all the time, and is not shown. */
+static int print_text(const struct lock_row *row)
+{
+    char when[16];
+    time_t now = time(NULL);
+    struct tm local;
+
+    (void)strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &local));
+    if (lock_row_is_held(row))
+        (void)printf("%s  held by %s, levels: %u", when, lock_row_holder(row),
+                     row->holder.hold_count);
+    else
+        (void)printf("%s  free", when);
+    (void)printf(", waiting: %u\n", row->n_waiting);
+    return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+static int follow(struct watch *watch)
+{
+    struct lock_list before = {0};
+    int status = STATUS_OK;
+
+    while (status == STATUS_OK) {
+        struct lock_list now = {0};
+        int r = lock_list_find_name(&now, watch->client, watch->name);
+
+        if (r != RELOCK_OK && r != RELOCK_E_CONN) {
+            status = session_fail(&watch->args, watch->name, r);
+        } else if (r == RELOCK_OK && !is_same(&before, &now)) {
+            status = watch->args.is_json ? lock_list_print(&now, 1, true, true)
+                                         : print_text(&now.rows[0]);
+        }
+        if (r == RELOCK_OK) {
+            lock_list_free(&before);
+            before = now;
+        }
+        (void)poll(NULL, 0, (int)watch->interval_ms);
+    }
+    lock_list_free(&before);
+    return status;
+}
+
+static int run_watch(const struct command *self, int argc, char **argv)
+{
+    struct watch watch = {.args = {.command = self}};
+    int status;
+
+    read_options(&watch, argc, argv);
+    watch.client = session_open(&watch.args, &(struct relock_options){.connections = 1});
+    status = follow(&watch);
+    relock_client_free(watch.client);
+    return status;
+}
+
+const struct command command_watch = {
+    "watch",
+    "follow a lock: print a line for each change",
+    "Usage: relock watch [OPTION]... NAME\n"
+    "Prints who holds the lock and how many wait, and a line for each change, until\n"
+    "Ctrl-C. It asks Redis at intervals, so it may miss a hold that was shorter. It\n"
+    "goes on while Redis is unreachable.\n"
+    "  -n, --interval TIME       how often to ask [500ms]\n"
+    "      --json                an object per line, for programs\n"
+    "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
+    "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
+    "  -v, --verbose             log to stderr what the library does\n"
+    "Exit status: 125 if relock failed.\n",
+    run_watch,
+};
