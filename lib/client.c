@@ -11,8 +11,8 @@
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/silence.h"
-#include "redis/call.h"
 #include "redis/cluster.h"
+#include "redis/run.h"
 #include "redis/sentinels.h"
 #include "thread_exit.h"
 

@@ -8,6 +8,7 @@
 #include "lock/request.h"
 #include "lock/settle.h"
 #include "lock/watchdog.h"
+#include "redis/run.h"
 
 #include <stdio.h>
 

@@ -11,6 +11,7 @@
 #include "lock/owner.h"
 #include "lock/request.h"
 #include "redis/reply.h"
+#include "redis/run.h"
 
 #include <assert.h>
 

@@ -1,9 +1,7 @@
 /*
- * Call - runs a script with a key and arguments on Redis, before a deadline
+ * Call - a script with a key and arguments, to be run on Redis, and what came of it
  *
- * This is the seam between the locks and the connections. Every script may be repeated without
- * harm, so a call whose connection breaks is repeated over another one. A call ends in exactly one
- * way:
+ * A call ends in exactly one way:
  *
  *   answered                 RELOCK_OK, and the reply
  *   refused                  RELOCK_E_SERVER, RELOCK_E_AUTH, RELOCK_E_UNSUPPORTED
@@ -21,8 +19,7 @@
  * At its deadline, a call whose command is in flight leaves an orphan in its place. The connection
  * stays for the other commands on it. It is a fence only until the orphan's reply has come.
  *
- * Threads: any. Blocks until the deadline; for a command that was sent just before it, up to
- * RELOCK_ANSWER_MIN_MS longer.
+ * Threads: that of the call.
  */
 #ifndef RELOCK_CALL_H
 #define RELOCK_CALL_H
@@ -34,9 +31,7 @@
 #define RELOCK_CALL_ARGS 6
 
 struct relock_conn_id;
-struct relock_node;
 struct relock_orphan;
-struct relock_topology;
 struct redisReply;
 
 struct relock_call {
@@ -56,9 +51,6 @@ struct relock_call {
     struct relock_orphan *orphan; /* with a fence: its reply may still come; or NULL */
     char why[RELOCK_WHY_MAX];     /* the cause of a failure, also of one of WAIT */
 };
-
-int relock_call_run(struct relock_call *call, struct relock_topology *topology,
-                    uint64_t deadline_ms);
 
 /* Frees the reply, and drops the orphan if it was not adopted. */
 void relock_call_end(struct relock_call *call);
@@ -80,12 +72,5 @@ void relock_call_write_load(const struct relock_script *script, struct relock_bu
 
 /* Returns whether this reply to SCRIPT LOAD says that the command is missing, and warns once. */
 bool relock_call_cannot_load(const struct relock_server *server, const struct redisReply *loaded);
-
-/*
- * Loads all scripts, so that no first call has to be sent twice. If the server refuses, each script
- * is loaded or sent whole when it is first needed. In the same round trip, it warns of a server
- * that may evict locks. Returns as relock_lane_ask, with the cause of a failure in `why`.
- */
-int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX]);
 
 #endif

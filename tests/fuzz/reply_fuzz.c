@@ -9,6 +9,7 @@
 #include "redis/lane.h"
 #include "redis/lanes.h"
 #include "redis/reply.h"
+#include "redis/run.h"
 #include "redis/topology.h"
 
 #include <string.h>

@@ -19,9 +19,11 @@
  * What stands for what:
  *
  *   run_script()    scripts/lock.lua unlock.lua extend.lua force_unlock.lua
- *   call()          relock_call_run, attempt, run_script, fail_sent    lib/redis/call.c
+ *   call()          relock_call_run                                    lib/redis/run.c
+ *                   relock_attempt_run, run_script, fail_sent          lib/redis/attempt.c
  *                   relock_round_trip_ask                              lib/redis/round_trip.c
- *   pay()           kill_fence; relock_conn_id_kill                    lib/redis/call.c conn_id.c
+ *   pay()           relock_attempt_kill_fence                          lib/redis/attempt.c
+ *                   relock_conn_id_kill                                lib/redis/conn_id.c
  *   acquire         relock_ask, take_granted, release_useless,
  *                   take_refused, take_failure                         lib/lock/ask.c
  *   nest            relock_levels_add, conclude                        lib/lock/levels.c

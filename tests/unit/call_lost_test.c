@@ -2,6 +2,7 @@
 #include "calls.h"
 
 #include "redis/conn_id.h"
+#include "redis/run.h"
 
 #include <string.h>
 

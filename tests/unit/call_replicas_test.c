@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "redis/reply.h"
+#include "redis/run.h"
 
 static void acquire_on_replicas(void)
 {

@@ -2,6 +2,7 @@
 #include "calls.h"
 
 #include "redis/reply.h"
+#include "redis/run.h"
 
 #include <stdio.h>
 #include <string.h>

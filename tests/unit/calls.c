@@ -1,6 +1,7 @@
 #include "calls.h"
 
 #include "redis/reply.h"
+#include "redis/run.h"
 
 struct relock_call call;
 

@@ -8,6 +8,7 @@
 #include "redis/node_io.h"
 #include "redis/pipeline.h"
 #include "redis/reply.h"
+#include "redis/run.h"
 #include "two_nodes.h"
 
 #include <stdio.h>
