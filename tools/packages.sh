@@ -35,6 +35,9 @@ shellcheck  shellcheck             ? shellcheck
 model  spin                        ? spin
 consumer  git                      ? git
 install  cmake                     ? cmake
+debian  dpkg-buildpackage          ? dpkg-dev
+debian  dh                         ? debhelper
+debian  lintian                    ? lintian
 '
 
 relock_packages()

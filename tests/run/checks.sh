@@ -2,7 +2,7 @@
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
-checks='format tidy shellcheck unity model install consumer examples fuzz'
+checks='format tidy shellcheck unity model install consumer examples fuzz debian'
 long_checks='rules' # only if named, or with all --long
 
 llvm=14 # version of clang-format and clang-tidy; other versions find other faults
@@ -83,6 +83,11 @@ check_consumer()
 {
     tests/consumer/run.py
     tests/consumer/reader.py
+}
+
+check_debian()
+{
+    tests/consumer/debian.py
 }
 
 check_examples()
