@@ -90,7 +90,8 @@ build_and_check()
 packages_for()
 {
     case $1 in
-    clang | valgrind | format | tidy | shellcheck | model | consumer | install | debian) echo "$1" ;;
+    clang | valgrind | format | tidy | shellcheck | model) echo "$1" ;;
+    consumer | install | debian | site) echo "$1" ;;
     fuzz) echo clang fuzz ;;
     esac
 }

@@ -38,6 +38,7 @@ install  cmake                     ? cmake
 debian  dpkg-buildpackage          ? dpkg-dev
 debian  dh                         ? debhelper
 debian  lintian                    ? lintian
+site   chromium,google-chrome      ? chromium
 '
 
 relock_packages()

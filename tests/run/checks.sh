@@ -2,7 +2,7 @@
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
-checks='format tidy shellcheck unity model install consumer examples fuzz debian'
+checks='format tidy shellcheck unity model install consumer examples fuzz debian site'
 long_checks='rules' # only if named, or with all --long
 
 llvm=14 # version of clang-format and clang-tidy; other versions find other faults
@@ -88,6 +88,15 @@ check_consumer()
 check_debian()
 {
     tests/consumer/debian.py
+}
+
+check_site()
+{
+    if [[ $long == yes ]]; then
+        tests/site/run.sh "$out/site" --long
+    else
+        tests/site/run.sh "$out/site"
+    fi
 }
 
 check_examples()
