@@ -167,6 +167,15 @@ const char *tool_err(struct tool *tool)
     return tool->err.text;
 }
 
+bool tool_printed_json(struct tool *tool)
+{
+    FILE *reader = popen("python3 -c 'import json, sys; json.load(sys.stdin)'", "w");
+
+    must(reader != NULL, "popen");
+    (void)fputs(tool->out.text, reader);
+    return pclose(reader) == 0;
+}
+
 /* ---- signals and the end ------------------------------------------------------------------- */
 
 void tool_signal_group(struct tool *tool, int number)

@@ -24,6 +24,9 @@ bool tool_says(struct tool *tool, const char *text);
 const char *tool_out(struct tool *tool);
 const char *tool_err(struct tool *tool);
 
+/* Whether a program can read what it has printed on stdout. */
+bool tool_printed_json(struct tool *tool);
+
 /* To the process group of the tool, or to the tool alone. */
 void tool_signal_group(struct tool *tool, int number);
 void tool_signal(struct tool *tool, int number);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &command_run,   &command_status, &command_list, &command_waiters,
-    &command_watch, &command_break,  &command_top,  NULL};
+    &command_run,   &command_status, &command_list,  &command_waiters, &command_watch,
+    &command_break, &command_top,    &command_bench, &command_doctor,  NULL};
 
 static void print_help(FILE *out)
 {

@@ -38,11 +38,10 @@ static void print_line(int level, const char *text, void *arg)
     (void)fprintf(stderr, "relock: %s\n", text);
 }
 
-struct relock_client *session_open(const struct args *args, const struct relock_options *options)
+int session_try(const struct args *args, const struct relock_options *options,
+                struct relock_client **client)
 {
     struct relock_options all = *options;
-    struct relock_client *client = NULL;
-    int r;
 
     all.url = args->url ? args->url : getenv("RELOCK_URL");
     all.user = getenv("RELOCK_USER");
@@ -54,7 +53,14 @@ struct relock_client *session_open(const struct args *args, const struct relock_
         all.on_log = print_line;
         all.log_level = RELOCK_LOG_DEBUG;
     }
-    r = relock_client_new(&all, &client);
+    return relock_client_new(&all, client);
+}
+
+struct relock_client *session_open(const struct args *args, const struct relock_options *options)
+{
+    struct relock_client *client = NULL;
+    int r = session_try(args, options, &client);
+
     if (r != RELOCK_OK)
         exit(session_fail(args, "cannot connect", r));
     return client;

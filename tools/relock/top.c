@@ -75,8 +75,8 @@ const struct command command_top = {
     "top",
     "show the locks for which most wait",
     "Usage: relock top [OPTION]... [PATTERN]\n"
-    "Shows the 20 locks for which most clients wait, again and again until Ctrl-C; see\n"
-    "`relock waiters --help` for which waiters it knows, and `relock list --help` for\n"
+    "Shows the 20 locks for which most clients wait, again and again until Ctrl-C.\n"
+    "See `relock waiters --help` for which waiters it knows, `relock list --help` for\n"
     "PATTERN and how it searches. Without a terminal, it shows them once.\n"
     "  -n, --interval TIME       how often to search [2s]\n"
     "      --once                show them once\n"

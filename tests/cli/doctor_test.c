@@ -1,0 +1,85 @@
+/* relock doctor, relock bench. */
+#include "cli/tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void a_good_server_is_found_to_be_good(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "doctor");
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_non_null(strstr(tool_out(tool), "ok    eviction"));
+    assert_non_null(strstr(tool_out(tool), "note  persistence"));
+    assert_non_null(strstr(tool_out(tool), "ok    fair"));
+    assert_null(strstr(tool_out(tool), "bad "));
+    tool = tool_start(f, "doctor", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+}
+
+static void eviction_is_bad(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe, "CONFIG SET maxmemory-policy allkeys-lru maxmemory 1gb");
+    tool = tool_start(f, "doctor");
+    probe_text(f->probe, "PING");
+    assert_int_equal(tool_wait(tool), 1);
+    probe_text(f->probe, "CONFIG SET maxmemory-policy noeviction maxmemory 0");
+    assert_non_null(strstr(tool_out(tool), "bad   eviction"));
+    assert_non_null(strstr(tool_out(tool), "-> CONFIG SET maxmemory-policy noeviction"));
+}
+
+static void a_missing_right_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe, "ACL SETUSER default -incr");
+    tool = tool_start(f, "doctor");
+    assert_int_equal(tool_wait(tool), 1);
+    probe_text(f->probe, "ACL SETUSER default +incr");
+    assert_non_null(strstr(tool_out(tool), "bad   fenced"));
+    assert_non_null(strstr(tool_out(tool), "ok    reentrant"));
+    assert_non_null(strstr(tool_out(tool), "incr"));
+}
+
+static void a_server_that_is_not_there_is_bad(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "doctor", "unix:///no/such/server");
+
+    assert_int_equal(tool_wait(tool), 1);
+    assert_non_null(strstr(tool_out(tool), "bad   connection"));
+}
+
+static void a_bench_counts_pairs(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_tool(f, 0, "bench", "--duration", "50ms");
+    tool = tool_start(f, "bench", "--threads", "3", "--shared", "--duration", "50ms", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    assert_non_null(strstr(tool_out(tool), "\"threads\": 3"));
+    assert_tool(f, 125, "bench", "--threads", "0");
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TOOL_TEST(a_good_server_is_found_to_be_good),
+        TOOL_TEST(eviction_is_bad),
+        TOOL_TEST(a_missing_right_is_named),
+        TOOL_TEST(a_server_that_is_not_there_is_bad),
+        TOOL_TEST(a_bench_counts_pairs),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}

@@ -1,0 +1,35 @@
+# Completion of relock(1) for bash.
+_relock()
+{
+    local commands='run status list waiters watch break top bench doctor'
+    local common='--url --password-file --verbose --help'
+    local kinds='--fair --fenced --read --write --plain'
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} words=
+
+    COMPREPLY=()
+    case $previous in
+    --password-file) mapfile -t COMPREPLY < <(compgen -f -- "$current") && return ;;
+    --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill warn' -- "$current") && return ;;
+    esac
+    if ((COMP_CWORD == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
+        return
+    fi
+    case ${COMP_WORDS[1]} in
+    run)
+        words="$common $kinds --wait --lease --on-lost --kill-after --once-per --conflict-exit-code"
+        if [[ $current != -* && " ${COMP_WORDS[*]:2:COMP_CWORD-2} " == *' -- '* ]]; then
+            mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
+            return
+        fi
+        ;;
+    status | list | waiters) words="$common --json" ;;
+    watch) words="$common --json --interval" ;;
+    break) words="$common --yes" ;;
+    top) words="$common --json --interval --once" ;;
+    bench) words="$common --json --threads --duration --shared" ;;
+    doctor) words="$common --json --name" ;;
+    esac
+    [[ $current != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+}
+complete -F _relock relock
