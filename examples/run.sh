@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Demonstrates the library: builds it, starts a private Redis or Valkey server, and runs
 # examples/transfers.c with locks and without, then examples/fenced_store.c, examples/why_not.c and
-# the programs of docs/recipes.md.
+# the programs of docs/recipes.md and docs/tutorial.md.
 #
 #     ./examples/run.sh
 #
@@ -60,6 +60,11 @@ main()
     say 'once_per_fleet: cron starts a job on two machines, and one runs it'
     run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
     fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
+
+    say 'tutorial: a thread pool, deadlocks, and a test with a server of its own'
+    run_example "$build/examples/tutorial_pool" "unix://$scratch/server.sock"
+    run_example "$build/examples/tutorial_deadlock" "unix://$scratch/server.sock"
+    run_example "$build/examples/tutorial_test"
 
     say 'done: the sum was right with locks and wrong without; the store rejected the old price'
 }
