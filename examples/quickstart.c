@@ -16,13 +16,12 @@ int main(int argc, char **argv)
     struct relock_options options = {.url = argc > 1 ? argv[1] : NULL};
     struct relock_client *client = NULL;
     struct relock_lock *lock = NULL;
-    int r;
+    int r = relock_client_new(&options, &client);
 
-    r = relock_client_new(&options, &client);
     if (r == RELOCK_OK)
         r = relock_lock_new(client, "orders:42", &lock);
     if (r == RELOCK_OK)
-        r = relock_lock(lock);
+        r = relock_lock(lock); /* waits until no other owner holds the lock */
     if (r == RELOCK_OK) {
         printf("only this process works on order 42 now\n");
         sleep(1);

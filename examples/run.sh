@@ -61,8 +61,10 @@ main()
     run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
     fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
 
-    say 'tutorial: a thread pool, deadlocks, and a test with a server of its own'
+    say 'tutorial: a thread pool, deadlines, loss, deadlocks, and a test with a server of its own'
     run_example "$build/examples/tutorial_pool" "unix://$scratch/server.sock"
+    run_example "$build/examples/timed" "unix://$scratch/server.sock"
+    run_example "$build/examples/long_job" "unix://$scratch/server.sock"
     run_example "$build/examples/tutorial_deadlock" "unix://$scratch/server.sock"
     run_example "$build/examples/tutorial_test"
 
