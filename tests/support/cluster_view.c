@@ -34,15 +34,19 @@ static void read_slots(struct cluster_view *view, signed char node, const char *
 static void read_node(const struct cluster *cluster, struct cluster_view *view, char *line)
 {
     char id[41], flags[128], master[41];
+    unsigned long long epoch;
     int length = 0;
     signed char node;
 
-    if (sscanf(line, "%40s %*s %127s %40s %*s %*s %*s %*s%n", id, flags, master, &length) != 3)
+    if (sscanf(line, "%40s %*s %127s %40s %*s %*s %llu %*s%n", id, flags, master, &epoch,
+               &length) != 4)
         return;
     node = number_of(cluster, id);
     if (node < 0 || strstr(flags, "handshake"))
         return;
     view->master[node] = strstr(flags, "master") ? node : number_of(cluster, master);
+    if (view->master[node] == node)
+        view->epoch[node] = epoch;
     line += length;
     for (char *word = strtok_r(line, " ", &line); word; word = strtok_r(NULL, " ", &line))
         read_slots(view, node, word);
@@ -54,6 +58,7 @@ bool cluster_view_of(const struct cluster *cluster, size_t i, struct cluster_vie
     char *rest = text;
 
     memset(view, -1, sizeof(*view));
+    memset(view->epoch, 0, sizeof(view->epoch));
     view->n_open = 0;
     snprintf(text, sizeof(text), "%s", probe_text(cluster->node[i].probe, "CLUSTER NODES"));
     if (text[0] == '-')
@@ -119,7 +124,8 @@ static bool is_in_sync(const struct cluster *cluster, const struct cluster_view 
     return online >= replicas;
 }
 
-/* Whether a node believes what is expected, and is ok. */
+/* Whether a node believes what is expected, and is ok. If it did not know the epoch of another one,
+ * both could begin the same, and a slot that moves next could end at none of them. */
 static bool agrees(const struct cluster *cluster, size_t i, const struct cluster_view *expected)
 {
     struct cluster_view view;
@@ -127,6 +133,7 @@ static bool agrees(const struct cluster *cluster, size_t i, const struct cluster
     return cluster_view_of(cluster, i, &view) &&
            memcmp(view.owner, expected->owner, sizeof(view.owner)) == 0 &&
            memcmp(view.master, expected->master, sizeof(view.master)) == 0 &&
+           memcmp(view.epoch, expected->epoch, sizeof(view.epoch)) == 0 &&
            strstr(probe_text(cluster->node[i].probe, "CLUSTER INFO"), "cluster_state:ok") &&
            is_in_sync(cluster, expected, i);
 }

@@ -13,6 +13,7 @@
 struct cluster_view {
     signed char owner[CLUSTER_SLOTS]; /* of each slot; -1: none */
     signed char master[CLUSTER_MAX];  /* of each node, itself if it is one; -1: not known */
+    uint64_t epoch[CLUSTER_MAX];      /* of the configuration of each master; 0 for other nodes */
     int open[CLUSTER_VIEW_MAX_OPEN];  /* slots that this node imports or gives away */
     size_t n_open;
 };
