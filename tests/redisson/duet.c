@@ -16,9 +16,16 @@ static const struct duet_kind kinds[] = {
     {"read", relock_rdlock_new, true},    {"write", relock_wrlock_new, true},
 };
 
+/* In a cluster it subscribes and publishes as to a single server. */
+#define WITHOUT_SHARDED "3.17.7"
+
+/* It uses sharded channels if any one of the masters owns the slot of an empty name. */
+#define GUESSES_SHARDED "3.27.2"
+
 static const struct duet_kind *chosen;
 static const char *folder;
-static bool in_cluster;
+static bool in_cluster, is_sharded;
+static struct cluster_options cluster_options = {.masters = 3};
 
 static const struct duet_kind *find_kind(const char *name)
 {
@@ -32,9 +39,14 @@ static const struct duet_kind *find_kind(const char *name)
 
 void duet_choose(int argc, char **argv)
 {
+    const char *version = argc > 2 ? argv[2] : "newest";
+
     chosen = find_kind(argc > 1 ? argv[1] : "reentrant");
-    folder = redisson_find(argc > 2 ? argv[2] : "newest");
+    folder = redisson_find(version);
     in_cluster = argc > 3 && strcmp(argv[3], "cluster") == 0;
+    is_sharded = in_cluster && strcmp(version, WITHOUT_SHARDED) != 0;
+    if (strcmp(version, GUESSES_SHARDED) == 0)
+        cluster_options = (struct cluster_options){.masters = 1, .replicas = 1};
     if (!folder)
         exit(SERVER_EXIT_SKIP);
 }
@@ -49,16 +61,41 @@ struct probe *duet_probe(struct duet *d, const char *key)
     return d->c ? cluster_probe(d->c->cluster, key) : d->f->probe;
 }
 
-static struct relock_client *client_of(struct duet *d, const struct relock_options *options)
+bool duet_is_sharded(void)
 {
-    return d->c ? clustered_client(d->c, options) : fixture_client(d->f, options);
+    return is_sharded;
+}
+
+static struct relock_options options_of(struct duet *d, const struct relock_options *options)
+{
+    struct relock_options all = *options;
+
+    if (!d->c)
+        return fixture_options(d->f, &all);
+    if (!is_sharded)
+        all.url = d->plain_url;
+    return clustered_options(d->c, &all);
+}
+
+struct relock_client *duet_client_with(struct duet *d, const struct relock_options *options)
+{
+    struct relock_options all = options_of(d, options);
+
+    return fixture_client(d->f, &all);
+}
+
+struct relock_client *duet_child_client(struct duet *d, const struct relock_options *options)
+{
+    struct relock_options all = options_of(d, options);
+
+    return child_client(d->f, &all);
 }
 
 struct relock_client *duet_client(struct duet *d)
 {
-    return client_of(d, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                 .watchdog_timeout_ms = LONG_MS,
-                                                 .handoff_ms = 1});
+    return duet_client_with(d, &(struct relock_options){.recheck_ms = LONG_MS,
+                                                        .watchdog_timeout_ms = LONG_MS,
+                                                        .handoff_ms = 1});
 }
 
 static struct relock_options watched(void)
@@ -70,7 +107,7 @@ struct relock_client *duet_watched_client(struct duet *d)
 {
     struct relock_options options = watched();
 
-    return client_of(d, &options);
+    return duet_client_with(d, &options);
 }
 
 struct relock_lock *duet_lock_of(struct duet *d, const char *kind, struct relock_client *client,
@@ -144,7 +181,7 @@ static bool has_subscribed(struct duet *d)
 {
     struct probe *probe = duet_probe(d, "orders");
 
-    return d->c ? probe_n_sharded_channels(probe) > 0 : probe_n_lock_channels(probe) > 0;
+    return is_sharded ? probe_n_sharded_channels(probe) > 0 : probe_n_lock_channels(probe) > 0;
 }
 
 static bool sleeps_here(void *arg)
@@ -174,9 +211,7 @@ static int hold_until_killed(struct child *parent, void *arg)
     struct relock_lock *lock;
     int64_t never;
 
-    if (holder->d->c)
-        options = clustered_options(holder->d->c, &options);
-    client = child_client(holder->d->f, &options);
+    client = duet_child_client(holder->d, &options);
     child_must(holder->make(client, "orders", &lock) == RELOCK_OK);
     child_must(relock_lock(lock) == RELOCK_OK);
     child_must(child_send(parent, 0));
@@ -206,9 +241,10 @@ static void start_servers(struct duet *d)
     void *state;
 
     if (in_cluster) {
-        assert_int_equal(clustered_start_with(&state, &(struct cluster_options){.masters = 3}), 0);
+        assert_int_equal(clustered_start_with(&state, &cluster_options), 0);
         d->c = state;
         d->f = d->c->f;
+        snprintf(d->plain_url, sizeof(d->plain_url), "%s/?pubsub=plain", d->c->cluster->url);
     } else {
         assert_int_equal(fixture_start_tcp(&state), 0);
         d->f = state;
@@ -260,6 +296,9 @@ int duet_teardown(void **state)
     struct duet *d = *state;
     void *servers = d->c ? (void *)d->c : d->f;
 
-    probe_int(duet_probe(d, "orders"), "EVAL %s 0", delete_counters);
+    if (!d->c)
+        probe_int(d->f->probe, "EVAL %s 0", delete_counters);
+    for (size_t i = 0; d->c && i < d->c->cluster->n; i++)
+        probe_int(d->c->cluster->node[i].probe, "EVAL %s 0", delete_counters);
     return d->c ? clustered_end(&servers) : fixture_end(&servers);
 }

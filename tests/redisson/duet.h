@@ -3,7 +3,7 @@
  *
  * On the terms of support/fixture.h, with a process that runs Redisson. A program tests one kind of
  * lock with one version of Redisson, which are its arguments; orders omit the kind. With a third
- * argument, "cluster", both lock in a cluster of three masters:
+ * argument, "cluster", both lock in a cluster, with sharded channels if this Redisson has them:
  *
  *     static void a_redisson_holder_excludes_us(void **state)
  *     {
@@ -51,6 +51,7 @@ struct duet_kind {
 struct duet {
     struct fixture *f;
     struct clustered *c; /* NULL: they use the server of the fixture */
+    char plain_url[280]; /* of the cluster, without sharded channels */
     struct player *player;
     const struct duet_kind *kind;
 };
@@ -64,6 +65,13 @@ bool duet_is(const struct duet *d, const char *kind);
 
 /* To the server that has this key. */
 struct probe *duet_probe(struct duet *d, const char *key);
+
+/* Whether both use sharded channels. */
+bool duet_is_sharded(void);
+
+/* A client; in a child, its own. Both use the channels that this Redisson uses. */
+struct relock_client *duet_client_with(struct duet *d, const struct relock_options *options);
+struct relock_client *duet_child_client(struct duet *d, const struct relock_options *options);
 
 /* A client whose holds and waits do not end by time. */
 struct relock_client *duet_client(struct duet *d);

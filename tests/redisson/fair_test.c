@@ -71,7 +71,8 @@ static void leave(struct duet *d, struct waiter *waiter, struct relock_lock *loc
 
 static void the_first_to_come_is_the_first_to_go(struct duet *d, const char *const *threads)
 {
-    struct relock_client *clients[] = {fixture_client(d->f, NULL), fixture_client(d->f, NULL)};
+    struct relock_client *clients[] = {duet_client_with(d, &(struct relock_options){0}),
+                                       duet_client_with(d, &(struct relock_options){0})};
     struct relock_lock *locks[] = {duet_lock(d, clients[0], "orders"),
                                    duet_lock(d, clients[1], "orders")};
     struct waiter waiters[N_WAITERS] = {{0}};
@@ -179,7 +180,7 @@ static int wait_until_killed(struct child *parent, void *arg)
 {
     struct duet *d = arg;
     struct relock_client *client =
-        child_client(d->f, &(struct relock_options){.recheck_ms = slow_ms(RECHECK_MS)});
+        duet_child_client(d, &(struct relock_options){.recheck_ms = slow_ms(RECHECK_MS)});
     struct relock_lock *lock;
 
     child_must(relock_fairlock_new(client, "orders", &lock) == RELOCK_OK);
@@ -217,7 +218,7 @@ static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **sta
     struct duet *d = *state;
     struct relock_options options = {.recheck_ms = RECHECK_MS};
     struct relock_lock *lock = duet_lock(d, duet_client(d), "orders");
-    struct relock_lock *next = duet_lock(d, fixture_client(d->f, &options), "orders");
+    struct relock_lock *next = duet_lock(d, duet_client_with(d, &options), "orders");
     struct actor *second = actor_start();
 
     assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(LEASE_MS)}, NULL),

@@ -155,7 +155,7 @@ static void redissons_writer_that_stays_a_reader_lets_our_readers_in(void **stat
 {
     struct duet *d = *state;
     struct relock_options options = {.recheck_ms = RECHECK_MS};
-    struct both_sides we = both_sides(d, fixture_client(d->f, &options));
+    struct both_sides we = both_sides(d, duet_client_with(d, &options));
     struct actor *waiting = actor_start();
 
     assert_string_equal(duet_do_as(d, "ann", "lock write orders 100000"), "ok");

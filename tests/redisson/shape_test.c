@@ -109,7 +109,7 @@ static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side 
     struct probe *probe = duet_probe(d, "orders");
 
     for (int i = 0; i < 2; i++) {
-        struct published *published = published_open(socket_of(d), d->c != NULL);
+        struct published *published = published_open(socket_of(d), duet_is_sharded());
         char *heard;
 
         steps(sides[i]);

@@ -163,10 +163,11 @@ choose()
 # name, folder, arguments of meson test
 run_tests()
 {
-    local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok
+    local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok brief=()
 
+    [[ $long == yes ]] || brief=(--no-suite long)
     rm -f "$json"*.json # Meson appends the name of the wrapper
     meson test -C "$out/$2" --no-rebuild --num-processes "$at_once" --print-errorlogs \
-        --logbase "$1" "${@:3}" >"$log" 2>&1 || result=failed
+        --logbase "$1" "${@:3}" "${brief[@]}" >"$log" 2>&1 || result=failed
     report "$result" "$1" "$log" "$began" "$json"*.json
 }
