@@ -201,6 +201,8 @@ static void perform_scene(struct ev_loop *ev, void (*act)(char letter))
 
     if (is_of_connecting(letter)) {
         fire(ev);
+        if (rest == before)
+            turn(ev); /* over TCP the address is found first */
         if (rest != before)
             return; /* the server tried, so the scene was played */
     }

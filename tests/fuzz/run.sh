@@ -51,7 +51,7 @@ find_all()
 {
     local name
 
-    for name in url reply pubsub pipeline tls; do
+    for name in url reply pubsub pipeline map switches tls; do
         ! grep -q "^build tests/fuzz/${name}_fuzz:" "$out/build.ninja" || fuzzers+=("$name")
     done
 }

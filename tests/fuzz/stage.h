@@ -23,11 +23,16 @@ struct stage {
     unsigned choice;
     struct fuzz_play play;
     struct relock_log log;
+    struct relock_options options;
     struct relock_server server;
     struct relock_loop *loop;
 };
 
 void stage_begin(struct stage *stage, const uint8_t *data, size_t size);
+
+/* The same with the url of a sentinel, whose server is to be connected to. */
+void stage_begin_at(struct stage *stage, const uint8_t *data, size_t size, const char *url);
+
 void stage_perform(struct stage *stage, void (*act)(char letter));
 
 /* Call this after the connections on the loop have been freed. */

@@ -106,7 +106,7 @@ check_examples()
 
 check_fuzz()
 {
-    local seconds=30
+    local seconds=20
 
     [[ $long == no ]] || seconds=600
     tests/fuzz/run.sh "$out/fuzz" $seconds
