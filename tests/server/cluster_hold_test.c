@@ -2,6 +2,9 @@
  * Holds in a cluster: renewals and releases in the background follow the slot of their key.
  */
 #include "support/cluster_fixture.h"
+#include "support/multi.h"
+
+#include <stdio.h>
 
 #define NAME "orders"
 #define LEASE_MS 1000
@@ -102,6 +105,32 @@ static void a_lease_is_renewed_after_its_master_hung(void **state)
     is_released(c, &hold);
 }
 
+/* The members are in slots of different masters. */
+static void a_multi_lock_is_held_after_a_master_of_one_member_died(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = begin(c, LONG_LEASE_MS), other = {.slot = hold.slot};
+    struct relock_lock *both;
+    char name[32];
+
+    for (int i = 0; cluster_owner(c->cluster, other.slot) == hold.owner; i++) {
+        snprintf(name, sizeof(name), "parcels %d", i);
+        other.slot = cluster_slot(c->cluster, name);
+    }
+    assert_result(relock_unlock(hold.lock), RELOCK_OK);
+    other.lock = fixture_lock(c->f, hold.client, name);
+    both = fixture_multi(c->f, hold.lock, other.lock, NULL);
+    assert_result(relock_lock(both), RELOCK_OK);
+    assert_int_equal(probe_int(c->cluster->node[hold.owner].probe, "WAIT 1 %d", SOON_MS), 1);
+    server_kill(c->cluster->node[hold.owner].server);
+    cluster_await(c->cluster);
+    hold.lock = both;
+    is_renewed(&hold);
+    assert_int_equal(probe_int(cluster_probe(c->cluster, NAME), "EXISTS " NAME), 1);
+    assert_int_equal(probe_int(cluster_probe(c->cluster, name), "EXISTS %s", name), 1);
+    is_released(c, &hold);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +139,7 @@ int main(void)
         CLUSTER_TEST(a_lease_is_renewed_after_a_planned_failover),
         CLUSTER_TEST(a_lease_is_renewed_after_its_master_died),
         CLUSTER_TEST(a_lease_is_renewed_after_its_master_hung),
+        CLUSTER_TEST(a_multi_lock_is_held_after_a_master_of_one_member_died),
     };
 
     return CLUSTER_TESTS_RUN(tests);

@@ -151,10 +151,9 @@ static void make_urls(struct cluster *cluster)
     cluster->ca_file = cluster->node[0].server->ca_file;
 }
 
-struct cluster *cluster_start(const struct cluster_options *options)
+static struct cluster *make(const struct cluster_options *options)
 {
     struct cluster *cluster = calloc(1, sizeof(*cluster));
-    size_t n;
 
     cluster_must(cluster, "out of memory");
     cluster->options = options ? *options : (struct cluster_options){.masters = 3, .replicas = 1};
@@ -162,7 +161,25 @@ struct cluster *cluster_start(const struct cluster_options *options)
         cluster->options.node_timeout_ms = slow_ms(NODE_TIMEOUT_MS);
     snprintf(cluster->node_timeout, sizeof(cluster->node_timeout), "%llu",
              (unsigned long long)cluster->options.node_timeout_ms);
-    n = cluster->options.masters * (1 + cluster->options.replicas);
+    return cluster;
+}
+
+struct cluster *cluster_start_on(struct server *server)
+{
+    struct cluster *cluster = make(&(struct cluster_options){.masters = 1});
+
+    cluster->node[0] = (struct cluster_node){.server = server, .probe = probe_open(server->socket)};
+    cluster->n = 1;
+    make_urls(cluster);
+    join(cluster);
+    return cluster;
+}
+
+struct cluster *cluster_start(const struct cluster_options *options)
+{
+    struct cluster *cluster = make(options);
+    size_t n = cluster->options.masters * (1 + cluster->options.replicas);
+
     for (size_t i = 0; i < n; i++)
         if (!launch_node(cluster))
             return cluster_stop(cluster);

@@ -53,6 +53,9 @@ struct cluster {
  * there is no program to start, or none with TLS. */
 struct cluster *cluster_start(const struct cluster_options *options);
 
+/* The same of one master, a server with `cluster` set, which cluster_stop() stops as well. */
+struct cluster *cluster_start_on(struct server *server);
+
 /* Takes NULL, returns NULL. */
 struct cluster *cluster_stop(struct cluster *cluster);
 

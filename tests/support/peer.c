@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LATCH "redisson_unlock_latch:peer"
-
 static const char lock_script[] =
     "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then"
     "    redis.call('hincrby', KEYS[1], ARGV[2], 1)"
@@ -39,13 +37,14 @@ bool peer_lock(struct probe *probe, const char *name, const char *holder, uint64
 
 bool peer_unlock(struct probe *probe, const char *name, const char *holder)
 {
-    char channel[512];
+    char channel[512], latch[512];
     long long left;
 
     peer_channel(name, channel, sizeof(channel));
+    snprintf(latch, sizeof(latch), "redisson_unlock_latch:%s", strchr(channel, '{'));
     left = probe_int(probe, "EVAL %s 3 %s %s %s 0 %d %s PUBLISH 13500", unlock_script, name,
-                     channel, LATCH, PEER_LEASE_MS, holder);
-    probe_int(probe, "DEL " LATCH);
+                     channel, latch, PEER_LEASE_MS, holder);
+    probe_int(probe, "DEL %s", latch);
     return left >= 0;
 }
 

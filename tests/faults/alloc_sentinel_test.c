@@ -1,0 +1,148 @@
+/* Out of memory with a sentinel: asking it for the master, and subscribing to its messages. */
+#include "trial.h"
+
+#include "support/sentinels.h"
+
+#include <string.h>
+
+#define STEP 23 /* a play takes long */
+
+static struct server *sentinel;
+static struct probe *at_sentinel;
+static struct relock_options options;
+static size_t step = STEP;
+
+static struct relock_options sentinel_options(struct trial *trial)
+{
+    static char url[256];
+
+    sentinels_url(url, sentinel, NULL, SENTINELS_MASTER);
+    return trial_options(trial, &(struct scene){.options = {.url = url}});
+}
+
+static int new_client(struct trial *trial)
+{
+    int r = relock_client_new(&options, &trial->client);
+
+    trial->f->clients[0] = trial->client; /* freed with the other clients */
+    return r;
+}
+
+static void a_client_that_cannot_be_made_leaves_nothing(void **state)
+{
+    options = sentinel_options(&(struct trial){.f = *state});
+    trial_play(
+        state,
+        &(struct scene){.whose = ALLOC_ALL, .step = step, .makes_client = true, .act = new_client});
+}
+
+/* ---- connecting again ---------------------------------------------------------------------- */
+
+static void hold(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+    assert_true(wait_for_login(trial->f->probe));
+}
+
+static void unlock(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+/* The I/O thread; a caller connects when it needs to. */
+static bool has_logged_in(void *arg)
+{
+    return probe_n_clients(((struct trial *)arg)->f->probe, " name=relock:") == 1;
+}
+
+static int be_cut_off(struct trial *trial)
+{
+    probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void a_connection_of_the_io_thread_finds_the_master_again(void **state)
+{
+    options = sentinel_options(&(struct trial){.f = *state});
+    options.watchdog_timeout_ms = LONG_MS;
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = options,
+                                      .step = step,
+                                      .before = hold,
+                                      .act = be_cut_off,
+                                      .after = unlock});
+}
+
+static bool has_subscribed(void *arg)
+{
+    (void)arg;
+    return probe_n_clients(at_sentinel, " sub=1 ") == 1;
+}
+
+static void hold_and_listen(struct trial *trial)
+{
+    hold(trial);
+    assert_true(wait_until(has_subscribed, NULL, SOON_MS));
+}
+
+static int be_cut_off_the_sentinel(struct trial *trial)
+{
+    probe_int(at_sentinel, "CLIENT KILL TYPE pubsub");
+    return trial_wait(trial, has_subscribed, NULL) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void listen_and_unlock(struct trial *trial, int result)
+{
+    assert_true(wait_until(has_subscribed, NULL, SOON_MS));
+    unlock(trial, result);
+}
+
+static void a_client_listens_to_its_sentinel_again(void **state)
+{
+    options = sentinel_options(&(struct trial){.f = *state});
+    options.watchdog_timeout_ms = LONG_MS;
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = options,
+                                      .step = step,
+                                      .before = hold_and_listen,
+                                      .act = be_cut_off_the_sentinel,
+                                      .after = listen_and_unlock});
+}
+
+/* ---- the program --------------------------------------------------------------------------- */
+
+static int start(void **state)
+{
+    struct fixture *f;
+
+    if (trial_group_start(state) != 0)
+        return -1;
+    f = *state;
+    f->neighbours = "name=sentinel-";
+    sentinel = sentinels_alone(f->server->port, NULL);
+    at_sentinel = probe_open(sentinel->socket);
+    (void)probe_text(at_sentinel, "PING"); /* so that no play connects it */
+    return 0;
+}
+
+static int stop(void **state)
+{
+    probe_close(at_sentinel);
+    server_stop(sentinel);
+    return fixture_stop(state);
+}
+
+/* "all": each request is refused. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_client_that_cannot_be_made_leaves_nothing),
+        TRIAL_TEST(a_connection_of_the_io_thread_finds_the_master_again),
+        TRIAL_TEST(a_client_listens_to_its_sentinel_again),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "all") == 0)
+        step = 1;
+    return cmocka_run_group_tests(tests, start, stop);
+}
