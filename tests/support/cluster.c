@@ -38,6 +38,24 @@ void cluster_await(struct cluster *cluster)
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
+/* With TLS the nodes have another port for each other, which no client without TLS is told. */
+static void add_proxy(struct cluster_node *node)
+{
+    const char **args = node->server->options.args;
+    size_t n = 0;
+
+    node->proxy = proxy_start(node->server, NULL);
+    snprintf(node->announced[0], sizeof(node->announced[0]), "%s",
+             strrchr(proxy_url(node->proxy), ':') + 1);
+    snprintf(node->announced[1], sizeof(node->announced[1]), "%d", node->server->tls_port);
+    while (args[n])
+        n++;
+    args[n] = "--cluster-announce-port";
+    args[n + 1] = node->announced[0];
+    args[n + 2] = "--cluster-announce-tls-port";
+    args[n + 3] = node->announced[1];
+}
+
 /* False if there is no program for it. */
 static bool launch_node(struct cluster *cluster)
 {
@@ -45,6 +63,7 @@ static bool launch_node(struct cluster *cluster)
     struct server_options options = {
         .tcp = true,
         .cluster = true,
+        .tls = cluster->options.tls,
         .keeps_data = cluster->options.keeps_data,
         .certs = cluster->n > 0 ? cluster->node[0].server->certs : NULL,
         .args = {"--cluster-node-timeout", cluster->node_timeout, "--repl-diskless-sync-delay", "0",
@@ -55,6 +74,8 @@ static bool launch_node(struct cluster *cluster)
     node->server = server_new(&options);
     if (!node->server)
         return false;
+    if (cluster->options.proxies)
+        add_proxy(node);
     server_launch(node->server);
     node->probe = probe_open(node->server->socket);
     cluster->n++;
@@ -143,7 +164,8 @@ static void make_urls(struct cluster *cluster)
     for (size_t i = 0; i < 3 && i < cluster->n; i++) {
         const struct server *server = cluster->node[i].server;
 
-        add_url(cluster->url, sizeof(cluster->url), "redis+cluster://", server->port);
+        add_url(cluster->url, sizeof(cluster->url), "redis+cluster://",
+                cluster->node[i].proxy ? atoi(cluster->node[i].announced[0]) : server->port);
         if (server->tls_port > 0)
             add_url(cluster->tls_url, sizeof(cluster->tls_url), "rediss+cluster://",
                     server->tls_port);
@@ -196,6 +218,7 @@ struct cluster *cluster_stop(struct cluster *cluster)
 
     for (size_t i = cluster->n; i-- > 0;) {
         probe_close(cluster->node[i].probe);
+        proxy_stop(cluster->node[i].proxy);
         server_stop(cluster->node[i].server);
     }
     free(cluster);
@@ -318,7 +341,7 @@ void cluster_remove(struct cluster *cluster, size_t i)
 {
     struct cluster_node node = cluster->node[i];
 
-    cluster_must(i > 0, "the first node stays");
+    cluster_must(i > 0 && !node.proxy, "the first node and those behind proxies stay");
     server_kill(node.server);
     for (size_t k = 0; k < cluster->n; k++)
         if (cluster_is_up(cluster, k))

@@ -16,6 +16,7 @@
 #define RELOCK_TEST_CLUSTER_H
 
 #include "support/probe.h"
+#include "support/proxy.h"
 #include "support/server.h"
 
 #include <stdint.h>
@@ -31,11 +32,15 @@ struct cluster_options {
     size_t replicas;          /* of each master */
     uint64_t node_timeout_ms; /* after so long without an answer a node counts as dead; 0: 1 s */
     bool keeps_data;
+    bool tls;     /* also without RELOCK_TEST_TLS */
+    bool proxies; /* before the nodes, for clients without TLS; needs `tls`, which the nodes use */
 };
 
 struct cluster_node {
     struct server *server;
-    struct probe *probe; /* to this node, whichever owns the key */
+    struct proxy *proxy;  /* NULL: none */
+    char announced[2][8]; /* ports for clients, and for nodes */
+    struct probe *probe;  /* to this node, whichever owns the key */
     char id[41];
 };
 

@@ -90,8 +90,9 @@ bool frame_is_message(const char *frame, size_t size)
     const char *word;
     size_t len;
 
-    return frame[0] == '*' && next_word(frame, size, &at, &word, &len) && len == 7 &&
-           memcmp(word, "message", 7) == 0;
+    return frame[0] == '*' && next_word(frame, size, &at, &word, &len) &&
+           ((len == 7 && memcmp(word, "message", 7) == 0) ||
+            (len == 8 && memcmp(word, "smessage", 8) == 0));
 }
 
 void frame_error(const char *frame, size_t size, char words[FRAME_WORDS_MAX])

@@ -10,28 +10,41 @@
 
 /* ---- servers ------------------------------------------------------------------------------- */
 
-static struct server *new_server(const struct server *master)
+/* The port that the servers use for each other. */
+static int port_of(const struct sentinels *s, const struct server *server)
+{
+    return s->has_tls ? server->tls_port : server->port;
+}
+
+static struct server *new_server(const struct sentinels *s, const struct server *master)
 {
     struct server_options options = {
         .tcp = true,
+        .tls = s->has_tls,
+        .certs = s->has_tls && master ? master->certs : NULL,
         .args = {"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1", "--user",
                  "locker", "on", ">secret", "~*", "&*", "+@all", NULL},
     };
+    size_t n = N_ARGS;
     char port[16];
     struct server *server;
 
+    if (s->has_tls) {
+        options.args[n++] = "--tls-replication";
+        options.args[n++] = "yes";
+    }
     if (master) {
-        snprintf(port, sizeof(port), "%d", master->port);
-        options.args[N_ARGS] = "--replicaof";
-        options.args[N_ARGS + 1] = "127.0.0.1";
-        options.args[N_ARGS + 2] = port;
+        snprintf(port, sizeof(port), "%d", port_of(s, master));
+        options.args[n] = "--replicaof";
+        options.args[n + 1] = "127.0.0.1";
+        options.args[n + 2] = port;
     }
     server = server_new(&options);
     if (!server)
         fixture_skip();
     server_launch(server);
     server_await(server);
-    server->options.args[N_ARGS] = NULL; /* it comes back as a master, until a sentinel finds it */
+    server->options.args[n] = NULL; /* it comes back as a master, until a sentinel finds it */
     return server;
 }
 
@@ -44,7 +57,7 @@ static bool is_in_sync(void *arg)
 static void start_servers(struct sentinels *s)
 {
     for (int i = 0; i < SENTINELS; i++) {
-        s->server[i] = new_server(i > 0 ? s->server[0] : NULL);
+        s->server[i] = new_server(s, i > 0 ? s->server[0] : NULL);
         s->probe[i] = probe_open(s->server[i]->socket);
     }
     assert_true(wait_until(is_in_sync, s->probe[0], FAILOVER_MS));
@@ -87,16 +100,23 @@ static bool knows_all(void *arg)
 static void start_sentinels(struct sentinels *s)
 {
     for (int i = 0; i < SENTINELS; i++) {
-        s->sentinel[i] = server_start(&(struct server_options){.tcp = true, .sentinel = true});
+        s->sentinel[i] = server_start(&(struct server_options){
+            .tcp = true,
+            .sentinel = true,
+            .tls = s->has_tls,
+            .certs = s->has_tls ? s->server[0]->certs : NULL,
+            .args = {s->has_tls ? "--tls-replication" : NULL, "yes"},
+        });
         s->at_sentinel[i] = probe_open(s->sentinel[i]->socket);
-        watch(s->at_sentinel[i], s->server[0]->port, 2, s->down_after_ms);
+        watch(s->at_sentinel[i], port_of(s, s->server[0]), 2, s->down_after_ms);
     }
     for (int i = 0; i < SENTINELS; i++)
         assert_true(wait_until(knows_all, s->at_sentinel[i], FAILOVER_MS));
     snprintf(s->url, sizeof(s->url),
-             "redis+sentinel://" SENTINELS_LOGIN
+             "redis%s+sentinel://" SENTINELS_LOGIN
              "@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/" SENTINELS_MASTER,
-             s->sentinel[0]->port, s->sentinel[1]->port, s->sentinel[2]->port);
+             s->has_tls ? "s" : "", port_of(s, s->sentinel[0]), port_of(s, s->sentinel[1]),
+             port_of(s, s->sentinel[2]));
 }
 
 void sentinels_watch(const struct server *sentinel, int port)
@@ -148,7 +168,7 @@ static int master_of(struct sentinels *s, struct probe *probe)
     (void)sscanf(probe_list(probe, "SENTINEL GET-MASTER-ADDR-BY-NAME " SENTINELS_MASTER),
                  "127.0.0.1 %d", &port);
     for (int i = 0; i < SENTINELS; i++)
-        if (s->server[i]->port == port)
+        if (port_of(s, s->server[i]) == port)
             return i;
     return -1;
 }

@@ -14,6 +14,7 @@
 
 #define SENTINELS 3
 #define SENTINELS_MASTER "mymaster"
+#define SENTINELS_NAME "localhost" /* in all certificates */
 #define SENTINELS_DOWN_AFTER_MS 1000
 
 /* A user of the servers with all rights. While the default user is off, neither the sentinels nor
@@ -26,11 +27,12 @@
 struct sentinels {
     struct fixture *f;
     uint64_t down_after_ms;
+    bool has_tls;                     /* all connections have it, also those among the servers */
     struct server *server[SENTINELS]; /* the first begins as the master */
     struct probe *probe[SENTINELS];
     struct server *sentinel[SENTINELS];
     struct probe *at_sentinel[SENTINELS];
-    char url[256]; /* redis+sentinel://... */
+    char url[256]; /* redis+sentinel://...; rediss+sentinel://..., which needs SENTINELS_NAME */
 };
 
 /* Starts and stops all of them, for a program without a fixture. */

@@ -14,9 +14,10 @@
  */
 #define LOAD_MS 6000
 
-void failover_open(struct failover *failover, struct history *history)
+void failover_open(struct failover *failover, struct history *history, bool has_tls)
 {
     failover->history = history;
+    failover->sentinels.has_tls = has_tls;
     failover->sentinels.down_after_ms = slow_ms(SENTINELS_DOWN_AFTER_MS);
     sentinels_launch(&failover->sentinels);
 }

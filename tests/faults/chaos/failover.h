@@ -34,7 +34,7 @@ struct failover {
 };
 
 /* Ends the program if there is no server. */
-void failover_open(struct failover *failover, struct history *history);
+void failover_open(struct failover *failover, struct history *history, bool has_tls);
 void failover_close(struct failover *failover);
 
 /* The url for the workers. */

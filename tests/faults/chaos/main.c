@@ -16,7 +16,7 @@
  * held: the checker must find that, too, because a quorum cannot survive it.
  *
  * With --tls the workers connect with TLS, without proxies: servers and processes are broken, and
- * no network.
+ * no network. It goes with --sentinel and with --cluster, too.
  *
  * With --sentinel there are a master, two replicas and three sentinels, and one master after the
  * other ends: see failover.h. Two may hold a lock at once only if the promoted replica had not
@@ -24,9 +24,9 @@
  * many there were. With --min-replicas 0 each master is cut off, and --expect-two-holders makes it
  * a success that the checker finds such pairs.
  *
- * With --cluster the locks are in a cluster, whose slots move and whose masters fail and hand over.
- * Each hold has a replica. A master stops writing before it fails, because Redis could lose
- * renewals otherwise.
+ * With --cluster the locks are in a cluster, whose slots move and whose masters fail and hand over,
+ * and the network of one node at a time is broken. Each hold has a replica. A master stops writing
+ * before it fails, because Redis could lose renewals otherwise.
  *
  * With --hot fifty processes want two locks all the time, and the faults hit single processes among
  * them: a waiter must not depend on its own retries, whatever happens to others. With --silent
@@ -144,8 +144,7 @@ static void read_arguments(struct arguments *a, int argc, char **argv)
         a->n_threads = a->set == NAMES_HOT ? 2 : 5;
     if (optind < argc || a->seconds == 0 || a->n_processes < 1 || a->n_threads < 1 ||
         (a->forgets && a->set != NAMES_RED) || (a->is_silent && a->set != NAMES_HOT) ||
-        (a->has_tls && (a->set == NAMES_RED || a->set == NAMES_EVEN)) ||
-        (a->is_cluster && (a->set != NAMES_MIXED || a->has_tls)) ||
+        (a->has_tls && a->set == NAMES_RED) || (a->is_cluster && a->set != NAMES_MIXED) ||
         (a->set == NAMES_HOT && a->n_threads < NAMES_N_HOT) ||
         a->n_processes > SCHEDULE_MAX_SLOTS || a->n_threads > WORKER_MAX_THREADS)
         usage(argv[0]);
@@ -363,7 +362,7 @@ static struct schedule schedule_of(const struct stage *stage)
                              .n_servers = stage->n_servers,
                              .is_hot = is_hot,
                              .is_cluster = stage->is_cluster,
-                             .no_networks = stage->has_tls || stage->is_cluster,
+                             .no_networks = stage->has_tls,
                              .lease_ms = slow_ms(LEASE_MS),
                              .storm_ms = slow_ms(STORM_MS),
                              .calm_ms = slow_ms(is_hot ? HOT_CALM_MS : CALM_MS)};

@@ -12,7 +12,10 @@
 #include "schedule.h"
 #include "support/cluster.h"
 
-/* The `nth` fault of this kind. */
+/* The `nth` fault of this kind. That of a network hits the proxy of one node. */
 void nodes_break(struct cluster *cluster, enum fault_kind kind, size_t nth, unsigned *seed);
+
+/* Mends the networks. */
+void nodes_mend(struct cluster *cluster);
 
 #endif

@@ -106,7 +106,7 @@ static int draw_slot(struct schedule *s, enum fault_kind kind)
 {
     enum fault_place place = kinds[kind].place;
 
-    if (place == PLACE_WORKER || (place == PLACE_NETWORK && !has_several(s)))
+    if (place == PLACE_WORKER || (place == PLACE_NETWORK && !has_several(s) && !s->is_cluster))
         return (int)schedule_dice(&s->seed, (uint64_t)s->n_slots);
     return has_several(s) ? SCHEDULE_SERVER - (int)schedule_dice(&s->seed, (uint64_t)s->n_servers)
                           : SCHEDULE_SERVER;

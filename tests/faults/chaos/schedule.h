@@ -13,7 +13,8 @@
  * volleys, so that neighbours in a line of waiters fail. The volleys are far apart: each fault may
  * make a worker retry, which hides that others sleep in vain.
  *
- * In a cluster, which counts as one server, workers and nodes are broken, and no network.
+ * In a cluster, which counts as one server, workers and nodes are broken, and the networks of
+ * nodes.
  *
  * Threads: one at a time.
  */
@@ -38,9 +39,9 @@ enum fault_place { PLACE_WORKER, PLACE_NETWORK, PLACE_SERVER };
     XX(KILL, "kill", WORKER, 6, 4, 36, 6)     /* SIGKILL, then a new process */                   \
     XX(STOP, "stop", WORKER, 5, 4, 48, 5)     /* SIGSTOP, SIGCONT */                              \
     XX(DEAFEN, "deafen", WORKER, 0, 0, 30, 0) /* the server cuts the subscriber connection */     \
-    XX(CUT, "cut", NETWORK, 5, 4, 0, 0)       /* cuts all connections */                          \
-    XX(STALL, "stall", NETWORK, 4, 4, 0, 0) /* connections stay open, and nothing gets through */ \
-    XX(REFUSE, "refuse", NETWORK, 3, 3, 0, 0) /* connections are cut, and new ones refused */     \
+    XX(CUT, "cut", NETWORK, 5, 4, 0, 2)       /* cuts all connections */                          \
+    XX(STALL, "stall", NETWORK, 4, 4, 0, 3) /* connections stay open, and nothing gets through */ \
+    XX(REFUSE, "refuse", NETWORK, 3, 3, 0, 2) /* connections are cut, and new ones refused */     \
     XX(LATE_COMMAND, "late command", NETWORK, 4, 4, 0, 0) /* scripts run late */                  \
     XX(LATE_REPLY, "late reply", NETWORK, 4, 4, 0, 0) /* scripts run, and the replies are late */ \
     XX(LOST_REPLY, "lost reply", NETWORK, 3, 3, 0, 0) /* scripts run, and the connection ends */  \

@@ -168,13 +168,19 @@ static void every_kind_of_fault_occurs(void **state)
 static void in_a_cluster_nodes_and_workers_are_broken(void **state)
 {
     static const enum fault_kind kinds[] = {FAULT_KILL,       FAULT_STOP,         FAULT_CLIENT_KILL,
-                                            FAULT_DEAFEN_ALL, FAULT_SCRIPT_FLUSH, FAULT_UPHEAVAL};
+                                            FAULT_DEAFEN_ALL, FAULT_SCRIPT_FLUSH, FAULT_UPHEAVAL,
+                                            FAULT_CUT,        FAULT_STALL,        FAULT_REFUSE};
     struct schedule schedule = in_a_cluster();
     size_t n[FAULT_N_KINDS] = {0}, sum = 0;
 
     (void)state;
-    for (int i = 0; i < N_FAULTS; i++)
-        n[schedule_next(&schedule).kind]++;
+    for (int i = 0; i < N_FAULTS; i++) {
+        struct fault fault = schedule_next(&schedule);
+        bool is_of_a_worker = fault.kind == FAULT_KILL || fault.kind == FAULT_STOP;
+
+        assert_true(is_of_a_worker == (fault.slot != SCHEDULE_SERVER));
+        n[fault.kind]++;
+    }
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         assert_true(n[kinds[i]] > 0);
         sum += n[kinds[i]];

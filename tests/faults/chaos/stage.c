@@ -134,6 +134,11 @@ static void begin_at_server(struct stage *stage, struct stage_place *place,
 
 static void begin(struct stage *stage, struct stage_place *place, const struct fault *fault)
 {
+    if (stage->cluster && is_server(stage, place)) {
+        nodes_break(stage->cluster, fault->kind, stage->n_faults[fault->kind],
+                    &stage->upheaval_seed);
+        return;
+    }
     switch (fault->kind) {
     case FAULT_KILL:
         kill_worker(stage, &place->worker);
@@ -167,11 +172,7 @@ static void begin(struct stage *stage, struct stage_place *place, const struct f
         proxy_delay(place->proxy, fault->delay_ms);
         break;
     default:
-        if (stage->cluster)
-            nodes_break(stage->cluster, fault->kind, stage->n_faults[fault->kind],
-                        &stage->upheaval_seed);
-        else
-            begin_at_server(stage, place, fault);
+        begin_at_server(stage, place, fault);
         break;
     }
 }
@@ -198,6 +199,8 @@ static void mend(struct stage *stage, struct stage_place *place)
     default:
         break;
     }
+    if (stage->cluster && is_server(stage, place))
+        nodes_mend(stage->cluster);
     if (place->rule)
         proxy_let_go(place->rule);
     place->rule = NULL;
@@ -295,6 +298,13 @@ static const char *url_of(const struct stage_place *place)
     return place->server->tls_port > 0 ? place->server->tls_url : place->server->unix_url;
 }
 
+/* For the workers: in place of the CAs of the system. Without TLS there is none. */
+static void trust(const char *ca_file)
+{
+    if (*ca_file)
+        setenv("SSL_CERT_FILE", ca_file, 1);
+}
+
 /* Starts the servers; several, with a proxy before each. */
 static bool open_servers(struct stage *stage)
 {
@@ -310,8 +320,7 @@ static bool open_servers(struct stage *stage)
             return false;
         if (n > 1)
             place->proxy = start_proxy(servers[i], 0);
-        if (stage->has_tls)
-            setenv("SSL_CERT_FILE", servers[i]->ca_file, 1); /* for the workers: the system's CAs */
+        trust(servers[i]->ca_file);
         size += (size_t)snprintf(stage->urls + size, sizeof(stage->urls) - size, "%s%s",
                                  i > 0 ? "," : "", url_of(place));
     }
@@ -321,10 +330,13 @@ static bool open_servers(struct stage *stage)
 
 static bool open_cluster(struct stage *stage)
 {
-    stage->cluster = cluster_start(NULL);
+    stage->cluster = cluster_start(&(struct cluster_options){
+        .masters = 3, .replicas = 1, .tls = true, .proxies = !stage->has_tls});
     if (!stage->cluster)
         return false;
-    snprintf(stage->urls, sizeof(stage->urls), "%s", stage->cluster->url);
+    snprintf(stage->urls, sizeof(stage->urls), "%s",
+             stage->has_tls ? stage->cluster->tls_url : stage->cluster->url);
+    trust(stage->cluster->ca_file);
     stage->upheaval_seed = (unsigned)stage->seed;
     watch_start_cluster(&stage->watch, stage->cluster, &stage->history, &stage->names);
     return true;
@@ -344,7 +356,8 @@ bool stage_open(struct stage *stage)
     history_open(&stage->history, path);
     names_draw(&stage->names, stage->set, stage->seed);
     if (stage->set == NAMES_EVEN) {
-        failover_open(&stage->failover, &stage->history);
+        failover_open(&stage->failover, &stage->history, stage->has_tls);
+        trust(stage->failover.sentinels.server[0]->ca_file);
         snprintf(stage->urls, sizeof(stage->urls), "%s", failover_url(&stage->failover));
     }
     if (!(stage->is_cluster ? open_cluster(stage) : open_servers(stage)))

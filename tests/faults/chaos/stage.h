@@ -3,9 +3,9 @@
  *
  * With one server each worker has its own network, a proxy; with several, each server has. There is
  * no proxy at hot locks: fifty of them would use more of the machine than the workers. Nor is there
- * one with TLS, which a proxy could not read, nor one with sentinels or a cluster, which tell the
- * addresses. A fault ends when its time is over, and is written to a history, as is the death of a
- * process.
+ * one with TLS, which a proxy could not read, nor one with sentinels, which tell the addresses. In
+ * a cluster each node has one, and announces it as its address. A fault ends when its time is over,
+ * and is written to a history, as is the death of a process.
  *
  * Threads: the main one.
  */

@@ -4,6 +4,7 @@
 #include "pulse.h"
 #include "rush.h"
 #include "schedule.h"
+#include "support/sentinels.h"
 #include "support/wait.h"
 
 #include <relock.h>
@@ -113,11 +114,18 @@ static uint64_t recheck_ms_of(enum names_set set)
     return set == NAMES_HOT ? 2 * rush_cycle_ms() : WORKER_RECHECK_MS;
 }
 
+/* The sentinels may name any server, so the url does not tell the name in the certificates. */
+static const char *tls_name_of(const char *url)
+{
+    return strncmp(url, "rediss+sentinel:", 16) == 0 ? SENTINELS_NAME : NULL;
+}
+
 static void open_client(const struct worker_options *options, const char *url)
 {
     char name[WORKER_NAME_MAX];
     const struct relock_options wanted = {.url = url,
                                           .client_name = name,
+                                          .tls_server_name = tls_name_of(url),
                                           .watchdog_timeout_ms = options->lease_ms,
                                           .recheck_ms = recheck_ms_of(options->set),
                                           .command_timeout_ms = COMMAND_TIMEOUT_MS,
