@@ -25,12 +25,13 @@ static int receive(struct relock_slot_query *query, struct redisReply **reply)
     return conclude(query, relock_question_receive(&query->question, reply));
 }
 
-/* A server without sharded channels, or a user without the right, answers with an error. */
+/* A server without sharded channels, or a user without the right, answers with an error. Without a
+ * channel, Azure Managed Redis does not answer the first question at all. */
 static int send_questions(struct relock_slot_query *query)
 {
     struct relock_buffer *out = &query->conn.wire.out;
 
-    relock_command_words(out, "PUBSUB", "SHARDNUMSUB");
+    relock_command_words(out, "PUBSUB", "SHARDNUMSUB", "relock");
     relock_command_words(out, "CLUSTER", "SLOTS");
     return conclude(query, relock_question_send(&query->question));
 }
