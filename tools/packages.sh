@@ -38,6 +38,7 @@ install  cmake                     ? cmake
 debian  dpkg-buildpackage          ? dpkg-dev
 debian  dh                         ? debhelper
 debian  lintian                    ? lintian
+abi    abidiff                    ? abigail-tools
 site   chromium,google-chrome      ? chromium
 '
 

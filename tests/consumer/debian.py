@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the Debian packages from a copy of the tree, and looks at them with lintian.
+"""Makes the archive of a release, builds the Debian packages from it, and passes them to lintian.
 
 usage: debian.py
 
@@ -9,10 +9,9 @@ import os
 import pathlib
 import shutil
 import sys
-import tarfile
 import tempfile
 
-from steps import TOP, check, copy_tree, run
+from steps import check, make_repository, run
 
 PACKAGES = {
     "librelock0": "librelock.so.0",
@@ -22,24 +21,30 @@ PACKAGES = {
 }
 
 
-def upstream(entry):
-    """What belongs to the archive of a release, which Debian's part is added to."""
-    return None if pathlib.Path(entry.name).parts[1:2] == ("debian",) else entry
+def release(scratch):
+    """The archive of a release, unpacked; Debian's part is not in it but added to it."""
+    repository, build = scratch / "relock", scratch / "build"
+    make_repository(repository)
+    run("meson", "setup", build, repository, "-Dtests=disabled", "-Dexamples=false")
+    run("meson", "dist", "-C", build, "--no-tests")
+    archive = next((build / "meson-dist").glob("relock-*.tar.xz"))
+    version = archive.name.removeprefix("relock-").removesuffix(".tar.xz")
+    shutil.copy(archive, scratch / f"relock_{version}.orig.tar.xz")
+    run("tar", "-xf", archive, "-C", scratch)
+    tree = scratch / f"relock-{version}"
+    check(not (tree / "debian").exists(), "debian/ is in the archive of a release")
+    shutil.copytree(repository / "debian", tree / "debian")
+    return tree, version
 
 
 def main():
-    for tool in ["dpkg-buildpackage", "dh", "lintian"]:
+    for tool in ["git", "dpkg-buildpackage", "dh", "lintian"]:
         if not shutil.which(tool):
             print("there is no", tool)
             sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="relock.") as name:
         scratch = pathlib.Path(name)
-        version = run("meson", "introspect", "--projectinfo", TOP / "meson.build")
-        version = version.partition('"version": "')[2].partition('"')[0]
-        tree = scratch / f"relock-{version}"
-        copy_tree(tree)
-        with tarfile.open(scratch / f"relock_{version}.orig.tar.gz", "w:gz") as archive:
-            archive.add(tree, tree.name, filter=upstream)
+        tree, version = release(scratch)
         run("dpkg-buildpackage", "--no-sign", "--build=full", cwd=tree, env=os.environ | {
             "DEB_BUILD_OPTIONS": "nocheck parallel=2", "DEB_BUILD_PROFILES": "nocheck",
         })

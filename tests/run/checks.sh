@@ -2,7 +2,7 @@
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
-checks='format tidy shellcheck unity model install consumer examples fuzz debian site'
+checks='format tidy shellcheck unity model install consumer examples fuzz debian site abi'
 long_checks='rules' # only if named, or with all --long
 
 llvm=14 # version of clang-format and clang-tidy; other versions find other faults
@@ -97,6 +97,12 @@ check_site()
     else
         tests/site/run.sh "$out/site"
     fi
+}
+
+# Against the last release, if there is one.
+check_abi()
+{
+    tools/abi.sh
 }
 
 check_examples()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The public functions are the same everywhere that they are listed.
 
-usage: symbols_test.py NM MAP HEADER API_TEST [LIBRARY...]
+usage: symbols_test.py NM MAP HEADER API_TEST DEBIAN_SYMBOLS [LIBRARY...]
 
-The map exports what the header declares, and the api test names each. A shared library exports
+The map exports what the header declares, and the api test and the Debian package name each. A shared library exports
 exactly these; the archives define them together, and as they cannot hide others, every global name
 there is relock_*. Symbols that the compiler adds for a sanitizer do not count.
 """
@@ -32,13 +32,16 @@ def defined(nm, library):
     return {name for name in names if not re.match(r"__(odr_)?(a|l|m|t|ub)san", name)}
 
 
-def main(nm, map_path, header_path, api_path, *libraries):
+def main(nm, map_path, header_path, api_path, debian_path, *libraries):
     map_text, header, api = (
         pathlib.Path(path).read_text() for path in (map_path, header_path, api_path)
     )
     declared = set(re.findall(r"^RELOCK_API [^;(]*?\b(relock_\w+)\(", header, re.M))
     wrong = differences(declared, set(re.findall(r"^\s+(relock_\w+);", map_text, re.M)), "map")
     wrong += differences(declared, set(re.findall(r"\bNAMED\((relock_\w+)\)", api)), "api test")
+    if pathlib.Path(debian_path).exists():  # the archive of a release has no packages
+        packaged = pathlib.Path(debian_path).read_text()
+        wrong += differences(declared, set(re.findall(r"^ (relock_\w+)@", packaged, re.M)), "Debian")
 
     archives = [library for library in libraries if library.endswith(".a")]
     for library in set(libraries) - set(archives):
