@@ -209,6 +209,7 @@ struct relock_client;
 #define RELOCK_LAZY 1u           /* make the client even if Redis is unreachable; keep trying */
 #define RELOCK_ANNOUNCE_PLAIN 2u /* plain locks: publish releases, and subscribe while waiting */
 #define RELOCK_TLS_INSECURE 4u   /* TLS without checking the server's certificate: for tests only */
+#define RELOCK_NO_SPIN 8u        /* wait for replies asleep, never by retries for up to 50 us */
 
 /** Options of a client. The library copies the strings. */
 struct relock_options {
@@ -233,7 +234,7 @@ struct relock_options {
 
     unsigned connections;  /* [4] command connections; at most 1024 */
     unsigned min_replicas; /* [0] replicas that must acknowledge an acquire (WAIT) */
-    unsigned flags;        /* [0] RELOCK_LAZY, RELOCK_ANNOUNCE_PLAIN, RELOCK_TLS_INSECURE */
+    unsigned flags;        /* [0] RELOCK_LAZY and others, as above */
     int log_level;         /* [RELOCK_LOG_INFO] least severe level to log */
 
     relock_lost_fn *on_lost; /* [none] for holds acquired without an on_lost of their own */

@@ -18,6 +18,14 @@ uint64_t relock_clock_now_ms(void)
     return ((uint64_t)ts.tv_sec * 1000) + ((uint64_t)ts.tv_nsec / 1000000);
 }
 
+uint64_t relock_clock_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ((uint64_t)ts.tv_sec * 1000000000) + (uint64_t)ts.tv_nsec;
+}
+
 int relock_clock_poll_ms(uint64_t now_ms, uint64_t deadline_ms)
 {
     uint64_t left = relock_clock_left(now_ms, deadline_ms);

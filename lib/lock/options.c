@@ -5,6 +5,7 @@
 
 #define DEFAULT_URL "redis://127.0.0.1:6379"
 #define WATCHDOG_MIN_MS 30
+#define FLAGS (RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN)
 #define MAX_CONNECTIONS 1024
 
 void relock_options_log(const struct relock_options *given, struct relock_log *log)
@@ -94,7 +95,7 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
 
     if (!relock_options_unused(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
         return refuse(log, RELOCK_E_INVALID, "reserved must be 0");
-    if (options->flags & ~(RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE))
+    if (options->flags & ~FLAGS)
         return refuse(log, RELOCK_E_INVALID, "flags has a flag that this version does not support");
     if (options->log_level < RELOCK_LOG_ERROR || options->log_level > RELOCK_LOG_DEBUG)
         return refuse(log, RELOCK_E_INVALID, "log_level must be one of RELOCK_LOG_*");

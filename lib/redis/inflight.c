@@ -176,7 +176,7 @@ int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
                             struct relock_exchange **ended)
 {
     struct redisReply *reply;
-    int r = relock_sync_conn_receive(&inflight->conn, until_ms, &reply);
+    int r = relock_sync_conn_receive_soon(&inflight->conn, until_ms, &reply);
 
     if (r == RELOCK_AGAIN)
         return let_leave(inflight, ended);

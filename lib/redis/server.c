@@ -115,6 +115,7 @@ int relock_server_init(struct relock_server *server, const struct relock_options
     *server = (struct relock_server){
         .connect_timeout_ms = options->connect_timeout_ms,
         .command_timeout_ms = options->command_timeout_ms,
+        .never_spins = options->flags & RELOCK_NO_SPIN,
         .log = log,
     };
     r = take_url(server, options);

@@ -34,6 +34,7 @@ struct relock_server {
     char *name;          /* CLIENT SETNAME, or NULL */
     bool name_is_ours;   /* the library made it up, so a server may refuse it without consequence */
     bool is_sentinel;    /* it is to be one, and else is refused */
+    bool never_spins;    /* threads wait for its replies asleep */
     bool may_be_replica; /* it is only asked about other servers */
     char *label;         /* the address, for messages: without the password */
     struct relock_resolver *resolver;   /* knows its addresses; NULL for a path or a cluster */

@@ -293,3 +293,34 @@ int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms
             return r;
     }
 }
+
+/* Retries the socket while that is worth it. Returns RELOCK_AGAIN when no reply has come. */
+static int spin(struct relock_sync_conn *conn, struct redisReply **reply)
+{
+    int r;
+
+    do {
+        r = relock_wire_fill_at_once(&conn->wire);
+        if (r == RELOCK_OK)
+            r = relock_wire_take(&conn->wire, reply);
+    } while (r == RELOCK_AGAIN && relock_spin_continues(&conn->spin));
+    return r;
+}
+
+int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                                  struct redisReply **reply)
+{
+    int r;
+
+    if (conn->server->never_spins)
+        return relock_sync_conn_receive(conn, deadline_ms, reply);
+    r = relock_wire_take(&conn->wire, reply);
+    if (r != RELOCK_AGAIN)
+        return r;
+    if (relock_spin_begin(&conn->spin))
+        r = spin(conn, reply);
+    if (r == RELOCK_AGAIN)
+        r = relock_sync_conn_receive(conn, deadline_ms, reply);
+    relock_spin_end(&conn->spin);
+    return r;
+}

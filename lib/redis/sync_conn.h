@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "redis/dial.h"
 #include "redis/login.h"
+#include "redis/spin.h"
 #include "redis/wire.h"
 
 struct relock_peer;
@@ -34,6 +35,7 @@ struct relock_sync_conn {
     uint64_t used_ms;    /* when it was last used */
     size_t n_sent;       /* how many bytes the last send has written */
     uint64_t n_ready;    /* how often it became READY */
+    struct relock_spin spin;
 
     struct relock_mutex mutex;
     struct {
@@ -64,6 +66,10 @@ int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
  * RELOCK_AGAIN at the deadline: the reply may still come. */
 int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms,
                              struct redisReply **reply);
+
+/* The same for the only reply in flight: retries the socket for a moment before it sleeps. */
+int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
+                                  struct redisReply **reply);
 
 /* Closes the connection. It can be made again. */
 void relock_sync_conn_close(struct relock_sync_conn *conn);

@@ -266,14 +266,24 @@ static int take_in(struct relock_wire *wire, const char *bytes, size_t n)
     return wire->tls ? decrypt(wire, bytes, n) : feed(wire, bytes, n);
 }
 
-int relock_wire_fill(struct relock_wire *wire)
+static int fill(struct relock_wire *wire, int flags)
 {
     char bytes[READ_BYTES];
-    ssize_t n = recv(wire->fd, bytes, sizeof(bytes), 0);
+    ssize_t n = recv(wire->fd, bytes, sizeof(bytes), flags);
 
     if (n < 0)
         return fail_errno(wire);
     return n == 0 ? fail_socket(wire, 0) : take_in(wire, bytes, (size_t)n);
+}
+
+int relock_wire_fill(struct relock_wire *wire)
+{
+    return fill(wire, 0);
+}
+
+int relock_wire_fill_at_once(struct relock_wire *wire)
+{
+    return fill(wire, MSG_DONTWAIT);
 }
 
 bool relock_wire_has_ended(struct relock_wire *wire)

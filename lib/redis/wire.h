@@ -51,6 +51,9 @@ int relock_wire_flush(struct relock_wire *wire);
  * before the first reply also RELOCK_E_AUTH. */
 int relock_wire_fill(struct relock_wire *wire);
 
+/* The same, but does not block. */
+int relock_wire_fill_at_once(struct relock_wire *wire);
+
 /* Whether the server has closed the connection, or sends what nobody has asked for. Does not block.
  */
 bool relock_wire_has_ended(struct relock_wire *wire);
