@@ -5,6 +5,7 @@
 #include "lock/inspection.h"
 #include "lock/keys.h"
 #include "redis/reply.h"
+#include "redis/run.h"
 
 #include <stdio.h>
 #include <string.h>

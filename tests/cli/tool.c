@@ -176,6 +176,14 @@ bool tool_printed_json(struct tool *tool)
     return pclose(reader) == 0;
 }
 
+const char *tool_lease(void)
+{
+    static char text[32];
+
+    (void)snprintf(text, sizeof(text), "%llums", (unsigned long long)outlast_ms(TOOL_LEASE_MS));
+    return text;
+}
+
 /* ---- signals and the end ------------------------------------------------------------------- */
 
 void tool_signal_group(struct tool *tool, int number)
@@ -225,7 +233,11 @@ int tool_wait(struct tool *tool)
 
     while (now_ms() < deadline_ms && listen_for(tool, 100))
         ;
-    if (tool->out.fd < 0 && tool->err.fd < 0 && wait_until(has_ended, tool, SOON_MS))
+    if (tool->out.fd >= 0 || tool->err.fd >= 0) { /* its command is still there */
+        end(tool);
+        return -1;
+    }
+    if (wait_until(has_ended, tool, SOON_MS))
         tool->pid = 0;
     end(tool);
     return tool->status;

@@ -38,6 +38,10 @@ void tool_type(struct tool *tool, const char *keys);
  * stays until tool_end_all(). */
 int tool_wait(struct tool *tool);
 
+/* For --lease: a short one that a machine may stand still for. */
+#define TOOL_LEASE_MS 1000
+const char *tool_lease(void);
+
 /* One run from start to end: its status, which an assertion compares. */
 #define assert_tool(f, wanted, ...) \
     assert_int_equal(tool_wait(tool_start((f), __VA_ARGS__)), wanted)

@@ -1,74 +1,18 @@
-/* relock run: signals, a tool that is killed, and a lock that is lost. */
+/* relock run: a lock that is lost, and --once-per. */
 #include "cli/tool.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-
-/* Counts what it hears, and ends by SIGTERM. */
-#define LISTENER "trap 'n=$((n+1)); echo heard $n' INT; trap 'echo total $n; exit 3' TERM; " RUNNING
 
 #define RUNNING "echo started; while :; do sleep 0.05; done"
 
 /* Ignores SIGTERM, as do its children. */
 #define STUBBORN "trap '' TERM; " RUNNING
 
-#define LEASE_MS 1000
-
-static const char *lease(void)
-{
-    static char text[32];
-
-    (void)snprintf(text, sizeof(text), "%llums", (unsigned long long)outlast_ms(LEASE_MS));
-    return text;
-}
-
-static void ctrl_c_reaches_the_command_once_and_the_lock_is_released(void **state)
-{
-    struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "orders", "sh", "-c", LISTENER);
-
-    assert_true(tool_says(tool, "started"));
-    tool_signal_group(tool, SIGINT);
-    assert_true(tool_says(tool, "heard 1"));
-    tool_signal_group(tool, SIGTERM);
-    assert_int_equal(tool_wait(tool), 3);
-    assert_non_null(strstr(tool_out(tool), "total 1"));
-    assert_int_equal(probe_n_keys(f->probe), 0);
-}
-
-static void on_a_terminal_too(void **state)
-{
-    struct fixture *f = *state;
-    const char *const words[] = {"run", "orders", "sh", "-c", LISTENER, NULL};
-    struct tool *tool = tool_start_words(f, true, words);
-
-    assert_true(tool_says(tool, "started"));
-    tool_type(tool, "\003");
-    assert_true(tool_says(tool, "heard 1"));
-    tool_signal(tool, SIGTERM);
-    assert_int_equal(tool_wait(tool), 3);
-    assert_non_null(strstr(tool_out(tool), "total 1"));
-    assert_int_equal(probe_n_keys(f->probe), 0);
-}
-
-static void if_the_tool_is_killed_the_command_ends_and_the_lease_frees_the_lock(void **state)
-{
-    struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "--lease", lease(), "orders", "sh", "-c",
-                                   "echo started; exec sleep 600");
-
-    assert_true(tool_says(tool, "started"));
-    tool_signal(tool, SIGKILL);
-    assert_int_equal(tool_wait(tool),
-                     128 + SIGKILL); /* its output is closed: the command is gone */
-    assert_true(probe_wait_no_key(f->probe, "orders", outlast_ms(LEASE_MS) + SOON_MS));
-}
-
 static void a_lost_lock_ends_the_command(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "--lease", lease(), "orders", "sh", "-c",
+    struct tool *tool = tool_start(f, "run", "--lease", tool_lease(), "orders", "sh", "-c",
                                    "trap 'echo ending; exit 0' TERM; " RUNNING);
 
     assert_true(tool_says(tool, "started"));
@@ -81,8 +25,8 @@ static void a_lost_lock_ends_the_command(void **state)
 static void a_command_that_ignores_sigterm_is_killed(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "--lease", lease(), "--kill-after", "100ms", "orders",
-                                   "sh", "-c", STUBBORN);
+    struct tool *tool = tool_start(f, "run", "--lease", tool_lease(), "--kill-after", "100ms",
+                                   "orders", "sh", "-c", STUBBORN);
 
     assert_true(tool_says(tool, "started"));
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
@@ -93,7 +37,7 @@ static void a_command_that_ignores_sigterm_is_killed(void **state)
 static void with_on_lost_kill_it_is_killed_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "--lease", lease(), "--on-lost", "kill", "orders",
+    struct tool *tool = tool_start(f, "run", "--lease", tool_lease(), "--on-lost", "kill", "orders",
                                    "sh", "-c", STUBBORN);
 
     assert_true(tool_says(tool, "started"));
@@ -105,8 +49,8 @@ static void with_on_lost_kill_it_is_killed_at_once(void **state)
 static void with_on_lost_warn_it_goes_on(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "--lease", lease(), "--on-lost", "warn", "orders",
-                                   "sh", "-c", LISTENER);
+    struct tool *tool = tool_start(f, "run", "--lease", tool_lease(), "--on-lost", "warn", "orders",
+                                   "sh", "-c", "trap 'echo total; exit 3' TERM; " RUNNING);
 
     assert_true(tool_says(tool, "started"));
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
@@ -118,7 +62,8 @@ static void with_on_lost_warn_it_goes_on(void **state)
 static void a_server_that_goes_away_costs_the_lock(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "--lease", lease(), "orders", "sh", "-c", LISTENER);
+    struct tool *tool = tool_start(f, "run", "--lease", tool_lease(), "orders", "sh", "-c",
+                                   "trap 'echo total; exit 3' TERM; " RUNNING);
 
     assert_true(tool_says(tool, "started"));
     server_kill(f->server);
@@ -168,9 +113,6 @@ static void a_command_that_did_not_start_leaves_the_period_to_others(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TOOL_TEST(ctrl_c_reaches_the_command_once_and_the_lock_is_released),
-        TOOL_TEST(on_a_terminal_too),
-        TOOL_TEST(if_the_tool_is_killed_the_command_ends_and_the_lease_frees_the_lock),
         TOOL_TEST(a_lost_lock_ends_the_command),
         TOOL_TEST(a_command_that_ignores_sigterm_is_killed),
         TOOL_TEST(with_on_lost_kill_it_is_killed_at_once),
