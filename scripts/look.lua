@@ -27,8 +27,8 @@ end
 
 local function kind_of_hash()
     local mode = redis.call('hget', KEYS[1], 'mode')
-    if not mode and redis.call('hlen', KEYS[1]) ~= 1 then
-        return 'other'
+    if redis.call('hlen', KEYS[1]) > (mode and 10000 or 1) then
+        return 'other' -- more fields than readers can have, and too many to look at
     end
     for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
         if field ~= 'mode' and not is_owner(field) then

@@ -21,8 +21,8 @@ struct search {
     relock_locks_fn *fn;
     void *arg;
     bool ended;  /* by fn */
-    int refused; /* RELOCK_E_AUTH: the user may not read some key; else RELOCK_OK */
-    bool shown;  /* it may read another */
+    int refused; /* why a key could not be read; RELOCK_OK: all could */
+    bool shown;  /* another could */
 };
 
 static bool is_lock(const struct relock_lock_info *info)
@@ -49,9 +49,10 @@ static int show(struct search *search, struct relock_text name, bool is_exact)
     relock_call_end(&call);
     if (r == RELOCK_OK)
         search->shown = true;
-    if (r != RELOCK_E_AUTH || is_exact)
+    if ((r != RELOCK_E_AUTH && r != RELOCK_E_SERVER) || is_exact)
         return r;
-    search->refused = r; /* SCAN names all keys, and a user may have rights to few of them */
+    /* SCAN names all keys. A user may have rights to few of them, and a key may change its type. */
+    search->refused = r;
     return RELOCK_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define LEASE_MS 30000
+#define OTHER_PEER "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:42"
 
 /* A tool that holds the lock until it gets SIGTERM. */
 static struct tool *hold(struct fixture *f, const char *kind, const char *name)
@@ -100,6 +101,19 @@ static void watch_prints_each_change(void **state)
     assert_int_equal(tool_wait(tool), 128 + SIGINT);
 }
 
+static void a_holder_cannot_write_to_the_terminal(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    probe_text(f->probe, "SET orders %s PX 30000", "\033]0;title\007");
+    tool = tool_start(f, "watch", "orders");
+    assert_true(tool_says(tool, "held by \\x1b]0;title\\x07"));
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 128 + SIGTERM);
+    probe_int(f->probe, "DEL orders");
+}
+
 static void break_refuses_without_a_terminal(void **state)
 {
     struct fixture *f = *state;
@@ -124,6 +138,13 @@ static void break_asks_on_a_terminal(void **state)
     tool_type(tool, "n\n");
     assert_int_equal(tool_wait(tool), 1);
     assert_string_equal(probe_only_field(f->probe, "orders"), PEER);
+    tool = tool_start_words(f, true, words);
+    assert_true(tool_says(tool, "[y/N]"));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_true(peer_lock(f->probe, "orders", OTHER_PEER, LEASE_MS));
+    tool_type(tool, "y\n");
+    assert_int_equal(tool_wait(tool), 1);
+    assert_string_equal(probe_only_field(f->probe, "orders"), OTHER_PEER);
     tool = tool_start_words(f, true, words);
     assert_true(tool_says(tool, "[y/N]"));
     tool_type(tool, "y\n");
@@ -170,6 +191,7 @@ int main(void)
         TOOL_TEST(json_is_for_programs_whatever_a_name_has),
         TOOL_TEST(list_sorts_and_top_counts),
         TOOL_TEST(watch_prints_each_change),
+        TOOL_TEST(a_holder_cannot_write_to_the_terminal),
         TOOL_TEST(break_refuses_without_a_terminal),
         TOOL_TEST(break_asks_on_a_terminal),
         TOOL_TEST(break_wakes_the_next_one_and_the_holder_loses_the_lock),

@@ -100,6 +100,9 @@ static void a_pattern_finds_all_locks_that_match_and_nothing_else(void **state)
         assert_true(peer_lock(f->probe, name, PEER, LEASE_MS));
     }
     assert_true(peer_lock(f->probe, "b*", PEER, LEASE_MS));
+    /* Several pages of SCAN. */
+    probe_text(f->probe, "EVAL %s 0",
+               "for i = 1, 5000 do redis.call('rpush', 'filler:' .. i, 1) end");
     probe_int(f->probe, "HSET a:hash field 1");
     probe_int(f->probe, "SET a:string text");
     probe_int(f->probe, "RPUSH a:list 1");

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEN_YEARS_MS (UINT64_C(3650) * 24 * 3600 * 1000)
+#define DAY_MS UINT64_C(86400000)
+#define TEN_YEARS_MS (3650 * DAY_MS)
 
 void args_refuse(const struct args *args, const char *format, ...)
 {
@@ -60,4 +61,13 @@ uint64_t args_duration(const struct args *args, const char *option, const char *
         if (strcmp(end, units[i].name) == 0 && number <= TEN_YEARS_MS / units[i].ms)
             return number * units[i].ms;
     args_refuse(args, "%s: `%s` is no time, such as 500ms, 30s, 5m, 2h or 1d", option, text);
+}
+
+int args_interval(const struct args *args, const char *option, const char *text)
+{
+    uint64_t ms = args_duration(args, option, text);
+
+    if (ms < 1 || ms > DAY_MS)
+        args_refuse(args, "%s: `%s` is not between 1ms and 1d", option, text);
+    return (int)ms;
 }

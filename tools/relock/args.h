@@ -49,4 +49,7 @@ void args_refuse(const struct args *args, const char *format, ...)
  * text, and more than ten years. */
 uint64_t args_duration(const struct args *args, const char *option, const char *text);
 
+/* The same for an interval that poll() can wait: a day at most. */
+int args_interval(const struct args *args, const char *option, const char *text);
+
 #endif

@@ -10,7 +10,6 @@
 #include "text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,20 +33,36 @@ static const char *read_options(struct args *args, bool *is_sure, int argc, char
     return argv[optind];
 }
 
+static void print_holder(const char *before, const struct lock_row *row, const char *after)
+{
+    (void)fputs(before, stderr);
+    text_print(stderr, lock_row_holder(row));
+    (void)fputs(after, stderr);
+}
+
 /* Asks on the terminal. */
 static bool confirms(const struct args *args, const struct lock_row *row)
 {
-    char answer[16] = "", *name = text_escape(row->name);
+    char answer[16] = "";
 
-    if (!isatty(STDIN_FILENO) || !name)
+    if (!isatty(STDIN_FILENO))
         args_refuse(args, "there is no terminal to ask on; --yes breaks the lock without asking");
-    (void)fprintf(stderr,
-                  "%s is held by %s.\n"
-                  "The holder may be working; it learns of this at its next renewal.\n"
-                  "Break the lock? [y/N] ",
-                  name, lock_row_holder(row));
-    free(name);
+    text_print(stderr, row->name);
+    print_holder(" is held by ", row,
+                 ".\nThe holder may be working; it learns of this at its next renewal.\n"
+                 "Break the lock? [y/N] ");
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/* The answer was about one holder. Meanwhile there may be another. */
+static bool has_the_same_holder(struct relock_client *client, const struct lock_row *row)
+{
+    struct lock_list now = {0};
+    bool is_same = lock_list_find_name(&now, client, row->name) == RELOCK_OK &&
+                   strcmp(now.rows[0].holder.id, row->holder.id) == 0;
+
+    lock_list_free(&now);
+    return is_same;
 }
 
 static int force(struct relock_client *client, const char *name, constructor_fn *constructor)
@@ -98,10 +113,14 @@ static int confirm_and_break(const struct args *args, struct relock_client *clie
         (void)fprintf(stderr, "relock break: not broken\n");
         return STATUS_NO;
     }
+    if (!is_sure && !has_the_same_holder(client, row)) {
+        (void)fprintf(stderr, "relock break: not broken, because it has another holder now\n");
+        return STATUS_NO;
+    }
     r = break_it(client, row);
     if (r != RELOCK_OK)
         return session_fail(args, "not broken", r);
-    (void)fprintf(stderr, "relock break: broken; it was held by %s\n", lock_row_holder(row));
+    print_holder("relock break: broken; it was held by ", row, "\n");
     return STATUS_OK;
 }
 

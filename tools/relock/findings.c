@@ -40,7 +40,7 @@ void findings_free(struct findings *findings)
 static void print_for_people(const struct findings *findings)
 {
     static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
-    bool is_coloured = report_is_for_terminal();
+    bool is_coloured = report_has_colours();
 
     for (size_t i = 0; i < findings->n; i++) {
         const struct finding *finding = &findings->all[i];

@@ -27,13 +27,23 @@ static void print_help(FILE *out)
                 out);
 }
 
+/* getopt_long() puts the first word before what it says of wrong options. */
+static int run(const struct command *command, int argc, char **argv)
+{
+    char title[32];
+
+    (void)snprintf(title, sizeof(title), "relock %s", command->name);
+    argv[0] = title;
+    return command->run(command, argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
 
     for (size_t i = 0; commands[i]; i++)
         if (strcmp(name, commands[i]->name) == 0)
-            return commands[i]->run(commands[i], argc - 1, argv + 1);
+            return run(commands[i], argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0)
         return printf("relock %s\n", RELOCK_TOOL_VERSION) < 0 ? STATUS_FAILED : STATUS_OK;
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {

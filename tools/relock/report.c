@@ -94,7 +94,7 @@ void report_ms(struct report *report, int64_t ms)
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-bool report_is_for_terminal(void)
+bool report_has_colours(void)
 {
     const char *no_colour = getenv("NO_COLOR");
 
@@ -120,7 +120,7 @@ static void print_table(const struct report *report)
 {
     static const char *const colours[] = {"", "\033[32m", "\033[33m", "\033[31m"};
     size_t n = report->n_columns, n_rows = report->n_cells / n + 1;
-    bool is_coloured = report_is_for_terminal();
+    bool is_coloured = report_has_colours();
     size_t *widths = must(calloc(n, sizeof(*widths)));
 
     for (size_t row = 0; row < n_rows; row++)

@@ -38,7 +38,7 @@ void report_ms(struct report *report, int64_t ms);
  * array. False if stdout cannot take them. */
 bool report_print(const struct report *report, bool is_line);
 
-/* Whether to use colours, and to redraw a screen. */
-bool report_is_for_terminal(void);
+/* Whether to use colours. */
+bool report_has_colours(void);
 
 #endif

@@ -16,6 +16,7 @@
 #include "statuses.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -172,7 +173,9 @@ static int time_left(const struct run *run)
 
     if (run->kill_at_ms == 0)
         return -1;
-    return run->kill_at_ms <= now_ms ? 0 : (int)(run->kill_at_ms - now_ms);
+    if (run->kill_at_ms <= now_ms)
+        return 0;
+    return run->kill_at_ms - now_ms < INT_MAX ? (int)(run->kill_at_ms - now_ms) : INT_MAX;
 }
 
 /* Until the command has ended. */

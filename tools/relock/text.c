@@ -57,6 +57,14 @@ char *text_escape(const char *text)
     return out;
 }
 
+void text_print(FILE *out, const char *text)
+{
+    char *escaped = text_escape(text);
+
+    (void)fputs(escaped ? escaped : "?", out);
+    free(escaped);
+}
+
 char *text_json(const char *text)
 {
     char *out = malloc(strlen(text) * MOST_PER_BYTE + 3), *at = out;

@@ -3,10 +3,14 @@
 #define RELOCK_TOOL_TEXT_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* The text with each byte that is not printable UTF-8 as \xNN. The caller frees it; NULL: no
  * memory. */
 char *text_escape(const char *text);
+
+/* Prints the text so. */
+void text_print(FILE *out, const char *text);
 
 /* The text as a string of JSON, with its quotes; what is not UTF-8 is U+FFFD. Likewise. */
 char *text_json(const char *text);

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define INTERVAL_MS 2000
 #define ROWS 20
@@ -14,7 +15,7 @@ enum { TOP_ONCE = ARGS_OWN, TOP_INTERVAL = 'n' };
 struct top {
     struct args args;
     const char *pattern;
-    uint64_t interval_ms;
+    int interval_ms;
     bool is_once;
     struct relock_client *client;
 };
@@ -30,7 +31,7 @@ static void read_options(struct top *top, int argc, char **argv)
     top->interval_ms = INTERVAL_MS;
     while ((letter = getopt_long(argc, argv, "n:" ARGS_LETTERS, known, NULL)) >= 0)
         if (letter == TOP_INTERVAL)
-            top->interval_ms = args_duration(&top->args, "--interval", optarg);
+            top->interval_ms = args_interval(&top->args, "--interval", optarg);
         else if (letter == TOP_ONCE)
             top->is_once = true;
         else
@@ -38,7 +39,7 @@ static void read_options(struct top *top, int argc, char **argv)
     if (optind + 1 < argc)
         args_refuse(&top->args, "one pattern at most");
     top->pattern = optind < argc ? argv[optind] : "*";
-    top->is_once |= top->args.is_json || !report_is_for_terminal();
+    top->is_once |= top->args.is_json || !isatty(STDOUT_FILENO);
 }
 
 static int show(struct top *top)
@@ -66,7 +67,7 @@ static int run_top(const struct command *self, int argc, char **argv)
     top.client = session_open(&top.args, &(struct relock_options){.connections = 1});
     do {
         status = show(&top);
-    } while (status == STATUS_OK && !top.is_once && poll(NULL, 0, (int)top.interval_ms) == 0);
+    } while (status == STATUS_OK && !top.is_once && poll(NULL, 0, top.interval_ms) == 0);
     relock_client_free(top.client);
     return status;
 }

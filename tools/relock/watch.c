@@ -2,6 +2,7 @@
 #include "lock_list.h"
 #include "session.h"
 #include "statuses.h"
+#include "text.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ enum { WATCH_INTERVAL = 'n' };
 struct watch {
     struct args args;
     const char *name;
-    uint64_t interval_ms;
+    int interval_ms;
     struct relock_client *client;
 };
 
@@ -28,7 +29,7 @@ static void read_options(struct watch *watch, int argc, char **argv)
     watch->interval_ms = INTERVAL_MS;
     while ((letter = getopt_long(argc, argv, "n:" ARGS_LETTERS, known, NULL)) >= 0)
         if (letter == WATCH_INTERVAL)
-            watch->interval_ms = args_duration(&watch->args, "--interval", optarg);
+            watch->interval_ms = args_interval(&watch->args, "--interval", optarg);
         else
             args_take(&watch->args, letter);
     if (optind + 1 != argc)
@@ -53,11 +54,11 @@ static int print_text(const struct lock_row *row)
     struct tm local;
 
     (void)strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &local));
-    if (lock_row_is_held(row))
-        (void)printf("%s  held by %s, levels: %u", when, lock_row_holder(row),
-                     row->holder.hold_count);
-    else
-        (void)printf("%s  free", when);
+    (void)printf("%s  %s", when, lock_row_is_held(row) ? "held by " : "free");
+    if (lock_row_is_held(row)) {
+        text_print(stdout, lock_row_holder(row));
+        (void)printf(", levels: %u", row->holder.hold_count);
+    }
     (void)printf(", waiting: %u\n", row->n_waiting);
     return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
 }
@@ -81,7 +82,7 @@ static int follow(struct watch *watch)
             lock_list_free(&before);
             before = now;
         }
-        (void)poll(NULL, 0, (int)watch->interval_ms);
+        (void)poll(NULL, 0, watch->interval_ms);
     }
     lock_list_free(&before);
     return status;
