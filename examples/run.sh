@@ -57,6 +57,10 @@ main()
     [[ ! -x $build/examples/lockable ]] || # it is missing without a C++ compiler
         run_example "$build/examples/lockable" "unix://$scratch/server.sock"
 
+    say 'red: one lock on three servers, one of which is down; here two databases stand for two servers'
+    run_example "$build/examples/red" "unix://$scratch/server.sock?db=1" \
+        "unix://$scratch/server.sock?db=2" "unix://$scratch/none.sock"
+
     say 'once_per_fleet: cron starts a job on two machines, and one runs it'
     run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
     fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"

@@ -63,16 +63,22 @@ static void *lock_one_after_the_other(void *arg)
 
 static void *lock_both_at_once(void *arg)
 {
+    const struct relock_how how = {.wait_ms = 10000};
     struct transfer *transfer = arg;
     struct relock_lock *accounts[] = {transfer->from, transfer->to};
     struct relock_lock *both;
+    struct relock_grant grant;
+    int r;
 
     must(relock_multilock_new(accounts, 2, &both), "both accounts");
     pthread_barrier_wait(transfer->together);
-    transfer->result = relock_lock(both);
-    if (transfer->result == RELOCK_OK)
-        transfer->result = relock_unlock(both);
+    r = relock_acquire(both, &how, &grant);
+    if (r != RELOCK_OK) /* neither account is held */
+        fprintf(stderr, "%s: %s\n", grant.failed_member, relock_strerror(r));
+    else
+        r = relock_unlock(both);
     relock_lock_free(both);
+    transfer->result = r;
     return NULL;
 }
 
