@@ -25,11 +25,12 @@ static void eviction_is_bad(void **state)
     struct fixture *f = *state;
     struct tool *tool;
 
-    probe_text(f->probe, "CONFIG SET maxmemory-policy allkeys-lru maxmemory 1gb");
+    probe_text(f->probe, "CONFIG SET maxmemory-policy allkeys-lru");
+    probe_text(f->probe, "CONFIG SET maxmemory 1gb");
     tool = tool_start(f, "doctor");
-    probe_text(f->probe, "PING");
     assert_int_equal(tool_wait(tool), 1);
-    probe_text(f->probe, "CONFIG SET maxmemory-policy noeviction maxmemory 0");
+    probe_text(f->probe, "CONFIG SET maxmemory-policy noeviction");
+    probe_text(f->probe, "CONFIG SET maxmemory 0");
     assert_non_null(strstr(tool_out(tool), "bad   eviction"));
     assert_non_null(strstr(tool_out(tool), "-> CONFIG SET maxmemory-policy noeviction"));
 }

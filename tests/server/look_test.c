@@ -236,7 +236,7 @@ static void without_rights_it_is_an_error_and_is_logged(void **state)
     struct relock_client *client;
     struct view view = {0};
 
-    probe_text(f->probe, "ACL SETUSER reader on >secret ~* &* +@all -type -client|list");
+    probe_text(f->probe, "ACL SETUSER reader on >secret ~* &* +@all -type");
     client = fixture_client(f, &(struct relock_options){.user = "reader", .password = "secret"});
     assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
     assert_result(relock_locks(client, "orders", note_lock, &view), RELOCK_E_AUTH);
