@@ -40,8 +40,14 @@ static int status_of(const struct args *args, const char *text)
     return (int)number;
 }
 
-static void take_kind(struct run_options *options, run_constructor_fn *constructor)
+/* In the order of their options. */
+static void take_kind(struct run_options *options, int letter)
 {
+    static run_constructor_fn *const constructors[] = {relock_fairlock_new, relock_rdlock_new,
+                                                       relock_wrlock_new, relock_fencedlock_new,
+                                                       relock_plainlock_new};
+    run_constructor_fn *constructor = constructors[letter - RUN_FAIR];
+
     if (options->constructor && options->constructor != constructor)
         args_refuse(&options->args, "only one of --fair, --read, --write, --fenced and --plain");
     options->constructor = constructor;
@@ -62,19 +68,11 @@ static void take_option(struct run_options *options, int letter)
         options->conflict_status = status_of(args, optarg);
         break;
     case RUN_FAIR:
-        take_kind(options, relock_fairlock_new);
-        break;
     case RUN_READ:
-        take_kind(options, relock_rdlock_new);
-        break;
     case RUN_WRITE:
-        take_kind(options, relock_wrlock_new);
-        break;
     case RUN_FENCED:
-        take_kind(options, relock_fencedlock_new);
-        break;
     case RUN_PLAIN:
-        take_kind(options, relock_plainlock_new);
+        take_kind(options, letter);
         break;
     case RUN_ON_LOST:
         options->lost_signal = lost_signal_of(args, optarg);
