@@ -10,7 +10,7 @@
 #define N_THREADS 32
 #define WAIT_MS 10000
 #define RECHECK_MS 5000 /* the default */
-#define N_CALLS 3       /* in addition: two tries, and one in flight */
+#define N_CALLS 4       /* in addition: two tries, one as first or second, one to leave the line */
 
 static int wait_in_threads(struct child *parent, void *arg)
 {
