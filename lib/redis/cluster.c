@@ -3,6 +3,9 @@
  * Three threads change it: a caller or the I/O thread for the one slot of a redirection, and the
  * thread that asks for the whole map. The last change wins. If it was the wrong one, the next
  * redirection corrects it.
+ *
+ * A MOVED has named the node of its slot, so the whole map is not urgent then, and one question
+ * serves many redirections. It is urgent when a node cannot be reached or a slot has no node.
  */
 #include "redis/cluster.h"
 
@@ -11,45 +14,40 @@
 #include "base/gate.h"
 #include "base/status.h"
 #include "redis/loop.h"
-#include "redis/members.h"
 #include "redis/reply.h"
-#include "redis/slot_query.h"
+#include "redis/slot_survey.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Between two questions for the map while it is wanted all the time. */
-#define MIN_PAUSE_MS 10
+/* Between two questions for the map while it is urgent all the time. */
+#define MIN_PAUSE_MS 100
 #define MAX_PAUSE_MS 500
 
-/* After so long without a question, the next one follows at once. */
-#define CALM_MS 2000
+/* The same while it is only wanted. */
+#define WANTED_PAUSE_MS 1000
 
-/* The least time for each of several nodes to answer. */
-#define MIN_ANSWER_MS 50
+/* After so long without a question, the pauses begin anew. */
+#define CALM_MS 2000
 
 struct cluster {
     struct relock_topology topology;
     const struct relock_server *server; /* of the url */
-    struct relock_server seeds[RELOCK_URL_HOSTS_MAX];
-    unsigned n_seeds;
-
     struct relock_members members;
-    _Atomic(struct relock_node *) hint; /* the node that a redirection has named last */
 
-    struct relock_gate wanted; /* opened when the map is out of date */
-    struct relock_gate stop;
+    atomic_bool is_wanted; /* the whole map, after a MOVED */
+    atomic_bool is_urgent;
     atomic_bool stops;
+    struct relock_gate changed; /* opened when one of these was set */
     bool has_thread;
     pthread_t thread;
 
     /* of the thread; of relock_topology_connect before it has started */
-    struct relock_slot_query query;
+    struct relock_slot_survey survey;
     bool is_known;     /* an answer has come */
-    unsigned n_rounds; /* of questions */
-    uint64_t asked_ms; /* when it last asked */
-    uint64_t pause_ms; /* the last pause */
+    bool has_failed;   /* the last question, and the log says so */
+    uint64_t asked_ms; /* when the last question ended */
+    uint64_t pause_ms; /* until it may ask again */
 };
 
 static struct cluster *cluster_of(struct relock_topology *topology)
@@ -57,183 +55,86 @@ static struct cluster *cluster_of(struct relock_topology *topology)
     return (struct cluster *)topology;
 }
 
-/* ---- the map ------------------------------------------------------------------------------- */
+/* ---- taking a map -------------------------------------------------------------------------- */
 
-/* A node that does not know its address is where it was asked. */
-static struct relock_node *node_at(struct cluster *cluster, const struct relock_server *asked,
-                                   const struct relock_address *address)
+static int fail(struct relock_slot_query *query, int result, const char *what)
 {
-    struct relock_address full = *address;
-
-    if (*full.host == '\0')
-        (void)snprintf(full.host, sizeof(full.host), "%s", asked->url.host);
-    return relock_members_at(&cluster->members, &full);
+    (void)snprintf(query->why, sizeof(query->why), "%s: %s", query->server.label, what);
+    return result;
 }
 
 /* Slots that the map lacks keep their node, which tells more when it is asked. */
-static int take_map(struct cluster *cluster, const struct redisReply *map)
+static int take_map(struct cluster *cluster, struct relock_slot_query *query,
+                    const struct redisReply *map)
 {
-    const struct relock_server *asked = &cluster->query.server;
+    struct relock_origin origin = {.host = query->server.url.host, .ip = query->ip};
     bool has_slots = false;
 
     for (size_t i = 0; relock_reply_at(map, i); i++) {
         struct relock_slot_range range;
         struct relock_node *node;
+        int r;
 
         if (!relock_slot_map_read(map, i, &range))
             continue;
-        node = node_at(cluster, asked, &range.master);
-        if (!node) {
-            (void)snprintf(cluster->query.why, sizeof(cluster->query.why),
-                           "%s: out of memory for a node", asked->label);
-            return RELOCK_E_NOMEM;
-        }
-        (void)relock_members_assign(&cluster->members, range.first, range.last, node);
-        has_slots = true;
+        r = relock_members_assign(&cluster->members, &range, &origin, &node);
+        if (r == RELOCK_E_NOMEM)
+            return fail(query, r, "out of memory for a node");
+        has_slots |= r == RELOCK_OK;
     }
-    if (has_slots)
-        return RELOCK_OK;
-    (void)snprintf(cluster->query.why, sizeof(cluster->query.why),
-                   "%s: CLUSTER SLOTS names no master: no node has slots yet", asked->label);
-    return RELOCK_E_CONN;
+    return has_slots
+               ? RELOCK_OK
+               : fail(query, RELOCK_E_CONN, "CLUSTER SLOTS names no master: no node has slots yet");
+}
+
+static bool is_to_be_sharded(const struct cluster *cluster, const struct relock_slot_query *query)
+{
+    enum relock_url_pubsub wanted = cluster->server->url.pubsub;
+
+    return wanted == RELOCK_URL_PUBSUB_AUTO ? *query->not_sharded == '\0'
+                                            : wanted == RELOCK_URL_PUBSUB_SHARDED;
+}
+
+static void say_pubsub(const struct cluster *cluster, const struct relock_slot_query *query,
+                       bool is_sharded)
+{
+    const char *why = "the url says so";
+
+    if (cluster->server->url.pubsub == RELOCK_URL_PUBSUB_AUTO)
+        why = is_sharded ? "the cluster has them" : query->not_sharded;
+    relock_log_write(cluster->server->log, RELOCK_LOG_INFO,
+                     "%s: waiters use %s channels (%s); programs that use the other form wake them "
+                     "late, so set ?pubsub= in all urls if they differ",
+                     cluster->server->label, is_sharded ? "sharded" : "plain", why);
 }
 
 /* Only once, and before any node is known: all processes that use a lock must agree, and so must
  * the scripts and the subscriptions of this one. */
-static void choose_pubsub(struct cluster *cluster, bool is_sharded)
+static void choose_pubsub(struct cluster *cluster, const struct relock_slot_query *query)
 {
-    enum relock_url_pubsub wanted = cluster->server->url.pubsub;
+    bool is_sharded = is_to_be_sharded(cluster, query);
 
     if (cluster->is_known)
         return;
     cluster->is_known = true;
-    atomic_store(&cluster->topology.is_sharded, wanted == RELOCK_URL_PUBSUB_AUTO
-                                                    ? is_sharded
-                                                    : wanted == RELOCK_URL_PUBSUB_SHARDED);
+    atomic_store(&cluster->topology.is_sharded, is_sharded);
+    say_pubsub(cluster, query, is_sharded);
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
-
-/* Some nodes in a ring. */
-struct ring {
-    struct relock_node *next;
-    unsigned n_left;
-};
-
-/* The order in which they are asked. */
-struct turn {
-    struct relock_node *hint;
-    struct ring trusted;
-    unsigned seed; /* the next of the seeds */
-    struct ring doubted;
-};
-
-static struct relock_node *after(struct cluster *cluster, const struct relock_node *node)
+static int take(void *arg, struct relock_slot_query *query, const struct redisReply *map)
 {
-    return node->next ? node->next : atomic_load(&cluster->topology.nodes);
-}
+    struct cluster *cluster = arg;
 
-/* All nodes, beginning with another one in each round: one that is cut off from the others answers
- * with a map that is out of date. */
-static struct ring ring_of(struct cluster *cluster)
-{
-    struct ring ring = {.next = atomic_load(&cluster->topology.nodes)};
-
-    for (const struct relock_node *at = ring.next; at; at = at->next)
-        ring.n_left++;
-    for (unsigned i = 0; ring.n_left > 0 && i < cluster->n_rounds % ring.n_left; i++)
-        ring.next = after(cluster, ring.next);
-    return ring;
-}
-
-static const struct relock_server *next_node(struct cluster *cluster, struct ring *ring,
-                                             bool is_doubted)
-{
-    while (ring->n_left > 0) {
-        const struct relock_node *node = ring->next;
-
-        ring->n_left--;
-        ring->next = after(cluster, node);
-        if (atomic_load(&node->is_doubted) == is_doubted &&
-            relock_members_has_slot(&cluster->members, node))
-            return node->server;
-    }
-    return NULL;
-}
-
-static const struct relock_server *next_server(struct cluster *cluster, struct turn *turn)
-{
-    struct relock_node *hint = turn->hint;
-    const struct relock_server *server;
-
-    turn->hint = NULL;
-    if (hint)
-        return hint->server;
-    server = next_node(cluster, &turn->trusted, false);
-    if (!server && turn->seed < cluster->n_seeds)
-        return &cluster->seeds[turn->seed++];
-    return server ? server : next_node(cluster, &turn->doubted, true);
-}
-
-static int ask(struct cluster *cluster, const struct relock_server *server)
-{
-    struct redisReply *map = NULL;
-    bool is_sharded = false;
-    int r = relock_slot_query_ask(&cluster->query, server, &map, &is_sharded);
-
-    if (r != RELOCK_OK)
-        return r;
-    choose_pubsub(cluster, is_sharded);
-    r = take_map(cluster, map);
-    relock_reply_free(map);
-    return r;
-}
-
-/* An attempt that may succeed later must not hide that another node refuses for good. */
-static bool is_worse(int result, int than)
-{
-    return than == RELOCK_E_CONN && result != RELOCK_E_CONN;
-}
-
-/* Asks one after the other until one has answered. The cause of a failure is in `why`. */
-static int ask_all(struct cluster *cluster, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
-{
-    struct turn turn = {
-        .hint = atomic_exchange(&cluster->hint, NULL),
-        .trusted = ring_of(cluster),
-        .doubted = ring_of(cluster),
-    };
-    const struct relock_server *server;
-    int worst = RELOCK_E_CONN;
-
-    cluster->n_rounds++;
-    *why = '\0';
-    while ((server = next_server(cluster, &turn)) && !atomic_load(&cluster->stops)) {
-        uint64_t now_ms = relock_clock_now_ms();
-        uint64_t n_left = cluster->n_seeds - turn.seed + 1;
-        uint64_t limit_ms = relock_clock_left(now_ms, deadline_ms) / n_left;
-        int r;
-
-        if (limit_ms > cluster->server->connect_timeout_ms)
-            limit_ms = cluster->server->connect_timeout_ms;
-        limit_ms = limit_ms > MIN_ANSWER_MS ? limit_ms : MIN_ANSWER_MS;
-        cluster->query.question.deadline_ms = relock_clock_after(now_ms, limit_ms);
-        r = ask(cluster, server);
-        if (r == RELOCK_OK)
-            return r;
-        if (*why == '\0' || is_worse(r, worst)) {
-            (void)snprintf(why, RELOCK_WHY_MAX, "%s", cluster->query.why);
-            worst = r;
-        }
-    }
-    return worst;
+    choose_pubsub(cluster, query);
+    return take_map(cluster, query, map);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-static void want_map(struct cluster *cluster)
+static void want(struct cluster *cluster, atomic_bool *flag)
 {
-    relock_gate_open(&cluster->wanted);
+    if (!atomic_exchange(flag, true))
+        relock_gate_open(&cluster->changed);
 }
 
 static void tell_io(struct cluster *cluster)
@@ -243,17 +144,47 @@ static void tell_io(struct cluster *cluster)
         relock_loop_wake(cluster->topology.io.loop);
 }
 
-/* Returns whether to stop. */
-static bool pause_before_question(struct cluster *cluster)
+/* When to ask next. */
+static uint64_t due_ms(struct cluster *cluster)
 {
-    uint64_t now_ms = relock_clock_now_ms();
+    if (atomic_load(&cluster->is_urgent))
+        return cluster->asked_ms + cluster->pause_ms;
+    return atomic_load(&cluster->is_wanted) ? cluster->asked_ms + WANTED_PAUSE_MS : RELOCK_NEVER;
+}
 
-    if (now_ms - cluster->asked_ms > CALM_MS)
+static int ask(struct cluster *cluster, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
+{
+    int r;
+
+    if (relock_clock_now_ms() - cluster->asked_ms > CALM_MS)
         cluster->pause_ms = 0;
-    else
-        cluster->pause_ms = relock_backoff_ms(cluster->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
-    return cluster->pause_ms > 0 &&
-           relock_gate_wait(&cluster->stop, relock_clock_after(now_ms, cluster->pause_ms));
+    cluster->pause_ms = relock_backoff_ms(cluster->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
+    atomic_store(&cluster->is_wanted, false);
+    atomic_store(&cluster->is_urgent, false);
+    r = relock_slot_survey_run(&cluster->survey, deadline_ms, why);
+    cluster->asked_ms = relock_clock_now_ms();
+    return r;
+}
+
+/* One line when it fails, and one when it works again. */
+static void say_failed(struct cluster *cluster, const char *why)
+{
+    relock_log_write(cluster->server->log,
+                     cluster->has_failed ? RELOCK_LOG_DEBUG : RELOCK_LOG_WARNING,
+                     "%s: the slot map could not be read from any node: %s; retrying, and using "
+                     "the map of before; check that the nodes run and that those of the url can "
+                     "be reached",
+                     cluster->server->label, why);
+    cluster->has_failed = true;
+}
+
+static void say_answered(struct cluster *cluster)
+{
+    if (cluster->has_failed)
+        relock_log_write(cluster->server->log, RELOCK_LOG_INFO,
+                         "%s: the slot map was read again, from %s", cluster->server->label,
+                         cluster->survey.query.server.label);
+    cluster->has_failed = false;
 }
 
 static void *run(void *arg)
@@ -262,17 +193,17 @@ static void *run(void *arg)
     char why[RELOCK_WHY_MAX];
 
     for (;;) {
-        (void)relock_gate_wait(&cluster->wanted, RELOCK_NEVER);
-        if (atomic_load(&cluster->stops) || pause_before_question(cluster))
+        (void)relock_gate_wait(&cluster->changed, due_ms(cluster));
+        if (atomic_load(&cluster->stops))
             return NULL;
-        cluster->asked_ms = relock_clock_now_ms();
-        if (ask_all(cluster, RELOCK_NEVER, why) == RELOCK_OK) {
+        if (relock_clock_now_ms() < due_ms(cluster))
+            continue;
+        if (ask(cluster, RELOCK_NEVER, why) == RELOCK_OK) {
+            say_answered(cluster);
             tell_io(cluster);
         } else if (!atomic_load(&cluster->stops)) {
-            relock_log_write(cluster->server->log, RELOCK_LOG_WARNING,
-                             "%s: no node has told the map of the slots: %s; still trying",
-                             cluster->server->label, why);
-            want_map(cluster);
+            say_failed(cluster, why);
+            want(cluster, &cluster->is_urgent);
         }
     }
 }
@@ -285,7 +216,20 @@ static struct relock_node *find(struct relock_topology *topology, struct relock_
     struct relock_node *node = relock_members_of_slot(&cluster->members, relock_slot_of(key));
 
     if (!node)
-        want_map(cluster);
+        want(cluster, &cluster->is_urgent);
+    return node;
+}
+
+/* The slot is at that node from now on. */
+static struct relock_node *move_slot(struct cluster *cluster, const struct relock_redirect *moved,
+                                     const struct relock_origin *origin)
+{
+    struct relock_slot_range range = {moved->slot, moved->slot, moved->node};
+    struct relock_node *node;
+
+    if (relock_members_assign(&cluster->members, &range, origin, &node) < 0)
+        return NULL;
+    atomic_store(&cluster->survey.moved_slot, (int)moved->slot);
     return node;
 }
 
@@ -293,39 +237,44 @@ static struct relock_node *redirect(struct relock_topology *topology,
                                     const struct relock_node *from, const char *error, bool *asks)
 {
     struct cluster *cluster = cluster_of(topology);
+    struct relock_origin origin = relock_members_origin(from);
     struct relock_redirect redirect;
     struct relock_node *node = NULL;
 
-    if (relock_slot_map_redirect(error, &redirect))
-        node = node_at(cluster, from->server, &redirect.node);
-    *asks = node && redirect.kind == RELOCK_REDIRECT_ASK;
-    if (node && !*asks) {
-        (void)relock_members_assign(&cluster->members, redirect.slot, redirect.slot, node);
-        atomic_store(&cluster->hint, node);
+    *asks = false;
+    if (!relock_slot_map_redirect(error, &redirect)) {
+        want(cluster, &cluster->is_urgent);
+        return NULL;
     }
-    if (!*asks)
-        want_map(cluster);
+    if (redirect.kind == RELOCK_REDIRECT_ASK) {
+        *asks = relock_members_at(&cluster->members, &redirect.node, &origin, &node) == RELOCK_OK;
+        return node;
+    }
+    node = move_slot(cluster, &redirect, &origin);
+    want(cluster, node ? &cluster->is_wanted : &cluster->is_urgent);
     return node;
 }
 
 static void distrust(struct relock_topology *topology, struct relock_node *node)
 {
+    struct cluster *cluster = cluster_of(topology);
+
     (void)node;
-    want_map(cluster_of(topology));
+    want(cluster, &cluster->is_urgent);
 }
 
 static bool uses(struct relock_topology *topology, const struct relock_node *node)
 {
-    return relock_members_has_slot(&cluster_of(topology)->members, node);
+    (void)topology;
+    return relock_members_has_slot(node);
 }
 
 static int connect_cluster(struct relock_topology *topology, uint64_t deadline_ms,
                            char why[RELOCK_WHY_MAX])
 {
     struct cluster *cluster = cluster_of(topology);
-    int r = ask_all(cluster, deadline_ms, why);
+    int r = ask(cluster, deadline_ms, why);
 
-    cluster->asked_ms = relock_clock_now_ms();
     if (relock_thread_start(&cluster->thread, "relock:cluster", run, cluster) < 0) {
         (void)snprintf(why, RELOCK_WHY_MAX, "%s: no thread could be started to follow the slots",
                        cluster->server->label);
@@ -342,15 +291,14 @@ static void stop(struct relock_topology *topology)
     if (!cluster->has_thread)
         return;
     atomic_store(&cluster->stops, true);
-    relock_gate_open(&cluster->stop);
-    relock_gate_open(&cluster->wanted);
+    relock_gate_open(&cluster->changed);
     (void)pthread_join(cluster->thread, NULL);
     cluster->has_thread = false;
 }
 
 static void abandon(struct relock_topology *topology)
 {
-    relock_slot_query_abandon(&cluster_of(topology)->query);
+    relock_slot_survey_abandon(&cluster_of(topology)->survey);
 }
 
 static void free_cluster(struct relock_topology *topology)
@@ -358,8 +306,7 @@ static void free_cluster(struct relock_topology *topology)
     struct cluster *cluster = cluster_of(topology);
 
     relock_members_deinit(&cluster->members);
-    for (unsigned i = 0; i < cluster->n_seeds; i++)
-        relock_server_deinit_node(&cluster->seeds[i]);
+    relock_slot_survey_deinit(&cluster->survey);
     free(cluster);
 }
 
@@ -378,26 +325,23 @@ int relock_cluster_new(const struct relock_server *server, unsigned n_lanes,
                        struct relock_topology **topology)
 {
     struct cluster *new = calloc(1, sizeof(*new));
-    int r = RELOCK_OK;
 
     if (!new)
         return RELOCK_E_NOMEM;
     new->topology.ops = &cluster_ops;
     new->topology.is_cluster = true;
     new->server = server;
-    new->query.question.stops = &new->stops;
-    relock_gate_init(&new->wanted);
-    relock_gate_init(&new->stop);
+    relock_gate_init(&new->changed);
     relock_members_init(&new->members, server, n_lanes, &new->topology.nodes);
-    while (r == RELOCK_OK && new->n_seeds < server->url.n_hosts) {
-        const struct relock_url_host *host = &server->url.hosts[new->n_seeds];
-
-        r = relock_server_init_node(&new->seeds[new->n_seeds], server, host->name, host->port);
-        new->n_seeds += r == RELOCK_OK;
-    }
-    if (r == RELOCK_OK)
-        *topology = &new->topology;
-    else
+    new->survey.cluster = server;
+    new->survey.members = &new->members;
+    new->survey.take = take;
+    new->survey.arg = new;
+    new->survey.stops = &new->stops;
+    if (relock_slot_survey_init(&new->survey) < 0) {
         free_cluster(&new->topology);
-    return r;
+        return RELOCK_E_NOMEM;
+    }
+    *topology = &new->topology;
+    return RELOCK_OK;
 }

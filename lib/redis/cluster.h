@@ -2,9 +2,8 @@
  * Cluster - the topology of a Redis Cluster
  *
  * A thread of its own asks the nodes for the map of the slots: at the start, and whenever a call or
- * the I/O thread finds that the map is out of date. It asks one node after the other, first the one
- * that has just redirected a command, then the masters, then the nodes of the url. Until it has an
- * answer, the old map stays in use: a node redirects commands for slots that it does not have.
+ * the I/O thread finds that the map is out of date. Until it has an answer, the old map stays in
+ * use: a node redirects commands for slots that it does not have.
  *
  * Threads: as topology.h says.
  */

@@ -1,6 +1,8 @@
 #include "redis/members.h"
 
 #include "base/hash.h"
+#include "base/status.h"
+#include "redis/peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +15,15 @@ struct relock_member {
     struct relock_node node;
     struct relock_server server;
     UT_hash_handle hh;
-    char name[NAME_MAX_LEN]; /* host:port */
+    char name[NAME_MAX_LEN];     /* host:port */
+    char ip[RELOCK_PEER_IP_MAX]; /* another name of the host; or "" */
+    atomic_uint n_slots;         /* changed under the mutex */
 };
+
+static struct relock_member *member_of(const struct relock_node *node)
+{
+    return (struct relock_member *)node;
+}
 
 void relock_members_init(struct relock_members *members, const struct relock_server *cluster,
                          unsigned n_lanes, _Atomic(struct relock_node *) *list)
@@ -23,6 +32,8 @@ void relock_members_init(struct relock_members *members, const struct relock_ser
     members->n_lanes = n_lanes;
     members->list = list;
     members->guarded.by_address = NULL;
+    members->guarded.n = 0;
+    members->guarded.is_full = false;
     relock_mutex_init(&members->mutex);
     for (unsigned i = 0; i < RELOCK_SLOTS; i++)
         atomic_init(&members->slots[i], NULL);
@@ -50,14 +61,14 @@ void relock_members_deinit(struct relock_members *members)
     relock_mutex_deinit(&members->mutex);
 }
 
-static struct relock_member *make(const struct relock_members *members,
-                                  const struct relock_address *address)
+static struct relock_member *make(const struct relock_members *members, const char *host,
+                                  uint16_t port)
 {
     struct relock_member *new = calloc(1, sizeof(*new));
 
     if (!new)
         return NULL;
-    if (relock_server_init_node(&new->server, members->cluster, address->host, address->port) < 0) {
+    if (relock_server_init_node(&new->server, members->cluster, host, port) < 0) {
         free(new);
         return NULL;
     }
@@ -73,51 +84,150 @@ static void publish(_Atomic(struct relock_node *) *list, struct relock_node *nod
     atomic_store(list, node);
 }
 
-static struct relock_member *add(struct relock_members *members, const char *name,
-                                 const struct relock_address *address)
-    RELOCK_REQUIRES(members->mutex)
-{
-    struct relock_member *new = make(members, address);
+/* ---- addresses ----------------------------------------------------------------------------- */
 
-    if (!new)
-        return NULL;
-    (void)snprintf(new->name, sizeof(new->name), "%s", name);
-    HASH_ADD_STR(members->guarded.by_address, name, new);
-    if (!new->hh.tbl)
-        return destroy(new);
-    publish(members->list, &new->node);
-    return new;
+static void write_name(char name[NAME_MAX_LEN], const char *host, uint16_t port)
+{
+    (void)snprintf(name, NAME_MAX_LEN, "%s:%u", host, port);
 }
 
-struct relock_node *relock_members_at(struct relock_members *members,
-                                      const struct relock_address *address)
+static struct relock_member *find(struct relock_members *members, const char *host, uint16_t port)
+    RELOCK_REQUIRES(members->mutex)
 {
     struct relock_member *member;
     char name[NAME_MAX_LEN];
 
-    (void)snprintf(name, sizeof(name), "%s:%u", address->host, address->port);
-    relock_mutex_lock(&members->mutex);
+    write_name(name, host, port);
     HASH_FIND_STR(members->guarded.by_address, name, member);
-    if (!member)
-        member = add(members, name, address);
+    return member;
+}
+
+static struct relock_member *find_by_ip(struct relock_members *members, const char *ip,
+                                        uint16_t port) RELOCK_REQUIRES(members->mutex)
+{
+    struct relock_member *at = members->guarded.by_address;
+
+    while (at && (at->server.url.port != port || strcmp(at->ip, ip) != 0))
+        at = at->hh.next;
+    return at;
+}
+
+static int add(struct relock_members *members, const char *host, const char *ip, uint16_t port,
+               struct relock_member **member) RELOCK_REQUIRES(members->mutex)
+{
+    struct relock_member *new;
+
+    if (members->guarded.n == RELOCK_MEMBERS_MAX)
+        return RELOCK_E_SERVER;
+    new = make(members, host, port);
+    if (!new)
+        return RELOCK_E_NOMEM;
+    write_name(new->name, host, port);
+    (void)snprintf(new->ip, sizeof(new->ip), "%s", ip);
+    HASH_ADD_STR(members->guarded.by_address, name, new);
+    if (!new->hh.tbl) {
+        (void)destroy(new);
+        return RELOCK_E_NOMEM;
+    }
+    members->guarded.n++;
+    publish(members->list, &new->node);
+    *member = new;
+    return RELOCK_OK;
+}
+
+/* A node that does not know its own host is where it was asked. Others may know that by its
+ * address in digits. */
+static int find_or_add(struct relock_members *members, const struct relock_address *address,
+                       const struct relock_origin *origin, struct relock_member **member)
+    RELOCK_REQUIRES(members->mutex)
+{
+    bool is_there = *address->host == '\0';
+    const char *host = is_there ? origin->host : address->host;
+
+    *member = find(members, host, address->port);
+    if (!*member && is_there)
+        *member = find(members, origin->ip, address->port);
+    else if (!*member)
+        *member = find_by_ip(members, host, address->port);
+    return *member ? RELOCK_OK
+                   : add(members, host, is_there ? origin->ip : "", address->port, member);
+}
+
+static bool is_to_be_said(struct relock_members *members, int result)
+    RELOCK_REQUIRES(members->mutex)
+{
+    bool is_new = result == RELOCK_E_SERVER && !members->guarded.is_full;
+
+    members->guarded.is_full |= is_new;
+    return is_new;
+}
+
+static void say_full(const struct relock_members *members, const struct relock_address *address)
+{
+    relock_log_write(members->cluster->log, RELOCK_LOG_WARNING,
+                     "%s: the cluster names more than %d masters; %s:%u and further ones are not "
+                     "used, and locks of their slots fail; check that the url leads to a cluster "
+                     "you trust",
+                     members->cluster->label, RELOCK_MEMBERS_MAX, address->host, address->port);
+}
+
+struct relock_origin relock_members_origin(const struct relock_node *node)
+{
+    return (struct relock_origin){.host = node->server->url.host, .ip = member_of(node)->ip};
+}
+
+/* ---- slots --------------------------------------------------------------------------------- */
+
+static void assign(struct relock_members *members, const struct relock_slot_range *range,
+                   struct relock_member *member) RELOCK_REQUIRES(members->mutex)
+{
+    for (unsigned i = range->first; i <= range->last; i++) {
+        struct relock_node *old = atomic_load(&members->slots[i]);
+
+        if (old == &member->node)
+            continue;
+        if (old)
+            atomic_fetch_sub(&member_of(old)->n_slots, 1);
+        atomic_fetch_add(&member->n_slots, 1);
+        atomic_store(&members->slots[i], &member->node);
+    }
+}
+
+/* `range`: the slots that the node gets; NULL: none. */
+static int look_up(struct relock_members *members, const struct relock_address *address,
+                   const struct relock_origin *origin, const struct relock_slot_range *range,
+                   struct relock_node **node)
+{
+    struct relock_member *member;
+    bool is_to_say;
+    int r;
+
+    relock_mutex_lock(&members->mutex);
+    r = find_or_add(members, address, origin, &member);
+    if (r == RELOCK_OK && range)
+        assign(members, range, member);
+    is_to_say = is_to_be_said(members, r);
     relock_mutex_unlock(&members->mutex);
-    return member ? &member->node : NULL;
+    if (is_to_say)
+        say_full(members, address);
+    if (r == RELOCK_OK)
+        *node = &member->node;
+    return r;
 }
 
-bool relock_members_assign(struct relock_members *members, unsigned first, unsigned last,
-                           struct relock_node *node)
+int relock_members_at(struct relock_members *members, const struct relock_address *address,
+                      const struct relock_origin *origin, struct relock_node **node)
 {
-    bool has_changed = false;
-
-    for (unsigned i = first; i <= last; i++)
-        has_changed |= atomic_exchange(&members->slots[i], node) != node;
-    return has_changed;
+    return look_up(members, address, origin, NULL, node);
 }
 
-bool relock_members_has_slot(struct relock_members *members, const struct relock_node *node)
+int relock_members_assign(struct relock_members *members, const struct relock_slot_range *range,
+                          const struct relock_origin *origin, struct relock_node **node)
 {
-    for (unsigned i = 0; i < RELOCK_SLOTS; i++)
-        if (relock_members_of_slot(members, i) == node)
-            return true;
-    return false;
+    return look_up(members, &range->master, origin, range, node);
+}
+
+bool relock_members_has_slot(const struct relock_node *node)
+{
+    return atomic_load(&member_of(node)->n_slots) > 0;
 }

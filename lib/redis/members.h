@@ -14,7 +14,16 @@
 #include "redis/slot_map.h"
 #include "redis/topology.h"
 
+/* More are not made: a server that names ever new addresses must not use up the memory. */
+#define RELOCK_MEMBERS_MAX 1024
+
 struct relock_member;
+
+/* The node that has told an address. An address without a host is at that node. */
+struct relock_origin {
+    const char *host; /* as the url or the cluster calls it */
+    const char *ip;   /* the same in digits; "" if that is not known */
+};
 
 struct relock_members {
     /* constant */
@@ -26,16 +35,22 @@ struct relock_members {
     struct relock_mutex mutex;
     struct {
         struct relock_member *by_address;
-    } guarded; /* by mutex */
+        unsigned n;
+        bool is_full; /* it has refused a node and said so */
+    } guarded;        /* by mutex */
 };
 
 void relock_members_init(struct relock_members *members, const struct relock_server *cluster,
                          unsigned n_lanes, _Atomic(struct relock_node *) *list);
 void relock_members_deinit(struct relock_members *members);
 
-/* The node at this address, which may be a new one; NULL when out of memory. */
-struct relock_node *relock_members_at(struct relock_members *members,
-                                      const struct relock_address *address);
+/* As an origin: this node, which is a member. */
+struct relock_origin relock_members_origin(const struct relock_node *node);
+
+/* The node at this address, which may be a new one. Returns RELOCK_OK, RELOCK_E_NOMEM;
+ * RELOCK_E_SERVER, which it logs once, if there are too many. */
+int relock_members_at(struct relock_members *members, const struct relock_address *address,
+                      const struct relock_origin *origin, struct relock_node **node);
 
 static inline struct relock_node *relock_members_of_slot(struct relock_members *members,
                                                          unsigned slot)
@@ -43,11 +58,11 @@ static inline struct relock_node *relock_members_of_slot(struct relock_members *
     return atomic_load_explicit(&members->slots[slot], memory_order_acquire);
 }
 
-/* Gives the slots `first` to `last` to the node. Returns whether another node had one of them. */
-bool relock_members_assign(struct relock_members *members, unsigned first, unsigned last,
-                           struct relock_node *node);
+/* Gives slots to the node at the address of the range, and returns as relock_members_at. */
+int relock_members_assign(struct relock_members *members, const struct relock_slot_range *range,
+                          const struct relock_origin *origin, struct relock_node **node);
 
-/* Whether the node has a slot. */
-bool relock_members_has_slot(struct relock_members *members, const struct relock_node *node);
+/* Whether the node, which is a member, has a slot. */
+bool relock_members_has_slot(const struct relock_node *node);
 
 #endif

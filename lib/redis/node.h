@@ -24,6 +24,7 @@ struct relock_node {
     struct relock_node *next; /* of the same topology */
 
     atomic_bool is_doubted; /* it could not be reached when it was last used */
+    bool is_mute; /* it did not answer the last question for the map; of the thread that asks */
 
     /* used by the I/O thread; NULL until it first uses the node */
     struct relock_pipeline *pipeline;

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Room for an address with a scope. */
-#define ADDRESS_MAX 80
+#define PORT_TEXT_MAX 8
 
 static bool is_name(const char *host)
 {
@@ -16,17 +15,29 @@ static bool is_name(const char *host)
     return inet_pton(AF_INET, host, address) != 1 && inet_pton(AF_INET6, host, address) != 1;
 }
 
-bool relock_peer_is_of(const struct relock_peer *peer, int fd)
+static bool read_peer(int fd, char ip[RELOCK_PEER_IP_MAX], char port[PORT_TEXT_MAX])
 {
     struct sockaddr_storage address;
     socklen_t len = sizeof(address);
-    char host[ADDRESS_MAX];
-    char port[8];
 
-    if (fd < 0 || getpeername(fd, (struct sockaddr *)&address, &len) < 0)
-        return false;
-    if (getnameinfo((struct sockaddr *)&address, len, host, sizeof(host), port, sizeof(port),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return false;
-    return strcmp(port, peer->port) == 0 && (is_name(peer->host) || strcmp(host, peer->host) == 0);
+    return fd >= 0 && getpeername(fd, (struct sockaddr *)&address, &len) == 0 &&
+           getnameinfo((struct sockaddr *)&address, len, ip, RELOCK_PEER_IP_MAX, port,
+                       PORT_TEXT_MAX, NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+}
+
+bool relock_peer_is_of(const struct relock_peer *peer, int fd)
+{
+    char ip[RELOCK_PEER_IP_MAX];
+    char port[PORT_TEXT_MAX];
+
+    return read_peer(fd, ip, port) && strcmp(port, peer->port) == 0 &&
+           (is_name(peer->host) || strcmp(ip, peer->host) == 0);
+}
+
+void relock_peer_ip(int fd, char ip[RELOCK_PEER_IP_MAX])
+{
+    char port[PORT_TEXT_MAX];
+
+    if (!read_peer(fd, ip, port) || is_name(ip))
+        *ip = '\0';
 }

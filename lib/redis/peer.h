@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/* Room for an address in digits, with a scope. */
+#define RELOCK_PEER_IP_MAX 80
+
 struct relock_peer {
     const char *host; /* an address in digits, or a name */
     const char *port;
@@ -16,5 +19,8 @@ struct relock_peer {
 /* Whether this socket leads to the peer. Of a name, only the port is compared. False for a
  * socket that is not connected. */
 bool relock_peer_is_of(const struct relock_peer *peer, int fd);
+
+/* The address in digits to which this socket leads; "" if it is not connected, or has a path. */
+void relock_peer_ip(int fd, char ip[RELOCK_PEER_IP_MAX]);
 
 #endif

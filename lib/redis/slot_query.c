@@ -46,14 +46,24 @@ static int refuse(struct relock_slot_query *query, const char *error)
     return relock_refusal_result(relock_refusal_of(error));
 }
 
-static int take_answers(struct relock_slot_query *query, struct redisReply **map, bool *is_sharded)
+static void keep_sharded(struct relock_slot_query *query, const struct redisReply *reply)
+{
+    const char *error = relock_reply_error(reply);
+
+    *query->not_sharded = '\0';
+    if (error)
+        (void)snprintf(query->not_sharded, sizeof(query->not_sharded),
+                       "%.80s refused PUBSUB SHARDNUMSUB: %.120s", query->server.label, error);
+}
+
+static int take_answers(struct relock_slot_query *query, struct redisReply **map)
 {
     struct redisReply *reply = NULL;
     int r = receive(query, &reply);
 
     if (r < 0)
         return r;
-    *is_sharded = !relock_reply_error(reply);
+    keep_sharded(query, reply);
     relock_reply_free(reply);
     r = receive(query, &reply);
     if (r < 0)
@@ -68,7 +78,7 @@ static int take_answers(struct relock_slot_query *query, struct redisReply **map
 }
 
 int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_server *server,
-                          struct redisReply **map, bool *is_sharded)
+                          struct redisReply **map)
 {
     int r;
 
@@ -79,10 +89,11 @@ int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_s
     query->question.conn = &query->conn;
     atomic_store(&query->is_running, true);
     r = conclude(query, relock_question_reach(&query->question));
+    relock_peer_ip(query->conn.wire.fd, query->ip);
     if (r == RELOCK_OK)
         r = send_questions(query);
     if (r == RELOCK_OK)
-        r = take_answers(query, map, is_sharded);
+        r = take_answers(query, map);
     relock_sync_conn_deinit(&query->conn);
     atomic_store(&query->is_running, false);
     return r;

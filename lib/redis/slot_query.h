@@ -8,6 +8,7 @@
 #ifndef RELOCK_SLOT_QUERY_H
 #define RELOCK_SLOT_QUERY_H
 
+#include "redis/peer.h"
 #include "redis/question.h"
 
 struct redisReply;
@@ -17,16 +18,19 @@ struct relock_slot_query {
     struct relock_server server; /* as the node's; a replica may answer, too */
     struct relock_sync_conn conn;
     struct relock_question question; /* `stops` and `deadline_ms`: set by the caller */
-    char why[RELOCK_WHY_MAX];        /* the cause of a failure */
+
+    /* the answer */
+    char ip[RELOCK_PEER_IP_MAX];      /* of the node, in digits */
+    char not_sharded[RELOCK_WHY_MAX]; /* why it has no sharded channels; "": it has them */
+    char why[RELOCK_WHY_MAX];         /* the cause of a failure */
 };
 
 /*
- * Returns RELOCK_OK, the map, which the caller frees, and whether the node knows sharded channels;
- * or as relock_sync_conn_connect, RELOCK_E_CONN at the deadline, and RELOCK_E_SERVER,
- * RELOCK_E_AUTH if the server refuses.
+ * Returns RELOCK_OK and the map, which the caller frees; or as relock_sync_conn_connect,
+ * RELOCK_E_CONN at the deadline, and RELOCK_E_SERVER, RELOCK_E_AUTH if the server refuses.
  */
 int relock_slot_query_ask(struct relock_slot_query *query, const struct relock_server *server,
-                          struct redisReply **map, bool *is_sharded);
+                          struct redisReply **map);
 
 /* In a forked child: closes the descriptor and does nothing else. */
 void relock_slot_query_abandon(struct relock_slot_query *query);

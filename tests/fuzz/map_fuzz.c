@@ -52,20 +52,20 @@ static void redirect(const uint8_t *data, size_t size)
 
 /* ---- the map ------------------------------------------------------------------------------- */
 
-static void take_range(const struct relock_slot_range *range)
+static void take_range(const struct relock_slot_range *range, const struct relock_origin *origin)
 {
-    struct relock_node *node;
+    struct relock_node *node = NULL, *same = NULL;
 
     FUZZ_CHECK(range->first <= range->last && range->last < RELOCK_SLOTS);
     check_address(&range->master);
-    node = relock_members_at(&members, &range->master);
-    FUZZ_CHECK(node && node == relock_members_at(&members, &range->master));
-    (void)relock_members_assign(&members, range->first, range->last, node);
+    FUZZ_CHECK(relock_members_assign(&members, range, origin, &node) == RELOCK_OK && node);
+    FUZZ_CHECK(relock_members_at(&members, &range->master, origin, &same) == RELOCK_OK);
+    FUZZ_CHECK(same == node && relock_members_has_slot(node));
     FUZZ_CHECK(relock_members_of_slot(&members, range->last) == node);
     fuzz_check_text(&play, node->server->label);
 }
 
-static void take_map(const struct redisReply *map)
+static void take_map(const struct redisReply *map, const struct relock_origin *origin)
 {
     struct relock_slot_range range;
     size_t n = 0;
@@ -73,7 +73,7 @@ static void take_map(const struct redisReply *map)
     for (size_t i = 0; relock_reply_at(map, i) && n < MOST_NODES; i++) {
         if (!relock_slot_map_read(map, i, &range))
             continue;
-        take_range(&range);
+        take_range(&range, origin);
         n++;
     }
 }
@@ -84,16 +84,15 @@ static void ask(const struct relock_server *server)
     uint64_t deadline_ms = relock_clock_now_ms() + TIMEOUT_MS;
     atomic_bool stops = false;
     struct redisReply *map = NULL;
-    bool is_sharded;
     int r;
 
     memset(&query, 0, sizeof(query));
     query.question.stops = &stops;
     query.question.deadline_ms = deadline_ms;
-    r = relock_slot_query_ask(&query, server, &map, &is_sharded);
+    r = relock_slot_query_ask(&query, server, &map);
     FUZZ_CHECK(!atomic_load(&query.is_running));
     if (r == RELOCK_OK) {
-        take_map(map);
+        take_map(map, &(struct relock_origin){server->url.host, query.ip});
         relock_reply_free(map);
         return;
     }

@@ -1,10 +1,12 @@
-/* Which node is asked for the map of the slots. */
+/* When and where a cluster asks for the map of the slots, and which node an address means. */
 #include "redis/cluster.h"
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "places.h"
+#include "redis/members.h"
 #include "redis/slot.h"
+#include "support/log.h"
 #include "support/wait.h"
 
 #include <arpa/inet.h>
@@ -12,6 +14,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,45 +27,64 @@
 #define NODES 2
 #define KEY ((struct relock_text){"orders", 6})
 
-/* Plays a node that gives each question for the map the same answer, and refuses the rest. */
+enum manner {
+    ANSWERS, /* each question for the map, and refuses other commands */
+    HANGS,
+    HANGS_UP,
+};
+
+/* Plays a node. */
 struct fake {
     pthread_t thread;
     int listening;
     int port;
+    atomic_int manner;
+    atomic_uint n_visits;
+    atomic_uint n_questions; /* for the map */
     char map[256];
 };
 
 static struct fake fakes[NODES];
-static struct relock_log sink = {.level = -1};
+static struct log *lines;
+static struct relock_log sink = {.level = RELOCK_LOG_INFO, .sink = log_write};
 static struct relock_server server;
 static struct relock_topology *topology;
 
 /* ---- the nodes ----------------------------------------------------------------------------- */
 
-static void answer(const struct fake *fake, int fd, const char *commands)
+static void answer(struct fake *fake, int fd, const char *commands)
 {
     for (const char *at = strchr(commands, '*'); at; at = strchr(at + 1, '*')) {
-        const char *text =
-            strncmp(at, "*2\r\n$7\r\nCLUSTER", 15) == 0 ? fake->map : "-ERR unknown command\r\n";
+        bool is_question = strncmp(at, "*2\r\n$7\r\nCLUSTER", 15) == 0;
+        const char *text = is_question ? fake->map : "-ERR unknown command\r\n";
 
+        atomic_fetch_add(&fake->n_questions, is_question);
         (void)send(fd, text, strlen(text), MSG_NOSIGNAL);
     }
+}
+
+static void serve(struct fake *fake, int fd)
+{
+    char bytes[1024];
+    ssize_t n;
+
+    atomic_fetch_add(&fake->n_visits, 1);
+    while (atomic_load(&fake->manner) != HANGS_UP &&
+           (n = recv(fd, bytes, sizeof(bytes) - 1, 0)) > 0) {
+        bytes[n] = '\0';
+        if (atomic_load(&fake->manner) == ANSWERS)
+            answer(fake, fd, bytes);
+    }
+    close(fd);
 }
 
 static void *run(void *arg)
 {
     struct fake *fake = arg;
-    char bytes[1024];
-    ssize_t n;
     int fd;
 
-    while ((fd = accept(fake->listening, NULL, NULL)) >= 0) {
-        while ((n = recv(fd, bytes, sizeof(bytes) - 1, 0)) > 0) {
-            bytes[n] = '\0';
-            answer(fake, fd, bytes);
-        }
-        close(fd);
-    }
+    while ((fd = accept(fake->listening, NULL, NULL)) >= 0)
+        serve(fake, fd);
     return NULL;
 }
 
@@ -71,6 +93,9 @@ static void start_node(struct fake *fake)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
 
+    atomic_store(&fake->manner, ANSWERS);
+    atomic_store(&fake->n_visits, 0);
+    atomic_store(&fake->n_questions, 0);
     fake->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fake->listening, (struct sockaddr *)&address, len), 0);
     assert_int_equal(listen(fake->listening, 8), 0);
@@ -85,9 +110,16 @@ static void stop_node(struct fake *fake)
     close(fake->listening);
 }
 
+/* `host`: "" for that of the node itself. */
+static int add_range_at(char *to, int first, int last, const char *host, int port)
+{
+    return sprintf(to, "*3\r\n:%d\r\n:%d\r\n*2\r\n$%zu\r\n%s\r\n:%d\r\n", first, last, strlen(host),
+                   host, port);
+}
+
 static int add_range(char *to, int first, int last, int port)
 {
-    return sprintf(to, "*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", first, last, port);
+    return add_range_at(to, first, last, "127.0.0.1", port);
 }
 
 /* The first node is cut off from the others, and does not know that a replica, the second node, has
@@ -114,25 +146,56 @@ static void draw_maps(int dead)
     (void)add_range(map, 10, RELOCK_SLOTS - 1, fakes[1].port);
 }
 
+/* All slots, with KEY, are at the second node. */
+static void draw_halves(void)
+{
+    char *map = fakes[0].map;
+
+    map += sprintf(map, "*2\r\n");
+    map += add_range(map, 0, 9, fakes[0].port);
+    (void)add_range(map, 10, RELOCK_SLOTS - 1, fakes[1].port);
+    strcpy(fakes[1].map, fakes[0].map);
+}
+
+/* The first node has all slots and does not know its own host. */
+static void draw_nameless(void)
+{
+    (void)add_range_at(fakes[0].map + sprintf(fakes[0].map, "*1\r\n"), 0, RELOCK_SLOTS - 1, "",
+                       fakes[0].port);
+}
+
 /* ---- around the tests ---------------------------------------------------------------------- */
 
 static int begin(void **state)
 {
-    struct relock_options options = {.connect_timeout_ms = slow_ms(SOON_MS),
+    (void)state;
+    lines = log_new();
+    sink.arg = lines;
+    for (int i = 0; i < NODES; i++)
+        start_node(&fakes[i]);
+    return 0;
+}
+
+static void run_nodes(void)
+{
+    for (int i = 0; i < NODES; i++)
+        assert_int_equal(pthread_create(&fakes[i].thread, NULL, run, &fakes[i]), 0);
+}
+
+/* By the url of the first node. */
+static void connect_as(const char *host, uint64_t connect_ms)
+{
+    struct relock_options options = {.connect_timeout_ms = connect_ms,
                                      .command_timeout_ms = slow_ms(SOON_MS)};
     char why[RELOCK_WHY_MAX], url[64];
 
-    (void)state;
-    for (int i = 0; i < NODES; i++)
-        start_node(&fakes[i]);
-    draw_maps(dead_port());
-    for (int i = 0; i < NODES; i++)
-        assert_int_equal(pthread_create(&fakes[i].thread, NULL, run, &fakes[i]), 0);
-    snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%d", fakes[0].port);
+    run_nodes();
+    snprintf(url, sizeof(url), "redis+cluster://%s:%d", host, fakes[0].port);
     options.url = url;
     assert_int_equal(relock_server_init(&server, &options, "id", &sink), RELOCK_OK);
     assert_int_equal(relock_cluster_new(&server, 1, &topology), RELOCK_OK);
-    return relock_topology_connect(topology, relock_clock_in(slow_ms(SOON_MS)), why);
+    assert_int_equal(relock_topology_connect(topology, relock_clock_in(slow_ms(SOON_MS)), why),
+                     RELOCK_OK);
 }
 
 static int end(void **state)
@@ -144,7 +207,24 @@ static int end(void **state)
     for (int i = 0; i < NODES; i++)
         stop_node(&fakes[i]);
     places_end();
+    log_free(lines);
     return 0;
+}
+
+static struct relock_node *redirect(struct relock_node *from, const char *word, const char *host,
+                                    int port, bool *asks)
+{
+    char error[64];
+
+    snprintf(error, sizeof(error), "%s %u %s:%d", word, relock_slot_of(KEY), host, port);
+    return relock_topology_redirect(topology, from, error, asks);
+}
+
+static void want_map(struct relock_node *node)
+{
+    bool asks;
+
+    assert_null(relock_topology_redirect(topology, node, "MOVED", &asks));
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -165,15 +245,148 @@ static void a_node_with_an_old_map_is_not_asked_for_ever(void **state)
 {
     (void)state;
 
+    draw_maps(dead_port());
+    connect_as("127.0.0.1", slow_ms(SOON_MS));
     assert_true(relock_slot_of(KEY) >= 20);
     assert_false(is_at_the_new_master(NULL));
     assert_true(wait_until(is_at_the_new_master, NULL, SOON_MS));
+}
+
+static void a_node_that_does_not_know_its_host_is_the_one_that_others_name(void **state)
+{
+    struct relock_node *node;
+    bool asks;
+
+    (void)state;
+    draw_nameless();
+    connect_as("localhost", slow_ms(SOON_MS));
+    node = relock_topology_find(topology, KEY);
+    assert_string_equal(node->server->url.host, "localhost");
+    assert_ptr_equal(redirect(node, "MOVED", "127.0.0.1", fakes[0].port, &asks), node);
+    assert_ptr_equal(redirect(node, "MOVED", "", fakes[0].port, &asks), node);
+    assert_null(node->next);
+}
+
+static void a_node_that_others_have_named_is_found_without_its_host(void **state)
+{
+    struct relock_node *named, *node;
+    bool asks;
+
+    (void)state;
+    draw_nameless();
+    connect_as("localhost", slow_ms(SOON_MS));
+    node = relock_topology_find(topology, KEY);
+    named = redirect(node, "MOVED", "127.0.0.1", fakes[1].port, &asks);
+    assert_ptr_not_equal(named, node);
+    assert_ptr_equal(redirect(node, "MOVED", "", fakes[1].port, &asks), named);
+}
+
+static void one_question_serves_many_redirections(void **state)
+{
+    uint64_t begin_ms = relock_clock_now_ms(), now_ms;
+    unsigned n_before, n_asked;
+
+    (void)state;
+    draw_halves();
+    connect_as("127.0.0.1", slow_ms(SOON_MS));
+    n_before = atomic_load(&fakes[0].n_questions) + atomic_load(&fakes[1].n_questions);
+    do {
+        struct relock_node *node = relock_topology_find(topology, KEY), *other;
+        int port = node->server->url.port == fakes[0].port ? fakes[1].port : fakes[0].port;
+        bool asks;
+
+        other = redirect(node, "MOVED", "127.0.0.1", port, &asks);
+        assert_int_equal(other->server->url.port, port);
+        now_ms = relock_clock_now_ms();
+    } while (now_ms - begin_ms < 1500);
+    n_asked = atomic_load(&fakes[0].n_questions) + atomic_load(&fakes[1].n_questions) - n_before;
+    assert_true(n_asked <= (now_ms - begin_ms) / 1000 + 1);
+}
+
+static bool has_asked_enough(void *arg)
+{
+    unsigned *n = arg;
+    struct relock_node *node = relock_topology_find(topology, KEY);
+
+    want_map(node);
+    return atomic_load(&fakes[0].n_questions) >= *n;
+}
+
+static void a_node_that_does_not_answer_is_asked_last(void **state)
+{
+    unsigned enough = 5;
+
+    (void)state;
+    draw_halves();
+    atomic_store(&fakes[1].manner, HANGS);
+    connect_as("127.0.0.1", 200);
+    assert_true(wait_until(has_asked_enough, &enough, SOON_MS));
+    assert_int_equal(atomic_load(&fakes[1].n_visits), 1);
+}
+
+static char not_read[] = "the slot map could not be read from any node";
+static char read_again[] = "the slot map was read again";
+
+static bool is_logged(void *arg)
+{
+    want_map(relock_topology_find(topology, KEY));
+    return log_count(lines, arg) > 0;
+}
+
+static void the_log_says_that_no_node_answers_and_that_one_does_again(void **state)
+{
+    (void)state;
+    draw_halves();
+    connect_as("127.0.0.1", slow_ms(SOON_MS));
+    atomic_store(&fakes[0].manner, HANGS_UP);
+    atomic_store(&fakes[1].manner, HANGS_UP);
+    assert_true(wait_until(is_logged, not_read, SOON_MS));
+    atomic_store(&fakes[0].manner, ANSWERS);
+    assert_true(wait_until(is_logged, read_again, SOON_MS));
+    assert_int_equal(log_count(lines, not_read), 1);
+}
+
+static void the_log_says_which_channels_are_used_and_why(void **state)
+{
+    (void)state;
+    draw_halves();
+    connect_as("127.0.0.1", slow_ms(SOON_MS));
+    assert_int_equal(log_count(lines, "waiters use plain channels"), 1);
+    assert_int_equal(log_count(lines, "refused PUBSUB SHARDNUMSUB: ERR unknown command"), 1);
+}
+
+static void a_cluster_that_names_ever_new_nodes_does_not_use_up_the_memory(void **state)
+{
+    struct relock_node *node;
+    unsigned n = 0;
+    bool asks;
+
+    (void)state;
+    draw_halves();
+    connect_as("127.0.0.1", slow_ms(SOON_MS));
+    node = relock_topology_find(topology, KEY);
+    for (int port = 1; port <= RELOCK_MEMBERS_MAX + 2; port++)
+        n += redirect(node, "ASK", "10.0.0.1", port, &asks) == NULL;
+    assert_int_equal(n, 4); /* two were there */
+    assert_false(asks);
+    assert_int_equal(log_count(lines, "the cluster names more than"), 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_node_with_an_old_map_is_not_asked_for_ever, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_node_that_does_not_know_its_host_is_the_one_that_others_name, begin, end),
+        cmocka_unit_test_setup_teardown(a_node_that_others_have_named_is_found_without_its_host,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(one_question_serves_many_redirections, begin, end),
+        cmocka_unit_test_setup_teardown(a_node_that_does_not_answer_is_asked_last, begin, end),
+        cmocka_unit_test_setup_teardown(the_log_says_that_no_node_answers_and_that_one_does_again,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(the_log_says_which_channels_are_used_and_why, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_cluster_that_names_ever_new_nodes_does_not_use_up_the_memory, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

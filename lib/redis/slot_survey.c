@@ -1,0 +1,184 @@
+#include "redis/slot_survey.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "redis/reply.h"
+
+#include <stdio.h>
+
+/* The least time for each of several nodes to answer. */
+#define MIN_ANSWER_MS 50
+
+/* ---- the order ----------------------------------------------------------------------------- */
+
+/* Some nodes in a ring. */
+struct ring {
+    struct relock_node *next;
+    unsigned n_left;
+};
+
+struct turn {
+    struct relock_node *moved_to; /* the node that a MOVED has named; or NULL */
+    struct ring trusted;
+    unsigned seed; /* the next of the seeds */
+    struct ring doubted;
+};
+
+/* One of the masters, or a node of the url. */
+struct asked {
+    struct relock_node *node; /* NULL: of the url */
+    const struct relock_server *server;
+};
+
+static struct relock_node *after(const struct relock_slot_survey *survey,
+                                 const struct relock_node *node)
+{
+    return node->next ? node->next : atomic_load(survey->members->list);
+}
+
+static struct ring ring_of(const struct relock_slot_survey *survey)
+{
+    struct ring ring = {.next = atomic_load(survey->members->list)};
+
+    for (const struct relock_node *at = ring.next; at; at = at->next)
+        ring.n_left++;
+    for (unsigned i = 0; ring.n_left > 0 && i < survey->n_rounds % ring.n_left; i++)
+        ring.next = after(survey, ring.next);
+    return ring;
+}
+
+static bool next_of_ring(const struct relock_slot_survey *survey, struct ring *ring,
+                         bool is_doubted, struct asked *next)
+{
+    while (ring->n_left > 0) {
+        struct relock_node *node = ring->next;
+
+        ring->n_left--;
+        ring->next = after(survey, node);
+        if ((node->is_mute || atomic_load(&node->is_doubted)) != is_doubted ||
+            !relock_members_has_slot(node))
+            continue;
+        *next = (struct asked){node, node->server};
+        return true;
+    }
+    return false;
+}
+
+/* Returns false when all were asked. */
+static bool choose_next(const struct relock_slot_survey *survey, struct turn *turn,
+                        struct asked *next)
+{
+    struct relock_node *moved_to = turn->moved_to;
+
+    turn->moved_to = NULL;
+    if (moved_to) {
+        *next = (struct asked){moved_to, moved_to->server};
+        return true;
+    }
+    if (next_of_ring(survey, &turn->trusted, false, next))
+        return true;
+    if (turn->seed < survey->n_seeds) {
+        *next = (struct asked){NULL, &survey->seeds[turn->seed++]};
+        return true;
+    }
+    return next_of_ring(survey, &turn->doubted, true, next);
+}
+
+static struct turn begin_turn(struct relock_slot_survey *survey)
+{
+    int slot = atomic_exchange(&survey->moved_slot, RELOCK_SLOT_NONE);
+    struct turn turn = {.trusted = ring_of(survey), .doubted = ring_of(survey)};
+
+    if (slot != RELOCK_SLOT_NONE)
+        turn.moved_to = relock_members_of_slot(survey->members, (unsigned)slot);
+    survey->n_rounds++;
+    return turn;
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static int ask(struct relock_slot_survey *survey, const struct asked *asked)
+{
+    struct redisReply *map = NULL;
+    int r = relock_slot_query_ask(&survey->query, asked->server, &map);
+
+    if (asked->node && (r == RELOCK_OK || r == RELOCK_E_CONN))
+        asked->node->is_mute = r != RELOCK_OK;
+    if (r != RELOCK_OK)
+        return r;
+    r = survey->take(survey->arg, &survey->query, map);
+    relock_reply_free(map);
+    return r;
+}
+
+/* One that does not answer leaves time for the nodes of the url. */
+static uint64_t answer_limit_ms(const struct relock_slot_survey *survey, const struct turn *turn,
+                                uint64_t now_ms, uint64_t deadline_ms)
+{
+    uint64_t n_left = survey->n_seeds - turn->seed + 1;
+    uint64_t limit_ms = relock_clock_left(now_ms, deadline_ms) / n_left;
+
+    if (limit_ms > survey->cluster->connect_timeout_ms)
+        limit_ms = survey->cluster->connect_timeout_ms;
+    return relock_clock_after(now_ms, limit_ms > MIN_ANSWER_MS ? limit_ms : MIN_ANSWER_MS);
+}
+
+/* An attempt that may succeed later must not hide that another node refuses for good. */
+static bool is_worse(int result, int than)
+{
+    return than == RELOCK_E_CONN && result != RELOCK_E_CONN;
+}
+
+int relock_slot_survey_run(struct relock_slot_survey *survey, uint64_t deadline_ms,
+                           char why[RELOCK_WHY_MAX])
+{
+    struct turn turn = begin_turn(survey);
+    int worst = RELOCK_E_CONN;
+    struct asked next;
+
+    *why = '\0';
+    while (!atomic_load(survey->stops) && choose_next(survey, &turn, &next)) {
+        int r;
+
+        survey->query.question.deadline_ms =
+            answer_limit_ms(survey, &turn, relock_clock_now_ms(), deadline_ms);
+        r = ask(survey, &next);
+        if (r == RELOCK_OK)
+            return r;
+        if (*why == '\0' || is_worse(r, worst)) {
+            (void)snprintf(why, RELOCK_WHY_MAX, "%s", survey->query.why);
+            worst = r;
+        }
+    }
+    return worst;
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+int relock_slot_survey_init(struct relock_slot_survey *survey)
+{
+    const struct relock_server *cluster = survey->cluster;
+    int r = RELOCK_OK;
+
+    survey->query.question.stops = survey->stops;
+    atomic_init(&survey->moved_slot, RELOCK_SLOT_NONE);
+    while (r == RELOCK_OK && survey->n_seeds < cluster->url.n_hosts) {
+        const struct relock_url_host *host = &cluster->url.hosts[survey->n_seeds];
+
+        r = relock_server_init_node(&survey->seeds[survey->n_seeds], cluster, host->name,
+                                    host->port);
+        survey->n_seeds += r == RELOCK_OK;
+    }
+    return r;
+}
+
+void relock_slot_survey_deinit(struct relock_slot_survey *survey)
+{
+    for (unsigned i = 0; i < survey->n_seeds; i++)
+        relock_server_deinit_node(&survey->seeds[i]);
+}
+
+void relock_slot_survey_abandon(struct relock_slot_survey *survey)
+{
+    relock_slot_query_abandon(&survey->query);
+}
