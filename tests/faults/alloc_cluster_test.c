@@ -90,34 +90,11 @@ static void a_call_that_cannot_follow_its_slot_has_no_lock(void **state)
                                       .finally = come_home});
 }
 
-static void hold(struct trial *trial)
-{
-    assert_result(relock_lock(trial->lock), RELOCK_OK);
-}
-
-static bool has_been_renewed(void *arg)
-{
-    struct trial *trial = arg;
-    struct relock_stats stats;
-
-    return relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK &&
-           stats.renewed > trial->seen;
-}
-
 static int be_renewed_there(struct trial *trial)
 {
     move();
     trial->seen = stats_of(trial->client).renewed;
-    return trial_wait(trial, has_been_renewed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
-}
-
-static void is_still_held(struct trial *trial, int result)
-{
-    assert_result(result, RELOCK_OK);
-    trial->seen = stats_of(trial->client).renewed;
-    assert_true(wait_until(has_been_renewed, trial, SOON_MS));
-    assert_int_equal(stats_of(trial->client).lost, 0);
-    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+    return trial_wait(trial, trial_has_been_renewed, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
 /* Two threads need memory: the I/O thread, and the one that asks for the map. */
@@ -128,9 +105,9 @@ static void a_renewal_follows_its_slot_in_time(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,
                                       .step = step,
-                                      .before = hold,
+                                      .before = trial_hold,
                                       .act = be_renewed_there,
-                                      .after = is_still_held,
+                                      .after = trial_still_holds,
                                       .finally = come_home});
 }
 

@@ -3,11 +3,6 @@
 
 /* ---- what was there before ----------------------------------------------------------------- */
 
-static void hold(struct trial *trial)
-{
-    assert_result(relock_lock(trial->lock), RELOCK_OK);
-}
-
 static void cut(struct trial *trial)
 {
     assert_true(probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes") > 0);
@@ -125,7 +120,7 @@ static void is_held_once_or_twice(struct trial *trial, int result)
 static void an_inner_level_is_taken_or_not_and_the_outer_stays(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
-                                      .before = hold,
+                                      .before = trial_hold,
                                       .act = trylock,
                                       .after = is_held_once_or_twice});
 }

@@ -44,12 +44,6 @@ static void hold(struct trial *trial)
     assert_true(wait_for_login(trial->f->probe));
 }
 
-static void unlock(struct trial *trial, int result)
-{
-    assert_result(result, RELOCK_OK);
-    assert_result(relock_unlock(trial->lock), RELOCK_OK);
-}
-
 /* The I/O thread; a caller connects when it needs to. */
 static bool has_logged_in(void *arg)
 {
@@ -71,7 +65,7 @@ static void a_connection_of_the_io_thread_finds_the_master_again(void **state)
                                       .step = step,
                                       .before = hold,
                                       .act = be_cut_off,
-                                      .after = unlock});
+                                      .after = trial_unlock});
 }
 
 static bool has_subscribed(void *arg)
@@ -95,7 +89,7 @@ static int be_cut_off_the_sentinel(struct trial *trial)
 static void listen_and_unlock(struct trial *trial, int result)
 {
     assert_true(wait_until(has_subscribed, NULL, SOON_MS));
-    unlock(trial, result);
+    trial_unlock(trial, result);
 }
 
 static void a_client_listens_to_its_sentinel_again(void **state)

@@ -99,12 +99,6 @@ static int be_cut_off(struct trial *trial)
     return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
-static void unlock(struct trial *trial, int result)
-{
-    assert_result(result, RELOCK_OK);
-    assert_result(relock_unlock(trial->lock), RELOCK_OK);
-}
-
 static void a_connection_of_the_io_thread_is_restored(void **state)
 {
     options = tls_options(&(struct trial){.f = *state}, NULL);
@@ -114,7 +108,7 @@ static void a_connection_of_the_io_thread_is_restored(void **state)
                                       .step = STEP,
                                       .before = hold,
                                       .act = be_cut_off,
-                                      .after = unlock,
+                                      .after = trial_unlock,
                                       .finally = OPENSSL_thread_stop});
 }
 

@@ -5,20 +5,15 @@
 
 #define N_KEYS 40 /* more than libc reserves for each thread */
 
-static void hold(struct trial *trial)
-{
-    assert_result(relock_lock(trial->lock), RELOCK_OK);
-}
-
 static void hold_twice(struct trial *trial)
 {
-    hold(trial);
-    hold(trial);
+    trial_hold(trial);
+    trial_hold(trial);
 }
 
 static void hold_and_cut(struct trial *trial)
 {
-    hold(trial);
+    trial_hold(trial);
     assert_true(probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes") > 0);
 }
 
@@ -48,9 +43,10 @@ static int release(struct trial *trial)
 
 static void the_last_level_is_released(void **state)
 {
-    trial_play(
-        state,
-        &(struct scene){.whose = ALLOC_MINE, .before = hold, .act = release, .after = is_given_up});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = trial_hold,
+                                      .act = release,
+                                      .after = is_given_up});
 }
 
 static void the_last_level_is_released_over_a_new_connection(void **state)
@@ -70,7 +66,7 @@ static void an_inner_level_is_released_and_the_outer_stays(void **state)
 
 static void hold_and_actor_waits(struct trial *trial)
 {
-    hold(trial);
+    trial_hold(trial);
     actor_begin_lock(trial->actor, trial->lock);
     assert_true(wait_for_waiters(trial->client, 1));
 }
@@ -108,7 +104,7 @@ static void a_waiter_gets_the_lock_when_the_release_cannot_be_sent(void **state)
 
 static void hold_and_lose(struct trial *trial)
 {
-    hold(trial);
+    trial_hold(trial);
     assert_int_equal(probe_int(trial->f->probe, "DEL orders"), 1);
 }
 
@@ -164,8 +160,9 @@ static int extend(struct trial *trial)
 
 static void a_failed_extension_keeps_the_hold(void **state)
 {
-    trial_play(state, &(struct scene){
-                          .whose = ALLOC_MINE, .before = hold, .act = extend, .after = unlock});
+    trial_play(
+        state,
+        &(struct scene){.whose = ALLOC_MINE, .before = trial_hold, .act = extend, .after = unlock});
 }
 
 static int who_holds(struct trial *trial)
@@ -201,9 +198,10 @@ static void a_query_changes_nothing(void **state)
     int (*const questions[])(struct trial *) = {who_holds, is_locked, hold_count, ttl_ms};
 
     for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++)
-        trial_play(state,
-                   &(struct scene){
-                       .whose = ALLOC_MINE, .before = hold, .act = questions[i], .after = unlock});
+        trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                          .before = trial_hold,
+                                          .act = questions[i],
+                                          .after = unlock});
 }
 
 static int force(struct trial *trial)

@@ -184,6 +184,37 @@ void trial_play_without(void **state, const struct scene *scene)
     assert_int_equal(play_both(state, scene), 0);
 }
 
+/* ---- what scenes do ----------------------------------------------------------------------- */
+
+void trial_hold(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+    trial->seen = 0;
+}
+
+void trial_unlock(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+bool trial_has_been_renewed(void *arg)
+{
+    struct trial *trial = arg;
+    struct relock_stats stats;
+
+    return relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK &&
+           stats.renewed > trial->seen;
+}
+
+void trial_still_holds(struct trial *trial, int result)
+{
+    trial->seen = stats_of(trial->client).renewed;
+    assert_true(wait_until(trial_has_been_renewed, trial, SOON_MS));
+    assert_int_equal(stats_of(trial->client).lost, 0);
+    trial_unlock(trial, result);
+}
+
 /* ---- the group ----------------------------------------------------------------------------- */
 
 /* Makes libc allocate what it keeps for ever, as the library would. */

@@ -65,6 +65,16 @@ void trial_play_without(void **state, const struct scene *scene);
  * refused, until some requests have been refused. */
 bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg);
 
+/* A scene's `before` and `after`: lock, no renewal `seen`; the result was RELOCK_OK, and unlock. */
+void trial_hold(struct trial *trial);
+void trial_unlock(struct trial *trial, int result);
+
+/* The same, but before it unlocks, the hold is renewed once more, and none has been lost. */
+void trial_still_holds(struct trial *trial, int result);
+
+/* A predicate for a trial: more renewals than `seen`. */
+bool trial_has_been_renewed(void *arg);
+
 /* All options of the scene's client. */
 struct relock_options trial_options(struct trial *trial, const struct scene *scene);
 
