@@ -139,6 +139,7 @@ static void a_late_answer_does_not_verify_a_hold_that_was_handed_off_since(void 
     struct actor *second = actor_start(), *third = actor_start();
 
     assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(wait_for_login(t->f->probe)); /* hand-offs are verified over the second one */
     actor_begin_lock(second, lock);
     assert_true(wait_for_waiters(client, 1));
     actor_begin_acquire(third, lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER});
