@@ -15,6 +15,7 @@
 #include <relock.h>
 
 struct redisContext;
+struct server;
 
 #define NAME_MAX_LEN 64
 
@@ -53,6 +54,9 @@ void row_uncontended(const struct plan *plan, struct report *report);
 
 /* The same over TLS. Uses its own server. */
 void row_tls(const struct plan *plan, struct report *report);
+
+/* Spinning before sleeping, and not, over each kind of connection. Uses its own servers. */
+void row_spin(const struct plan *plan, struct report *report);
 
 /* Many threads with a lock each: shared connections, compared with one per thread. */
 void row_own_locks(const struct plan *plan, struct report *report);
@@ -103,6 +107,9 @@ unsigned plan_size(const struct plan *plan, unsigned n);
 /* A lock name that is unique to this run. All names with the same length of `what` cost the
  * same. */
 void row_name(char name[NAME_MAX_LEN], const char *what, unsigned number);
+
+/* A server with TLS for server_stop(), or NULL: none can be had, or the library has no TLS. */
+struct server *tls_server(void);
 
 /* These end the program on failure. */
 void ours_must(int result, const char *what);

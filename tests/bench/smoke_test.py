@@ -14,6 +14,11 @@ import xml.etree.ElementTree
 RESULTS = {
     "uncontended": ["uncontended"],
     "tls": ["tls"],
+    "spin": [
+        f"spin_{way}_{load}"
+        for way in ["unix", "tcp", "far", "tls"]
+        for load in ["1_0", "2_0", "4_0", "16_0", "1_1", "1_2", "1_4", "1_16"]
+    ],
     "own_locks": [f"own_locks_{2**n}" for n in range(9)],
     "one_lock": ["one_lock"],
     "passing": ["passing"],

@@ -115,10 +115,15 @@ static void measure(const struct plan *plan, struct result *result, const struct
     bare_close(probe);
 }
 
+struct server *tls_server(void)
+{
+    return server_start(&(struct server_options){.tls = true});
+}
+
 void row_tls(const struct plan *plan, struct report *report)
 {
     struct result *result = report_add(report, "tls", "uncontended lock+unlock over TLS, 1 thread");
-    struct server *server = server_start(&(struct server_options){.tls = true});
+    struct server *server = tls_server();
 
     if (server)
         measure(plan, result, server);

@@ -8,3 +8,8 @@ void row_tls(const struct plan *plan, struct report *report)
     (void)plan;
     result_note(result, "the library was built without OpenSSL");
 }
+
+struct server *tls_server(void)
+{
+    return NULL;
+}
