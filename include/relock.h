@@ -427,6 +427,15 @@ RELOCK_API struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel
  */
 RELOCK_API uint64_t relock_owner_new(void);
 
+/**
+ * The number of the calling thread as an owner, which relock_grant reports too. No later thread
+ * gets it. Other threads can pass it, to release or check what this thread holds.
+ *
+ * Threads: any; also from on_lost. Does not ask Redis.
+ * Returns: the number, never 0.
+ */
+RELOCK_API uint64_t relock_owner_self(void);
+
 #define RELOCK_FOREVER INT64_MAX
 
 #define RELOCK_NON_REENTRANT 1u /* RELOCK_E_DEADLOCK if the owner already holds the lock */
@@ -583,6 +592,15 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
 RELOCK_API int relock_force_unlock(struct relock_lock *lock);
 
 /**
+ * Frees the lock like relock_force_unlock, and reports whether it was held, like Redisson's
+ * forceUnlock(). Of a read/write lock, this counts holds of the handle's side.
+ *
+ * Threads: any; asks Redis.
+ * Returns: as relock_force_unlock, and with RELOCK_OK *held.
+ */
+RELOCK_API int relock_force_unlock_held(struct relock_lock *lock, bool *held);
+
+/**
  * Releases one level of the calling thread when control leaves the enclosing block, by any path.
  * Place it after the call that acquires; it acquires nothing itself. If `lock` is NULL, it does
  * nothing. It drops the result of the release: where a loss matters, for example before a commit,
@@ -697,6 +715,15 @@ RELOCK_API int relock_is_locked(struct relock_lock *lock, bool *locked);
  * Returns: RELOCK_OK and *count, or a common error.
  */
 RELOCK_API int relock_hold_count(struct relock_lock *lock, unsigned *count);
+
+/**
+ * Reports the levels of `owner`, like relock_hold_count; 0 is the calling thread. Owners of other
+ * clients have no number here: relock_who_holds() reports their holds.
+ *
+ * Threads: any; asks Redis.
+ * Returns: as relock_hold_count.
+ */
+RELOCK_API int relock_hold_count_of(struct relock_lock *lock, uint64_t owner, unsigned *count);
 
 /**
  * Reports the remaining lease, no matter which owner holds the lock: the time until the lock is
@@ -819,6 +846,21 @@ RELOCK_API RELOCK_CHECKED int relock_fairlock_new(struct relock_client *client, 
                                                   struct relock_lock **lock);
 
 /**
+ * Sets how long a waiter for this fair lock keeps its place in the queue without a sign of life
+ * [3 x `recheck_ms`]: for about so long, a process that was killed or cut off may delay those
+ * behind it. Waiters of this client then ask at least three times in `patience_ms`. It applies to
+ * the lock, through whichever handle of this client, from each waiter's next attempt on. Use the
+ * same value in every program.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: RELOCK_OK
+ *          RELOCK_E_INVALID      `patience_ms` is below a second or above a day
+ *          RELOCK_E_UNSUPPORTED  not a fair lock
+ *          RELOCK_E_CLOSED, RELOCK_E_FORKED
+ */
+RELOCK_API int relock_fairlock_set_patience(struct relock_lock *lock, uint64_t patience_ms);
+
+/**
  * The two sides of a read/write lock: readers share it, a writer holds it alone. Each side counts
  * its own levels. A writer may also acquire the read side, and keeps it after releasing the write
  * side. Use one name for both sides.
@@ -849,6 +891,21 @@ RELOCK_API RELOCK_CHECKED int relock_fencedlock_new(struct relock_client *client
  */
 RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, const char *name,
                                                   struct relock_lock **lock);
+
+/**
+ * Sets the pauses between two attempts of a waiter for this spin or plain lock: random, from
+ * `min_ms` [1] to a bound that grows with each attempt up to `max_ms` [128]. Equal values make all
+ * pauses equal. Shorter pauses find a free lock sooner and cost Redis more commands. It applies to
+ * the lock, through whichever handle of this client, from each waiter's next attempt on.
+ *
+ * Threads: any. Does not ask Redis.
+ * Returns: RELOCK_OK
+ *          RELOCK_E_INVALID      `min_ms` is 0 or above `max_ms`, or `max_ms` is above an hour
+ *          RELOCK_E_UNSUPPORTED  neither a spin lock nor a plain lock
+ *          RELOCK_E_CLOSED, RELOCK_E_FORKED
+ */
+RELOCK_API int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min_ms,
+                                          uint64_t max_ms);
 
 /**
  * A plain lock: `SET name token NX PX`, as redis-py, redsync and node-redlock use it.

@@ -1,6 +1,6 @@
 /*
  * A survey asks about locks that have a key in Redis: the members of a multi lock and, for each red
- * lock among them, its members. The calling thread first finds the caller's own holds, then posts
+ * lock among them, its members. The calling thread first finds the holds of the owner, then posts
  * all questions to the I/O threads of their clients, and sleeps.
  */
 #include "group/survey.h"
@@ -11,7 +11,6 @@
 #include "group/local.h"
 #include "group/opinion.h"
 #include "group/tally.h"
-#include "lock/owner.h"
 
 #include <stdlib.h>
 
@@ -92,7 +91,7 @@ static void unref(struct relock_survey *survey)
     free(survey);
 }
 
-/* ---- the caller's own levels --------------------------------------------------------------- */
+/* ---- the owner's levels -------------------------------------------------------------------- */
 
 static void find_hold(struct relock_question *question, uint64_t owner)
 {
@@ -132,10 +131,8 @@ static void find_votes(struct relock_question *questions, uint64_t owner)
     relock_client_leave(red->coordinator, &guard);
 }
 
-static void find_own(struct relock_survey *survey)
+static void find_own(struct relock_survey *survey, uint64_t owner)
 {
-    uint64_t owner = relock_owner_self();
-
     for (size_t i = 0; i < survey->n; i += relock_answers_n(&survey->questions[i])) {
         if (survey->questions[i].red)
             find_votes(&survey->questions[i], owner);
@@ -308,7 +305,7 @@ static void ask_in_time(struct relock_survey *survey, uint64_t deadline_ms)
     }
 }
 
-int relock_survey_run(struct relock_lock *lock, uint64_t number, unsigned count,
+int relock_survey_run(struct relock_lock *lock, const struct relock_claim *claim,
                       struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
 {
     struct relock_client *coordinator = lock->client;
@@ -317,13 +314,12 @@ int relock_survey_run(struct relock_lock *lock, uint64_t number, unsigned count,
     struct relock_survey *survey = new_survey(relock_group_of(lock->resource));
     int r;
 
-    (void)number; /* the levels are counted here */
     if (!survey)
         return RELOCK_E_NOMEM;
-    find_own(survey);
+    find_own(survey, claim->owner);
     ask_in_time(survey, deadline_ms);
     relock_mutex_lock(&coordinator->mutex);
-    r = judge(survey, count, inspection, why);
+    r = judge(survey, claim->count, inspection, why);
     relock_mutex_unlock(&coordinator->mutex);
     unref(survey);
     return r;

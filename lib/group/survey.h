@@ -16,7 +16,7 @@
 /*
  * The operation `inspect` of multi and red locks. Blocks up to `command_timeout_ms`.
  */
-int relock_survey_run(struct relock_lock *lock, uint64_t number, unsigned count,
+int relock_survey_run(struct relock_lock *lock, const struct relock_claim *claim,
                       struct relock_inspection *inspection, char why[RELOCK_WHY_MAX]);
 
 #endif

@@ -13,6 +13,24 @@ static const struct relock_kind fair = {
     .is_queued = true,
 };
 
+#define PATIENCE_MIN_MS 1000
+#define PATIENCE_MAX_MS 86400000
+
+int relock_fairlock_set_patience(struct relock_lock *lock, uint64_t patience_ms)
+{
+    struct relock_guard guard;
+
+    if (!lock || patience_ms < PATIENCE_MIN_MS || patience_ms > PATIENCE_MAX_MS)
+        return RELOCK_E_INVALID;
+    if (!lock->resource->kind->is_queued)
+        return RELOCK_E_UNSUPPORTED;
+    if (!relock_client_enter(lock->client, false, &guard))
+        return guard.result;
+    atomic_store(&lock->resource->patience_ms, (unsigned)patience_ms);
+    relock_client_leave(lock->client, &guard);
+    return RELOCK_OK;
+}
+
 int relock_fairlock_new(struct relock_client *client, const char *name, struct relock_lock **lock)
 {
     return relock_lock_make(client, &fair, name, lock);

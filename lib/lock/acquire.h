@@ -12,13 +12,11 @@
 #include "lock/operations.h"
 
 /*
- * Pauses between two attempts of a waiter that polls. The first also follows an owner in this
- * process: no message announces the release, so other processes get their turn only if they find
- * the lock free.
+ * The first pause of a waiter that polls, unless the lock has others. It also follows an owner in
+ * this process: no message announces the release, so other processes get their turn only if they
+ * find the lock free.
  */
 #define RELOCK_POLL_FIRST_MS 2
-#define RELOCK_POLL_MIN_MS 1
-#define RELOCK_POLL_MAX_MS 128
 
 struct relock_acquire {
     struct relock_lock *lock;

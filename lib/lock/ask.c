@@ -112,10 +112,10 @@ static int take_refused(struct relock_acquire *acquire, struct relock_hold *hold
     acquire->waiter.queues_on->n_intervals = answer->busy.n_intervals;
     wait_for_release(acquire, &answer->busy);
     acquire->contended = true;
-    acquire->pause_ms =
-        answer->pause_ms > 0
-            ? answer->pause_ms
-            : relock_backoff_ms(acquire->pause_ms, RELOCK_POLL_MIN_MS, RELOCK_POLL_MAX_MS);
+    acquire->pause_ms = answer->pause_ms > 0
+                            ? answer->pause_ms
+                            : relock_backoff_ms(acquire->pause_ms, acquire->resource->pause_min_ms,
+                                                acquire->resource->pause_max_ms);
     if (acquire->resource->kind->is_queued && acquire->how->wait_ms > 0)
         acquire->queued = hold;
     else

@@ -180,15 +180,15 @@ int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t 
     return r;
 }
 
-static int inspect(struct relock_lock *lock, uint64_t number, unsigned count,
+static int inspect(struct relock_lock *lock, const struct relock_claim *claim,
                    struct relock_inspection *inspection, char *why)
 {
     struct relock_request request;
     uint64_t deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
-    int r = relock_commands_inspect(lock, number, deadline_ms, &request, inspection);
+    int r = relock_commands_inspect(lock, claim->number, deadline_ms, &request, inspection);
 
     if (r == RELOCK_OK)
-        relock_inspection_count(inspection, lock->resource->kind, count);
+        relock_inspection_count(inspection, lock->resource->kind, claim->count);
     else
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", request.call.why);
     relock_call_end(&request.call);

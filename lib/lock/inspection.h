@@ -10,6 +10,13 @@
 
 struct redisReply;
 
+/* What an owner has of a lock, as this process knows. */
+struct relock_claim {
+    uint64_t owner;
+    uint64_t number; /* of its hold; 0: none */
+    unsigned count;  /* its levels */
+};
+
 struct relock_inspection {
     struct relock_holder holder;
     bool is_locked;     /* an owner holds it; of a read/write lock, this side of it */

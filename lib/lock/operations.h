@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct relock_acquire;
+struct relock_claim;
 struct relock_client;
 struct relock_hold;
 struct relock_inspection;
@@ -69,10 +70,10 @@ struct relock_operations {
                    uint64_t deadline_ms, struct relock_answer *answer);
 
     /*
-     * The holder of the lock, as the servers report it; the caller has `count` levels of it, under
-     * that number. Under no mutex. Returns RELOCK_OK, or a failure and `why`, RELOCK_WHY_MAX bytes.
+     * The holder of the lock, as the servers report it, and the levels of the owner of `claim`.
+     * Under no mutex. Returns RELOCK_OK, or a failure and `why`, RELOCK_WHY_MAX bytes.
      */
-    int (*inspect)(struct relock_lock *lock, uint64_t number, unsigned count,
+    int (*inspect)(struct relock_lock *lock, const struct relock_claim *claim,
                    struct relock_inspection *inspection, char *why);
 
     /*

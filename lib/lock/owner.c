@@ -1,7 +1,5 @@
 #include "lock/owner.h"
 
-#include <relock.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 

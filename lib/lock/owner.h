@@ -11,6 +11,8 @@
 
 #include "lock/keys.h"
 
+#include <relock.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,9 +22,6 @@
 /* Called on a thread that ends and may still hold locks. */
 typedef void relock_owner_exit_fn(uint64_t owner);
 void relock_owner_on_exit(relock_owner_exit_fn *fn);
-
-/* The number of the calling thread. */
-uint64_t relock_owner_self(void);
 
 /* The number that a call means by `owner`: 0 is the calling thread. */
 static inline uint64_t relock_owner_resolve(uint64_t owner)

@@ -80,25 +80,26 @@ bool relock_is_mine(struct relock_lock *lock)
 /* ---- from Redis ---------------------------------------------------------------------------- */
 
 /* One query to the servers, as a complete call on the client. */
-static int ask(struct relock_lock *lock, struct relock_inspection *inspection)
+static int ask(struct relock_lock *lock, uint64_t owner, struct relock_inspection *inspection)
 {
+    struct relock_claim claim = {.owner = relock_owner_resolve(owner)};
     char why[RELOCK_WHY_MAX] = "";
     struct relock_guard guard;
-    struct relock_hold *hold;
-    uint64_t number;
-    unsigned count;
+    const struct relock_hold *hold;
     int r;
 
     *inspection = (struct relock_inspection){0};
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
-    hold = relock_resource_find(lock->resource, relock_owner_self());
-    number = hold ? hold->number : 0;
-    count = hold ? hold->count : 0;
+    hold = relock_resource_find(lock->resource, claim.owner);
+    if (hold) {
+        claim.number = hold->number;
+        claim.count = hold->count;
+    }
     relock_mutex_unlock(&lock->client->mutex);
-    r = lock->resource->kind->operations->inspect(lock, number, count, inspection, why);
+    r = lock->resource->kind->operations->inspect(lock, &claim, inspection, why);
     if (r < 0)
-        relock_lock_log(lock, relock_owner_self(), "query failed", r, why);
+        relock_lock_log(lock, claim.owner, "query failed", r, why);
     relock_mutex_lock(&lock->client->mutex);
     relock_client_leave(lock->client, &guard);
     assert(r <= 0);
@@ -108,7 +109,7 @@ static int ask(struct relock_lock *lock, struct relock_inspection *inspection)
 int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder)
 {
     struct relock_inspection inspection;
-    int r = lock && holder ? ask(lock, &inspection) : RELOCK_E_INVALID;
+    int r = lock && holder ? ask(lock, 0, &inspection) : RELOCK_E_INVALID;
 
     if (r == RELOCK_OK)
         *holder = inspection.holder;
@@ -118,27 +119,32 @@ int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder)
 int relock_is_locked(struct relock_lock *lock, bool *locked)
 {
     struct relock_inspection inspection;
-    int r = lock && locked ? ask(lock, &inspection) : RELOCK_E_INVALID;
+    int r = lock && locked ? ask(lock, 0, &inspection) : RELOCK_E_INVALID;
 
     if (r == RELOCK_OK)
         *locked = inspection.is_locked;
     return r;
 }
 
-int relock_hold_count(struct relock_lock *lock, unsigned *count)
+int relock_hold_count_of(struct relock_lock *lock, uint64_t owner, unsigned *count)
 {
     struct relock_inspection inspection;
-    int r = lock && count ? ask(lock, &inspection) : RELOCK_E_INVALID;
+    int r = lock && count ? ask(lock, owner, &inspection) : RELOCK_E_INVALID;
 
     if (r == RELOCK_OK)
         *count = inspection.own_count;
     return r;
 }
 
+int relock_hold_count(struct relock_lock *lock, unsigned *count)
+{
+    return relock_hold_count_of(lock, 0, count);
+}
+
 int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 {
     struct relock_inspection inspection;
-    int r = lock && ttl_ms ? ask(lock, &inspection) : RELOCK_E_INVALID;
+    int r = lock && ttl_ms ? ask(lock, 0, &inspection) : RELOCK_E_INVALID;
 
     if (r == RELOCK_OK)
         *ttl_ms = inspection.holder.ttl_ms;
@@ -147,8 +153,9 @@ int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 
 /* ---- by force ------------------------------------------------------------------------------ */
 
-/* Returns RELOCK_AGAIN if another owner has acquired the lock meanwhile. */
-static int force_once(struct relock_lock *lock, uint64_t deadline_ms)
+/* Returns RELOCK_AGAIN if another owner has acquired the lock meanwhile. With RELOCK_OK, `held` is
+ * set if this has freed the lock. */
+static int force_once(struct relock_lock *lock, uint64_t deadline_ms, bool *held)
 {
     struct relock_inspection seen;
     struct relock_request inspected;
@@ -169,19 +176,21 @@ static int force_once(struct relock_lock *lock, uint64_t deadline_ms)
             relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r, request.call.why);
         else if (!relock_reply_integer(request.call.reply, &answer) || answer == 0)
             r = request.call.unanswered ? RELOCK_OK : RELOCK_AGAIN;
+        *held = *held || r == RELOCK_OK;
         relock_call_end(&request.call);
     }
     relock_call_end(&inspected.call);
     return r;
 }
 
-int relock_force_unlock(struct relock_lock *lock)
+int relock_force_unlock_held(struct relock_lock *lock, bool *held)
 {
     struct relock_guard guard;
     uint64_t deadline_ms;
+    bool was_held = false;
     int r;
 
-    if (!lock)
+    if (!lock || !held)
         return RELOCK_E_INVALID;
     if (!lock->resource->kind->force_unlock)
         return RELOCK_E_UNSUPPORTED;
@@ -190,7 +199,7 @@ int relock_force_unlock(struct relock_lock *lock)
     relock_mutex_unlock(&lock->client->mutex);
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
     do {
-        r = force_once(lock, deadline_ms);
+        r = force_once(lock, deadline_ms, &was_held);
     } while (r == RELOCK_AGAIN && relock_clock_now_ms() < deadline_ms);
     if (r == RELOCK_AGAIN) {
         r = RELOCK_E_CONN;
@@ -200,5 +209,14 @@ int relock_force_unlock(struct relock_lock *lock)
     relock_mutex_lock(&lock->client->mutex);
     relock_client_leave(lock->client, &guard);
     assert(r <= 0);
+    if (r == RELOCK_OK)
+        *held = was_held;
     return r;
+}
+
+int relock_force_unlock(struct relock_lock *lock)
+{
+    bool held;
+
+    return relock_force_unlock_held(lock, &held);
 }

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* A waiter of a fair lock asks every `recheck_ms`; after so many intervals of silence it is
- * removed. */
+/* A waiter of a fair lock is removed after so many intervals of silence. */
 #define RECHECKS_TO_LIVE 3
 
 static void begin(struct relock_request *request, const struct relock_script *script,
@@ -59,9 +58,24 @@ static void add_line(struct relock_request *request, const struct relock_resourc
 }
 
 /* Of a fair lock: how long a silent waiter keeps its place. */
+static uint64_t patience_of(const struct relock_resource *resource)
+{
+    unsigned set_ms = atomic_load_explicit(&resource->primary->patience_ms, memory_order_relaxed);
+
+    return set_ms > 0 ? set_ms : resource->client->options.recheck_ms * RECHECKS_TO_LIVE;
+}
+
+uint64_t relock_request_recheck_ms(const struct relock_resource *resource)
+{
+    uint64_t most_ms = patience_of(resource) / RECHECKS_TO_LIVE;
+    uint64_t recheck_ms = resource->client->options.recheck_ms;
+
+    return most_ms < recheck_ms ? most_ms : recheck_ms;
+}
+
 static void add_patience(struct relock_request *request, const struct relock_resource *resource)
 {
-    add_number(request, request->patience, resource->client->options.recheck_ms * RECHECKS_TO_LIVE);
+    add_number(request, request->patience, patience_of(resource));
 }
 
 static void add_announcement(struct relock_request *request, const struct relock_resource *resource)

@@ -5,7 +5,7 @@
  * caller adds fences and replicas.
  *
  * Threads: the owner of the request; only constant fields of resource and hold are read, and
- * `renewal_ms` and `line`.
+ * `renewal_ms`, `line` and `patience_ms`.
  */
 #ifndef RELOCK_REQUEST_H
 #define RELOCK_REQUEST_H
@@ -55,6 +55,10 @@ void relock_request_leave(struct relock_request *request, const struct relock_cl
 void relock_request_renew(struct relock_request *request, const struct relock_hold *hold);
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, uint64_t lease_ms);
+
+/* How often a waiter asks without a signal: `recheck_ms`, or more often for the place of a fair
+ * waiter. */
+uint64_t relock_request_recheck_ms(const struct relock_resource *resource);
 
 /* `number` is the caller's hold, 0 for none. */
 void relock_request_inspect(struct relock_request *request, const struct relock_resource *resource,

@@ -28,9 +28,15 @@
 #include "lock/hold.h"
 #include "lock/kind.h"
 
+#include <stdatomic.h>
+
 struct relock_client;
 struct relock_listener;
 struct relock_subscriber;
+
+/* Pauses of a waiter that polls, unless the program sets others. */
+#define RELOCK_POLL_MIN_MS 1
+#define RELOCK_POLL_MAX_MS 128
 
 /* Frees the `data` of a resource. Mutex held. */
 typedef void relock_resource_free_fn(struct relock_client *client, void *data);
@@ -158,6 +164,9 @@ struct relock_resource {
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
     uint64_t n_intervals;     /* of a fair waiter: of rechecking, until it asks; 0: one */
     uint64_t yields_until_ms; /* other processes go first until then */
+
+    uint64_t pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
+    atomic_uint patience_ms; /* of a fair lock: that a silent waiter keeps its place; any thread */
 
     struct relock_line line;
     struct relock_subscription subscription;

@@ -23,6 +23,9 @@ static struct relock_resource *new_resource(struct relock_client *client,
     new->primary = new;
     new->refs = 1;
     new->lease_end_ms = RELOCK_NEVER;
+    new->pause_min_ms = RELOCK_POLL_MIN_MS;
+    new->pause_max_ms = RELOCK_POLL_MAX_MS;
+    atomic_init(&new->patience_ms, 0);
     new->name_len = len;
     memcpy(new->name, name, len);
     return new;

@@ -82,7 +82,6 @@ static void init(struct relock_acquire *acquire, struct relock_lock *lock,
         .lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms,
         .deadline_ms = deadline_of(how),
         .abandon_ms = abandon_ms < most_ms ? abandon_ms : most_ms,
-        .pause_ms = RELOCK_POLL_FIRST_MS,
     };
     init_waiter(acquire);
 }
@@ -106,6 +105,14 @@ static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     }
 }
 
+static uint64_t first_pause_ms(const struct relock_resource *resource)
+{
+    if (resource->pause_min_ms > RELOCK_POLL_FIRST_MS)
+        return resource->pause_min_ms;
+    return resource->pause_max_ms < RELOCK_POLL_FIRST_MS ? resource->pause_max_ms
+                                                         : RELOCK_POLL_FIRST_MS;
+}
+
 static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_resource *resource = acquire->resource;
@@ -115,6 +122,7 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
 
     relock_resource_wait_on(&acquire->waiter);
     acquire->waiter.has_asked = false;
+    acquire->pause_ms = first_pause_ms(resource);
     r = relock_wait_end(acquire);
     if (r != RELOCK_BUSY)
         return r;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/ask.h"
+#include "lock/request.h"
 
 /*
  * Check the owner's other side first: the holder ahead may be this owner. A reader under its own
@@ -55,8 +56,9 @@ static uint64_t recheck_after(const struct relock_acquire *acquire)
 {
     bool is_behind = acquire->waiter.queues_on->line.state == RELOCK_LINE_BEHIND;
 
-    return acquire->resource->kind->is_polled && !is_behind ? acquire->pause_ms
-                                                            : acquire->client->options.recheck_ms;
+    return acquire->resource->kind->is_polled && !is_behind
+               ? acquire->pause_ms
+               : relock_request_recheck_ms(acquire->resource);
 }
 
 /* Sleeps until the gate opens, or until the head is to ask again. */

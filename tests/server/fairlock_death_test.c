@@ -149,6 +149,40 @@ static void a_killed_first_waiter_delays_nobody(void **state)
     assert_int_equal(probe_int(f->probe, "DEL " FAIR_QUEUE " " FAIR_DEADLINES), 2);
 }
 
+/* Its default would be minutes: nobody asks by itself until then. */
+static void the_program_sets_how_long_a_silent_waiter_is_alive(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+    struct relock_lock *lock = fair_handle(f, client);
+    struct actor *waiting = actor_start();
+    uint64_t patience_ms = slow_ms(PATIENCE_MS);
+
+    assert_result(relock_fairlock_set_patience(lock, patience_ms), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_lock(waiting, lock);
+    assert_true(fair_queue_wait_listens(f, 0));
+    assert_true(fair_queue_rest_ms(f, 0) <= (long long)patience_ms);
+    assert_true(wait_for_rechecks(client, 4)); /* it stays alive for longer than that */
+    assert_true(actor_is_busy(waiting));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_gets_in(waiting, lock);
+}
+
+static void patience_that_makes_no_sense_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = woken_client(f);
+    struct relock_lock *lock = fair_handle(f, client);
+    struct relock_lock *other = fixture_lock(f, client, "bills");
+
+    assert_result(relock_fairlock_set_patience(lock, 999), RELOCK_E_INVALID);
+    assert_result(relock_fairlock_set_patience(lock, 86400001), RELOCK_E_INVALID);
+    assert_result(relock_fairlock_set_patience(NULL, 1000), RELOCK_E_INVALID);
+    assert_result(relock_fairlock_set_patience(other, 1000), RELOCK_E_UNSUPPORTED);
+    assert_result(relock_fairlock_set_patience(lock, 86400000), RELOCK_OK);
+}
+
 static void the_other_waiters_go_on_when_the_first_dies(void **state)
 {
     the_others_go_on_when_one_dies(*state, 0);
@@ -271,6 +305,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_killed_first_waiter_delays_nobody),
+        SERVER_TEST(the_program_sets_how_long_a_silent_waiter_is_alive),
+        SERVER_TEST(patience_that_makes_no_sense_is_refused),
         SERVER_TEST(the_other_waiters_go_on_when_the_first_dies),
         SERVER_TEST(the_other_waiters_go_on_when_one_in_the_middle_dies),
         SERVER_TEST(a_later_waiter_goes_on_when_the_last_dies),

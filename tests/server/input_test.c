@@ -106,6 +106,7 @@ static void null_handles_are_invalid(void **state)
     assert_result(relock_release(NULL, 1), RELOCK_E_INVALID);
     assert_result(relock_extend(NULL, 0, 1000), RELOCK_E_INVALID);
     assert_result(relock_force_unlock(NULL), RELOCK_E_INVALID);
+    assert_result(relock_force_unlock_held(lock, NULL), RELOCK_E_INVALID);
     assert_result(relock_check(NULL, 0, &grant), RELOCK_E_INVALID);
     assert_int_equal(relock_valid_ms(NULL), 0);
     assert_false(relock_is_mine(NULL));
@@ -113,6 +114,7 @@ static void null_handles_are_invalid(void **state)
     assert_result(relock_who_holds(lock, NULL), RELOCK_E_INVALID);
     assert_result(relock_is_locked(lock, NULL), RELOCK_E_INVALID);
     assert_result(relock_hold_count(lock, NULL), RELOCK_E_INVALID);
+    assert_result(relock_hold_count_of(NULL, 0, NULL), RELOCK_E_INVALID);
     assert_result(relock_ttl_ms(lock, NULL), RELOCK_E_INVALID);
     assert_result(relock_lock_new(NULL, "orders", &made), RELOCK_E_INVALID);
     assert_result(relock_lock_new(client, NULL, &made), RELOCK_E_INVALID);

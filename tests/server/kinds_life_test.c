@@ -150,14 +150,17 @@ static void force_frees_the_lock_for_the_waiter(void **state)
     struct relock_lock *ours = kind_lock(f, client, "orders");
     struct relock_lock *theirs = kind_lock(f, another, "orders");
     struct actor *waiting = actor_start();
+    bool held = true;
 
-    assert_result(relock_force_unlock(theirs), RELOCK_OK); /* free: stays free */
+    assert_result(relock_force_unlock_held(theirs, &held), RELOCK_OK); /* free: stays free */
+    assert_false(held);
     assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
     assert_result(relock_lock(ours), RELOCK_OK);
     assert_result(relock_lock(ours), RELOCK_OK);
     actor_begin_lock(waiting, theirs);
     assert_true(wait_for_waiters(another, 1));
-    assert_result(relock_force_unlock(theirs), RELOCK_OK);
+    assert_result(relock_force_unlock_held(theirs, &held), RELOCK_OK);
+    assert_true(held);
     assert_result(actor_result(waiting), RELOCK_OK);
     assert_result(relock_unlock(ours), RELOCK_LOST);
     assert_result(relock_unlock(ours), RELOCK_LOST);

@@ -82,6 +82,19 @@ static void the_holder_of_a_member_is_the_holder_of_the_multi_lock(void **state)
     assert_result(relock_unlock(theirs.b), RELOCK_OK);
 }
 
+static void the_levels_of_any_owner_are_reported(void **state)
+{
+    struct pair pair = pair_of(*state, NULL);
+    struct relock_how how = {.owner = relock_owner_new()};
+    unsigned count = 7;
+
+    assert_result(relock_acquire(pair.multi, &how, NULL), RELOCK_OK);
+    assert_said(pair.multi, "a", 1, 0);
+    assert_result(relock_hold_count_of(pair.multi, how.owner, &count), RELOCK_OK);
+    assert_int_equal(count, 1);
+    assert_result(relock_release(pair.multi, how.owner), RELOCK_OK);
+}
+
 static void only_levels_that_all_members_have_count(void **state)
 {
     struct fixture *f = *state;
@@ -260,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         MULTI_TEST(the_holder_of_a_member_is_the_holder_of_the_multi_lock),
+        MULTI_TEST(the_levels_of_any_owner_are_reported),
         MULTI_TEST(only_levels_that_all_members_have_count),
         MULTI_TEST(the_lease_is_that_of_the_member_that_is_held_longest),
         MULTI_TEST(members_of_other_kinds_answer_as_they_do_alone),

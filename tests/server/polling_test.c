@@ -89,6 +89,36 @@ static void many_waiters_in_one_process_poll_as_often_as_one(void **state)
     assert_true(kind_peer_unlock(f, "orders"));
 }
 
+/* With the default pauses it would try at least 23 times. */
+static void a_program_can_set_the_pauses(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, new_client(f), "orders");
+    long long before;
+
+    assert_result(relock_spinlock_set_pauses(lock, WAIT_MS / 3, WAIT_MS / 3), RELOCK_OK);
+    assert_true(kind_peer_lock(f, "orders"));
+    before = probe_script_calls(f->probe);
+    assert_result(fixture_timedlock(lock, WAIT_MS), RELOCK_TIMEOUT);
+    assert_in_range(probe_script_calls(f->probe) - before, 1, 5);
+    assert_true(kind_peer_unlock(f, "orders"));
+}
+
+static void pauses_that_make_no_sense_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = new_client(f);
+    struct relock_lock *lock = fixture_lock_of(f, client, "orders", relock_spinlock_new);
+    struct relock_lock *other = fixture_lock(f, client, "bills");
+
+    assert_result(relock_spinlock_set_pauses(lock, 0, 10), RELOCK_E_INVALID);
+    assert_result(relock_spinlock_set_pauses(lock, 11, 10), RELOCK_E_INVALID);
+    assert_result(relock_spinlock_set_pauses(lock, 1, 3600001), RELOCK_E_INVALID);
+    assert_result(relock_spinlock_set_pauses(NULL, 1, 10), RELOCK_E_INVALID);
+    assert_result(relock_spinlock_set_pauses(other, 1, 10), RELOCK_E_UNSUPPORTED);
+    assert_result(relock_spinlock_set_pauses(lock, 3600000, 3600000), RELOCK_OK);
+}
+
 /* Three of five, because a machine may stand still now and then. No lease and no recheck ends so
  * soon. */
 static void a_waiter_finds_a_release_within_a_pause(void **state)
@@ -191,6 +221,9 @@ int main(void)
         POLLING_TEST(a_waiter_polls_every_1_to_128_ms, announced),
         POLLING_TEST(many_waiters_in_one_process_poll_as_often_as_one, spin),
         POLLING_TEST(many_waiters_in_one_process_poll_as_often_as_one, announced),
+        POLLING_TEST(a_program_can_set_the_pauses, spin),
+        POLLING_TEST(a_program_can_set_the_pauses, plain),
+        SERVER_TEST(pauses_that_make_no_sense_are_refused),
         POLLING_TEST(a_waiter_finds_a_release_within_a_pause, spin),
         POLLING_TEST(a_waiter_finds_a_release_within_a_pause, plain),
         POLLING_TEST(a_waiter_finds_a_release_within_a_pause, announced),

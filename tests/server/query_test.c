@@ -1,4 +1,5 @@
 /* Queries about a lock and a client, from memory and from Redis. */
+#include "support/actor.h"
 #include "support/fixture.h"
 #include "support/peer.h"
 
@@ -39,6 +40,62 @@ static void the_count_is_that_of_the_calling_thread(void **state)
     assert_false(relock_is_mine(lock));
     assert_int_equal(relock_valid_ms(lock), 0);
     assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+static void the_count_of_any_owner_is_reported(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_how how = {.owner = relock_owner_new()};
+    unsigned count = 7;
+
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_hold_count_of(lock, how.owner, &count), RELOCK_OK);
+    assert_int_equal(count, 2);
+    assert_result(relock_hold_count_of(lock, 0, &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_result(relock_hold_count_of(lock, relock_owner_new(), &count), RELOCK_OK);
+    assert_int_equal(count, 0);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+    assert_result(relock_release(lock, how.owner), RELOCK_OK);
+}
+
+/* So a thread can pass its number on before it has a hold. */
+static void a_thread_knows_its_number_without_a_hold(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_how how = {.owner = relock_owner_self()};
+    struct actor *other = actor_start();
+    unsigned count = 7;
+
+    assert_result(actor_acquire(other, lock, &how), RELOCK_OK);
+    assert_true(actor_grant(other).owner == how.owner);
+    assert_true(relock_is_mine(lock));
+    assert_result(relock_hold_count(lock, &count), RELOCK_OK);
+    assert_int_equal(count, 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(relock_owner_self() == how.owner);
+    actor_end(other);
+}
+
+static void only_the_forced_side_counts_as_held(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_lock *reading = fixture_lock_of(f, client, "orders", relock_rdlock_new);
+    struct relock_lock *writing = fixture_lock_of(f, client, "orders", relock_wrlock_new);
+    bool held = true;
+
+    assert_result(relock_lock(reading), RELOCK_OK);
+    assert_result(relock_force_unlock_held(writing, &held), RELOCK_OK);
+    assert_false(held);
+    assert_result(relock_force_unlock_held(reading, &held), RELOCK_OK);
+    assert_true(held);
+    assert_result(relock_unlock(reading), RELOCK_LOST);
 }
 
 static void a_hold_without_a_lease_is_reported_as_such(void **state)
@@ -149,6 +206,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(a_strangers_hold_is_seen_and_not_ours),
         SERVER_TEST(the_count_is_that_of_the_calling_thread),
+        SERVER_TEST(the_count_of_any_owner_is_reported),
+        SERVER_TEST(a_thread_knows_its_number_without_a_hold),
+        SERVER_TEST(only_the_forced_side_counts_as_held),
         SERVER_TEST(a_hold_without_a_lease_is_reported_as_such),
         SERVER_TEST(a_holder_with_a_very_long_name_does_no_harm),
         SERVER_TEST(check_reports_the_hold),

@@ -99,10 +99,14 @@ static void the_count_is_that_of_the_calling_thread(void **state)
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
     struct actor *actor = actor_start();
+    unsigned count = 7;
 
     red_settle(s, &red, s->n);
-    assert_result(actor_lock(actor, red.lock), RELOCK_OK);
+    assert_result(actor_acquire(actor, red.lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER}),
+                  RELOCK_OK);
     assert_held(red.lock, 0, 1);
+    assert_result(relock_hold_count_of(red.lock, actor_grant(actor).owner, &count), RELOCK_OK);
+    assert_int_equal(count, 1);
     red_unlock_by(actor, &red);
 }
 

@@ -27,9 +27,12 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_client_stats);
     NAMED(relock_extend);
     NAMED(relock_fairlock_new);
+    NAMED(relock_fairlock_set_patience);
     NAMED(relock_fencedlock_new);
     NAMED(relock_force_unlock);
+    NAMED(relock_force_unlock_held);
     NAMED(relock_hold_count);
+    NAMED(relock_hold_count_of);
     NAMED(relock_is_locked);
     NAMED(relock_is_mine);
     NAMED(relock_lock);
@@ -39,12 +42,14 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_locks);
     NAMED(relock_multilock_new);
     NAMED(relock_owner_new);
+    NAMED(relock_owner_self);
     NAMED(relock_plainlock_new);
     NAMED(relock_rdlock_new);
     NAMED(relock_redlock_new);
     NAMED(relock_release);
     NAMED(relock_servers);
     NAMED(relock_spinlock_new);
+    NAMED(relock_spinlock_set_pauses);
     NAMED(relock_strerror);
     NAMED(relock_timedlock);
     NAMED(relock_trylock);
