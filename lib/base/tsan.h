@@ -1,10 +1,10 @@
 /*
- * Tsan - tells ThreadSanitizer that a thread passes memory to another through an atomic operation
+ * Tsan - tells ThreadSanitizer about order that it cannot see
  *
  * A program may be built with ThreadSanitizer while this library is not. ThreadSanitizer then sees
  * our mutexes and system calls, but not our atomics: without these calls it would report a race for
- * every reply that one thread reads from the socket and another frees. In other programs each call
- * costs a comparison.
+ * every reply that one thread reads from the socket and another frees. The same is true of OpenSSL,
+ * which nobody builds with it. In other programs each call costs a comparison.
  *
  * Threads: any.
  */
@@ -16,5 +16,10 @@ void relock_tsan_release(void *at);
 
 /* Call this with the same address after the atomic operation through which this thread gets it. */
 void relock_tsan_acquire(void *at);
+
+/* What this thread reads and writes in between is not reported; its mutexes still count. The calls
+ * are not nested. */
+void relock_tsan_look_away(void);
+void relock_tsan_look_again(void);
 
 #endif

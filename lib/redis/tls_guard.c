@@ -1,5 +1,7 @@
 #include "redis/tls_guard.h"
 
+#include "base/tsan.h"
+
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -79,6 +81,7 @@ bool relock_tls_guard_enter(void)
 {
     (void)pthread_rwlock_rdlock(&inside);
     if (!has_ended) {
+        relock_tsan_look_away();
         ERR_clear_error();
         errno = 0;
         return true;
@@ -101,5 +104,6 @@ bool relock_tls_guard_lacked_memory(void)
 void relock_tls_guard_leave(void)
 {
     ERR_clear_error();
+    relock_tsan_look_again();
     (void)pthread_rwlock_unlock(&inside);
 }

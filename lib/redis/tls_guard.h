@@ -10,7 +10,8 @@
  *   still run then, and would use freed tables.
  *
  * Both functions also empty this thread's queue of errors: OpenSSL looks into it, and other users
- * of OpenSSL in this thread must not find errors of ours.
+ * of OpenSSL in this thread must not find errors of ours. In between, ThreadSanitizer looks away:
+ * it does not see how OpenSSL passes memory from thread to thread.
  *
  * Threads: any. Between enter and leave a thread does not enter again, and waits for nothing, with
  * one exception: a new context reads its files there.

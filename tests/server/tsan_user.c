@@ -4,11 +4,14 @@
  *
  *     tsan_user URL             it has no race: nothing may be reported
  *     tsan_user URL race        beside that, no lock guards a counter: this must be reported
+ *     tsan_user URL tls FILE    its threads connect at the same time, over TLS and with the CA in
+ *                               FILE: what OpenSSL does meanwhile may not be reported
  *
  * Ends with 0 if all went as it should. tsan_test.c runs it.
  */
 #include <relock.h>
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@
 #define N_THREADS 8
 #define N_ROUNDS 24
 #define LEASE_MS 6000 /* a renewal, after a third of it, finds a lost hold */
+#define N_CLIENTS 4
 #define N_VOTES 3
 #define MAX_LOCKS 8
 
@@ -33,6 +37,7 @@ struct user {
     struct relock_lock *reads;  /* together with locks[0], which writes */
     struct relock_lock *broken; /* lost while it is held */
     struct relock_cancel *cancel;
+    pthread_barrier_t start;
     long n_raced; /* guarded by nothing */
 };
 
@@ -240,22 +245,73 @@ static void close_all(struct user *user)
     relock_client_free(user->client);
 }
 
+/* OpenSSL passes memory between threads in ways that ThreadSanitizer does not see. So that this
+ * happens in each connection, and not in one of a thousand, this replaces a function of OpenSSL. */
+struct ssl_st;
+typedef int shake_fn(struct ssl_st *ssl);
+shake_fn SSL_do_handshake;
+
+int SSL_do_handshake(struct ssl_st *ssl)
+{
+    static long n_shaken; /* guarded by nothing */
+    shake_fn *shake;
+
+    n_shaken++;
+    *(void **)&shake = dlsym(RTLD_NEXT, "SSL_do_handshake");
+    return shake(ssl);
+}
+
+static void *connect_first(void *arg)
+{
+    struct worker *worker = arg;
+
+    (void)pthread_barrier_wait(&worker->user->start);
+    use_own_name(worker->user, worker->number);
+    return NULL;
+}
+
+/* Each with a connection of its own. */
+static void connect_at_once(struct user *user, const char *url, const char *ca_file)
+{
+    user->options = (struct relock_options){.url = url,
+                                            .tls_ca_file = ca_file,
+                                            .connections = N_THREADS,
+                                            .on_log = keep_quiet,
+                                            .flags = RELOCK_LAZY};
+    must(pthread_barrier_init(&user->start, NULL, N_THREADS) == 0, "a barrier");
+    for (int i = 0; i < N_CLIENTS; i++) {
+        OK(relock_client_new(&user->options, &user->client));
+        in_threads(user, connect_first);
+        relock_client_free(user->client);
+    }
+    pthread_barrier_destroy(&user->start);
+}
+
+static void use_all(struct user *user, char *url, void *run(void *))
+{
+    long sum = 0;
+
+    open_clients(user, url);
+    open_locks(user);
+
+    in_threads(user, run);
+    for (int i = 0; i < user->n_locks; i++)
+        sum += user->counters[i];
+    must(sum == 2L * N_THREADS * N_ROUNDS, "each round counted");
+
+    lose(user);
+    cancel_waiters(user);
+    close_all(user);
+}
+
 int main(int argc, char **argv)
 {
     struct user user = {0};
-    long sum = 0;
 
-    must(argc == 2 || argc == 3, "usage: tsan_user URL [race]");
-    open_clients(&user, argv[1]);
-    open_locks(&user);
-
-    in_threads(&user, argc == 3 ? race : work);
-    for (int i = 0; i < user.n_locks; i++)
-        sum += user.counters[i];
-    must(sum == 2L * N_THREADS * N_ROUNDS, "each round counted");
-
-    lose(&user);
-    cancel_waiters(&user);
-    close_all(&user);
+    must(argc >= 2 && argc <= 4, "usage: tsan_user URL [race | tls FILE]");
+    if (argc == 4)
+        connect_at_once(&user, argv[1], argv[3]);
+    else
+        use_all(&user, argv[1], argc == 3 ? race : work);
     return EXIT_SUCCESS;
 }

@@ -288,6 +288,8 @@ static bool judge(const struct stage *stage, const struct arguments *arguments)
     print_report(&report, records.n, stage->n_lives);
     history_free(&records);
 
+    if (stage->failed)
+        printf("a process failed, see stderr: that may explain the rest\n");
     if (stage->failed || report.n_claims == 0)
         return false;
     if (arguments->set == NAMES_EVEN)

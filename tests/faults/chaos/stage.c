@@ -39,7 +39,7 @@ static void start_worker(struct stage *stage, int slot)
 static void print_end(const char *path)
 {
     FILE *file = fopen(path, "re");
-    char text[4096];
+    char text[16384];
     size_t n;
 
     if (!file)
