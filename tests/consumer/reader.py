@@ -94,7 +94,7 @@ def a_folder_of_ones_own_is_installed_to(scratch):
 
 def packages_are_made_by_destdir(scratch):
     folder = scratch / "own-folder"
-    run("meson", "install", "-C", "build", "--no-rebuild", "--destdir", scratch / "package",
+    run("meson", "install", "-C", "build-own", "--no-rebuild", "--destdir", scratch / "package",
         cwd=folder)
     prefix = scratch / "package" / (scratch / "home/relock").relative_to("/")
     for file in ["include/relock.h", "lib/librelock.so.0", "lib/pkgconfig/relock.pc"]:
