@@ -252,7 +252,12 @@ struct relock_options {
 
     const char *sentinel_user, *sentinel_password; /* [none] for the sentinels; used literally */
 
-    uint64_t reserved[5];
+    /* [none] put before each name that this client is given, so that several programs or tenants
+     * can share a server: at most 1024 bytes, as in "shop:". Keys, channels and log lines have it;
+     * names that this library returns do not */
+    const char *name_prefix;
+
+    uint64_t reserved[4];
 };
 
 /**
@@ -353,7 +358,8 @@ struct relock_lock;
 
 /**
  * Makes a handle for the reentrant lock `name`: 1 to 4096 bytes, which the library copies. The name
- * is the key in Redis. Use one kind of lock per name, in every program.
+ * is the key in Redis, after the client's `name_prefix`, which counts among these bytes. Use one
+ * kind of lock per name, in every program.
  *
  * Threads: any. Does not ask Redis.
  * Returns: RELOCK_OK         free *lock with relock_lock_free
@@ -740,7 +746,8 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 /* ---- all locks of a server, for operators and tools ------------------------------------------ */
 
 /*
- * These calls find locks of any program and need no handle. The user needs the ACL rights of
+ * These calls find locks of any program and need no handle. A client with a `name_prefix` finds the
+ * locks whose names begin with it. The user needs the ACL rights of
  * docs/wire.md. They call `fn` on the calling thread, which holds no mutex, until it returns false.
  * It may call this library, except relock_client_free. The library owns the structs and strings;
  * they are valid until `fn` returns. Later versions append fields.

@@ -108,8 +108,10 @@ static int start(struct relock_client *client, const struct relock_options *opti
     return r;
 }
 
-static void keep_options(struct relock_client *client, const struct relock_options *options)
+static int keep_options(struct relock_client *client, const struct relock_options *options)
 {
+    const char *prefix = options->name_prefix;
+
     client->options = *options;
     client->options.url = NULL;
     client->options.user = NULL;
@@ -121,6 +123,10 @@ static void keep_options(struct relock_client *client, const struct relock_optio
     client->options.tls_cert_file = NULL;
     client->options.tls_key_file = NULL;
     client->options.tls_server_name = NULL;
+    client->options.name_prefix = prefix && *prefix ? strdup(prefix) : NULL;
+    if (client->options.name_prefix)
+        client->prefix_len = strlen(prefix);
+    return client->prefix_len > 0 || !prefix || !*prefix ? RELOCK_OK : RELOCK_E_NOMEM;
 }
 
 static int make(const struct relock_options *options, const struct relock_log *log,
@@ -137,8 +143,9 @@ static int make(const struct relock_options *options, const struct relock_log *l
         return RELOCK_E_NOMEM;
     relock_silence_init(new);
     new->log = *log;
-    keep_options(new, options);
-    r = start(new, options);
+    r = keep_options(new, options);
+    if (r == RELOCK_OK)
+        r = start(new, options);
     if (r < 0) {
         relock_client_dispose(new);
         relock_client_unref(new);

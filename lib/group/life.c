@@ -48,7 +48,7 @@ static int adopt(struct candidate *candidate, struct relock_lock *lock)
     candidate->db = client->server.url.db;
     candidate->primary = lock->resource->primary;
     if (candidate->address)
-        candidate->lock = relock_lock_for(client, lock->resource, lock->resource->name);
+        candidate->lock = relock_lock_for(client, lock->resource, lock->resource);
     if (candidate->lock)
         lock->resource->refs++;
     relock_client_leave(client, &guard);
@@ -174,18 +174,19 @@ static int gather(const struct relock_kind *kind, struct relock_lock *const *loc
 }
 
 /*
- * The name of the caller's first, as the group has it: that lives as long as the handle. A multi
+ * The member that the caller's first lock is named after: it lives as long as the handle. A multi
  * lock has the name of one of its members, which are now among these.
  */
-static const char *name_in(const struct relock_group *group, const struct relock_lock *first)
+static const struct relock_resource *named_in(const struct relock_group *group,
+                                              const struct relock_lock *first)
 {
     for (size_t i = 0; i < group->n; i++) {
         const struct relock_resource *resource = group->members[i]->resource;
 
-        if (resource == first->resource || resource->name == first->name)
-            return resource->name;
+        if (resource == first->resource || resource == first->named)
+            return resource;
     }
-    return group->members[0]->resource->name;
+    return group->members[0]->resource;
 }
 
 /* The client of the caller's first lock. */
@@ -212,9 +213,9 @@ static int make_handle(struct relock_group *group, const struct relock_lock *fir
 
     if (!relock_client_enter(coordinator, false, &guard))
         return guard.result;
-    r = relock_local_get(coordinator, group, name_in(group, first), &resource);
+    r = relock_local_get(coordinator, group, named_in(group, first), &resource);
     if (r == RELOCK_OK) {
-        made = relock_lock_for(coordinator, resource, name_in(relock_group_of(resource), first));
+        made = relock_lock_for(coordinator, resource, named_in(relock_group_of(resource), first));
         if (!made) {
             relock_resources_unref(coordinator, resource);
             r = RELOCK_E_NOMEM;

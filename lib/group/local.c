@@ -54,8 +54,8 @@ static void remove_group(struct relock_client *client, void *data) RELOCK_REQUIR
     relock_group_unref(group);
 }
 
-int relock_local_get(struct relock_client *client, struct relock_group *group, const char *name,
-                     struct relock_resource **resource)
+int relock_local_get(struct relock_client *client, struct relock_group *group,
+                     const struct relock_resource *named, struct relock_resource **resource)
 {
     struct relock_resource *found = relock_local_find(client, group);
 
@@ -67,7 +67,8 @@ int relock_local_get(struct relock_client *client, struct relock_group *group, c
     HASH_ADD_KEYPTR(hh, relock_local_of(client)->groups, group->key, group->key_size, group);
     if (!group->hh.tbl)
         return RELOCK_E_NOMEM;
-    group->resource = relock_resources_new_unlisted(client, group->kind, name, group, remove_group);
+    group->resource =
+        relock_resources_new_unlisted(client, group->kind, named, group, remove_group);
     if (!group->resource) {
         HASH_DEL(relock_local_of(client)->groups, group);
         return RELOCK_E_NOMEM;

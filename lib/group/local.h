@@ -43,8 +43,9 @@ struct relock_resource *relock_local_find(struct relock_client *client,
     RELOCK_REQUIRES(client->mutex);
 
 /* Finds or makes it, with a reference. Returns RELOCK_OK, RELOCK_E_NOMEM. */
-int relock_local_get(struct relock_client *client, struct relock_group *group, const char *name,
-                     struct relock_resource **resource) RELOCK_REQUIRES(client->mutex);
+int relock_local_get(struct relock_client *client, struct relock_group *group,
+                     const struct relock_resource *named, struct relock_resource **resource)
+    RELOCK_REQUIRES(client->mutex);
 
 /* At the end of the client: lets go of its holds of multi and red locks, on other clients, too.
  * Unlocks the mutex meanwhile. */

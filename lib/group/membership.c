@@ -28,7 +28,7 @@ static bool lose(struct relock_group *group, uint64_t composite, size_t member, 
     relock_mutex_lock(&group->coordinator->mutex);
     hold = find_composite(group, composite);
     if (hold && relock_hold_is_held(hold)) {
-        hold->lost_name = group->members[member]->resource->name;
+        hold->lost_on = group->members[member]->resource;
         relock_holds_lose(group->coordinator, hold, reason, relock_clock_now_ms());
     }
     relock_mutex_unlock(&group->coordinator->mutex);

@@ -126,7 +126,7 @@ static bool is_on_cluster(const struct relock_lock *member)
     relock_log_write(&client->log, RELOCK_LOG_ERROR,
                      "%s: no red lock was made: a member is in the cluster %s, and each needs a "
                      "server of its own: in a cluster, use the lock itself",
-                     relock_log_name(member->name, name), client->server.label);
+                     relock_log_name(member->named->name, name), client->server.label);
     return true;
 }
 

@@ -46,6 +46,7 @@ void relock_client_unref(struct relock_client *client)
     relock_cond_deinit(&client->has_to_tell);
     relock_cond_deinit(&client->changed);
     relock_mutex_deinit(&client->mutex);
+    free((char *)client->options.name_prefix);
     free(client);
 }
 

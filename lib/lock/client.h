@@ -102,7 +102,8 @@ struct relock_client {
     /* constant from relock_client_new to relock_client_free */
     char id[RELOCK_UUID_LEN + 1];
     struct relock_tokens tokens;
-    struct relock_options options; /* with the defaults in; no strings */
+    struct relock_options options; /* with the defaults in; no strings but the prefix */
+    size_t prefix_len;             /* of `options.name_prefix`, a copy; 0: there is none */
     struct relock_log log;
     struct relock_server server;
     unsigned generation; /* which copy of the process made it, see base/fork.h */

@@ -87,7 +87,7 @@ struct relock_hold {
     relock_lost_fn *on_lost;
     void *arg;
 
-    const char *lost_name; /* the lock to name when a loss is reported; NULL: this one */
+    const struct relock_resource *lost_on; /* to be named when a loss is reported; NULL: this one */
 
     struct relock_observer *observers;
     void *data; /* of the operations of its kind; constant once held */

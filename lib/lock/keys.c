@@ -11,6 +11,18 @@ bool relock_keys_name(const char *name, size_t *len)
     return *len > 0 && *len <= RELOCK_NAME_MAX;
 }
 
+bool relock_keys_join(char out[RELOCK_NAME_MAX + 1], const char *prefix, size_t prefix_len,
+                      const char *name, size_t *len)
+{
+    if (!relock_keys_name(name, len) || prefix_len + *len > RELOCK_NAME_MAX)
+        return false;
+    if (prefix_len > 0)
+        memcpy(out, prefix, prefix_len);
+    memcpy(out + prefix_len, name, *len + 1);
+    *len += prefix_len;
+    return true;
+}
+
 /* Without a tag, the name is the tag of the other keys: up to the first `}`. With a `{` that begins
  * no tag, the other keys have no tag either, and differ from the name. */
 bool relock_keys_share_slot(const char *name, size_t len)

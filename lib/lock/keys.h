@@ -38,6 +38,13 @@
 /* Whether this can be the name of a lock, and its length. */
 bool relock_keys_name(const char *name, size_t *len);
 
+/*
+ * Writes the name of a lock with its prefix, and a NUL; sets the length. Returns false if this
+ * cannot be the name of a lock.
+ */
+bool relock_keys_join(char out[RELOCK_NAME_MAX + 1], const char *prefix, size_t prefix_len,
+                      const char *name, size_t *len);
+
 /* Whether a cluster puts the key of this name, its channel and all its other keys into one slot. */
 bool relock_keys_share_slot(const char *name, size_t len);
 

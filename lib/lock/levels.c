@@ -47,6 +47,13 @@ static void add(struct relock_acquire *acquire, struct relock_hold *hold, uint64
     acquire->hold = relock_holds_ref(hold);
 }
 
+/* If it is not known here, the operation may have named it. */
+static void name_failed(struct relock_acquire *acquire, const struct relock_hold *hold)
+{
+    if (hold->lost_on)
+        acquire->failed_name = hold->lost_on->given;
+}
+
 int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -55,7 +62,7 @@ int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
 
     relock_holds_check_time(acquire->client, hold, now_ms);
     if (hold->state == RELOCK_HOLD_LOST) {
-        acquire->failed_name = hold->lost_name;
+        name_failed(acquire, hold);
         return RELOCK_LOST;
     }
     if (acquire->how->flags & RELOCK_NON_REENTRANT)
@@ -68,8 +75,8 @@ int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
     r = conclude(acquire->client, hold, &answer);
     if (r == RELOCK_OK)
         add(acquire, hold, answer.valid_until_ms);
-    else if (r == RELOCK_LOST && hold->lost_name)
-        acquire->failed_name = hold->lost_name; /* else the operation may have named it */
+    else if (r == RELOCK_LOST)
+        name_failed(acquire, hold);
     relock_holds_unref(acquire->client, hold);
     return r;
 }

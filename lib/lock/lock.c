@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
-                                    const char *name)
+                                    const struct relock_resource *named)
 {
     struct relock_lock *new = calloc(1, sizeof(*new));
 
     if (!new)
         return NULL;
-    *new = (struct relock_lock){.client = client, .resource = resource, .name = name};
+    *new = (struct relock_lock){.client = client, .resource = resource, .named = named};
     resource->n_handles++;
     client->guarded.refs++;
     return new;
@@ -33,7 +33,7 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
     resource = relock_resources_get(client, kind, name, len, why);
     if (!resource)
         return *why ? RELOCK_E_INVALID : RELOCK_E_NOMEM;
-    new = relock_lock_for(client, resource, resource->name);
+    new = relock_lock_for(client, resource, resource);
     if (!new) {
         relock_resources_unref(client, resource);
         return RELOCK_E_NOMEM;
@@ -53,19 +53,21 @@ static void log_refusal(const struct relock_client *client, const char *name, co
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock)
 {
-    const char *why;
+    char key[RELOCK_NAME_MAX + 1];
+    const char *why = NULL;
     struct relock_guard guard;
     size_t len;
     int r;
 
-    if (!client || !lock || !relock_keys_name(name, &len))
+    if (!client || !lock ||
+        !relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
         return RELOCK_E_INVALID;
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
-    r = make(client, kind, name, len, lock, &why);
+    r = make(client, kind, key, len, lock, &why);
     if (why) {
         relock_mutex_unlock(&client->mutex);
-        log_refusal(client, name, why);
+        log_refusal(client, key, why);
         relock_mutex_lock(&client->mutex);
     }
     relock_client_leave(client, &guard);
@@ -124,7 +126,7 @@ struct relock_lock *relock_lock_free(struct relock_lock *lock)
 
 const char *relock_lock_name(const struct relock_lock *lock)
 {
-    return lock ? lock->name : "";
+    return lock ? lock->named->given : "";
 }
 
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
@@ -134,7 +136,7 @@ void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char 
     char name[RELOCK_LOG_NAME_MAX];
     const struct relock_log *log = &lock->client->log;
 
-    (void)relock_log_name(lock->name, name);
+    (void)relock_log_name(lock->named->name, name);
     if (owner == 0)
         relock_log_cause(log, cause, RELOCK_LOG_WARNING, "%s: %s", name, what);
     else

@@ -10,18 +10,20 @@
 #include "lock/resource.h"
 
 struct relock_lock {
-    struct relock_client *client;     /* a reference; constant */
-    struct relock_resource *resource; /* a reference; constant */
-    const char *name;                 /* in memory that lives as long as the handle; constant */
+    struct relock_client *client;        /* a reference; constant */
+    struct relock_resource *resource;    /* a reference; constant */
+    const struct relock_resource *named; /* whose name it has; it lives as long; constant */
 };
 
 /* As relock_lock_new, for any kind. */
 int relock_lock_make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                      struct relock_lock **lock);
 
-/* Makes a handle for a resource, and passes it the caller's reference. NULL when out of memory. */
+/* Makes a handle for a resource, and passes it the caller's reference. It has the name of `named`.
+ * NULL when out of memory. */
 struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_resource *resource,
-                                    const char *name) RELOCK_REQUIRES(client->mutex);
+                                    const struct relock_resource *named)
+    RELOCK_REQUIRES(client->mutex);
 
 /* Frees a handle. As relock_lock_free, but without relock_client_reap, from which it is called. */
 void relock_lock_drop(struct relock_lock *lock);

@@ -37,9 +37,9 @@ static void log_loss(const struct relock_client *client, const char *lock_name, 
         relock_log_name(lock_name, name), (unsigned long long)owner, describe(reason));
 }
 
-static const char *name_of(const struct relock_hold *hold)
+static const struct relock_resource *lost_on(const struct relock_hold *hold)
 {
-    return hold->lost_name ? hold->lost_name : hold->resource->name;
+    return hold->lost_on ? hold->lost_on : hold->resource;
 }
 
 /* Has the other thread call on_lost. The reference goes with it. */
@@ -67,7 +67,7 @@ void relock_losses_take_up_next(struct relock_client *client)
         int reason = hold->lost_reason;
 
         relock_mutex_unlock(&client->mutex);
-        log_loss(client, name_of(hold), owner, reason);
+        log_loss(client, lost_on(hold)->name, owner, reason);
         relock_mutex_lock(&client->mutex);
     }
     relock_observer_tell_lost(client, hold);
@@ -85,7 +85,7 @@ static void tell(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_lost what = {
-        .name = name_of(hold),
+        .name = lost_on(hold)->given,
         .owner = hold->owner,
         .reason = hold->lost_reason,
         .hold_count = hold->count,

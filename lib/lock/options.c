@@ -7,6 +7,7 @@
 #define WATCHDOG_MIN_MS 30
 #define FLAGS (RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN)
 #define MAX_CONNECTIONS 1024
+#define MAX_PREFIX 1024
 
 void relock_options_log(const struct relock_options *given, struct relock_log *log)
 {
@@ -108,5 +109,7 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
     if (options->client_name && !is_plain(options->client_name))
         return refuse(log, RELOCK_E_INVALID,
                       "client_name is empty, or has blanks or non-ASCII characters");
+    if (options->name_prefix && strnlen(options->name_prefix, MAX_PREFIX + 1) > MAX_PREFIX)
+        return refuse(log, RELOCK_E_INVALID, "name_prefix is longer than 1024 bytes");
     return RELOCK_OK;
 }

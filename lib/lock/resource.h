@@ -172,8 +172,9 @@ struct relock_resource {
     struct relock_subscription subscription;
     struct relock_listener *listeners; /* of layers above, see listener.h */
 
+    const char *given; /* in `name`, after the prefix: the name in the program; constant */
     size_t name_len;
-    char name[]; /* constant */
+    char name[]; /* constant: the key in Redis */
 };
 
 /* The read side of the same read/write lock; NULL while there is none. */

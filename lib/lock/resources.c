@@ -28,6 +28,7 @@ static struct relock_resource *new_resource(struct relock_client *client,
     atomic_init(&new->patience_ms, 0);
     new->name_len = len;
     memcpy(new->name, name, len);
+    new->given = new->name + client->prefix_len;
     return new;
 }
 
@@ -132,14 +133,16 @@ struct relock_resource *relock_resources_find(struct relock_client *client, cons
 
 struct relock_resource *relock_resources_new_unlisted(struct relock_client *client,
                                                       const struct relock_kind *kind,
-                                                      const char *name, void *data,
+                                                      const struct relock_resource *named,
+                                                      void *data,
                                                       relock_resource_free_fn *free_data)
 {
     struct relock_resource *new =
-        new_resource(client, kind, name, strlen(name), RELOCK_RESOURCE_UNLISTED);
+        new_resource(client, kind, named->name, named->name_len, RELOCK_RESOURCE_UNLISTED);
 
     if (!new)
         return NULL;
+    new->given = new->name + (named->given - named->name);
     new->data = data;
     new->free_data = free_data;
     return new;

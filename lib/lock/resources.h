@@ -20,13 +20,14 @@ struct relock_resource *relock_resources_get(struct relock_client *client,
 
 /*
  * Makes a resource that is not found by name, with a reference: its maker finds it by its `data`.
+ * It has the same name as `named`.
  * When the resource ends, it calls `free_data` with that. Returns NULL when out of memory; then
  * nothing was done with `data`.
  */
 struct relock_resource *
 relock_resources_new_unlisted(struct relock_client *client, const struct relock_kind *kind,
-                              const char *name, void *data, relock_resource_free_fn *free_data)
-    RELOCK_REQUIRES(client->mutex);
+                              const struct relock_resource *named, void *data,
+                              relock_resource_free_fn *free_data) RELOCK_REQUIRES(client->mutex);
 
 /* Makes a resource for one waiter for a fair lock, with a reference. Returns NULL when out of
  * memory. */

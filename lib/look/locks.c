@@ -10,6 +10,7 @@
 #include "look/sight.h"
 #include "redis/reply.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE "1000" /* keys that Redis visits for one SCAN */
@@ -133,19 +134,47 @@ static size_t read_name(const char *pattern, char name[RELOCK_NAME_MAX + 1])
     return *pattern ? 0 : len;
 }
 
-int relock_locks(struct relock_client *client, const char *pattern, relock_locks_fn *fn, void *arg)
+/* The pattern after the client's prefix, whose special characters are ordinary. The caller frees
+ * it; NULL when out of memory. */
+static char *with_prefix(const struct relock_client *client, const char *pattern)
 {
-    struct search search = {.pattern = {pattern, pattern ? strlen(pattern) : 0}, .fn = fn};
+    char *new = malloc(2 * client->prefix_len + strlen(pattern) + 1);
+    char *at = new;
+
+    if (!new)
+        return NULL;
+    for (size_t i = 0; i < client->prefix_len; i++) {
+        if (strchr("*?[\\", client->options.name_prefix[i]))
+            *at++ = '\\';
+        *at++ = client->options.name_prefix[i];
+    }
+    memcpy(at, pattern, strlen(pattern) + 1);
+    return new;
+}
+
+static int find(struct search *search, const char *pattern)
+{
+    char *whole = with_prefix(search->sight.client, pattern);
     char name[RELOCK_NAME_MAX + 1];
     size_t len;
     int r;
+
+    if (!whole)
+        return RELOCK_E_NOMEM;
+    search->pattern = (struct relock_text){whole, strlen(whole)};
+    len = read_name(whole, name);
+    r = len > 0 ? show(search, (struct relock_text){name, len}, true) : search_all(search);
+    free(whole);
+    return r;
+}
+
+int relock_locks(struct relock_client *client, const char *pattern, relock_locks_fn *fn, void *arg)
+{
+    struct search search = {.fn = fn, .arg = arg};
 
     if (!pattern || !*pattern || !fn)
         return RELOCK_E_INVALID;
     if (!relock_sight_begin(&search.sight, client))
         return search.sight.result;
-    search.arg = arg;
-    len = read_name(pattern, name);
-    r = len > 0 ? show(&search, (struct relock_text){name, len}, true) : search_all(&search);
-    return relock_sight_end(&search.sight, r);
+    return relock_sight_end(&search.sight, find(&search, pattern));
 }

@@ -123,7 +123,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
         return RELOCK_E_SERVER;
     }
     *info = (struct relock_lock_info){
-        .name = looked->key.data,
+        .name = looked->key.data + sight->client->prefix_len,
         .kind = kind->kind,
         .client_name = sight->peer,
         .n_waiting = (unsigned)n_waiting,

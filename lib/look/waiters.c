@@ -41,14 +41,16 @@ int relock_waiters(struct relock_client *client, const char *name, relock_waiter
 {
     struct relock_sight sight;
     struct relock_call call;
+    char key[RELOCK_NAME_MAX + 1];
     size_t len;
     int r;
 
-    if (!relock_keys_name(name, &len) || !fn)
+    if (!client || !fn ||
+        !relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
         return RELOCK_E_INVALID;
     if (!relock_sight_begin(&sight, client))
         return sight.result;
-    r = relock_sight_ask(&sight, (struct relock_text){name, len}, MOST, &call);
+    r = relock_sight_ask(&sight, (struct relock_text){key, len}, MOST, &call);
     for (size_t at = 3; r == RELOCK_OK && show(&sight, call.reply, at, fn, arg); at += 2)
         ;
     relock_call_end(&call);

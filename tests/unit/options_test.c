@@ -113,7 +113,7 @@ static const struct {
     int result;
 } refused[] = {
     {{.reserved = {1}}, "reserved", RELOCK_E_INVALID},
-    {{.reserved = {0, 0, 0, 0, 1}}, "reserved", RELOCK_E_INVALID},
+    {{.reserved = {0, 0, 0, 1}}, "reserved", RELOCK_E_INVALID},
     {{.flags = RELOCK_NO_SPIN << 1}, "flags", RELOCK_E_INVALID},
     {{.flags = UINT_MAX}, "flags", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_DEBUG + 1}, "log_level", RELOCK_E_INVALID},
@@ -136,6 +136,22 @@ static const struct {
     {{.client_name = "caf\xc3\xa9"}, "client_name", RELOCK_E_INVALID},
     {{.client_name = "\x7f"}, "client_name", RELOCK_E_INVALID},
 };
+
+static void a_prefix_has_at_most_1024_bytes(void **state)
+{
+    char prefix[1026];
+    struct relock_options options, given = {.name_prefix = prefix};
+
+    (void)state;
+
+    memset(prefix, 'x', sizeof(prefix));
+    prefix[1025] = '\0';
+    log_clear(lines);
+    assert_int_equal(relock_options_read(&options, &given, &sink), RELOCK_E_INVALID);
+    assert_int_equal(log_count(lines, "name_prefix"), 1);
+    prefix[1024] = '\0';
+    assert_int_equal(relock_options_read(&options, &given, &sink), RELOCK_OK);
+}
 
 static void an_invalid_option_is_refused_and_named_in_the_log(void **state)
 {
@@ -242,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OPTIONS_TEST(zero_and_null_mean_the_defaults),
         OPTIONS_TEST(given_options_stay_as_they_are),
+        OPTIONS_TEST(a_prefix_has_at_most_1024_bytes),
         OPTIONS_TEST(an_invalid_option_is_refused_and_named_in_the_log),
         OPTIONS_TEST(a_connection_name_may_contain_any_plain_character),
         OPTIONS_TEST(without_a_name_host_and_process_are_named),
