@@ -36,9 +36,9 @@
  *
  * Lost holds. A hold is lost if it ends before its last release: its lease expired, or its key was
  * deleted or taken by another owner. The owner learns of the loss from its on_lost callback, from
- * relock_check(), and from RELOCK_LOST, which its calls on this lock return until it has released
- * every level. Only then can it acquire the lock again. So the loss reaches every function that has
- * acquired a level.
+ * its `cancel_on_lost`, which ends waits, from relock_check(), and from RELOCK_LOST, which its
+ * calls on this lock return until it has released every level. Only then can it acquire the lock
+ * again. So the loss reaches every function that has acquired a level.
  *
  * Clients. Two clients are independent, even in one process: a thread that holds a lock through one
  * deadlocks if it acquires the lock through the other. Make one client per process and server, and
@@ -457,7 +457,9 @@ struct relock_how {
     relock_lost_fn *on_lost;      /* [the client's] called if this hold is lost */
     void *arg;                    /* passed to this on_lost */
     uint64_t flags;               /* [0] RELOCK_NON_REENTRANT */
-    uint64_t reserved[5];
+    /* [none] fired if this hold is lost: ends the waits that use it. Must outlive the hold */
+    struct relock_cancel *cancel_on_lost;
+    uint64_t reserved[4];
 };
 
 /** Describes a hold at the moment when a call reports it. */
@@ -521,8 +523,13 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *
  * A further level may lengthen the running lease but never shortens it. Once one level of a hold
  * has no `lease_ms`, the watchdog renews the hold until its last release. Further levels ignore
- * `on_lost` and `arg`. `cancel` ends the wait, not a command in flight: if that command acquires
- * the lock, the result is RELOCK_OK.
+ * `on_lost`, `arg` and `cancel_on_lost`. `cancel` ends the wait, not a command in flight: if that
+ * command acquires the lock, the result is RELOCK_OK.
+ *
+ * `cancel_on_lost` fires when the library learns that the hold is lost, before on_lost is called.
+ * Then every wait ends with RELOCK_CANCELLED that has it as its `cancel`, on any client: work that
+ * needs the lock does not go on waiting for others. It does not fire if the last release itself
+ * discovers the loss.
  *
  * Threads: any; asks Redis; waits if `wait_ms` is above 0.
  * Returns: as relock_lock, and

@@ -86,6 +86,7 @@ struct relock_hold {
 
     relock_lost_fn *on_lost;
     void *arg;
+    struct relock_cancel *cancel_on_lost;
 
     const struct relock_resource *lost_on; /* to be named when a loss is reported; NULL: this one */
 

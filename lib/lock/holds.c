@@ -123,6 +123,7 @@ static void become_waiters(struct relock_client *client, struct relock_hold *hol
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
     hold->on_lost = waiter->on_lost;
     hold->arg = waiter->arg;
+    hold->cancel_on_lost = waiter->cancel_on_lost;
     DL_APPEND(hold->resource->holds, hold);
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
@@ -308,6 +309,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
         relock_resource_released(hold->resource, false, now_ms);
         relock_subscription_idle(client, hold->resource);
     }
+    relock_cancel_fire(hold->cancel_on_lost);
     hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
     DL_APPEND2(client->guarded.losses, hold, loss_prev, loss_next);

@@ -83,6 +83,7 @@ struct relock_waiter {
     uint64_t joined_at;    /* the same, as a moment of the resource */
     relock_lost_fn *on_lost; /* constant, like arg */
     void *arg;
+    struct relock_cancel *cancel_on_lost;      /* constant */
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */

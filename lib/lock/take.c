@@ -52,11 +52,13 @@ static void init_waiter(struct relock_acquire *acquire)
         .tries = how->wait_ms <= 0,
         .on_lost = how->on_lost ? how->on_lost : options->on_lost,
         .arg = how->on_lost ? how->arg : options->arg,
+        .cancel_on_lost = how->cancel_on_lost,
     };
     if (acquire->stop) { /* the collecting call reports the loss */
         acquire->waiter.of_composite = true;
         acquire->waiter.on_lost = NULL;
         acquire->waiter.arg = NULL;
+        acquire->waiter.cancel_on_lost = NULL;
     }
     relock_gate_init(&acquire->waiter.gate);
 }
