@@ -316,7 +316,30 @@ RELOCK_API struct relock_client *relock_client_free(struct relock_client *client
  */
 RELOCK_API const char *relock_client_id(const struct relock_client *client);
 
-/** Counters since the client was made, and two current values. Later versions append fields. */
+#define RELOCK_HISTOGRAM_BUCKETS 128
+#define RELOCK_RESULTS 32
+#define RELOCK_CONTENDED_NAMES 8
+
+/* The shortest duration of bucket `i`, in microseconds: 0, 1, 2, 3, then four steps to each power
+ * of 2, so a duration is known to a quarter of itself at worst. The last bucket also has those of
+ * more than two hours. */
+#define RELOCK_HISTOGRAM_FROM_US(i) \
+    ((i) < 4 ? (uint64_t)(i) : (uint64_t)(4 + (i) % 4) << ((i) / 4 - 1))
+
+/** Durations, in buckets that grow with them. */
+struct relock_histogram {
+    uint64_t count;
+    uint64_t sum_us;
+    uint64_t buckets[RELOCK_HISTOGRAM_BUCKETS]; /* how many durations were in each */
+};
+
+/** A lock that calls have waited for. */
+struct relock_contended {
+    uint64_t n;    /* contended acquires; may be too high if many names are contended */
+    char name[56]; /* its name, of a long one the first bytes; "" in unused places */
+};
+
+/** Counters since the client was made, and some current values. Later versions append fields. */
 struct relock_stats {
     uint64_t acquired;         /* first levels granted by Redis */
     uint64_t passed_on;        /* first levels handed off by another thread, without Redis */
@@ -331,6 +354,16 @@ struct relock_stats {
     uint64_t holds;            /* now: holds */
     uint64_t waiters;          /* now: waiting calls */
     uint64_t log_dropped;      /* log lines dropped because on_log or stderr was too slow */
+    uint64_t connected;        /* now: 1 if all connections for renewals and messages are up */
+    /* Calls by result: acquires[-RELOCK_TIMEOUT] are those that timed out. Calls that a client
+     * refuses to begin are not counted, nor are those that a multi or red lock makes itself. */
+    uint64_t acquires[RELOCK_RESULTS];
+    uint64_t releases[RELOCK_RESULTS];
+    struct relock_histogram wait; /* from the call to the first level, also if nobody had to wait */
+    struct relock_histogram hold; /* from there to the last release, unless the hold was lost */
+    struct relock_histogram round_trip; /* commands that acquire, or release the last level */
+    struct relock_histogram margin;     /* how long a hold was still certain when it was renewed */
+    struct relock_contended contended_names[RELOCK_CONTENDED_NAMES]; /* the highest first */
 };
 
 /**
@@ -343,6 +376,19 @@ struct relock_stats {
  */
 RELOCK_API int relock_client_stats(struct relock_client *client, struct relock_stats *stats,
                                    size_t size);
+
+/**
+ * Writes what relock_client_stats reports as text for Prometheus, with a NUL; as snprintf, it cuts
+ * a text that does not fit into `size` bytes. About 20 kB. `labels` are put into each line, without
+ * braces: `program="shop"`; NULL for none. If a program exports several clients, give each its own
+ * labels, and leave out the lines that begin with # of all but the first.
+ *
+ * Threads: any; also from on_lost. Does not ask Redis.
+ * Returns: RELOCK_OK and *len, the length of the whole text; it was cut if this is not below `size`
+ *          RELOCK_E_INVALID, RELOCK_E_CLOSED, RELOCK_E_FORKED
+ */
+RELOCK_API int relock_stats_print(struct relock_client *client, const char *labels, char *text,
+                                  size_t size, size_t *len);
 
 /* ---- lock --------------------------------------------------------------------------------- */
 

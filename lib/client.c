@@ -193,6 +193,13 @@ const char *relock_client_id(const struct relock_client *client)
     return client ? client->id : "";
 }
 
+static bool are_connected(struct relock_counts *counts)
+{
+    unsigned n_up = atomic_load(&counts->n_up);
+
+    return n_up > 0 && n_up == atomic_load(&counts->n_open);
+}
+
 int relock_client_stats(struct relock_client *client, struct relock_stats *stats, size_t size)
 {
     struct relock_guard guard;
@@ -203,8 +210,10 @@ int relock_client_stats(struct relock_client *client, struct relock_stats *stats
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
     now = client->guarded.stats;
+    relock_meter_top(&client->guarded.meter, now.contended_names);
     now.log_dropped = relock_logger_dropped(client->log.logger);
     now.reconnects = atomic_load(&client->server.counts->reconnects);
+    now.connected = are_connected(client->server.counts);
     relock_client_leave(client, &guard);
 
     memset(stats, 0, size);

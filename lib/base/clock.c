@@ -18,6 +18,14 @@ uint64_t relock_clock_now_ms(void)
     return ((uint64_t)ts.tv_sec * 1000) + ((uint64_t)ts.tv_nsec / 1000000);
 }
 
+uint64_t relock_clock_now_us(void)
+{
+    struct timespec ts;
+
+    clock_gettime(RELOCK_CLOCK, &ts);
+    return ((uint64_t)ts.tv_sec * 1000000) + ((uint64_t)ts.tv_nsec / 1000);
+}
+
 uint64_t relock_clock_now_ns(void)
 {
     struct timespec ts;

@@ -15,6 +15,7 @@
 #define RELOCK_NEVER UINT64_MAX
 
 uint64_t relock_clock_now_ms(void);
+uint64_t relock_clock_now_us(void); /* of the same clock */
 uint64_t relock_clock_now_ns(void);
 
 /* The deadline `ms` after `now_ms`; RELOCK_NEVER if the sum overflows. */

@@ -166,7 +166,8 @@ int relock_ask(struct relock_acquire *acquire)
 {
     struct relock_resource *queue = acquire->waiter.queues_on;
     struct relock_hold *hold = take_hold(acquire);
-    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t now_us = relock_clock_now_us(), end_us;
+    uint64_t now_ms = now_us / 1000;
     struct relock_answer answer = {.sent_ms = now_ms, .why = acquire->why};
     int r;
 
@@ -181,7 +182,10 @@ int relock_ask(struct relock_acquire *acquire)
     relock_resource_doubt(queue);
     acquire->waiter.is_asking = true; /* also while a useless grant is released */
     acquire->resource->kind->operations->ask(acquire, hold, &answer);
-    queue->asked_ms = relock_clock_now_ms();
+    end_us = relock_clock_now_us();
+    queue->asked_ms = end_us / 1000;
+    if (answer.verdict != RELOCK_VERDICT_FAILED && !queue->kind->is_composite)
+        relock_meter_add(&acquire->client->guarded.stats.round_trip, end_us - now_us);
     r = take_answer(acquire, hold, &answer, now_ms);
     acquire->waiter.is_asking = false;
     return r;

@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "base/timer.h"
 #include "lock/hold.h"
+#include "lock/meter.h"
 #include "lock/tokens.h"
 #include "redis/server.h"
 
@@ -154,8 +155,9 @@ struct relock_client {
         pthread_t teller;    /* the thread that calls on_lost */
         bool has_teller;     /* the thread runs and is not to end yet */
 
-        struct relock_stats stats; /* without the reconnects */
-    } guarded;                     /* by mutex */
+        struct relock_stats stats; /* without what others count: see relock_client_stats */
+        struct relock_meter meter;
+    } guarded; /* by mutex */
 };
 
 /* A public call inside a client: the state that it restores when it leaves. */

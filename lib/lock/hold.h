@@ -80,6 +80,8 @@ struct relock_hold {
     uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
     uint64_t cap_ms;         /* from then on it is not renewed */
 
+    uint64_t since_us; /* when its owner acquired it */
+
     struct relock_timer timer;
     uint64_t renew_at_ms; /* when the I/O thread sends its next command */
     uint64_t sent_ms;     /* when it sent the last one */

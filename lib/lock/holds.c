@@ -138,8 +138,10 @@ static void start_lease(struct relock_hold *hold, uint64_t sent_ms, uint64_t lea
 void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
                         struct relock_waiter *waiter, uint64_t sent_ms)
 {
-    uint64_t now_ms = relock_clock_now_ms();
+    uint64_t now_ms;
 
+    hold->since_us = relock_clock_now_us();
+    now_ms = hold->since_us / 1000;
     become_waiters(client, hold, waiter, now_ms);
     hold->resource->taken_ms = now_ms;
     if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */
@@ -224,6 +226,8 @@ void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, 
 {
     hold->state = RELOCK_HOLD_HELD;
     client->guarded.stats.renewed++;
+    relock_meter_add(&client->guarded.stats.margin,
+                     relock_clock_left(now_ms, hold->valid_until_ms) * 1000);
     lengthen(hold, relock_hold_valid_until(hold->sent_ms, hold->renewal_ms));
     if (hold->command == RELOCK_HOLD_SENT_BEFORE)
         verify_soon(hold, now_ms);

@@ -86,11 +86,18 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint
     struct relock_line_view sent = relock_resource_view_line(resource);
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.why = why};
-    uint64_t now_ms;
+    struct relock_stats *stats = &lock->client->guarded.stats;
+    uint64_t now_us = relock_clock_now_us();
+    uint64_t held_us = now_us - hold->since_us, end_us, now_ms;
+    bool counts = !hold->observer_tells; /* not for a hold of the layer above */
     int r;
 
-    if (relock_holds_hand_off(lock->client, hold, relock_clock_now_ms()))
+    if (relock_holds_hand_off(lock->client, hold, now_us / 1000)) {
+        hold->since_us = now_us;
+        if (counts)
+            relock_meter_add(&stats->hold, held_us);
         return RELOCK_OK;
+    }
 
     relock_holds_leave(lock->client, hold);
     if ((is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
@@ -101,12 +108,17 @@ static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint
     r = judge_last(&answer);
     relock_line_released(lock->client, resource, &sent, answer.place);
     relock_line_abandon(lock->client, resource); /* nobody waits any more */
-    now_ms = relock_clock_now_ms();
+    end_us = relock_clock_now_us();
+    now_ms = end_us / 1000;
+    if (counts && r != RELOCK_LOST)
+        relock_meter_add(&stats->hold, held_us);
+    if (answer.verdict != RELOCK_VERDICT_FAILED && !resource->kind->is_composite)
+        relock_meter_add(&stats->round_trip, end_us - now_us);
     let_others_go_first(lock, is_subscribed, &answer, now_ms);
     relock_resource_released(resource, reaches_waiters(resource, is_subscribed, &answer), now_ms);
     relock_subscription_idle(lock->client, resource);
     if (r == RELOCK_LOST && !answer.is_reported)
-        lock->client->guarded.stats.lost++;
+        stats->lost++;
     if (r == RELOCK_OK || r == RELOCK_LOST)
         relock_holds_end(lock->client, hold);
     else
@@ -223,7 +235,9 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
                            : release_last(lock, hold, deadline_ms);
 }
 
-int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
+/* `counts`: it is a call of the program. */
+static int enter_and_release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms,
+                             bool counts)
 {
     struct relock_guard guard;
     int r;
@@ -231,17 +245,24 @@ int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadlin
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
     r = release(lock, relock_owner_resolve(owner), deadline_ms);
+    if (counts)
+        relock_meter_end(lock->client->guarded.stats.releases, r);
     relock_client_leave(lock->client, &guard);
     assert(r <= 0);
     return r;
+}
+
+int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadline_ms)
+{
+    return enter_and_release(lock, owner, deadline_ms, false);
 }
 
 int relock_release(struct relock_lock *lock, uint64_t owner)
 {
     if (!lock)
         return RELOCK_E_INVALID;
-    return relock_release_by(lock, owner,
-                             relock_clock_in(lock->client->options.release_timeout_ms));
+    return enter_and_release(lock, owner, relock_clock_in(lock->client->options.release_timeout_ms),
+                             true);
 }
 
 int relock_unlock(struct relock_lock *lock)

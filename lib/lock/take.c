@@ -139,7 +139,8 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
             return RELOCK_E_NOMEM;
     }
 
-    acquire->waiter.joined_ms = relock_clock_now_ms();
+    acquire->joined_us = relock_clock_now_us();
+    acquire->waiter.joined_ms = acquire->joined_us / 1000;
     acquire->waiter.joined_at = ++queue->moment;
     relock_resource_enqueue(queue, &acquire->waiter);
     if (waits)
@@ -190,8 +191,10 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
         else
             return relock_levels_add(acquire, hold);
     } while (r == RELOCK_AGAIN);
-    if (acquire->contended)
+    if (acquire->contended) {
         acquire->client->guarded.stats.contended++;
+        relock_meter_contend(&acquire->client->guarded.meter, acquire->resource->given);
+    }
     if (r == RELOCK_OK)
         relock_owner_count(acquire->waiter.owner, 1);
     return r;
@@ -208,10 +211,16 @@ static bool is_answer(int result)
 static void report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
-    uint64_t now_ms;
+    struct relock_stats *stats = &acquire->client->guarded.stats;
+    uint64_t now_us, now_ms;
 
+    if (!acquire->stop)
+        relock_meter_end(stats->acquires, result);
     if (result == RELOCK_OK) {
-        now_ms = relock_clock_now_ms();
+        now_us = relock_clock_now_us();
+        now_ms = now_us / 1000;
+        if (!acquire->stop && acquire->joined_us > 0)
+            relock_meter_add(&stats->wait, now_us - acquire->joined_us);
         relock_hold_report(acquire->hold, now_ms, grant);
         if (acquire->resource->kind->is_collection)
             grant->valid_ms = relock_clock_left(now_ms, acquire->valid_until_ms);

@@ -96,8 +96,21 @@ static void arm(struct relock_async_conn *conn)
     ev_timer_start(conn->ev, &conn->timer);
 }
 
+static void count(struct relock_async_conn *conn, enum relock_async_conn_state state)
+{
+    struct relock_counts *counts = conn->server->counts;
+    int up = (state == RELOCK_ASYNC_CONN_READY) - relock_async_conn_is_up(conn);
+    int open = (state != RELOCK_ASYNC_CONN_CLOSED) - (conn->state != RELOCK_ASYNC_CONN_CLOSED);
+
+    if (!counts)
+        return;
+    atomic_fetch_add(&counts->n_up, (unsigned)up);
+    atomic_fetch_add(&counts->n_open, (unsigned)open);
+}
+
 static void enter(struct relock_async_conn *conn, enum relock_async_conn_state state)
 {
+    count(conn, state);
     conn->state = state;
     conn->since_ms = relock_clock_now_ms();
     arm(conn);

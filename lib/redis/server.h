@@ -27,6 +27,7 @@ struct relock_counts {
     atomic_uint warned;   /* bits of enum relock_extra whose lack was logged */
     atomic_uint switches; /* failovers that sentinels have reported */
     atomic_uint_fast64_t reconnects;
+    atomic_uint n_open, n_up; /* connections of the I/O thread; those that are up */
 };
 
 struct relock_server {

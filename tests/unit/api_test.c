@@ -50,6 +50,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_servers);
     NAMED(relock_spinlock_new);
     NAMED(relock_spinlock_set_pauses);
+    NAMED(relock_stats_print);
     NAMED(relock_strerror);
     NAMED(relock_timedlock);
     NAMED(relock_trylock);

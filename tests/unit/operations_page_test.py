@@ -9,7 +9,7 @@ import sys
 
 RESULT = re.compile(r"^    XX\((\w+), -?\d+, ", re.MULTILINE)
 STATS = re.compile(r"^struct relock_stats \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
-COUNTER = re.compile(r"^    uint64_t (\w+);", re.MULTILINE)
+COUNTER = re.compile(r"^    (?:uint64_t|struct \w+) (\w+)(?:\[\w+\])?;", re.MULTILINE)
 SECTION = re.compile(r"^## Log lines\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
