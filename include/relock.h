@@ -285,6 +285,34 @@ RELOCK_API RELOCK_CHECKED int relock_client_new(const struct relock_options *opt
                                                 struct relock_client **client);
 
 /**
+ * Changes the user and the password of a client that goes on, for credentials that are rotated.
+ * NULL `user` stands for the default user. The call first logs in at each server with them: if one
+ * refuses, nothing changes. Then all connections are replaced, without disturbing calls in flight:
+ * no lock is lost, and no wait ends. The credentials for sentinels stay.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK         all servers accept them
+ *          RELOCK_E_CONN     used from now on, but a server did not answer and may refuse them
+ *          RELOCK_E_AUTH     a server refuses them: the old ones stay in use
+ *          RELOCK_E_INVALID  also: no password, or an empty one
+ *          the other common errors: the old ones stay in use
+ */
+RELOCK_API int relock_client_set_password(struct relock_client *client, const char *user,
+                                          const char *password);
+
+/**
+ * For readiness probes: whether each server answers, and the connections for renewals and messages
+ * are up. If `name` is not NULL, the call also acquires the reentrant lock of that name and
+ * releases it, which needs all rights; that another owner holds it is no failure. Use a name for
+ * this alone.
+ *
+ * Threads: any; asks Redis.
+ * Returns: RELOCK_OK, or a common error: RELOCK_E_CONN also if the connections for renewals are not
+ *          up, RELOCK_E_CLOSED also after relock_client_shutdown
+ */
+RELOCK_API int relock_client_ready(struct relock_client *client, const char *name);
+
+/**
  * Rejects new work, so that a server can drain. Waits end with RELOCK_E_CLOSED, and so does each
  * later first acquire. Owners can still add levels to their holds, extend and release them, and the
  * watchdog continues. Cannot be undone; further calls have no effect.

@@ -211,6 +211,14 @@ void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_p
         relock_async_conn_fail(conn, "a sentinel says that another server is the master now");
 }
 
+void relock_async_conn_log_in_again(struct relock_async_conn *conn)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_BACKING_OFF)
+        connect_now(conn);
+    else if (conn->state == RELOCK_ASYNC_CONN_READY || conn->state == RELOCK_ASYNC_CONN_LOGGING_IN)
+        relock_async_conn_fail(conn, "the password was changed");
+}
+
 static void become_ready(struct relock_async_conn *conn)
 {
     relock_health_return(&conn->health, conn->was_ready);

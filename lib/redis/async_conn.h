@@ -80,6 +80,10 @@ void relock_async_conn_fail(struct relock_async_conn *conn, const char *what);
  * the next one follows at once. */
 void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_peer *peer);
 
+/* Ends this connection and makes another: the credentials have changed. Between two attempts, the
+ * next one follows at once. As relock_async_conn_fail. */
+void relock_async_conn_log_in_again(struct relock_async_conn *conn);
+
 /* Ends the connection and makes no other. `down` is not called. */
 void relock_async_conn_close(struct relock_async_conn *conn);
 

@@ -83,6 +83,12 @@ void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer
         relock_lane_cut(&lanes->slots[i].lane, peer);
 }
 
+void relock_lanes_retire(struct relock_lanes *lanes)
+{
+    for (unsigned i = 0; i < lanes->n; i++)
+        relock_lane_retire(&lanes->slots[i].lane);
+}
+
 /* Among idle lanes the one used last is best: few connections stay in use, and they stay warm. */
 static bool is_better(const struct slot *slot, const struct slot *than)
 {

@@ -26,6 +26,9 @@ struct relock_lanes *relock_lanes_free(struct relock_lanes *lanes);
 /* Closes the connections that no call uses. Threads: any. */
 void relock_lanes_close_idle(struct relock_lanes *lanes);
 
+/* Commands that come from now on go out over new connections. From any thread. */
+void relock_lanes_retire(struct relock_lanes *lanes);
+
 /* In a forked child: closes the descriptors and does nothing else. */
 void relock_lanes_abandon(struct relock_lanes *lanes);
 

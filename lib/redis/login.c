@@ -20,11 +20,13 @@
 #define OLDEST_MAJOR 6
 #define OLDEST_MINOR 2
 
-static bool is_wanted(const struct relock_server *server, enum relock_login_step step)
+static bool is_wanted(const struct relock_login *login, enum relock_login_step step)
 {
+    const struct relock_server *server = login->server;
+
     switch (step) {
     case RELOCK_LOGIN_AUTH:
-        return server->url.password != NULL;
+        return login->credentials.password != NULL;
     case RELOCK_LOGIN_NAME:
         return server->name != NULL;
     case RELOCK_LOGIN_DB:
@@ -39,25 +41,27 @@ static bool is_wanted(const struct relock_server *server, enum relock_login_step
     return true;
 }
 
-static enum relock_login_step skip_unwanted(const struct relock_server *server,
+static enum relock_login_step skip_unwanted(const struct relock_login *login,
                                             enum relock_login_step step)
 {
-    while (!is_wanted(server, step))
+    while (!is_wanted(login, step))
         step++;
     return step;
 }
 
-static void write_step(const struct relock_server *server, enum relock_login_step step,
+static void write_step(const struct relock_login *login, enum relock_login_step step,
                        struct relock_buffer *buffer)
 {
+    const struct relock_server *server = login->server;
+    const struct relock_credentials *credentials = &login->credentials;
     char db[RELOCK_DECIMAL_MAX];
 
     switch (step) {
     case RELOCK_LOGIN_AUTH:
-        if (server->url.user)
-            relock_command_words(buffer, "AUTH", server->url.user, server->url.password);
+        if (credentials->user)
+            relock_command_words(buffer, "AUTH", credentials->user, credentials->password);
         else
-            relock_command_words(buffer, "AUTH", server->url.password);
+            relock_command_words(buffer, "AUTH", credentials->password);
         break;
     case RELOCK_LOGIN_HELLO:
         relock_command_words(buffer, "HELLO");
@@ -85,10 +89,13 @@ void relock_login_begin(struct relock_login *login, const struct relock_server *
 {
     enum relock_login_step step;
 
-    *login = (struct relock_login){.server = server};
-    login->step = skip_unwanted(server, RELOCK_LOGIN_AUTH);
-    for (step = login->step; step != RELOCK_LOGIN_DONE; step = skip_unwanted(server, step + 1))
-        write_step(server, step, buffer);
+    *login = (struct relock_login){
+        .server = server,
+        .credentials = relock_server_credentials(server),
+    };
+    login->step = skip_unwanted(login, RELOCK_LOGIN_AUTH);
+    for (step = login->step; step != RELOCK_LOGIN_DONE; step = skip_unwanted(login, step + 1))
+        write_step(login, step, buffer);
 }
 
 void relock_login_end(struct relock_login *login)
@@ -216,7 +223,7 @@ static int take_info(struct relock_login *login, const struct redisReply *reply)
 /* Returns the part of an error that may be logged: the error may repeat the password. */
 static const char *tellable(const struct relock_login *login, const char *error)
 {
-    const char *password = login->server->url.password;
+    const char *password = login->credentials.password;
 
     /* A server that does not know AUTH repeats its arguments, cut off where they are long. */
     if (login->step == RELOCK_LOGIN_AUTH && strncmp(error, "ERR", 3) == 0)
@@ -313,6 +320,6 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
 
     if (r != RELOCK_OK)
         return r;
-    login->step = skip_unwanted(login->server, login->step + 1);
+    login->step = skip_unwanted(login, login->step + 1);
     return login->step == RELOCK_LOGIN_DONE ? RELOCK_OK : RELOCK_AGAIN;
 }

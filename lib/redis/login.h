@@ -30,6 +30,7 @@ enum relock_login_step {
 
 struct relock_login {
     const struct relock_server *server;
+    struct relock_credentials credentials;
     enum relock_login_step step;    /* the command whose reply comes next */
     char run[RELOCK_RUN_MAX + 1];   /* the run id of the server; "" if it has not told */
     struct relock_conn_id *conn_id; /* NULL if the server does not tell it */

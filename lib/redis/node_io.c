@@ -108,8 +108,22 @@ static void close_unused(struct relock_topology *topology)
     }
 }
 
+static void log_in_again(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
+        if (at->pipeline)
+            relock_pipeline_log_in_again(at->pipeline);
+        if (at->pubsub)
+            relock_pubsub_log_in_again(at->pubsub);
+    }
+}
+
 void relock_node_io_follow(struct relock_topology *topology)
 {
+    if (atomic_load(&topology->has_new_login)) {
+        atomic_store(&topology->has_new_login, false);
+        log_in_again(topology);
+    }
     if (!atomic_load(&topology->has_changed))
         return;
     atomic_store(&topology->has_changed, false);

@@ -27,7 +27,8 @@ struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology
 struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
                                             struct relock_text key);
 
-/* If keys have other nodes now: moves the channels there, and calls `up`. Under no mutex. */
+/* If keys have other nodes now: moves the channels there, and calls `up`. If the credentials have
+ * changed: makes the connections again. Under no mutex. */
 void relock_node_io_follow(struct relock_topology *topology);
 
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */

@@ -388,3 +388,8 @@ void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_p
 {
     relock_async_conn_cut(&pipeline->conn, peer);
 }
+
+void relock_pipeline_log_in_again(struct relock_pipeline *pipeline)
+{
+    relock_async_conn_log_in_again(&pipeline->conn);
+}

@@ -60,6 +60,9 @@ struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pip
 /* Ends the connection if it leads to this peer, and makes another. */
 void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_peer *peer);
 
+/* Makes the connection again, if there is one: the credentials have changed. */
+void relock_pipeline_log_in_again(struct relock_pipeline *pipeline);
+
 void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 
 /*

@@ -358,3 +358,8 @@ void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *p
 {
     relock_async_conn_cut(&pubsub->conn, peer);
 }
+
+void relock_pubsub_log_in_again(struct relock_pubsub *pubsub)
+{
+    relock_async_conn_log_in_again(&pubsub->conn);
+}

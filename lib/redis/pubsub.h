@@ -60,6 +60,9 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
 /* Ends the connection if it leads to this peer, and makes another. */
 void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer);
 
+/* Makes the connection again, if there is one: the credentials have changed. */
+void relock_pubsub_log_in_again(struct relock_pubsub *pubsub);
+
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);
 
 #endif

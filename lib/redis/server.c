@@ -174,9 +174,31 @@ void relock_server_deinit(struct relock_server *server)
     relock_url_deinit(&server->url);
     free(server->name);
     free(server->label);
+    if (server->counts)
+        relock_credentials_free(atomic_load(&server->counts->credentials));
     free(server->counts);
     relock_tls_context_free(server->tls);
     *server = (struct relock_server){0};
+}
+
+struct relock_credentials relock_server_credentials(const struct relock_server *server)
+{
+    const struct relock_credentials *now =
+        server->counts ? atomic_load(&server->counts->credentials) : NULL;
+
+    if (now)
+        return *now;
+    return (struct relock_credentials){
+        .user = server->url.user,
+        .password = server->url.password,
+    };
+}
+
+void relock_server_set_credentials(const struct relock_server *server,
+                                   struct relock_credentials *credentials)
+{
+    credentials->older = atomic_load(&server->counts->credentials);
+    atomic_store(&server->counts->credentials, credentials);
 }
 
 void relock_server_abandon(struct relock_server *server)

@@ -7,6 +7,7 @@
 #define RELOCK_SERVER_H
 
 #include "base/log.h"
+#include "redis/credentials.h"
 #include "redis/url.h"
 
 #include <relock.h>
@@ -27,6 +28,8 @@ struct relock_counts {
     atomic_uint warned;   /* bits of enum relock_extra whose lack was logged */
     atomic_uint switches; /* failovers that sentinels have reported */
     atomic_uint_fast64_t reconnects;
+    /* with which connections log in; NULL: those of the url */
+    _Atomic(struct relock_credentials *) credentials;
     atomic_uint n_open, n_up; /* connections of the I/O thread; those that are up */
 };
 
@@ -57,6 +60,13 @@ struct relock_server {
 int relock_server_init(struct relock_server *server, const struct relock_options *options,
                        const char *id, const struct relock_log *log);
 void relock_server_deinit(struct relock_server *server);
+
+/* What connections log in with now. It lives as long as the server. */
+struct relock_credentials relock_server_credentials(const struct relock_server *server);
+
+/* From now on they log in with these, which belong to the server. One thread at a time. */
+void relock_server_set_credentials(const struct relock_server *server,
+                                   struct relock_credentials *credentials);
 
 /* In a forked child: closes the descriptors of its resolver and does nothing else. */
 void relock_server_abandon(struct relock_server *server);

@@ -67,6 +67,7 @@ struct relock_topology {
     _Atomic(struct relock_node *) nodes; /* all; none is ever removed */
     struct relock_topology_io io;        /* constant while the I/O thread runs */
     atomic_bool has_changed;             /* keys may have other nodes now; for the I/O thread */
+    atomic_bool has_new_login;           /* connections are to log in again; for the I/O thread */
     bool is_cluster;                     /* constant: the keys of a lock must share a slot */
     atomic_bool is_sharded;              /* the channels of a lock belong to its slot */
 };

@@ -41,6 +41,32 @@ static void a_client_uses_the_master(void **state)
     assert_true(log_wait(s->f->log, "the master is 127.0.0.1:", SOON_MS));
 }
 
+/* Of the master, and of the servers that may replace it. */
+static void let_in(struct sentinels *s, const char *right)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        assert_int_equal(probe_int(s->probe[i], "ACL SETUSER rotated %s", right), 0);
+}
+
+static void a_password_changes_while_a_client_works(void **state)
+{
+    static const char *const rights[] = {"reset", "on", "~*", "&*", "+@all", ">secret1"};
+    struct sentinels *s = *state;
+    struct relock_client *client;
+
+    for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
+        let_in(s, rights[i]);
+    client =
+        sentinels_client(s, &(struct relock_options){.user = "rotated", .password = "secret1"});
+    locks_at(s, client, 0);
+    let_in(s, ">secret2");
+    let_in(s, "<secret1");
+    assert_result(relock_client_set_password(client, "rotated", "secret1"), RELOCK_E_AUTH);
+    assert_result(relock_client_set_password(client, "rotated", "secret2"), RELOCK_OK);
+    assert_true(probe_int(s->probe[0], "CLIENT KILL USER rotated") > 0);
+    locks_at(s, client, 0);
+}
+
 static void a_client_uses_the_database_of_the_url(void **state)
 {
     struct sentinels *s = *state;
@@ -191,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_client_uses_the_master),
+        TEST(a_password_changes_while_a_client_works),
         TEST(a_client_uses_the_database_of_the_url),
         TEST(sentinels_that_are_down_are_passed_over),
         TEST(a_sentinel_that_hangs_is_passed_over),

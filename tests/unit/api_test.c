@@ -23,6 +23,8 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_client_free);
     NAMED(relock_client_id);
     NAMED(relock_client_new);
+    NAMED(relock_client_ready);
+    NAMED(relock_client_set_password);
     NAMED(relock_client_shutdown);
     NAMED(relock_client_stats);
     NAMED(relock_extend);

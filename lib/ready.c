@@ -1,0 +1,69 @@
+/* relock_client_ready: whether a program can work with its locks now, for readiness probes. */
+#include "base/clock.h"
+#include "lock/client.h"
+#include "look/nodes.h"
+#include "redis/reply.h"
+
+/* Asks each server. */
+static int ping_all(const struct relock_client *client, char why[RELOCK_WHY_MAX])
+{
+    const struct relock_text word = {"PING", sizeof("PING") - 1};
+    struct relock_node *node = relock_nodes_first(client->topology);
+    int r = node ? RELOCK_OK : RELOCK_E_CONN;
+
+    for (; node && r == RELOCK_OK; node = relock_nodes_next(client->topology, node)) {
+        uint64_t deadline_ms = relock_clock_in(client->options.command_timeout_ms);
+        struct redisReply *reply = NULL;
+
+        r = relock_nodes_ask(node, &word, 1, deadline_ms, &reply, why);
+        relock_reply_free(reply);
+    }
+    return r;
+}
+
+static int ping(struct relock_client *client)
+{
+    char why[RELOCK_WHY_MAX] = "";
+    struct relock_guard guard;
+    int r = RELOCK_E_CLOSED;
+
+    if (!relock_client_enter(client, true, &guard))
+        return guard.result;
+    if (relock_client_is_open(client)) {
+        relock_mutex_unlock(&client->mutex);
+        r = ping_all(client, why);
+        relock_mutex_lock(&client->mutex);
+    }
+    relock_client_leave(client, &guard);
+    return r;
+}
+
+/* Acquires and releases it. That another owner holds it shows as much. */
+static int try_lock(struct relock_client *client, const char *name)
+{
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct relock_lock *lock;
+    int r = relock_lock_new(client, name, &lock);
+
+    if (r != RELOCK_OK)
+        return r;
+    r = relock_acquire(lock, &how, NULL);
+    if (r == RELOCK_OK)
+        r = relock_release(lock, how.owner);
+    relock_lock_free(lock);
+    return r == RELOCK_BUSY ? RELOCK_OK : r;
+}
+
+int relock_client_ready(struct relock_client *client, const char *name)
+{
+    struct relock_stats stats;
+    int r = client ? ping(client) : RELOCK_E_INVALID;
+
+    if (r == RELOCK_OK)
+        r = relock_client_stats(client, &stats, sizeof(stats));
+    if (r == RELOCK_OK && stats.connected == 0)
+        r = RELOCK_E_CONN;
+    if (r == RELOCK_OK && name)
+        r = try_lock(client, name);
+    return r;
+}
