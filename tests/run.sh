@@ -91,7 +91,7 @@ packages_for()
 {
     case $1 in
     clang | valgrind | format | tidy | shellcheck | model) echo "$1" ;;
-    consumer | install | debian | site | abi) echo "$1" ;;
+    consumer | install | debian | site | abi | pages) echo "$1" ;;
     fuzz) echo clang fuzz ;;
     esac
 }

@@ -40,6 +40,7 @@ debian  dh                         ? debhelper
 debian  lintian                    ? lintian
 abi    abidiff                    ? abigail-tools
 site   chromium,google-chrome      ? chromium
+pages  debootstrap                 ? debootstrap
 '
 
 relock_packages()

@@ -96,7 +96,7 @@ def packages_are_made_by_destdir(scratch):
     folder = scratch / "own-folder"
     run("meson", "install", "-C", "build-own", "--no-rebuild", "--destdir", scratch / "package",
         cwd=folder)
-    prefix = scratch / "package" / (scratch / "home/relock").relative_to("/")
+    prefix = scratch / "package" / (scratch / "home/.local").relative_to("/")
     for file in ["include/relock.h", "lib/librelock.so.0", "lib/pkgconfig/relock.pc"]:
         check((prefix / file).exists(), "not in the package:", file)
 

@@ -2,7 +2,7 @@
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
-checks='format tidy shellcheck unity model install consumer examples fuzz debian site abi'
+checks='format tidy shellcheck unity model install consumer examples fuzz debian site abi pages'
 long_checks='rules' # only if named, or with all --long
 
 llvm=14 # version of clang-format and clang-tidy; other versions find other faults
@@ -103,6 +103,12 @@ check_site()
 check_abi()
 {
     tools/abi.sh
+}
+
+# Each command of the pages, on a bare Debian.
+check_pages()
+{
+    tests/pages/run.sh "$out/pages"
 }
 
 check_examples()
