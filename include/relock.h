@@ -189,6 +189,22 @@ typedef void relock_lost_fn(const struct relock_lost *what, void *arg);
  */
 typedef void relock_log_fn(int level, const char *text, void *arg);
 
+/** A log line with what it is about. The library owns it; it is valid until the callback returns.
+ * Later versions append fields. */
+struct relock_record {
+    int level;        /* RELOCK_LOG_* */
+    const char *text; /* the line, as on_log gets it */
+    const char *lock; /* the name of the lock that it is about; NULL: none, or several */
+    uint64_t owner;   /* the owner that it is about; 0: none */
+    int result;       /* the result that a call returns for the same reason; RELOCK_OK: none */
+};
+
+/**
+ * The type of on_record: takes a log line with fields, for logs with a structure. It is called in
+ * place of on_log, and all that is said there holds for it.
+ */
+typedef void relock_record_fn(const struct relock_record *record, void *arg);
+
 /* ---- client ------------------------------------------------------------------------------- */
 
 /**
@@ -257,7 +273,9 @@ struct relock_options {
      * names that this library returns do not */
     const char *name_prefix;
 
-    uint64_t reserved[4];
+    relock_record_fn *on_record; /* [on_log] takes log lines with fields; `arg` is passed to it */
+
+    uint64_t reserved[3];
 };
 
 /**

@@ -174,7 +174,7 @@ int relock_client_new(const struct relock_options *options, struct relock_client
         return RELOCK_E_DEADLOCK;
     relock_options_log(options, &log);
     cancel_state = relock_thread_hold_cancel();
-    r = relock_logger_new(log.sink, log.arg, &log.logger);
+    r = relock_logger_new(&(struct relock_sink){log.sink, log.on_record, log.arg}, &log.logger);
     if (r == RELOCK_OK)
         r = relock_options_read(&read, options, &log);
     if (r == RELOCK_OK)

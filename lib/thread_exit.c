@@ -36,6 +36,7 @@ static void release_all_of(struct relock_client *client, uint64_t owner)
 
     relock_mutex_lock(&client->mutex);
     while ((hold = relock_holds_find(client, owner))) {
+        struct relock_subject subject = {hold->resource->given, owner, RELOCK_OK};
         char name[RELOCK_LOG_NAME_MAX];
 
         if (hold->busy) {
@@ -46,13 +47,14 @@ static void release_all_of(struct relock_client *client, uint64_t owner)
         (void)relock_holds_ref(hold);
         relock_let_go(client, hold, relock_clock_now_ms());
         relock_losses_wait(client, hold); /* data used by its callback may end with the thread */
-        relock_holds_unref(client, hold);
         relock_mutex_unlock(&client->mutex);
-        relock_log_write(&client->log, RELOCK_LOG_WARNING,
+        relock_log_about(&client->log, (struct relock_cause){"thread ended", 0}, &subject,
+                         RELOCK_LOG_WARNING,
                          "%s: owner %llu is a thread that ended while it held the lock; the "
                          "library releases it",
                          name, (unsigned long long)owner);
         relock_mutex_lock(&client->mutex);
+        relock_holds_unref(client, hold);
     }
     atomic_fetch_sub(&client->n_pins, 1);
     relock_cond_broadcast(&client->changed);

@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include "base/logger.h"
-#include "base/sink.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -26,29 +25,54 @@ static void make_one_line(char *text)
 
 static bool is_wanted(const struct relock_log *log, int level)
 {
-    return level <= log->level && (log->sink || level <= RELOCK_LOG_WARNING);
+    return level <= log->level && (log->sink || log->on_record || level <= RELOCK_LOG_WARNING);
 }
 
-void relock_log_cause(const struct relock_log *log, struct relock_cause cause, int level,
-                      const char *format, ...)
+__attribute__((format(printf, 5, 0))) static void
+write_about(const struct relock_log *log, struct relock_cause cause,
+            const struct relock_subject *subject, int level, const char *format, va_list args)
 {
     int saved_errno = errno; /* a call that only logs must not change it */
     char line[TEXT_MAX];
-    va_list args;
+    struct relock_record record = {
+        .level = level,
+        .text = line,
+        .lock = subject->lock,
+        .owner = subject->owner,
+        .result = subject->result,
+    };
 
     if (!is_wanted(log, level))
         return;
     if (!cause.what)
         cause.what = format;
-    va_start(args, format);
     (void)vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
     make_one_line(line);
     if (log->logger)
-        relock_logger_put(log->logger, cause, level, line);
+        relock_logger_put(log->logger, cause, &record);
     else
-        relock_sink_write(log->sink, log->arg, level, line);
+        relock_sink_write(&(struct relock_sink){log->sink, log->on_record, log->arg}, &record);
     errno = saved_errno;
+}
+
+void relock_log_cause(const struct relock_log *log, struct relock_cause cause, int level,
+                      const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    write_about(log, cause, &(struct relock_subject){0}, level, format, args);
+    va_end(args);
+}
+
+void relock_log_about(const struct relock_log *log, struct relock_cause cause,
+                      const struct relock_subject *subject, int level, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    write_about(log, cause, subject, level, format, args);
+    va_end(args);
 }
 
 const char *relock_log_name(const char *name, char out[RELOCK_LOG_NAME_MAX])

@@ -10,14 +10,14 @@
 #define RELOCK_LOG_H
 
 #include "base/repeats.h"
-
-#include <relock.h>
+#include "base/sink.h"
 
 struct relock_logger;
 
 struct relock_log {
     int level; /* lines of this level and of graver ones are written */
     relock_log_fn *sink;
+    relock_record_fn *on_record; /* in place of `sink` */
     void *arg;
     struct relock_logger *logger; /* its thread writes; NULL in tests: the caller writes */
 };
@@ -30,6 +30,18 @@ struct relock_log {
 __attribute__((format(printf, 4, 5))) void relock_log_cause(const struct relock_log *log,
                                                             struct relock_cause cause, int level,
                                                             const char *format, ...);
+
+/* What a line is about: see struct relock_record. */
+struct relock_subject {
+    const char *lock;
+    uint64_t owner;
+    int result;
+};
+
+__attribute__((format(printf, 5, 6))) void relock_log_about(const struct relock_log *log,
+                                                            struct relock_cause cause,
+                                                            const struct relock_subject *subject,
+                                                            int level, const char *format, ...);
 
 #define RELOCK_LOG_NAME_MAX 256
 

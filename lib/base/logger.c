@@ -1,7 +1,6 @@
 #include "base/logger.h"
 
 #include "base/clock.h"
-#include "base/sink.h"
 #include "base/thread.h"
 
 #include <stdio.h>
@@ -10,15 +9,21 @@
 
 struct line {
     struct line *next;
-    int level;
     uint64_t n_dropped; /* lines dropped between the previous line and this one */
-    char text[];
+    struct relock_record record;
+    char text[]; /* of the record, and behind it the name of the lock */
+};
+
+/* What the thread writes next. */
+struct taken {
+    struct relock_record record;
+    struct line *line; /* that the record belongs to; NULL: `text` */
+    char text[RELOCK_LINE_MAX];
 };
 
 struct relock_logger {
     /* constant */
-    relock_log_fn *sink;
-    void *arg;
+    struct relock_sink sink;
     pthread_t thread; /* used by relock_logger_free alone */
 
     struct relock_mutex mutex;
@@ -57,62 +62,63 @@ static void destroy(struct relock_logger *logger)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-static void take_dropped(uint64_t *n_dropped, int *level, char *text)
+static void take_dropped(uint64_t *n_dropped, struct taken *taken)
 {
-    *level = RELOCK_LOG_WARNING;
-    (void)snprintf(text, RELOCK_LINE_MAX,
+    taken->record.level = RELOCK_LOG_WARNING;
+    (void)snprintf(taken->text, sizeof(taken->text),
                    "%llu log lines were dropped here: on_log or stderr blocks or is too slow",
                    (unsigned long long)*n_dropped);
     *n_dropped = 0;
 }
 
-static void take_first(struct relock_logger *logger, int *level, char *text)
+static void take_first(struct relock_logger *logger, struct taken *taken)
     RELOCK_REQUIRES(logger->mutex)
 {
     struct line *line = logger->guarded.first;
 
-    *level = line->level;
-    (void)snprintf(text, RELOCK_LINE_MAX, "%s", line->text);
+    taken->record = line->record;
+    taken->line = line;
     logger->guarded.first = line->next;
     if (!line->next)
         logger->guarded.end = &logger->guarded.first;
     logger->guarded.n_lines--;
-    free(line);
 }
 
 /* Returns whether there is a line to write now. */
-static bool take(struct relock_logger *logger, int *level, char *text)
-    RELOCK_REQUIRES(logger->mutex)
+static bool take(struct relock_logger *logger, struct taken *taken) RELOCK_REQUIRES(logger->mutex)
 {
     struct line *line = logger->guarded.first;
     uint64_t *n_dropped = line ? &line->n_dropped : &logger->guarded.n_dropped;
 
+    taken->line = NULL;
+    taken->record = (struct relock_record){.text = taken->text};
     if (logger->guarded.abandoned)
         return false;
     if (*n_dropped > 0) {
-        take_dropped(n_dropped, level, text);
+        take_dropped(n_dropped, taken);
         return true;
     }
     if (line) {
-        take_first(logger, level, text);
+        take_first(logger, taken);
         return true;
     }
     return relock_repeats_take(&logger->guarded.repeats, relock_clock_now_ms(),
-                               logger->guarded.ending, level, text, RELOCK_LINE_MAX);
+                               logger->guarded.ending, &taken->record.level, taken->text,
+                               sizeof(taken->text));
 }
 
 static void *run(void *arg)
 {
     struct relock_logger *logger = arg;
-    char text[RELOCK_LINE_MAX];
+    struct taken taken;
     bool abandoned;
-    int level;
 
     relock_mutex_lock(&logger->mutex);
     for (;;) {
-        if (take(logger, &level, text)) {
+        if (take(logger, &taken)) {
             relock_mutex_unlock(&logger->mutex);
-            relock_sink_write(logger->sink, logger->arg, level, text);
+            relock_sink_write(&logger->sink, &taken.record);
+            free(taken.line);
             relock_mutex_lock(&logger->mutex);
         } else if (logger->guarded.ending) {
             break;
@@ -132,14 +138,13 @@ static void *run(void *arg)
 
 /* ---- other threads ------------------------------------------------------------------------- */
 
-int relock_logger_new(relock_log_fn *sink, void *arg, struct relock_logger **logger)
+int relock_logger_new(const struct relock_sink *sink, struct relock_logger **logger)
 {
     struct relock_logger *new = calloc(1, sizeof(*new));
 
     if (!new)
         return RELOCK_E_NOMEM;
-    new->sink = sink;
-    new->arg = arg;
+    new->sink = *sink;
     atomic_init(&new->n_dropped, 0);
     relock_mutex_init(&new->mutex);
     relock_cond_init(&new->work);
@@ -153,29 +158,33 @@ int relock_logger_new(relock_log_fn *sink, void *arg, struct relock_logger **log
     return RELOCK_OK;
 }
 
-static void enqueue(struct relock_logger *logger, int level, const char *text)
+static void enqueue(struct relock_logger *logger, const struct relock_record *record)
     RELOCK_REQUIRES(logger->mutex)
 {
-    size_t size = strlen(text) + 1;
+    size_t size = strlen(record->text) + 1;
+    size_t lock_size = record->lock ? strlen(record->lock) + 1 : 0;
     struct line *line = NULL;
 
     if (logger->guarded.n_lines < RELOCK_LOGGER_QUEUE_MAX)
-        line = malloc(sizeof(*line) + size);
+        line = malloc(sizeof(*line) + size + lock_size);
     if (!line) {
         logger->guarded.n_dropped++;
         atomic_fetch_add(&logger->n_dropped, 1);
         return;
     }
-    *line = (struct line){.level = level, .n_dropped = logger->guarded.n_dropped};
-    memcpy(line->text, text, size);
+    *line = (struct line){.n_dropped = logger->guarded.n_dropped, .record = *record};
+    memcpy(line->text, record->text, size);
+    line->record.text = line->text;
+    if (record->lock)
+        line->record.lock = memcpy(line->text + size, record->lock, lock_size);
     logger->guarded.n_dropped = 0;
     logger->guarded.n_lines++;
     *logger->guarded.end = line;
     logger->guarded.end = &line->next;
 }
 
-void relock_logger_put(struct relock_logger *logger, struct relock_cause cause, int level,
-                       const char *line)
+void relock_logger_put(struct relock_logger *logger, struct relock_cause cause,
+                       const struct relock_record *record)
 {
     uint64_t now_ms = relock_clock_now_ms();
     struct relock_repeats *repeats = &logger->guarded.repeats;
@@ -185,8 +194,9 @@ void relock_logger_put(struct relock_logger *logger, struct relock_cause cause, 
     relock_mutex_lock(&logger->mutex);
     next_ms = relock_repeats_next_ms(repeats);
     /* Debug lines are never held back: their reader needs all of them. */
-    if (level == RELOCK_LOG_DEBUG || relock_repeats_admit(repeats, cause, level, line, now_ms))
-        enqueue(logger, level, line);
+    if (record->level == RELOCK_LOG_DEBUG ||
+        relock_repeats_admit(repeats, cause, record->level, record->text, now_ms))
+        enqueue(logger, record);
     else
         is_news = relock_repeats_next_ms(repeats) < next_ms;
     if (is_news)

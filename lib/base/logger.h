@@ -11,6 +11,7 @@
 #define RELOCK_LOGGER_H
 
 #include "base/repeats.h"
+#include "base/sink.h"
 
 #include <relock.h>
 
@@ -20,11 +21,11 @@
 struct relock_logger;
 
 /* Returns RELOCK_OK, RELOCK_E_NOMEM. */
-int relock_logger_new(relock_log_fn *sink, void *arg, struct relock_logger **logger);
+int relock_logger_new(const struct relock_sink *sink, struct relock_logger **logger);
 
-/* Queues one line, unless its cause has been logged too often lately. Does not block. */
-void relock_logger_put(struct relock_logger *logger, struct relock_cause cause, int level,
-                       const char *line);
+/* Queues a copy of one line, unless its cause has been logged too often lately. Does not block. */
+void relock_logger_put(struct relock_logger *logger, struct relock_cause cause,
+                       const struct relock_record *record);
 
 /* How many lines were dropped so far. */
 uint64_t relock_logger_dropped(const struct relock_logger *logger);

@@ -33,19 +33,22 @@ static void write_to_stderr(const char *text, int left)
     }
 }
 
-void relock_sink_write(relock_log_fn *fn, void *arg, int level, const char *line)
+void relock_sink_write(const struct relock_sink *sink, const struct relock_record *record)
 {
     int cancel = relock_thread_hold_cancel();
 
-    if (fn) {
+    if (sink->record || sink->log) {
         relock_callback_enter();
-        fn(level, line, arg);
+        if (sink->record)
+            sink->record(record, sink->arg);
+        else
+            sink->log(record->level, record->text, sink->arg);
         relock_callback_leave();
-    } else if (level <= RELOCK_LOG_WARNING) {
+    } else if (record->level <= RELOCK_LOG_WARNING) {
         char text[RELOCK_LINE_MAX + sizeof("relock: warning: \n")];
 
-        write_to_stderr(text,
-                        snprintf(text, sizeof(text), "relock: %s: %s\n", level_names[level], line));
+        write_to_stderr(text, snprintf(text, sizeof(text), "relock: %s: %s\n",
+                                       level_names[record->level], record->text));
     }
     relock_thread_allow_cancel(cancel);
 }

@@ -12,7 +12,14 @@
 
 #define RELOCK_LINE_MAX 1024 /* of a line, its NUL included */
 
-/* Writes one line. If `fn` is NULL, errors and warnings go to stderr; other lines are dropped. */
-void relock_sink_write(relock_log_fn *fn, void *arg, int level, const char *line);
+struct relock_sink {
+    relock_log_fn *log;       /* the program's functions, or NULL; */
+    relock_record_fn *record; /* this one comes first */
+    void *arg;
+};
+
+/* Writes one line. Without a function, errors and warnings go to stderr; other lines are dropped.
+ */
+void relock_sink_write(const struct relock_sink *sink, const struct relock_record *record);
 
 #endif

@@ -133,16 +133,17 @@ void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char 
                      const char *why)
 {
     struct relock_cause cause = {what, result};
+    struct relock_subject subject = {lock->named->given, owner, result};
     char name[RELOCK_LOG_NAME_MAX];
     const struct relock_log *log = &lock->client->log;
 
     (void)relock_log_name(lock->named->name, name);
     if (owner == 0)
-        relock_log_cause(log, cause, RELOCK_LOG_WARNING, "%s: %s", name, what);
+        relock_log_about(log, cause, &subject, RELOCK_LOG_WARNING, "%s: %s", name, what);
     else
-        relock_log_cause(log, cause, RELOCK_LOG_WARNING, "%s: owner %llu: %s: %s%s%s", name,
-                         (unsigned long long)owner, what, relock_strerror(result), *why ? ": " : "",
-                         why);
+        relock_log_about(log, cause, &subject, RELOCK_LOG_WARNING, "%s: owner %llu: %s: %s%s%s",
+                         name, (unsigned long long)owner, what, relock_strerror(result),
+                         *why ? ": " : "", why);
 }
 
 void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,

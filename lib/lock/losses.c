@@ -25,16 +25,17 @@ static const char *describe(int reason)
     }
 }
 
-static void log_loss(const struct relock_client *client, const char *lock_name, uint64_t owner,
-                     int reason)
+static void log_loss(const struct relock_client *client, const struct relock_resource *lost,
+                     uint64_t owner, int reason)
 {
+    struct relock_subject subject = {lost->given, owner, RELOCK_LOST};
     char name[RELOCK_LOG_NAME_MAX];
 
-    relock_log_cause(
-        &client->log, (struct relock_cause){"lost", reason}, RELOCK_LOG_WARNING,
+    relock_log_about(
+        &client->log, (struct relock_cause){"lost", reason}, &subject, RELOCK_LOG_WARNING,
         "%s: owner %llu lost the lock: %s; its calls on the lock return RELOCK_LOST until "
         "every level is released",
-        relock_log_name(lock_name, name), (unsigned long long)owner, describe(reason));
+        relock_log_name(lost->name, name), (unsigned long long)owner, describe(reason));
 }
 
 static const struct relock_resource *lost_on(const struct relock_hold *hold)
@@ -67,7 +68,7 @@ void relock_losses_take_up_next(struct relock_client *client)
         int reason = hold->lost_reason;
 
         relock_mutex_unlock(&client->mutex);
-        log_loss(client, lost_on(hold)->name, owner, reason);
+        log_loss(client, lost_on(hold), owner, reason);
         relock_mutex_lock(&client->mutex);
     }
     relock_observer_tell_lost(client, hold);

@@ -17,6 +17,7 @@ void relock_options_log(const struct relock_options *given, struct relock_log *l
     if (given->log_level >= RELOCK_LOG_ERROR && given->log_level <= RELOCK_LOG_DEBUG)
         log->level = given->log_level;
     log->sink = given->on_log;
+    log->on_record = given->on_record;
     log->arg = given->arg;
 }
 

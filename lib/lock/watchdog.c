@@ -53,23 +53,24 @@ static bool take_result(struct relock_client *client, struct relock_hold *hold, 
     return refused;
 }
 
-static void log_refusal(const struct relock_client *client, const struct relock_kind *kind,
-                        const char *name, uint64_t owner, const char *error)
+static void log_refusal(const struct relock_client *client, const struct relock_resource *resource,
+                        uint64_t owner, int result, const char *error)
 {
+    struct relock_subject subject = {resource->given, owner, result};
+    char name[RELOCK_LOG_NAME_MAX];
     char why[RELOCK_WHY_MAX];
 
-    relock_explain(why, kind->renew, error);
-    relock_log_write(&client->log, RELOCK_LOG_WARNING,
-                     "%s: owner %llu: renewal refused: %s; retrying until the lease expires", name,
-                     (unsigned long long)owner, why);
+    relock_explain(why, resource->kind->renew, error);
+    relock_log_about(&client->log, (struct relock_cause){"renewal refused", result}, &subject,
+                     RELOCK_LOG_WARNING,
+                     "%s: owner %llu: renewal refused: %s; retrying until the lease expires",
+                     relock_log_name(resource->name, name), (unsigned long long)owner, why);
 }
 
 static void on_renewed(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_hold *hold = arg;
     struct relock_client *client = hold->resource->client;
-    const struct relock_kind *kind = hold->resource->kind;
-    char name[RELOCK_LOG_NAME_MAX];
     bool refused = false;
     uint64_t owner;
 
@@ -80,12 +81,13 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
         relock_observer_tell_renewed(client, hold);
-    if (refused)
-        (void)relock_log_name(hold->resource->name, name);
+    if (refused) { /* the reference keeps the resource meanwhile */
+        relock_mutex_unlock(&client->mutex);
+        log_refusal(client, hold->resource, owner, result, relock_reply_error(reply));
+        relock_mutex_lock(&client->mutex);
+    }
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
-    if (refused)
-        log_refusal(client, kind, name, owner, relock_reply_error(reply));
 }
 
 void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

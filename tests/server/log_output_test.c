@@ -2,6 +2,7 @@
 #include "support/child.h"
 #include "support/fixture.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,81 @@ static void an_unknown_level_is_invalid(void **state)
     struct relock_client *client;
 
     assert_result(relock_client_new(&options, &client), RELOCK_E_INVALID);
+}
+
+/* ---- fields -------------------------------------------------------------------------------- */
+
+/* The first record of each sort; set by the thread of the log, read when `n` says so. */
+struct seen_record {
+    char lock[32], text[256];
+    uint64_t owner;
+    int result, level;
+    atomic_int n;
+};
+
+static struct {
+    struct seen_record about_none, failed, lost;
+} seen;
+
+static void keep_in(struct seen_record *kept, const struct relock_record *record)
+{
+    if (atomic_load(&kept->n) == 0) {
+        (void)snprintf(kept->lock, sizeof(kept->lock), "%s", record->lock ? record->lock : "");
+        (void)snprintf(kept->text, sizeof(kept->text), "%s", record->text);
+        kept->owner = record->owner;
+        kept->result = record->result;
+        kept->level = record->level;
+    }
+    atomic_fetch_add(&kept->n, 1);
+}
+
+static void keep_record(const struct relock_record *record, void *arg)
+{
+    if (arg != &seen)
+        return;
+    if (!record->lock)
+        keep_in(&seen.about_none, record);
+    else
+        keep_in(record->result == RELOCK_LOST ? &seen.lost : &seen.failed, record);
+}
+
+static bool is_seen(void *arg)
+{
+    const struct seen_record *kept = arg;
+
+    return atomic_load(&kept->n) > 0;
+}
+
+static void a_record_has_the_lock_the_owner_and_the_result(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_options options = {.name_prefix = "shop:",
+                                     .watchdog_timeout_ms = slow_ms(1500),
+                                     .on_log = log_drop, /* not called */
+                                     .on_record = keep_record,
+                                     .arg = &seen};
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, &options), "orders");
+
+    assert_true(wait_until(is_seen, &seen.about_none, SOON_MS));
+    assert_int_equal(seen.about_none.owner, 0);
+    assert_int_equal(seen.about_none.level, RELOCK_LOG_INFO);
+
+    probe_int(f->probe, "SET shop:orders text");
+    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
+    probe_int(f->probe, "DEL shop:orders");
+    assert_true(wait_until(is_seen, &seen.failed, SOON_MS));
+    assert_string_equal(seen.failed.lock, "orders");
+    assert_true(seen.failed.owner == relock_owner_self());
+    assert_int_equal(seen.failed.result, RELOCK_E_SERVER);
+    assert_int_equal(seen.failed.level, RELOCK_LOG_WARNING);
+    assert_non_null(strstr(seen.failed.text, "shop:orders: owner "));
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    probe_int(f->probe, "DEL shop:orders");
+    assert_true(wait_until(is_seen, &seen.lost, SOON_MS));
+    assert_string_equal(seen.lost.lock, "orders");
+    assert_true(seen.lost.owner == relock_owner_self());
+    assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
 /* ---- repetitions --------------------------------------------------------------------------- */
@@ -171,6 +247,7 @@ int main(void)
         SERVER_TEST(a_line_has_no_newline),
         SERVER_TEST(lines_below_the_level_are_left_out),
         SERVER_TEST(an_unknown_level_is_invalid),
+        SERVER_TEST(a_record_has_the_lock_the_owner_and_the_result),
         SERVER_TEST(a_thousand_releases_without_the_right_to_publish_are_a_few_lines),
         SERVER_TEST(the_loss_of_all_holds_is_a_few_lines_and_every_holder_is_notified),
         SERVER_TEST(without_a_sink_errors_go_to_stderr_and_details_nowhere),

@@ -69,8 +69,16 @@ static struct relock_logger *new_logger(void)
 {
     struct relock_logger *logger;
 
-    assert_int_equal(relock_logger_new(write_slowly, &sink, &logger), RELOCK_OK);
+    assert_int_equal(
+        relock_logger_new(&(struct relock_sink){.log = write_slowly, .arg = &sink}, &logger),
+        RELOCK_OK);
     return logger;
+}
+
+static void put(struct relock_logger *logger, struct relock_cause cause, int level,
+                const char *text)
+{
+    relock_logger_put(logger, cause, &(struct relock_record){.level = level, .text = text});
 }
 
 /* Each line has its own cause. */
@@ -80,7 +88,7 @@ static void put_lines(struct relock_logger *logger, int n)
         char text[32];
 
         snprintf(text, sizeof(text), "line %d.", i);
-        relock_logger_put(logger, (struct relock_cause){"a test", i}, RELOCK_LOG_WARNING, text);
+        put(logger, (struct relock_cause){"a test", i}, RELOCK_LOG_WARNING, text);
     }
 }
 
@@ -164,7 +172,7 @@ static void repeats_are_logged_at_the_end_if_not_before(void **state)
 
     (void)state;
     for (int i = 0; i < 1000; i++)
-        relock_logger_put(logger, cause, RELOCK_LOG_WARNING, "again");
+        put(logger, cause, RELOCK_LOG_WARNING, "again");
     relock_logger_free(logger);
     assert_int_equal(log_count(sink.log, "again"), RELOCK_REPEATS_AT_ONCE + 1);
     assert_int_equal(log_count(sink.log, "again ... and 994 more in the last 1 s"), 1);
@@ -177,7 +185,7 @@ static void repeats_are_logged_after_a_period_without_further_lines(void **state
 
     (void)state;
     for (int i = 0; i < 1000; i++)
-        relock_logger_put(logger, cause, RELOCK_LOG_WARNING, "again");
+        put(logger, cause, RELOCK_LOG_WARNING, "again");
     assert_true(log_wait(sink.log, "and 994 more", RELOCK_REPEATS_PERIOD_MS + SOON_MS));
     relock_logger_free(logger);
     assert_int_equal(log_count(sink.log, "again"), RELOCK_REPEATS_AT_ONCE + 1);
@@ -190,7 +198,7 @@ static void debug_lines_may_repeat(void **state)
 
     (void)state;
     for (int i = 0; i < 100; i++)
-        relock_logger_put(logger, cause, RELOCK_LOG_DEBUG, "again");
+        put(logger, cause, RELOCK_LOG_DEBUG, "again");
     relock_logger_free(logger);
     assert_int_equal(log_count(sink.log, "again"), 100);
 }

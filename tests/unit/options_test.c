@@ -113,7 +113,7 @@ static const struct {
     int result;
 } refused[] = {
     {{.reserved = {1}}, "reserved", RELOCK_E_INVALID},
-    {{.reserved = {0, 0, 0, 1}}, "reserved", RELOCK_E_INVALID},
+    {{.reserved = {0, 0, 1}}, "reserved", RELOCK_E_INVALID},
     {{.flags = RELOCK_NO_SPIN << 1}, "flags", RELOCK_E_INVALID},
     {{.flags = UINT_MAX}, "flags", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_DEBUG + 1}, "log_level", RELOCK_E_INVALID},
