@@ -1,9 +1,9 @@
 #include "stage.h"
 
-#include "nodes.h"
+#include "crew.h"
+#include "harm.h"
 #include "support/wait.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -11,205 +11,7 @@
 #define NS_PER_MS 1000000
 #define END_MS 60000 /* for the turns of the last waiters */
 
-/* ---- workers ------------------------------------------------------------------------------- */
-
-static void start_worker(struct stage *stage, int slot)
-{
-    struct stage_place *place = &stage->places[slot];
-    struct worker_options options = {
-        .urls = place->proxy ? proxy_url(place->proxy) : stage->urls,
-        .dir = stage->dir,
-        .slot = slot,
-        .life = place->worker.life + 1,
-        .n_threads = stage->n_threads,
-        .seed = stage->seed ^ stage->n_lives << 32,
-        .set = stage->set,
-        .names_seed = stage->seed,
-        .until_ns = stage->until_ns,
-        .lease_ms = stage->lease_ms,
-        .min_replicas = stage->min_replicas,
-        .ignores_leases = stage->ignores_leases,
-    };
-
-    stage->n_lives++;
-    worker_start(&place->worker, &options);
-}
-
-/* Prints the end of its log, which has the reason. */
-static void print_end(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    char text[16384];
-    size_t n;
-
-    if (!file)
-        return;
-    if (fseek(file, -(long)sizeof(text), SEEK_END) != 0)
-        rewind(file);
-    n = fread(text, 1, sizeof(text), file);
-    fwrite(text, 1, n, stderr);
-    fclose(file);
-}
-
-static void blame(struct stage *stage, const struct worker *worker, int status)
-{
-    fprintf(stderr, "worker %d.%d ended with status %#x; the end of %s:\n", worker->slot,
-            worker->life, (unsigned)status, worker->log);
-    print_end(worker->log);
-    stage->failed = true;
-}
-
-static void kill_worker(struct stage *stage, struct worker *worker)
-{
-    struct history_record killed = {
-        .kind = HISTORY_KILLED, .slot = worker->slot, .life = worker->life};
-
-    worker_kill(worker);
-    killed.from_ns = killed.to_ns = history_now_ns();
-    history_write(&stage->history, &killed);
-}
-
-/* ---- breaking and mending ------------------------------------------------------------------ */
-
-/* The index of this server. */
-static size_t number_of(const struct stage *stage, const struct stage_place *place)
-{
-    return (size_t)(place - stage->servers);
-}
-
-static struct probe *probe_of(struct stage *stage, const struct stage_place *place)
-{
-    return stage->watch.probes[number_of(stage, place)];
-}
-
-/* Cuts its subscriber connection, unless the server is down. */
-static void deafen(struct stage *stage, int slot)
-{
-    char name[WORKER_NAME_MAX];
-    long long id;
-
-    if (stage->servers[0].broken_ns != 0)
-        return;
-    worker_name(slot, name);
-    id = probe_subscriber_id(stage->watch.probes[0], name);
-    if (id > 0)
-        probe_int(stage->watch.probes[0], "CLIENT KILL ID %lld", id);
-}
-
-static bool is_server(const struct stage *stage, const struct stage_place *place)
-{
-    return place >= stage->servers && place < stage->servers + SCHEDULE_MAX_SERVERS;
-}
-
-static void begin_at_server(struct stage *stage, struct stage_place *place,
-                            const struct fault *fault)
-{
-    struct probe *probe = probe_of(stage, place);
-
-    switch (fault->kind) {
-    case FAULT_RESTART:
-    case FAULT_REBIRTH:
-        server_kill(place->server);
-        break;
-    case FAULT_HANG:
-        server_pause(place->server);
-        break;
-    case FAULT_CLIENT_KILL:
-        probe_int(probe, "CLIENT KILL TYPE normal SKIPME yes");
-        probe_int(probe, "CLIENT KILL TYPE pubsub");
-        break;
-    case FAULT_DEAFEN_ALL:
-        probe_int(probe, "CLIENT KILL TYPE pubsub");
-        break;
-    case FAULT_CLIENT_PAUSE:
-        probe_int(probe, "CLIENT PAUSE %llu ALL", (unsigned long long)fault->for_ms);
-        break;
-    case FAULT_SCRIPT_FLUSH:
-        probe_int(probe, "SCRIPT FLUSH");
-        break;
-    default:
-        abort();
-    }
-}
-
-static void begin(struct stage *stage, struct stage_place *place, const struct fault *fault)
-{
-    if (stage->cluster && is_server(stage, place)) {
-        nodes_break(stage->cluster, fault->kind, stage->n_faults[fault->kind],
-                    &stage->upheaval_seed);
-        return;
-    }
-    switch (fault->kind) {
-    case FAULT_KILL:
-        kill_worker(stage, &place->worker);
-        break;
-    case FAULT_STOP:
-        kill(place->worker.pid, SIGSTOP);
-        break;
-    case FAULT_DEAFEN:
-        deafen(stage, fault->slot);
-        break;
-    case FAULT_CUT:
-        proxy_cut(place->proxy, "");
-        break;
-    case FAULT_STALL:
-        proxy_stall(place->proxy, "");
-        break;
-    case FAULT_REFUSE:
-        proxy_refuse(place->proxy, true);
-        proxy_cut(place->proxy, "");
-        break;
-    case FAULT_LATE_COMMAND:
-        place->rule = proxy_each(place->proxy, PROXY_HOLD, "EVALSHA");
-        break;
-    case FAULT_LATE_REPLY:
-        place->rule = proxy_each(place->proxy, PROXY_HOLD_REPLY, "EVALSHA");
-        break;
-    case FAULT_LOST_REPLY:
-        place->rule = proxy_each(place->proxy, PROXY_CUT_UNANSWERED, "EVALSHA");
-        break;
-    case FAULT_DELAY:
-        proxy_delay(place->proxy, fault->delay_ms);
-        break;
-    default:
-        begin_at_server(stage, place, fault);
-        break;
-    }
-}
-
-static void mend(struct stage *stage, struct stage_place *place)
-{
-    switch (place->fault.kind) {
-    case FAULT_KILL:
-        start_worker(stage, place->fault.slot);
-        break;
-    case FAULT_STOP:
-        kill(place->worker.pid, SIGCONT);
-        break;
-    case FAULT_RESTART:
-        server_restart(place->server);
-        break;
-    case FAULT_REBIRTH:
-        server_forget(place->server);
-        server_restart(place->server);
-        break;
-    case FAULT_HANG:
-        server_resume(place->server);
-        break;
-    default:
-        break;
-    }
-    if (stage->cluster && is_server(stage, place))
-        nodes_mend(stage->cluster);
-    if (place->rule)
-        proxy_let_go(place->rule);
-    place->rule = NULL;
-    if (place->proxy) {
-        proxy_flow(place->proxy);
-        proxy_reset(place->proxy); /* and forgets the commands that it has seen, which would become
-                                      too many */
-    }
-}
+/* ---- faults -------------------------------------------------------------------------------- */
 
 static struct stage_place *place_of(struct stage *stage, int slot)
 {
@@ -219,8 +21,8 @@ static struct stage_place *place_of(struct stage *stage, int slot)
 /* One of several servers belongs to no process's place. */
 static int slot_in_history(const struct stage *stage, const struct stage_place *place)
 {
-    if (is_server(stage, place) && stage->n_servers > 1)
-        return SCHEDULE_MAX_SLOTS + (int)number_of(stage, place);
+    if (harm_is_server(stage, place) && stage->n_servers > 1)
+        return SCHEDULE_MAX_SLOTS + (int)harm_server(stage, place);
     return place->fault.slot;
 }
 
@@ -233,9 +35,9 @@ static void end(struct stage *stage, struct stage_place *place)
 
     if (place->broken_ns == 0)
         return;
-    mend(stage, place);
-    if (is_server(stage, place))
-        watch_mend(&stage->watch, number_of(stage, place));
+    harm_mend(stage, place);
+    if (harm_is_server(stage, place))
+        watch_mend(&stage->watch, harm_server(stage, place));
     place->broken_ns = 0;
     record.to_ns = history_now_ns();
     history_write(&stage->history, &record);
@@ -246,12 +48,12 @@ void stage_break(struct stage *stage, const struct fault *fault)
     struct stage_place *place = place_of(stage, fault->slot);
 
     end(stage, place);
-    if (is_server(stage, place))
-        watch_break(&stage->watch, number_of(stage, place));
+    if (harm_is_server(stage, place))
+        watch_break(&stage->watch, harm_server(stage, place));
     place->fault = *fault;
     place->broken_ns = history_now_ns();
     stage->n_faults[fault->kind]++;
-    begin(stage, place, fault);
+    harm_begin(stage, place, fault);
 }
 
 static bool is_due(const struct stage_place *place, uint64_t now_ns)
@@ -274,8 +76,8 @@ void stage_step(struct stage *stage, bool is_end)
     for (int i = 0; i < stage->n_workers; i++) {
         step_place(stage, &stage->places[i], is_end);
         if (worker_has_ended(&stage->places[i].worker, &status)) {
-            blame(stage, &stage->places[i].worker, status);
-            start_worker(stage, i);
+            crew_blame(stage, &stage->places[i].worker, status);
+            crew_start(stage, i);
         }
     }
     watch_look(&stage->watch);
@@ -369,7 +171,7 @@ bool stage_open(struct stage *stage)
     for (int i = 0; i < stage->n_workers; i++) {
         if (has_networks(stage))
             stage->places[i].proxy = start_proxy(stage->servers[0].server, i);
-        start_worker(stage, i);
+        crew_start(stage, i);
     }
     return true;
 }
@@ -425,7 +227,7 @@ void stage_finish(struct stage *stage)
         }
         status = worker_stop(worker);
         if (status != 0)
-            blame(stage, worker, status);
+            crew_blame(stage, worker, status);
     }
 }
 
