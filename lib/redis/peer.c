@@ -20,8 +20,10 @@ static bool read_peer(int fd, char ip[RELOCK_PEER_IP_MAX], char port[PORT_TEXT_M
     struct sockaddr_storage address;
     socklen_t len = sizeof(address);
 
-    return fd >= 0 && getpeername(fd, (struct sockaddr *)&address, &len) == 0 &&
-           getnameinfo((struct sockaddr *)&address, len, ip, RELOCK_PEER_IP_MAX, port,
+    if (fd < 0 || getpeername(fd, (struct sockaddr *)&address, &len) != 0 ||
+        (address.ss_family != AF_INET && address.ss_family != AF_INET6))
+        return false;
+    return getnameinfo((struct sockaddr *)&address, len, ip, RELOCK_PEER_IP_MAX, port,
                        PORT_TEXT_MAX, NI_NUMERICHOST | NI_NUMERICSERV) == 0;
 }
 
