@@ -71,7 +71,7 @@ static void *work(void *arg)
 {
     struct worker *worker = arg;
 
-    while (!atomic_load(&worker->bench->is_over) && worker->result == RELOCK_OK) {
+    do {
         uint64_t began_us = now_us();
 
         worker->result = relock_lock(worker->lock);
@@ -79,7 +79,7 @@ static void *work(void *arg)
             worker->result = relock_unlock(worker->lock);
         if (worker->result == RELOCK_OK)
             worker->took_us[worker->n_pairs++ % KEPT] = (uint32_t)(now_us() - began_us);
-    }
+    } while (!atomic_load(&worker->bench->is_over) && worker->result == RELOCK_OK);
     return NULL;
 }
 
@@ -151,18 +151,20 @@ static int print(const struct bench *bench, const struct worker *workers, uint64
     uint64_t n_pairs = 0;
     size_t n;
     uint32_t *times = sort_times(bench, workers, &n);
-    bool done = times && n > 0;
+    bool done;
 
     for (unsigned i = 0; i < bench->n_threads; i++)
         n_pairs += workers[i].n_pairs;
-    if (done) {
-        report_number(report, bench->n_threads);
-        report_number(report, (int64_t)(n_pairs * 1000000 / took_us));
-        report_number(report, times[n / 2]);
-        report_number(report, times[n * 99 / 100]);
-        report_number(report, times[n - 1]);
-        done = report_print(report, false);
+    if (!times) {
+        report_free(report);
+        return session_fail(&bench->args, "times", RELOCK_E_NOMEM);
     }
+    report_number(report, bench->n_threads);
+    report_number(report, (int64_t)(n_pairs * 1000000 / took_us));
+    report_number(report, times[n / 2]);
+    report_number(report, times[n * 99 / 100]);
+    report_number(report, times[n - 1]);
+    done = report_print(report, false);
     report_free(report);
     free(times);
     return done ? STATUS_OK : STATUS_FAILED;
