@@ -106,13 +106,22 @@ static void be_behind(struct relock_client *client, struct relock_resource *reso
         set_timer(client, resource, relock_clock_in(SECOND_MS));
 }
 
+/* The place in a reply. That it is second the client may have heard since. */
+static void be_behind_by_reply(struct relock_client *client, struct relock_resource *resource,
+                               const struct relock_line_view *sent, uint64_t place, bool is_free)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (resource->line.n_seconds == sent->n_seconds)
+        be_behind(client, resource, place, is_free);
+}
+
 void relock_line_refused(struct relock_client *client, struct relock_resource *resource,
                          const struct relock_line_view *sent, const struct relock_busy *busy)
 {
     if (busy->place == 0)
         stand(client, resource, RELOCK_LINE_OUTSIDE, 0);
     else if (is_behind(resource, sent, busy->place))
-        be_behind(client, resource, busy->place, busy->is_reserved);
+        be_behind_by_reply(client, resource, sent, busy->place, busy->is_reserved);
     else if (resource->line.state == RELOCK_LINE_LISTENING && !busy->is_reserved)
         return;
     else if (busy->is_foreign)
@@ -156,7 +165,7 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
         be_first(client, resource, relock_clock_in(LISTEN_MS));
         return;
     }
-    be_behind(client, resource, place - 1, true);
+    be_behind_by_reply(client, resource, sent, place - 1, true);
 }
 
 static bool is(const char *verb, const char *text, size_t len)
@@ -170,6 +179,7 @@ void relock_line_hear(struct relock_client *client, struct relock_resource *reso
     bool is_later = is("later", verb, len);
 
     if (is("second", verb, len)) {
+        resource->line.n_seconds++;
         be_behind(client, resource, 2, true);
         return;
     }

@@ -119,13 +119,14 @@ enum relock_line_state {
 struct relock_line {
     enum relock_line_state state;
     uint64_t place;            /* 1 for the first; 0: not in the line */
-    uint64_t n_heard;          /* messages about this lock in the inbox */
+    uint64_t n_heard;          /* messages in the inbox that it is first */
+    uint64_t n_seconds;        /* and that it is second */
     struct relock_timer timer; /* FIRST: begins to listen. BEHIND: asks once */
 };
 
 /* What was known when a command was sent whose reply tells the place in the line. */
 struct relock_line_view {
-    uint64_t n_heard;
+    uint64_t n_heard, n_seconds;
     bool is_listening; /* to the channel of the lock, and no message was missed since then */
 };
 
@@ -244,6 +245,7 @@ relock_resource_view_line(const struct relock_resource *resource)
 
     return (struct relock_line_view){
         .n_heard = line->n_heard,
+        .n_seconds = line->n_seconds,
         .is_listening = line->state == RELOCK_LINE_LISTENING &&
                         resource->primary->subscription.state == RELOCK_SUBSCRIPTION_ACTIVE,
     };

@@ -251,6 +251,23 @@ static void a_second_client_refused_for_a_reservation_asks_after_a_while(void **
     assert_false(has_timer());
 }
 
+static void a_second_client_is_second_after_a_reply_that_comes_later(void **state)
+{
+    struct relock_line_view sent = view();
+
+    (void)state;
+    hear("second");
+    relock_line_refused(&client, resource, &sent, &(struct relock_busy){.place = 3});
+    assert_int_equal(resource->line.place, 2);
+    assert_true(has_timer());
+    relock_line_released(&client, resource, &sent, 4);
+    assert_int_equal(resource->line.place, 2);
+    assert_true(has_timer());
+    be_refused_at(3);
+    assert_int_equal(resource->line.place, 3);
+    assert_false(has_timer());
+}
+
 /* It came after the command was sent, so the place in the reply is older. */
 static void a_message_beats_a_reply_that_comes_later(void **state)
 {
@@ -442,6 +459,7 @@ int main(void)
         LINE_TEST(a_client_that_becomes_first_does_not_ask),
         LINE_TEST(the_second_client_asks_after_a_while),
         LINE_TEST(a_second_client_refused_for_a_reservation_asks_after_a_while),
+        LINE_TEST(a_second_client_is_second_after_a_reply_that_comes_later),
         LINE_TEST(a_message_beats_a_reply_that_comes_later),
         LINE_TEST(clients_behind_ask_later_when_a_lease_ends),
         LINE_TEST(a_client_leaves_with_its_last_waiter),
