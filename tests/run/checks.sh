@@ -99,10 +99,17 @@ check_site()
     fi
 }
 
-# Against the last release, if there is one.
+# Does the comparison find changes? Then against the last release, if there is one. Before 1.0, a
+# release may break the ABI (docs/abi.md).
 check_abi()
 {
-    tools/abi.sh
+    local result=0
+
+    needs abidiff
+    tests/consumer/abi.py
+    tools/abi.sh || result=$?
+    [[ $result -ne 1 ]] || grep -q "version: '0\." meson.build || return 1
+    [[ $result -ne 77 ]] || return 77
 }
 
 # Each command of the pages, on a bare Debian.
