@@ -100,11 +100,16 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     relock_resources_drop(client, resource);
 }
 
-void relock_client_dispose(struct relock_client *client)
+static void stop_threads(struct relock_client *client)
 {
     relock_topology_stop(client->topology); /* its threads wake the I/O thread */
     relock_io_stop(client);
     relock_losses_stop(client);
+}
+
+void relock_client_dispose(struct relock_client *client)
+{
+    stop_threads(client);
     client->topology = relock_topology_free(client->topology);
     relock_server_deinit(&client->server);
 }
@@ -134,11 +139,11 @@ static void close_client(struct relock_client *client)
     release_all(client);
     relock_mutex_unlock(&client->mutex);
 
-    relock_client_dispose(client);
-
+    stop_threads(client);
     relock_mutex_lock(&client->mutex);
     drop_pending(client);
     relock_mutex_unlock(&client->mutex);
+    relock_client_dispose(client); /* last: fences of holds refer to nodes */
     (void)relock_logger_free(client->log.logger);
     relock_client_reap(client);
     relock_client_unref(client);

@@ -45,10 +45,10 @@ static bool run_hook(struct relock_client *client) RELOCK_REQUIRES(client->mutex
 static uint64_t turn(void *arg)
 {
     struct relock_client *client = arg;
+    uint64_t follow_ms = relock_node_io_follow(client->topology);
     uint64_t next_ms;
     bool is_due;
 
-    relock_node_io_follow(client->topology);
     relock_mutex_lock(&client->mutex);
     client->guarded.turn_at_ms = 0;
     fire_timers(client);
@@ -66,7 +66,7 @@ static uint64_t turn(void *arg)
     relock_mutex_unlock(&client->mutex);
     relock_node_io_flush(client->topology); /* a thread may wait for the answers */
     relock_client_reap(client);
-    return next_ms;
+    return next_ms < follow_ms ? next_ms : follow_ms;
 }
 
 static void on_up(void *arg)

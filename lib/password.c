@@ -54,24 +54,33 @@ static int try(const struct relock_client *client, struct relock_credentials *cr
     for (; node; node = relock_nodes_next(client->topology, node)) {
         int r = try_at(node, credentials, relock_clock_in(client->options.command_timeout_ms), why);
 
-        if (r == RELOCK_E_CONN)
+        if (r == RELOCK_E_CONN) {
             unreached = r;
-        else if (r != RELOCK_OK)
+        } else if (r != RELOCK_OK) {
+            relock_nodes_end(client->topology, node);
             return r;
+        }
     }
     return unreached;
 }
 
+/* Unlocks the mutex meanwhile. */
 static void use(struct relock_client *client, struct relock_credentials *credentials)
     RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_node *node;
+    struct relock_node *node = NULL, *next;
 
     relock_server_set_credentials(&client->server, credentials);
-    for (node = atomic_load(&client->topology->nodes); node; node = node->next)
-        relock_lanes_retire(node->lanes);
     atomic_store(&client->topology->has_new_login, true);
     relock_client_wake(client);
+    relock_mutex_unlock(&client->mutex);
+    while ((next = relock_topology_next(client->topology, node))) {
+        relock_lanes_retire(next->lanes);
+        relock_topology_drop(client->topology, node);
+        node = next;
+    }
+    relock_topology_drop(client->topology, node);
+    relock_mutex_lock(&client->mutex);
 }
 
 int relock_client_set_password(struct relock_client *client, const char *user, const char *password)

@@ -18,6 +18,7 @@ static int ping_all(const struct relock_client *client, char why[RELOCK_WHY_MAX]
         r = relock_nodes_ask(node, &word, 1, deadline_ms, &reply, why);
         relock_reply_free(reply);
     }
+    relock_nodes_end(client->topology, node);
     return r;
 }
 

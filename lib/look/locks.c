@@ -114,6 +114,7 @@ static int search_all(struct search *search)
         if (search->ended)
             break;
     }
+    relock_nodes_end(topology, node);
     return r == RELOCK_OK && !search->shown ? search->refused : r;
 }
 

@@ -25,11 +25,12 @@ void relock_names_init(struct relock_names *names, struct relock_topology *topol
         struct redisReply *list;
 
         if (!lists)
-            return;
+            break;
         names->lists = lists;
         if (relock_nodes_ask(node, words, 2, relock_clock_in(timeout_ms), &list, why) == RELOCK_OK)
             names->lists[names->n_lists++] = list;
     }
+    relock_nodes_end(topology, node);
 }
 
 void relock_names_deinit(struct relock_names *names)

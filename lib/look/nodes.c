@@ -7,21 +7,25 @@
 
 #include <stdio.h>
 
-static struct relock_node *in_use(struct relock_topology *topology, struct relock_node *node)
-{
-    while (node && !relock_topology_uses(topology, node))
-        node = node->next;
-    return node;
-}
-
 struct relock_node *relock_nodes_first(struct relock_topology *topology)
 {
-    return in_use(topology, atomic_load(&topology->nodes));
+    return relock_nodes_next(topology, NULL);
 }
 
 struct relock_node *relock_nodes_next(struct relock_topology *topology, struct relock_node *node)
 {
-    return in_use(topology, node->next);
+    do {
+        struct relock_node *next = relock_topology_next(topology, node);
+
+        relock_topology_drop(topology, node);
+        node = next;
+    } while (node && !relock_topology_uses(topology, node));
+    return node;
+}
+
+void relock_nodes_end(struct relock_topology *topology, struct relock_node *node)
+{
+    relock_topology_drop(topology, node);
 }
 
 /* An error of the server is a failure. */

@@ -15,9 +15,13 @@
 
 struct redisReply;
 
-/* The first node that holds keys, and the next one; NULL: there is none. A cluster has several. */
+/* The first node that holds keys, and the next one; NULL: there is none. A cluster has several.
+ * Each is valid until `next` or `end`. */
 struct relock_node *relock_nodes_first(struct relock_topology *topology);
 struct relock_node *relock_nodes_next(struct relock_topology *topology, struct relock_node *node);
+
+/* No further one is wanted. Takes NULL. */
+void relock_nodes_end(struct relock_topology *topology, struct relock_node *node);
 
 /*
  * Sends a command of `n_words` words to the node. The caller frees the reply. Returns RELOCK_OK;

@@ -75,5 +75,6 @@ int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *ar
     node = relock_nodes_first(client->topology);
     for (; node && r == RELOCK_OK && goes_on; node = relock_nodes_next(client->topology, node))
         r = show(&sight, node, fn, arg, &goes_on);
+    relock_nodes_end(client->topology, node);
     return relock_sight_end(&sight, r);
 }

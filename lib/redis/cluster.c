@@ -80,6 +80,8 @@ static int take_map(struct cluster *cluster, struct relock_slot_query *query,
         r = relock_members_assign(&cluster->members, &range, &origin, &node);
         if (r == RELOCK_E_NOMEM)
             return fail(query, r, "out of memory for a node");
+        if (r == RELOCK_OK)
+            relock_members_drop(node);
         has_slots |= r == RELOCK_OK;
     }
     return has_slots
@@ -121,12 +123,26 @@ static void choose_pubsub(struct cluster *cluster, const struct relock_slot_quer
     say_pubsub(cluster, query, is_sharded);
 }
 
+static void say_answered(struct cluster *cluster, const struct relock_slot_query *query)
+{
+    if (cluster->has_failed)
+        relock_log_write(cluster->server->log, RELOCK_LOG_INFO,
+                         "%s: the slot map was read again, from %s", cluster->server->label,
+                         query->server.label);
+    cluster->has_failed = false;
+}
+
+/* The survey holds the node of the query until this returns. */
 static int take(void *arg, struct relock_slot_query *query, const struct redisReply *map)
 {
     struct cluster *cluster = arg;
+    int r;
 
     choose_pubsub(cluster, query);
-    return take_map(cluster, query, map);
+    r = take_map(cluster, query, map);
+    if (r == RELOCK_OK)
+        say_answered(cluster, query);
+    return r;
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
@@ -178,15 +194,6 @@ static void say_failed(struct cluster *cluster, const char *why)
     cluster->has_failed = true;
 }
 
-static void say_answered(struct cluster *cluster)
-{
-    if (cluster->has_failed)
-        relock_log_write(cluster->server->log, RELOCK_LOG_INFO,
-                         "%s: the slot map was read again, from %s", cluster->server->label,
-                         cluster->survey.query.server.label);
-    cluster->has_failed = false;
-}
-
 static void *run(void *arg)
 {
     struct cluster *cluster = arg;
@@ -199,7 +206,6 @@ static void *run(void *arg)
         if (relock_clock_now_ms() < due_ms(cluster))
             continue;
         if (ask(cluster, RELOCK_NEVER, why) == RELOCK_OK) {
-            say_answered(cluster);
             tell_io(cluster);
         } else if (!atomic_load(&cluster->stops)) {
             say_failed(cluster, why);
@@ -218,6 +224,26 @@ static struct relock_node *find(struct relock_topology *topology, struct relock_
     if (!node)
         want(cluster, &cluster->is_urgent);
     return node;
+}
+
+static struct relock_node *take_node(struct relock_topology *topology, struct relock_text key)
+{
+    struct cluster *cluster = cluster_of(topology);
+    struct relock_node *node = relock_members_take(&cluster->members, relock_slot_of(key));
+
+    if (!node)
+        want(cluster, &cluster->is_urgent);
+    return node;
+}
+
+static struct relock_node *next(struct relock_topology *topology, const struct relock_node *node)
+{
+    return relock_members_next(&cluster_of(topology)->members, node);
+}
+
+static bool remove_node(struct relock_topology *topology, struct relock_node *node)
+{
+    return relock_members_remove(&cluster_of(topology)->members, node);
 }
 
 /* The slot is at that node from now on. */
@@ -313,6 +339,9 @@ static void free_cluster(struct relock_topology *topology)
 static const struct relock_topology_ops cluster_ops = {
     .find = find,
     .free = free_cluster,
+    .take = take_node,
+    .next = next,
+    .remove = remove_node,
     .connect = connect_cluster,
     .stop = stop,
     .abandon = abandon,

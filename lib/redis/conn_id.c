@@ -4,6 +4,7 @@
 #include "redis/command.h"
 #include "redis/explain.h"
 #include "redis/reply.h"
+#include "redis/server.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 
 struct relock_conn_id {
     atomic_uint refs;
-    const struct relock_server *server; /* only compared */
+    struct relock_node *node; /* or NULL */
+    atomic_uint *node_refs;
     char run[RELOCK_RUN_MAX + 1];
     uint64_t id;
     char address[]; /* ours, as the server sees it */
@@ -26,7 +28,8 @@ struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const ch
     if (!conn_id)
         return NULL;
     atomic_init(&conn_id->refs, 1);
-    conn_id->server = NULL;
+    conn_id->node = NULL;
+    conn_id->node_refs = NULL;
     (void)snprintf(conn_id->run, sizeof(conn_id->run), "%s", run);
     conn_id->id = id;
     memcpy(conn_id->address, address, len);
@@ -36,12 +39,15 @@ struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const ch
 
 void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server)
 {
-    conn_id->server = server;
+    conn_id->node = server->node;
+    conn_id->node_refs = server->node_refs;
+    if (conn_id->node_refs)
+        atomic_fetch_add(conn_id->node_refs, 1);
 }
 
-bool relock_conn_id_is_of(const struct relock_conn_id *conn_id, const struct relock_server *server)
+struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id)
 {
-    return conn_id->server == server;
+    return conn_id->node;
 }
 
 struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id)
@@ -52,8 +58,11 @@ struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id)
 
 struct relock_conn_id *relock_conn_id_unref(struct relock_conn_id *conn_id)
 {
-    if (conn_id && atomic_fetch_sub(&conn_id->refs, 1) == 1)
-        free(conn_id);
+    if (!conn_id || atomic_fetch_sub(&conn_id->refs, 1) > 1)
+        return NULL;
+    if (conn_id->node_refs)
+        atomic_fetch_sub(conn_id->node_refs, 1);
+    free(conn_id);
     return NULL;
 }
 

@@ -22,6 +22,7 @@
 struct redisReply;
 struct relock_buffer;
 struct relock_conn_id;
+struct relock_node;
 struct relock_server;
 
 #define RELOCK_RUN_MAX 40
@@ -29,9 +30,12 @@ struct relock_server;
 /* `run`: the run id of the server, "" if it does not tell. Returns NULL when out of memory. */
 struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
                                           size_t len);
-/* It was made to this server. Before other threads know it. */
+/* It was made to this server. Until its end it is a reference to the node of the server. Once,
+ * before other threads know it. */
 void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server);
-bool relock_conn_id_is_of(const struct relock_conn_id *conn_id, const struct relock_server *server);
+
+/* The node of its server; NULL if that has none. */
+struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id);
 
 struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id);
 

@@ -74,14 +74,102 @@ static struct relock_member *make(const struct relock_members *members, const ch
     }
     if (relock_node_init(&new->node, &new->server, members->n_lanes) < 0)
         return destroy(new);
+    new->server.node = &new->node;
+    new->server.node_refs = &new->node.refs;
     return new;
 }
 
-/* Threads may be walking along the list. */
+/* The I/O thread may be walking along the list. */
 static void publish(_Atomic(struct relock_node *) *list, struct relock_node *node)
 {
     node->next = atomic_load(list);
     atomic_store(list, node);
+}
+
+static void unlink_node(_Atomic(struct relock_node *) *list, struct relock_node *node)
+{
+    struct relock_node *at = atomic_load(list);
+
+    if (at == node) {
+        atomic_store(list, node->next);
+        return;
+    }
+    while (at->next != node)
+        at = at->next;
+    at->next = node->next;
+}
+
+/* ---- references ---------------------------------------------------------------------------- */
+
+/* The node is to be used: the I/O thread leaves it for a while. */
+static struct relock_node *take(struct relock_node *node)
+{
+    atomic_fetch_add(&node->refs, 1);
+    atomic_store(&node->was_used, true);
+    return node;
+}
+
+struct relock_node *relock_members_take(struct relock_members *members, unsigned slot)
+{
+    struct relock_node *node;
+
+    relock_mutex_lock(&members->mutex);
+    node = atomic_load(&members->slots[slot]);
+    if (node)
+        (void)take(node);
+    relock_mutex_unlock(&members->mutex);
+    return node;
+}
+
+struct relock_node *relock_members_next(struct relock_members *members,
+                                        const struct relock_node *node)
+{
+    struct relock_node *next;
+
+    relock_mutex_lock(&members->mutex);
+    next = node ? node->next : atomic_load(members->list);
+    if (next)
+        atomic_fetch_add(&next->refs, 1);
+    relock_mutex_unlock(&members->mutex);
+    return next;
+}
+
+unsigned relock_members_with_slots(struct relock_members *members,
+                                   struct relock_node *nodes[RELOCK_MEMBERS_MAX])
+{
+    struct relock_node *at;
+    unsigned n = 0;
+
+    relock_mutex_lock(&members->mutex);
+    for (at = atomic_load(members->list); at; at = at->next)
+        if (relock_members_has_slot(at))
+            nodes[n++] = take(at);
+    relock_mutex_unlock(&members->mutex);
+    return n;
+}
+
+bool relock_members_remove(struct relock_members *members, struct relock_node *node)
+{
+    struct relock_member *member = member_of(node);
+    bool is_unused;
+
+    relock_mutex_lock(&members->mutex);
+    is_unused = atomic_load(&node->refs) == 0 && !relock_members_has_slot(node);
+    if (is_unused) {
+        HASH_DEL(members->guarded.by_address, member);
+        unlink_node(members->list, node);
+        members->guarded.n--;
+        members->guarded.is_full = false;
+    }
+    relock_mutex_unlock(&members->mutex);
+    if (!is_unused)
+        return false;
+    relock_log_write(members->cluster->log, RELOCK_LOG_DEBUG,
+                     "%s: %s has no slots any more, and nothing uses it: forgotten until the "
+                     "cluster names it again",
+                     members->cluster->label, member->server.label);
+    (void)destroy(member);
+    return true;
 }
 
 /* ---- addresses ----------------------------------------------------------------------------- */
@@ -206,12 +294,12 @@ static int look_up(struct relock_members *members, const struct relock_address *
     r = find_or_add(members, address, origin, &member);
     if (r == RELOCK_OK && range)
         assign(members, range, member);
+    if (r == RELOCK_OK)
+        *node = take(&member->node);
     is_to_say = is_to_be_said(members, r);
     relock_mutex_unlock(&members->mutex);
     if (is_to_say)
         say_full(members, address);
-    if (r == RELOCK_OK)
-        *node = &member->node;
     return r;
 }
 

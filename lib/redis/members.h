@@ -1,10 +1,10 @@
 /*
  * Members - the masters of a cluster, and which of them has each slot
  *
- * A node is made when the cluster first names its address, and lives as long as the members, even
- * if it has no slot any more: a call may be using it.
+ * A node is made when the cluster first names its address. When it has no slot any more, the I/O
+ * thread removes it, if no reference is left: all references begin under the mutex, or are copied.
  *
- * Threads: any; init and deinit while no other thread uses it.
+ * Threads: any; init and deinit while no other thread uses it; of_slot and remove: the I/O thread.
  */
 #ifndef RELOCK_MEMBERS_H
 #define RELOCK_MEMBERS_H
@@ -36,7 +36,7 @@ struct relock_members {
     struct {
         struct relock_member *by_address;
         unsigned n;
-        bool is_full; /* it has refused a node and said so */
+        bool is_full; /* it has refused a node and said so, and removed none since */
     } guarded;        /* by mutex */
 };
 
@@ -47,8 +47,8 @@ void relock_members_deinit(struct relock_members *members);
 /* As an origin: this node, which is a member. */
 struct relock_origin relock_members_origin(const struct relock_node *node);
 
-/* The node at this address, which may be a new one. Returns RELOCK_OK, RELOCK_E_NOMEM;
- * RELOCK_E_SERVER, which it logs once, if there are too many. */
+/* The node at this address, which may be a new one, with a reference. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM; RELOCK_E_SERVER, which it logs once, if there are too many. */
 int relock_members_at(struct relock_members *members, const struct relock_address *address,
                       const struct relock_origin *origin, struct relock_node **node);
 
@@ -57,6 +57,25 @@ static inline struct relock_node *relock_members_of_slot(struct relock_members *
 {
     return atomic_load_explicit(&members->slots[slot], memory_order_acquire);
 }
+
+/* The same with a reference; NULL: not known yet. */
+struct relock_node *relock_members_take(struct relock_members *members, unsigned slot);
+
+/* The node after this one in the list, with a reference; the first after NULL. */
+struct relock_node *relock_members_next(struct relock_members *members,
+                                        const struct relock_node *node);
+
+/* Those that have slots, each with a reference. Returns how many. */
+unsigned relock_members_with_slots(struct relock_members *members,
+                                   struct relock_node *nodes[RELOCK_MEMBERS_MAX]);
+
+static inline void relock_members_drop(struct relock_node *node)
+{
+    atomic_fetch_sub(&node->refs, 1);
+}
+
+/* Frees a node that has no slot and no reference. Returns false if it has either. */
+bool relock_members_remove(struct relock_members *members, struct relock_node *node);
 
 /* Gives slots to the node at the address of the range, and returns as relock_members_at. */
 int relock_members_assign(struct relock_members *members, const struct relock_slot_range *range,

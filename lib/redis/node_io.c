@@ -1,8 +1,12 @@
 #include "redis/node_io.h"
 
+#include "base/clock.h"
 #include "redis/lanes.h"
 #include "redis/pipeline.h"
 #include "redis/pubsub.h"
+
+/* Between two looks for nodes to free. */
+#define LOOK_MS 1000
 
 static int make_pubsub(struct relock_topology *topology, struct relock_node *node)
 {
@@ -118,20 +122,64 @@ static void log_in_again(struct relock_topology *topology)
     }
 }
 
-void relock_node_io_follow(struct relock_topology *topology)
+static void follow(struct relock_topology *topology)
 {
-    if (atomic_load(&topology->has_new_login)) {
-        atomic_store(&topology->has_new_login, false);
-        log_in_again(topology);
-    }
-    if (!atomic_load(&topology->has_changed))
-        return;
     atomic_store(&topology->has_changed, false);
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         if (at->pubsub)
             relock_pubsub_follow(at->pubsub);
     close_unused(topology);
     topology->io.up(topology->io.arg);
+}
+
+/* ---- nodes that are gone ------------------------------------------------------------------- */
+
+/* Nothing of this thread is on its way there. A stranded channel waits for the next map. */
+static bool is_idle(const struct relock_node *node)
+{
+    return (!node->pipeline || relock_pipeline_is_idle(node->pipeline)) &&
+           (!node->pubsub || relock_pubsub_is_idle(node->pubsub));
+}
+
+/* A slot that is on its way to the node has its commands sent there, one by one, and the node has
+ * no slot. So it is kept as long as it is used between two looks. Returns whether it was freed. */
+static bool free_unused(struct relock_topology *topology, struct relock_node *node)
+{
+    if (atomic_exchange(&node->was_used, false) || !is_idle(node))
+        return false;
+    relock_lanes_close_idle(node->lanes);
+    node->pubsub = relock_pubsub_free(node->pubsub);
+    node->pipeline = relock_pipeline_free(node->pipeline);
+    return relock_topology_remove(topology, node);
+}
+
+/* Nobody tells when the last reference to a node has gone. */
+static uint64_t look(struct relock_topology *topology)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_node *at, *next;
+
+    if (now_ms < topology->look_ms)
+        return topology->has_unused ? topology->look_ms : RELOCK_NEVER;
+    topology->has_unused = false;
+    for (at = atomic_load(&topology->nodes); at; at = next) {
+        next = at->next;
+        if (!relock_topology_uses(topology, at))
+            topology->has_unused |= !free_unused(topology, at);
+    }
+    topology->look_ms = now_ms + LOOK_MS;
+    return topology->has_unused ? topology->look_ms : RELOCK_NEVER;
+}
+
+uint64_t relock_node_io_follow(struct relock_topology *topology)
+{
+    if (atomic_load(&topology->has_new_login)) {
+        atomic_store(&topology->has_new_login, false);
+        log_in_again(topology);
+    }
+    if (atomic_load(&topology->has_changed))
+        follow(topology);
+    return topology->is_cluster ? look(topology) : RELOCK_NEVER;
 }
 
 void relock_node_io_flush(struct relock_topology *topology)

@@ -27,9 +27,13 @@ struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology
 struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
                                             struct relock_text key);
 
-/* If keys have other nodes now: moves the channels there, and calls `up`. If the credentials have
- * changed: makes the connections again. Under no mutex. */
-void relock_node_io_follow(struct relock_topology *topology);
+/*
+ * If keys have other nodes now: moves the channels there, and calls `up`. If the credentials have
+ * changed: makes the connections again. Frees nodes that hold no keys and that nothing has used for
+ * a while, so it is called where the I/O thread has no pointer to a node. Under no mutex. Returns
+ * when it is to be called next, RELOCK_NEVER: after a change.
+ */
+uint64_t relock_node_io_follow(struct relock_topology *topology);
 
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);

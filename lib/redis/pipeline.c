@@ -94,7 +94,7 @@ static const struct relock_conn_id *fence_here(const struct relock_pipeline *pip
     if (fence && pipeline->topology)
         home = relock_topology_home(pipeline->topology, fence, pipeline->node);
     if (!home && fence && pipeline->topology && pipeline->topology->is_cluster &&
-        !relock_conn_id_is_of(fence, pipeline->node->server))
+        relock_conn_id_node(fence) != pipeline->node)
         return NULL; /* its number may be that of another connection here */
     if (!home)
         return fence;
@@ -209,6 +209,7 @@ static int redirect(struct relock_pipeline *pipeline, struct command *command, c
 
     if (topology && command->fn)
         node = relock_topology_redirect(topology, pipeline->node, error, &asks);
+    relock_topology_drop(topology, node); /* only this thread frees nodes */
     if (!node || ++command->n_redirects > MAX_REDIRECTS)
         return RELOCK_E_SERVER;
     if (asks && !relock_script_has_one_key(command->script))
@@ -361,6 +362,14 @@ void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topolo
 {
     pipeline->topology = topology;
     pipeline->node = node;
+}
+
+bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline)
+{
+    enum relock_async_conn_state state = pipeline->conn.state;
+
+    return !pipeline->in_flight &&
+           (state == RELOCK_ASYNC_CONN_CLOSED || state == RELOCK_ASYNC_CONN_READY);
 }
 
 void relock_pipeline_open(struct relock_pipeline *pipeline)

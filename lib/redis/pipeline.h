@@ -51,6 +51,9 @@ void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topolo
 
 void relock_pipeline_open(struct relock_pipeline *pipeline);
 
+/* Whether it has no command in flight, and is not connecting: somebody waits for that. */
+bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline);
+
 /* Closes the connection if no command is in flight. It can be opened again. */
 void relock_pipeline_close_idle(struct relock_pipeline *pipeline);
 

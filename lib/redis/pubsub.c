@@ -130,6 +130,7 @@ static void redirect(struct relock_channel *channel, const char *error)
 
     if (++channel->n_redirects <= MAX_REDIRECTS)
         node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
+    relock_topology_drop(pubsub->topology, node); /* only this thread frees nodes */
     channel->subscribe_nth = 0;
     if (node && node != pubsub->node)
         relock_channel_move(channel, node);
@@ -316,6 +317,11 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
     free(subscriber);
     if (!channel->subscribers)
         relock_channel_leave(channel);
+}
+
+bool relock_pubsub_is_idle(const struct relock_pubsub *pubsub)
+{
+    return !pubsub->channels;
 }
 
 void relock_pubsub_close_idle(struct relock_pubsub *pubsub)

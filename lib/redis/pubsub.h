@@ -38,6 +38,9 @@ void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *to
 /* Keys may have other nodes now. */
 void relock_pubsub_follow(struct relock_pubsub *pubsub);
 
+/* Whether there is no channel. */
+bool relock_pubsub_is_idle(const struct relock_pubsub *pubsub);
+
 /* Closes the connection if there is no channel. */
 void relock_pubsub_close_idle(struct relock_pubsub *pubsub);
 

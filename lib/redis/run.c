@@ -99,7 +99,7 @@ static int fail(struct relock_call *call, int result, const char *why)
 /* Where to run the script. */
 struct place {
     struct relock_topology *topology;
-    struct relock_node *node; /* NULL: the one that holds the key then */
+    struct relock_node *node; /* a reference; NULL: the one that holds the key then */
     bool asks;                /* it is to follow ASKING */
 };
 
@@ -107,7 +107,7 @@ struct place {
 static void drop_foreign_fence(struct relock_call *call, const struct place *place)
 {
     if (place->topology->is_cluster && call->fence && *call->fence &&
-        !relock_conn_id_is_of(*call->fence, place->node->server))
+        relock_conn_id_node(*call->fence) != place->node)
         *call->fence = relock_conn_id_unref(*call->fence);
 }
 
@@ -117,6 +117,7 @@ static void kill_fence_at_home(struct relock_call *call, const struct place *pla
 {
     uint64_t limit_ms = relock_clock_in(ELSEWHERE_MS);
     struct relock_node *home = NULL;
+    struct relock_conn_id *fence;
     struct relock_lane *lane;
 
     if (call->fence && *call->fence)
@@ -125,12 +126,14 @@ static void kill_fence_at_home(struct relock_call *call, const struct place *pla
         drop_foreign_fence(call, place);
         return;
     }
+    fence = relock_conn_id_ref(*call->fence); /* the reference to `home` */
     limit_ms = limit_ms < deadline_ms ? limit_ms : deadline_ms;
     if (relock_lanes_join(home->lanes, false, limit_ms, &lane) == RELOCK_OK) {
         if (relock_attempt_kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
             relock_topology_distrust(place->topology, home);
         relock_lanes_leave(home->lanes, lane);
     }
+    (void)relock_conn_id_unref(fence);
     drop_foreign_fence(call, place);
 }
 
@@ -144,35 +147,37 @@ static void say_refused(struct relock_call *call, const struct relock_lane *lane
 }
 
 /* Of a lock with several keys, that node may not have all yet: its script waits for the others. */
-static int redirect(const struct relock_call *call, const char *error, struct place *place)
+static int redirect(const struct relock_call *call, const char *error, const struct place *place,
+                    struct place *next)
 {
     bool asks = false;
     struct relock_node *node = relock_topology_redirect(place->topology, place->node, error, &asks);
 
     if (!node && !place->topology->is_cluster)
         return RELOCK_E_SERVER;
-    if (asks && !relock_script_has_one_key(call->script))
+    if (asks && !relock_script_has_one_key(call->script)) {
+        relock_topology_drop(place->topology, node);
         node = NULL;
-    place->node = node;
-    place->asks = asks;
+    }
+    next->node = node;
+    next->asks = asks;
     return RELOCK_AGAIN;
 }
 
 /* The script was refused, and is not just missing. */
 static int take_refusal(struct relock_call *call, struct relock_lane *lane, const char *error,
-                        struct place *place)
+                        const struct place *place, struct place *next)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
 
     if (refusal == RELOCK_REFUSED_MOVED)
-        return redirect(call, error, place);
+        return redirect(call, error, place, next);
     if (refusal == RELOCK_REFUSED_HALFWAY)
         call->unanswered = true; /* what it has done is not undone */
     if (refusal == RELOCK_REFUSED_HERE) {
         relock_topology_distrust(place->topology, place->node);
         relock_lane_retire(lane);
     }
-    place->node = NULL;
     return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
                    refusal == RELOCK_REFUSED_HALFWAY
                ? RELOCK_AGAIN
@@ -180,9 +185,9 @@ static int take_refusal(struct relock_call *call, struct relock_lane *lane, cons
 }
 
 /* Returns RELOCK_AGAIN or RELOCK_REPLICA when the server refused for now, or the script is to run
- * at another place. */
+ * at another place, `next`. */
 static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t deadline_ms,
-                   struct place *place)
+                   const struct place *place, struct place *next)
 {
     int r = relock_attempt_run(call, lane, place->asks, deadline_ms);
     const char *error;
@@ -193,15 +198,16 @@ static int attempt(struct relock_call *call, struct relock_lane *lane, uint64_t 
     if (!error)
         return RELOCK_OK;
     say_refused(call, lane, error);
-    r = take_refusal(call, lane, error, place);
+    r = take_refusal(call, lane, error, place, next);
     relock_call_end(call);
     return r;
 }
 
 /* ---- attempts until the deadline ----------------------------------------------------------- */
 
-/* One attempt. Where the next one belongs is left in `place`. */
-static int run_at(struct relock_call *call, struct place *place, bool alone, uint64_t deadline_ms)
+/* One attempt. Where the next one belongs is left in `next`. */
+static int run_at(struct relock_call *call, const struct place *place, bool alone,
+                  uint64_t deadline_ms, struct place *next)
 {
     struct relock_lanes *lanes = place->node->lanes;
     struct relock_lane *lane;
@@ -211,12 +217,11 @@ static int run_at(struct relock_call *call, struct place *place, bool alone, uin
     r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
     if (r < 0)
         return fail(call, r, "all connections were busy until the deadline");
-    r = attempt(call, lane, deadline_ms, place);
+    r = attempt(call, lane, deadline_ms, place, next);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
         if (relock_clock_now_ms() < deadline_ms) /* else it may only be slow */
             relock_topology_distrust(place->topology, place->node);
-        place->node = NULL;
     } else if (r == RELOCK_OK) {
         relock_topology_trust(place->node);
     }
@@ -226,13 +231,19 @@ static int run_at(struct relock_call *call, struct place *place, bool alone, uin
 /* The same where the key is. */
 static int run_once(struct relock_call *call, struct place *place, bool alone, uint64_t deadline_ms)
 {
-    if (!place->node) {
-        place->node = relock_topology_find(place->topology, call->key);
-        place->asks = false;
+    struct place here = *place;
+    int r;
+
+    if (!here.node) {
+        here.node = relock_topology_take(here.topology, call->key);
+        here.asks = false;
     }
-    if (!place->node)
+    if (!here.node)
         return fail(call, RELOCK_E_CONN, "no node is known to have the slot of the lock");
-    return run_at(call, place, alone, deadline_ms);
+    place->node = NULL;
+    r = run_at(call, &here, alone, deadline_ms, place);
+    relock_topology_drop(here.topology, here.node);
+    return r;
 }
 
 /* Several nodes may refer to each other, so after some redirections there is a pause. */
@@ -262,6 +273,7 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
         else if (r != RELOCK_E_CONN)
             return r;
     } while (may_go_on(&place, &n_redirects, &pause_ms, deadline_ms));
+    relock_topology_drop(topology, place.node);
 
     /* The refusal of earlier attempts says more than that there was no time for another. */
     if (*refused && !call->unanswered)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct relock_node;
 struct relock_resolver;
 struct relock_sentinels;
 struct relock_tls_context;
@@ -48,6 +49,8 @@ struct relock_server {
     uint64_t command_timeout_ms;
     const struct relock_log *log;
     struct relock_counts *counts;
+    struct relock_node *node; /* of a cluster, which has this server; NULL: no node is freed */
+    atomic_uint *node_refs;   /* see relock_node; NULL if `node` is */
 };
 
 /*

@@ -11,14 +11,15 @@
 
 /* ---- the order ----------------------------------------------------------------------------- */
 
-/* Some nodes in a ring. */
+/* The nodes of the survey in a ring. */
 struct ring {
-    struct relock_node *next;
+    unsigned next;
     unsigned n_left;
 };
 
 struct turn {
-    struct relock_node *moved_to; /* the node that a MOVED has named; or NULL */
+    struct relock_node *moved_to; /* the node that a MOVED has named, a reference; or NULL */
+    bool has_asked_it;
     struct ring trusted;
     unsigned seed; /* the next of the seeds */
     struct ring doubted;
@@ -30,20 +31,12 @@ struct asked {
     const struct relock_server *server;
 };
 
-static struct relock_node *after(const struct relock_slot_survey *survey,
-                                 const struct relock_node *node)
-{
-    return node->next ? node->next : atomic_load(survey->members->list);
-}
-
 static struct ring ring_of(const struct relock_slot_survey *survey)
 {
-    struct ring ring = {.next = atomic_load(survey->members->list)};
+    struct ring ring = {.n_left = survey->n_nodes};
 
-    for (const struct relock_node *at = ring.next; at; at = at->next)
-        ring.n_left++;
-    for (unsigned i = 0; ring.n_left > 0 && i < survey->n_rounds % ring.n_left; i++)
-        ring.next = after(survey, ring.next);
+    if (ring.n_left > 0)
+        ring.next = survey->n_rounds % ring.n_left;
     return ring;
 }
 
@@ -51,10 +44,10 @@ static bool next_of_ring(const struct relock_slot_survey *survey, struct ring *r
                          bool is_doubted, struct asked *next)
 {
     while (ring->n_left > 0) {
-        struct relock_node *node = ring->next;
+        struct relock_node *node = survey->nodes[ring->next];
 
         ring->n_left--;
-        ring->next = after(survey, node);
+        ring->next = (ring->next + 1) % survey->n_nodes;
         if ((node->is_mute || atomic_load(&node->is_doubted)) != is_doubted ||
             !relock_members_has_slot(node))
             continue;
@@ -68,11 +61,9 @@ static bool next_of_ring(const struct relock_slot_survey *survey, struct ring *r
 static bool choose_next(const struct relock_slot_survey *survey, struct turn *turn,
                         struct asked *next)
 {
-    struct relock_node *moved_to = turn->moved_to;
-
-    turn->moved_to = NULL;
-    if (moved_to) {
-        *next = (struct asked){moved_to, moved_to->server};
+    if (turn->moved_to && !turn->has_asked_it) {
+        turn->has_asked_it = true;
+        *next = (struct asked){turn->moved_to, turn->moved_to->server};
         return true;
     }
     if (next_of_ring(survey, &turn->trusted, false, next))
@@ -87,12 +78,22 @@ static bool choose_next(const struct relock_slot_survey *survey, struct turn *tu
 static struct turn begin_turn(struct relock_slot_survey *survey)
 {
     int slot = atomic_exchange(&survey->moved_slot, RELOCK_SLOT_NONE);
-    struct turn turn = {.trusted = ring_of(survey), .doubted = ring_of(survey)};
+    struct turn turn = {0};
 
+    survey->n_nodes = relock_members_with_slots(survey->members, survey->nodes);
+    turn.trusted = turn.doubted = ring_of(survey);
     if (slot != RELOCK_SLOT_NONE)
-        turn.moved_to = relock_members_of_slot(survey->members, (unsigned)slot);
+        turn.moved_to = relock_members_take(survey->members, (unsigned)slot);
     survey->n_rounds++;
     return turn;
+}
+
+static void end_turn(struct relock_slot_survey *survey, const struct turn *turn)
+{
+    if (turn->moved_to)
+        relock_members_drop(turn->moved_to);
+    while (survey->n_nodes > 0)
+        relock_members_drop(survey->nodes[--survey->n_nodes]);
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
@@ -133,24 +134,21 @@ int relock_slot_survey_run(struct relock_slot_survey *survey, uint64_t deadline_
                            char why[RELOCK_WHY_MAX])
 {
     struct turn turn = begin_turn(survey);
-    int worst = RELOCK_E_CONN;
+    int worst = RELOCK_E_CONN, r = worst;
     struct asked next;
 
     *why = '\0';
-    while (!atomic_load(survey->stops) && choose_next(survey, &turn, &next)) {
-        int r;
-
+    while (r != RELOCK_OK && !atomic_load(survey->stops) && choose_next(survey, &turn, &next)) {
         survey->query.question.deadline_ms =
             answer_limit_ms(survey, &turn, relock_clock_now_ms(), deadline_ms);
         r = ask(survey, &next);
-        if (r == RELOCK_OK)
-            return r;
-        if (*why == '\0' || is_worse(r, worst)) {
+        if (r != RELOCK_OK && (*why == '\0' || is_worse(r, worst))) {
             (void)snprintf(why, RELOCK_WHY_MAX, "%s", survey->query.why);
             worst = r;
         }
     }
-    return worst;
+    end_turn(survey, &turn);
+    return r == RELOCK_OK ? r : worst;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */

@@ -33,7 +33,9 @@ struct relock_slot_survey {
     atomic_int moved_slot; /* the slot of the last MOVED, or RELOCK_SLOT_NONE */
 
     /* of the thread that runs it */
-    struct relock_slot_query query; /* of the node that was asked last */
+    struct relock_slot_query query;                /* of the node that is being asked */
+    struct relock_node *nodes[RELOCK_MEMBERS_MAX]; /* during a survey: references */
+    unsigned n_nodes;
     unsigned n_rounds;
 };
 

@@ -68,6 +68,19 @@ void relock_topology_abandon(struct relock_topology *topology)
         topology->ops->abandon(topology);
 }
 
+struct relock_node *relock_topology_next(struct relock_topology *topology,
+                                         const struct relock_node *node)
+{
+    if (topology->ops->next)
+        return topology->ops->next(topology, node);
+    return node ? node->next : atomic_load(&topology->nodes);
+}
+
+bool relock_topology_remove(struct relock_topology *topology, struct relock_node *node)
+{
+    return topology->ops->remove && topology->ops->remove(topology, node);
+}
+
 struct relock_node *relock_topology_redirect(struct relock_topology *topology,
                                              const struct relock_node *from, const char *error,
                                              bool *asks)
@@ -86,12 +99,11 @@ struct relock_node *relock_topology_home(struct relock_topology *topology,
                                          const struct relock_conn_id *fence,
                                          const struct relock_node *node)
 {
-    if (!topology->is_cluster || relock_conn_id_is_of(fence, node->server))
+    struct relock_node *home = relock_conn_id_node(fence);
+
+    if (!topology->is_cluster || !home || home == node)
         return NULL;
-    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
-        if (relock_conn_id_is_of(fence, at->server))
-            return !atomic_load(&at->is_doubted) && relock_topology_uses(topology, at) ? at : NULL;
-    return NULL;
+    return !atomic_load(&home->is_doubted) && relock_topology_uses(topology, home) ? home : NULL;
 }
 
 bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node)

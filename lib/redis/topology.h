@@ -2,7 +2,12 @@
  * Topology - the nodes of a deployment, and which of them holds a key now
  *
  * The locks ask it for the node of a key, each time anew, and know nothing else of the deployment.
- * A node lives as long as its topology, so nobody has to hold it.
+ *
+ * Nodes of a cluster come and go. The I/O thread alone frees a node: once that holds no keys, has
+ * no work of the I/O thread, and no reference is left. So on the I/O thread a pointer to a node is
+ * valid until its next turn. Every other thread needs a reference from before it waits, or writes
+ * to the log, until it has last used the node, its lanes or its server. A connection id is such a
+ * reference, too.
  *
  * Threads: any, unless a function says otherwise; new and free while no other thread uses the
  * topology.
@@ -20,12 +25,21 @@ struct relock_loop;
 struct relock_topology;
 
 struct relock_topology_ops {
-    /* The node that holds this key now; NULL while none is known. */
+    /* The node that holds this key now; NULL while none is known. For the I/O thread. */
     struct relock_node *(*find)(struct relock_topology *topology, struct relock_text key);
 
     void (*free)(struct relock_topology *topology);
 
-    /* Those that follow are NULL for one server. */
+    /* Those that follow are NULL for one server, whose node is never freed. */
+
+    /* See relock_topology_take. */
+    struct relock_node *(*take)(struct relock_topology *topology, struct relock_text key);
+
+    /* See relock_topology_next. */
+    struct relock_node *(*next)(struct relock_topology *topology, const struct relock_node *node);
+
+    /* See relock_topology_remove. */
+    bool (*remove)(struct relock_topology *topology, struct relock_node *node);
 
     /* Finds the nodes. Returns RELOCK_OK, or the failure, with its cause in `why`. */
     int (*connect)(struct relock_topology *topology, uint64_t deadline_ms,
@@ -64,12 +78,14 @@ struct relock_topology_io {
 /* Each kind of topology embeds it. */
 struct relock_topology {
     const struct relock_topology_ops *ops;
-    _Atomic(struct relock_node *) nodes; /* all; none is ever removed */
+    _Atomic(struct relock_node *) nodes; /* all; only the I/O thread may follow them */
     struct relock_topology_io io;        /* constant while the I/O thread runs */
-    atomic_bool has_changed;             /* keys may have other nodes now; for the I/O thread */
-    atomic_bool has_new_login;           /* connections are to log in again; for the I/O thread */
-    bool is_cluster;                     /* constant: the keys of a lock must share a slot */
-    atomic_bool is_sharded;              /* the channels of a lock belong to its slot */
+    uint64_t look_ms;          /* when the I/O thread next looks for nodes to free; that thread */
+    bool has_unused;           /* it has found one, and could not free it yet; that thread */
+    atomic_bool has_changed;   /* keys may have other nodes now; for the I/O thread */
+    atomic_bool has_new_login; /* connections are to log in again; for the I/O thread */
+    bool is_cluster;           /* constant: the keys of a lock must share a slot */
+    atomic_bool is_sharded;    /* the channels of a lock belong to its slot */
 };
 
 /* One server, whatever its address is. Returns RELOCK_OK, RELOCK_E_NOMEM. */
@@ -91,16 +107,42 @@ struct relock_topology *relock_topology_free(struct relock_topology *topology);
 /* In a forked child: closes the descriptors of all lanes and does nothing else. */
 void relock_topology_abandon(struct relock_topology *topology);
 
+/* The node that holds this key now; NULL while none is known. Threads: the I/O thread. */
 static inline struct relock_node *relock_topology_find(struct relock_topology *topology,
                                                        struct relock_text key)
 {
     return topology->ops->find(topology, key);
 }
 
+/* The same with a reference. Under no mutex. */
+static inline struct relock_node *relock_topology_take(struct relock_topology *topology,
+                                                       struct relock_text key)
+{
+    return topology->ops->take ? topology->ops->take(topology, key)
+                               : topology->ops->find(topology, key);
+}
+
+/* Gives a reference back. Takes NULL. */
+static inline void relock_topology_drop(const struct relock_topology *topology,
+                                        struct relock_node *node)
+{
+    if (node && topology->ops->take)
+        atomic_fetch_sub(&node->refs, 1);
+}
+
+/* The node after this one of all, with a reference; the first after NULL. The reference to `node`
+ * stays the caller's. Under no mutex. */
+struct relock_node *relock_topology_next(struct relock_topology *topology,
+                                         const struct relock_node *node);
+
+/* Frees a node without connections, unless it holds keys or a reference is left. Threads: the I/O
+ * thread. Returns whether it did. */
+bool relock_topology_remove(struct relock_topology *topology, struct relock_node *node);
+
 /*
- * The node `from` says in an error that another one has the key. Returns that node; `*asks`: the
- * command has to follow ASKING there, and the next one begins at `from` again. Returns NULL if the
- * error does not tell, or out of memory. Under no mutex.
+ * The node `from` says in an error that another one has the key. Returns that node with a
+ * reference; `*asks`: the command has to follow ASKING there, and the next one begins at `from`
+ * again. Returns NULL if the error does not tell, or out of memory. Under no mutex.
  */
 struct relock_node *relock_topology_redirect(struct relock_topology *topology,
                                              const struct relock_node *from, const char *error,
@@ -119,7 +161,8 @@ void relock_topology_distrust(struct relock_topology *topology, struct relock_no
 /*
  * Where a fence is to be killed if its key is at `node` now: NULL for there. Else the command
  * behind the fence is at another node, and could run if the key came back to that. A node that
- * holds no keys any more, or cannot be reached, runs it no more.
+ * holds no keys any more, or cannot be reached, runs it no more. The node is valid as long as the
+ * fence.
  */
 struct relock_node *relock_topology_home(struct relock_topology *topology,
                                          const struct relock_conn_id *fence,

@@ -59,6 +59,8 @@ static void make_node(unsigned i)
     options.url = script_server_url(cluster.script[i]);
     assert_int_equal(relock_server_init(&cluster.server[i], &options, "id", &no_log), RELOCK_OK);
     assert_int_equal(relock_node_init(&cluster.node[i], &cluster.server[i], 1), RELOCK_OK);
+    cluster.server[i].node = &cluster.node[i];
+    cluster.server[i].node_refs = &cluster.node[i].refs;
 }
 
 int two_nodes_begin(void **state)
