@@ -730,6 +730,136 @@ static inline void relock_scope_end_(struct relock_lock **lock)
         (void)relock_unlock(*lock);
 }
 
+/* ---- event-driven programs ------------------------------------------------------------------ */
+
+/**
+ * A queue of callbacks for one event loop: epoll, libev, libuv, io_uring or any other that can
+ * watch a descriptor. The calls below do not block, and any number of them may be outstanding: no
+ * thread waits for each. When one has ended, the queue's descriptor becomes readable, and
+ * relock_events_dispatch() runs its callback on the calling thread. So does the loss of a hold that
+ * relock_acquire_async() acquired.
+ *
+ *     struct relock_how how = {.wait_ms = 5000, .on_lost = lost, .arg = job};
+ *
+ *     r = relock_acquire_async(lock, &how, events, acquired, job);
+ *
+ * The caller owns it. It belongs to one client, which may be freed before it, and a client may have
+ * any number. Locks are acquired by the same rules as in blocking calls, in the same queues; both
+ * sorts of calls may be used for one lock. Multi and red locks, and clients with `min_replicas`, do
+ * not support these calls.
+ *
+ * In a forked child, calls on it return RELOCK_E_FORKED. Freeing it there does not affect the
+ * parent.
+ */
+struct relock_events;
+
+/**
+ * Makes a queue.
+ *
+ * Threads: any; also from callbacks. Does not block.
+ * Returns: RELOCK_OK         free *events with relock_events_free
+ *          RELOCK_E_NOMEM    out of memory, or the process has no file descriptor left
+ *          RELOCK_E_INVALID, RELOCK_E_CLOSED, RELOCK_E_FORKED
+ *          *events is written with RELOCK_OK only
+ */
+RELOCK_API RELOCK_CHECKED int relock_events_new(struct relock_client *client,
+                                                struct relock_events **events);
+
+/**
+ * Frees a queue. No callback of it runs any more, and nothing is left held for calls that nobody
+ * will hear of: a wait ends, and a lock is released in the background if its callback has not run.
+ * Outstanding releases are completed. Holds whose callback has run stay as they are, but without
+ * their on_lost. Accepts NULL.
+ *
+ * From a callback of this library, or while another thread is in relock_events_dispatch() of this
+ * queue, the call does nothing but log an error.
+ *
+ * Threads: any. No other thread may use the queue any more. Does not block.
+ * Returns: NULL; `events` if it was not freed.
+ */
+RELOCK_API struct relock_events *relock_events_free(struct relock_events *events);
+
+/**
+ * The descriptor to watch. It is readable while there is something to dispatch. The program must
+ * neither read nor close it.
+ *
+ * Threads: any; also from callbacks. Does not block.
+ * Returns: the descriptor, until the queue is freed
+ *          RELOCK_E_INVALID, RELOCK_E_FORKED
+ */
+RELOCK_API int relock_events_fd(const struct relock_events *events);
+
+/**
+ * Runs the callbacks that are due, on the calling thread: those of calls in the order in which the
+ * calls ended, then on_lost. It does not wait for others. A callback may make and end calls of this
+ * section. Any call that would block returns RELOCK_E_DEADLOCK there. relock_client_free() may not
+ * be called there either.
+ *
+ * Threads: any; several share the callbacks. Not from a callback: RELOCK_E_DEADLOCK.
+ * Returns: the number of callbacks that it ran; 0 is none
+ *          RELOCK_E_DEADLOCK, RELOCK_E_INVALID, RELOCK_E_FORKED
+ */
+RELOCK_API int relock_events_dispatch(struct relock_events *events);
+
+/**
+ * Takes the result of relock_acquire_async(). `grant` is as relock_acquire() writes it, but
+ * `valid_ms` counts from now, and 0 means that the hold was lost meanwhile. It is valid until the
+ * callback returns, and so are its strings.
+ */
+typedef void relock_acquired_fn(int result, const struct relock_grant *grant, void *arg);
+
+/** Takes the result of relock_release_async(). */
+typedef void relock_released_fn(int result, void *arg);
+
+/**
+ * Acquires the lock as relock_acquire() does, without blocking. `fn` gets the result. NULL `how`
+ * makes one attempt with defaults.
+ *
+ * If `how->owner` is 0, the library makes an owner for this call, since no thread holds the lock:
+ * grant->owner, which relock_release_async() needs. So two calls without an owner exclude each
+ * other, also on one thread. To nest, name the owner. If calls of one owner overlap, it is as if
+ * several threads acted for it: a release fails that comes before `fn` has got the hold.
+ *
+ * If the hold is lost, relock_events_dispatch() of `events` calls its on_lost, or that of the
+ * client, but not before `fn` got the hold. `how` and the handle may end before `fn` is called;
+ * `how->cancel` may not.
+ *
+ * Threads: any; also from callbacks. Does not block.
+ * Returns: RELOCK_OK             `fn` will be called once, unless the queue is freed before
+ *          RELOCK_E_UNSUPPORTED  a multi or red lock, or the client has `min_replicas`
+ *          RELOCK_E_INVALID      also: `events` belongs to another client, `fn` is NULL, or as
+ *                                relock_acquire
+ *          RELOCK_E_NOMEM, RELOCK_E_CLOSED, RELOCK_E_FORKED
+ *          the result for `fn`: as relock_acquire; RELOCK_E_CLOSED also for a wait that was
+ *          outstanding when the client was shut down or freed
+ */
+RELOCK_API RELOCK_CHECKED int relock_acquire_async(struct relock_lock *lock,
+                                                   const struct relock_how *how,
+                                                   struct relock_events *events,
+                                                   relock_acquired_fn *fn, void *arg);
+
+/**
+ * Releases one level of `owner` as relock_release() does, without blocking. `owner` is one that a
+ * grant has named; 0 is not allowed, because the calling thread does not hold what
+ * relock_acquire_async() has acquired. `fn` gets the result; NULL: nobody needs it. The handle may
+ * be freed before.
+ *
+ * If the on_lost of the hold is running, the last release ends after it. So after `fn` the library
+ * does not call that on_lost.
+ *
+ * Threads: any; also from callbacks. Does not block.
+ * Returns: RELOCK_OK             the level will be released, and `fn` will be called once, unless
+ *                                the queue is freed before
+ *          RELOCK_E_UNSUPPORTED  as relock_acquire_async
+ *          RELOCK_E_INVALID      also: `owner` is 0, or `events` belongs to another client
+ *          RELOCK_E_NOMEM        the level was not released; try again
+ *          RELOCK_E_CLOSED, RELOCK_E_FORKED
+ *          the result for `fn`: as relock_release
+ */
+RELOCK_API int relock_release_async(struct relock_lock *lock, uint64_t owner,
+                                    struct relock_events *events, relock_released_fn *fn,
+                                    void *arg);
+
 /* ---- queries answered from memory, in nanoseconds ------------------------------------------- */
 
 /**

@@ -6,6 +6,7 @@
 #include "base/logger.h"
 #include "io.h"
 #include "lock/client.h"
+#include "lock/events.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/line.h"
@@ -82,15 +83,20 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
     const struct relock_client_hook *hook = atomic_load(&client->hook);
     struct relock_resource *resource;
     struct relock_resource *next;
+    struct relock_events *events;
 
     if (hook)
         hook->ops->close(client);
+    relock_outbox_drop_all(client, &client->guarded.commands);
     relock_line_close(client);
     relock_listeners_deliver(client);
     while (client->guarded.losses)
         relock_holds_forget_loss(client, client->guarded.losses);
     while (client->guarded.to_tell)
         relock_holds_forget_loss(client, client->guarded.to_tell);
+    DL_FOREACH(client->guarded.events, events)
+    while (events->losses)
+        relock_holds_forget_loss(client, events->losses);
     while (client->guarded.holds) {
         relock_client_unset_timer(client, &client->guarded.holds->timer);
         client->guarded.holds->refs = 1;

@@ -1,12 +1,14 @@
 #include "io.h"
 
 #include "base/clock.h"
+#include "lock/async_command.h"
 #include "lock/inbox.h"
 #include "lock/line.h"
 #include "lock/listener.h"
 #include "lock/losses.h"
 #include "lock/outbox.h"
 #include "lock/subscription.h"
+#include "lock/task.h"
 #include "lock/watchdog.h"
 #include "redis/loop.h"
 #include "redis/node_io.h"
@@ -52,6 +54,8 @@ static uint64_t turn(void *arg)
     relock_mutex_lock(&client->mutex);
     client->guarded.turn_at_ms = 0;
     fire_timers(client);
+    relock_task_run_due(client);
+    relock_outbox_send_all(client, &client->guarded.commands);
     relock_subscription_sync(client);
     relock_inbox_sync(client);
     relock_outbox_send_all(client, &client->guarded.leaving);
@@ -59,8 +63,8 @@ static uint64_t turn(void *arg)
     relock_listeners_deliver(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
     is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses ||
-             client->guarded.leaving.posted || client->guarded.due ||
-             client->guarded.inbox == RELOCK_INBOX_WANTED;
+             client->guarded.leaving.posted || client->guarded.due || client->guarded.tasks ||
+             client->guarded.commands.posted || client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     relock_mutex_unlock(&client->mutex);
@@ -76,6 +80,7 @@ static void on_up(void *arg)
     relock_mutex_lock(&client->mutex);
     relock_watchdog_up(client);
     relock_line_leave_again(client);
+    relock_async_command_up(client);
     relock_mutex_unlock(&client->mutex);
 }
 

@@ -26,6 +26,7 @@ struct relock_acquire {
     const struct relock_how *how;
     struct relock_cancel *stop; /* of the call that collects several locks; NULL: none */
     struct relock_cancel_wait stop_wait;
+    uint64_t asked_us;    /* when its last attempt began */
     uint64_t joined_us;   /* when it began to ask or to wait for a first level; 0: it did not */
     uint64_t lease_ms;    /* to ask for */
     uint64_t deadline_ms; /* of the wait */

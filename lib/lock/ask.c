@@ -51,6 +51,11 @@ static void release_useless(struct relock_acquire *acquire, struct relock_hold *
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.sent_ms = now_ms, .why = why};
 
+    if (acquire->waiter.task) { /* its thread waits for no answer */
+        drop(acquire, hold, true);
+        relock_resource_signal(acquire->waiter.queues_on, false);
+        return;
+    }
     acquire->resource->kind->operations->release(acquire->client, hold,
                                                  relock_acquire_limit_ms(acquire, now_ms), &answer);
     drop(acquire, hold, answer.verdict == RELOCK_VERDICT_FAILED);
@@ -162,17 +167,15 @@ static bool may_join(const struct relock_acquire *acquire) RELOCK_REQUIRES(acqui
     return kind->is_queued || (relock_kind_has_line(kind) && relock_inbox_is_open(acquire->client));
 }
 
-int relock_ask(struct relock_acquire *acquire)
+struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
 {
     struct relock_resource *queue = acquire->waiter.queues_on;
     struct relock_hold *hold = take_hold(acquire);
-    uint64_t now_us = relock_clock_now_us(), end_us;
-    uint64_t now_ms = now_us / 1000;
-    struct relock_answer answer = {.sent_ms = now_ms, .why = acquire->why};
-    int r;
 
     if (!hold)
-        return RELOCK_E_NOMEM;
+        return NULL;
+    acquire->asked_us = relock_clock_now_us();
+    *answer = (struct relock_answer){.sent_ms = acquire->asked_us / 1000, .why = acquire->why};
     if (queue->queue == &acquire->waiter)
         queue->retry = RELOCK_RETRY_NONE;
     acquire->waiter.has_asked = true;
@@ -181,12 +184,33 @@ int relock_ask(struct relock_acquire *acquire)
     acquire->listens = acquire->resource->kind->is_queued && relock_subscription_is_active(queue);
     relock_resource_doubt(queue);
     acquire->waiter.is_asking = true; /* also while a useless grant is released */
-    acquire->resource->kind->operations->ask(acquire, hold, &answer);
-    end_us = relock_clock_now_us();
+    return hold;
+}
+
+int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
+                   const struct relock_answer *answer, uint64_t began_ms)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+    uint64_t end_us = relock_clock_now_us();
+    int r;
+
     queue->asked_ms = end_us / 1000;
-    if (answer.verdict != RELOCK_VERDICT_FAILED && !queue->kind->is_composite)
-        relock_meter_add(&acquire->client->guarded.stats.round_trip, end_us - now_us);
-    r = take_answer(acquire, hold, &answer, now_ms);
+    if (answer->verdict != RELOCK_VERDICT_FAILED && !queue->kind->is_composite)
+        relock_meter_add(&acquire->client->guarded.stats.round_trip, end_us - acquire->asked_us);
+    r = take_answer(acquire, hold, answer, began_ms);
     acquire->waiter.is_asking = false;
     return r;
+}
+
+__attribute__((flatten)) int relock_ask(struct relock_acquire *acquire)
+{
+    struct relock_answer answer;
+    struct relock_hold *hold = relock_ask_begin(acquire, &answer);
+    uint64_t began_ms;
+
+    if (!hold)
+        return RELOCK_E_NOMEM;
+    began_ms = answer.sent_ms;
+    acquire->resource->kind->operations->ask(acquire, hold, &answer);
+    return relock_ask_end(acquire, hold, &answer, began_ms);
 }

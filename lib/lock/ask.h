@@ -17,4 +17,15 @@
  */
 int relock_ask(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
+/*
+ * The same in two steps, before and after the operation `ask`. The first one returns the hold to
+ * ask for, or NULL when out of memory; it sets what the core puts into the answer. `began_ms` is
+ * the `sent_ms` of then.
+ */
+struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relock_answer *answer)
+    RELOCK_REQUIRES(acquire->client->mutex);
+int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
+                   const struct relock_answer *answer, uint64_t began_ms)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/fork.h"
 #include "base/hash.h"
+#include "lock/task.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +46,12 @@ void relock_cancel_fire(struct relock_cancel *cancel)
     forget_parents_waits(cancel);
     atomic_store(&cancel->fired, true);
     DL_FOREACH(cancel->guarded.waits, at)
-    relock_gate_open(at->gate);
+    {
+        if (at->task)
+            relock_task_fire(at->task);
+        else
+            relock_gate_open(at->gate);
+    }
     relock_mutex_unlock(&relock_process_mutex);
 }
 
@@ -55,20 +61,36 @@ struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel)
     return NULL;
 }
 
-void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
-                         struct relock_gate *gate)
+static void watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel)
 {
     wait->cancel = cancel;
-    wait->gate = gate;
     relock_mutex_lock(&relock_process_mutex);
     forget_parents_waits(cancel);
     DL_APPEND(cancel->guarded.waits, wait);
     relock_mutex_unlock(&relock_process_mutex);
 }
 
+void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
+                         struct relock_gate *gate)
+{
+    wait->gate = gate;
+    wait->task = NULL;
+    watch(wait, cancel);
+}
+
+void relock_cancel_watch_for(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
+                             struct relock_task *task)
+{
+    wait->gate = NULL;
+    wait->task = task;
+    watch(wait, cancel);
+}
+
 void relock_cancel_unwatch(struct relock_cancel_wait *wait)
 {
     relock_mutex_lock(&relock_process_mutex);
     DL_DELETE(wait->cancel->guarded.waits, wait);
+    if (wait->task)
+        relock_task_unfire(wait->task);
     relock_mutex_unlock(&relock_process_mutex);
 }

@@ -17,9 +17,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct relock_task;
+
 struct relock_cancel_wait {
     struct relock_cancel *cancel;
-    struct relock_gate *gate;
+    struct relock_gate *gate;               /* NULL: no thread waits */
+    struct relock_task *task;               /* then this task is due */
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
 
@@ -35,7 +38,11 @@ struct relock_cancel {
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
                          struct relock_gate *gate);
 
-/* From now on firing it leaves the gate alone. */
+/* The same for a call that no thread waits in: firing it makes the task due. */
+void relock_cancel_watch_for(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
+                             struct relock_task *task);
+
+/* From now on firing it leaves the gate, or the task, alone. */
 void relock_cancel_unwatch(struct relock_cancel_wait *wait);
 
 /* Takes NULL, which is never fired. Under any mutex. */

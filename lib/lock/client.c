@@ -18,6 +18,7 @@ struct relock_client *relock_client_alloc(void)
         return NULL;
     client->generation = relock_fork_generation();
     atomic_init(&client->n_pins, 0);
+    atomic_init(&client->has_fired, false);
     atomic_init(&client->hook, NULL);
     relock_mutex_init(&client->mutex);
     relock_cond_init(&client->changed);

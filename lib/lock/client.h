@@ -26,12 +26,15 @@
 
 #include <stdatomic.h>
 
+struct relock_async_command;
 struct relock_client_hook;
+struct relock_events;
 struct relock_listener;
 struct relock_loop;
 struct relock_outbox_entry;
 struct relock_resource;
 struct relock_switches;
+struct relock_task;
 struct relock_topology;
 struct relock_waiter;
 
@@ -119,6 +122,9 @@ struct relock_client {
     uint64_t nth; /* in the order of their making; constant */
     atomic_uint n_pins;
 
+    struct relock_task *fired; /* by a cancel; guarded by the process mutex */
+    atomic_bool has_fired;     /* there may be some */
+
     /* Of the layer above; NULL until it is attached, under the mutex, and constant from then on. */
     _Atomic(struct relock_client_hook *) hook;
 
@@ -144,8 +150,12 @@ struct relock_client {
         bool has_no_line;                /* it was logged that the user may not use the lines */
         struct relock_outbox leaving;    /* takes the client out of lines */
         struct relock_outbox_entry *leaving_later; /* the same, when there is a connection again */
-        struct relock_resource *to_sync; /* whose subscriptions the I/O thread is to change */
-        struct relock_listener *due;     /* to which the I/O thread is to deliver what they heard */
+        struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
+        struct relock_task *tasks;           /* for the I/O thread to run */
+        struct relock_outbox commands;       /* of calls that no thread waits in */
+        struct relock_async_command *paused; /* the same, before another attempt */
+        struct relock_events *events;        /* the queues that are open */
+        struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */
 
         struct relock_timers timers;
         struct relock_waiter *waiting; /* acquires that wait for this server */

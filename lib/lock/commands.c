@@ -70,6 +70,19 @@ static void prepare(const struct relock_acquire *acquire, struct relock_request 
     relock_request_lock(request, hold, count, acquire->lease_ms, acquire->write_number, wait);
 }
 
+void relock_commands_write_ask(const struct relock_acquire *acquire, const struct relock_hold *hold,
+                               struct relock_request *request)
+{
+    prepare(acquire, request, hold, 1);
+}
+
+void relock_commands_read_ask(const struct relock_acquire *acquire, struct relock_hold *hold,
+                              const struct redisReply *reply, struct relock_answer *answer)
+{
+    conclude(answer, relock_verdict_lock(reply, &hold->fencing_token, &answer->busy));
+    answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
+}
+
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
@@ -81,9 +94,7 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
     request.call.min_replicas = options->min_replicas;
     request.call.replica_timeout_ms = options->replica_timeout_ms;
     if (run(acquire->client, hold, &request, limit_ms, answer)) {
-        conclude(answer,
-                 relock_verdict_lock(request.call.reply, &hold->fencing_token, &answer->busy));
-        answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
+        relock_commands_read_ask(acquire, hold, request.call.reply, answer);
         answer->acked_replicas = request.call.acked_replicas;
         if (answer->verdict == RELOCK_VERDICT_DONE &&
             answer->acked_replicas < options->min_replicas) {
@@ -95,43 +106,62 @@ static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
     end(acquire->client, hold, &request);
 }
 
+void relock_commands_write_nest(const struct relock_acquire *acquire,
+                                const struct relock_hold *hold, struct relock_request *request)
+{
+    prepare(acquire, request, hold, hold->count + 1);
+}
+
+void relock_commands_read_nest(const struct relock_acquire *acquire, const struct redisReply *reply,
+                               struct relock_answer *answer)
+{
+    conclude(answer, relock_verdict_nest(reply));
+    answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
+}
+
 static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, answer->sent_ms);
     struct relock_request request;
 
-    prepare(acquire, &request, hold, hold->count + 1);
+    relock_commands_write_nest(acquire, hold, &request);
     if (run(acquire->client, hold, &request, limit_ms, answer))
-        conclude(answer, relock_verdict_nest(request.call.reply));
-    answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
+        relock_commands_read_nest(acquire, request.call.reply, answer);
     end(acquire->client, hold, &request);
 }
 
-/* Whether the release puts the client into the line of the lock again. */
-static bool waits_again(const struct relock_client *client, const struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex)
+bool relock_commands_waits_again(const struct relock_client *client, const struct relock_hold *hold)
 {
     const struct relock_resource *resource = hold->resource;
 
-    return hold->state == RELOCK_HOLD_LEAVING && resource->queue && !client->guarded.has_no_line &&
-           relock_kind_has_line(resource->kind) && !resource->kind->is_shared &&
-           relock_inbox_is_open(client);
+    return hold->count == 0 && hold->state == RELOCK_HOLD_LEAVING && resource->queue &&
+           !client->guarded.has_no_line && relock_kind_has_line(resource->kind) &&
+           !resource->kind->is_shared && relock_inbox_is_open(client);
+}
+
+void relock_commands_read_release(struct relock_client *client, const struct relock_hold *hold,
+                                  bool joins, const struct redisReply *reply,
+                                  struct relock_answer *answer)
+{
+    if (reply)
+        conclude(answer, relock_verdict_release(reply, &answer->n_receivers, &answer->place));
+    answer->is_announced = answer->verdict == RELOCK_VERDICT_DONE && answer->n_receivers >= 0;
+    if (joins && answer->unanswered)
+        relock_line_unanswered(client, hold->resource);
 }
 
 static void release(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms,
                     struct relock_answer *answer) RELOCK_REQUIRES(client->mutex)
 {
-    bool joins = hold->count == 0 && waits_again(client, hold);
+    bool joins = relock_commands_waits_again(client, hold);
     struct relock_request request;
+    bool has_reply;
 
     relock_request_unlock(&request, hold, hold->count, joins);
-    if (run(client, hold, &request, deadline_ms, answer))
-        conclude(answer,
-                 relock_verdict_release(request.call.reply, &answer->n_receivers, &answer->place));
-    answer->is_announced = answer->verdict == RELOCK_VERDICT_DONE && answer->n_receivers >= 0;
-    if (joins && answer->unanswered)
-        relock_line_unanswered(client, hold->resource);
+    has_reply = run(client, hold, &request, deadline_ms, answer);
+    relock_commands_read_release(client, hold, joins, has_reply ? request.call.reply : NULL,
+                                 answer);
     end(client, hold, &request);
 }
 

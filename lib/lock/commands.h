@@ -8,6 +8,7 @@
 #ifndef RELOCK_COMMANDS_H
 #define RELOCK_COMMANDS_H
 
+#include "lock/acquire.h"
 #include "lock/inspection.h"
 #include "lock/request.h"
 
@@ -20,5 +21,29 @@ extern const struct relock_operations relock_command_operations;
  */
 int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t deadline_ms,
                             struct relock_request *request, struct relock_inspection *inspection);
+
+/*
+ * The parts of these operations for a call that no thread waits in: its script, and what the reply
+ * means. A failure fills the answer by itself.
+ */
+void relock_commands_write_ask(const struct relock_acquire *acquire, const struct relock_hold *hold,
+                               struct relock_request *request)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_commands_read_ask(const struct relock_acquire *acquire, struct relock_hold *hold,
+                              const struct redisReply *reply, struct relock_answer *answer);
+void relock_commands_write_nest(const struct relock_acquire *acquire,
+                                const struct relock_hold *hold, struct relock_request *request)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_commands_read_nest(const struct relock_acquire *acquire, const struct redisReply *reply,
+                               struct relock_answer *answer);
+
+/* Whether the release puts the client into the line of the lock again. */
+bool relock_commands_waits_again(const struct relock_client *client, const struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* `joins`: that function said so before the command was sent. After a failure, `reply` is NULL. */
+void relock_commands_read_release(struct relock_client *client, const struct relock_hold *hold,
+                                  bool joins, const struct redisReply *reply,
+                                  struct relock_answer *answer) RELOCK_REQUIRES(client->mutex);
 
 #endif

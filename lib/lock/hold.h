@@ -17,9 +17,13 @@
 
 #include <relock.h>
 
+#include <pthread.h>
+
 struct relock_conn_id;
+struct relock_events;
 struct relock_observer;
 struct relock_resource;
+struct relock_task;
 
 enum relock_hold_state {
     RELOCK_HOLD_ASKED,    /* being acquired: not held yet */
@@ -49,7 +53,7 @@ enum relock_hold_command {
 enum relock_hold_notice {
     RELOCK_HOLD_NO_NOTICE,  /* nowhere: not lost, or reported */
     RELOCK_HOLD_TO_TAKE_UP, /* in `losses` of the client, for the I/O thread */
-    RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for the thread that calls on_lost */
+    RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for whoever calls on_lost */
     RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
 
@@ -89,6 +93,8 @@ struct relock_hold {
     relock_lost_fn *on_lost;
     void *arg;
     struct relock_cancel *cancel_on_lost;
+    struct relock_events *events; /* for on_lost, a reference; NULL: it has a thread */
+    pthread_t teller;             /* the thread in on_lost, while `notice` says so */
 
     const struct relock_resource *lost_on; /* to be named when a loss is reported; NULL: this one */
 
@@ -97,6 +103,8 @@ struct relock_hold {
 
     /* For the thread that made it busy, releases it or settles it: one at a time. */
     struct relock_conn_id *fence;
+
+    struct relock_task *followers; /* calls that go on when the hold is free for them: task.h */
 
     struct relock_hold *next, *prev;               /* holds with levels, of the resource */
     struct relock_hold *client_next, *client_prev; /* all holds of the client */

@@ -29,6 +29,7 @@
 #include "lock/holds.h"
 
 #include "base/clock.h"
+#include "lock/events.h"
 #include "lock/keys.h"
 #include "lock/observer.h"
 #include "lock/resources.h"
@@ -76,6 +77,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
     relock_resources_unref(client, hold->resource);
     relock_conn_id_unref(hold->fence);
+    (void)relock_events_unref(hold->events);
     relock_observer_drop_all(client, hold);
     free(hold);
 }
@@ -124,6 +126,10 @@ static void become_waiters(struct relock_client *client, struct relock_hold *hol
     hold->on_lost = waiter->on_lost;
     hold->arg = waiter->arg;
     hold->cancel_on_lost = waiter->cancel_on_lost;
+    if (hold->events != waiter->events) {
+        (void)relock_events_unref(hold->events);
+        hold->events = relock_events_ref(waiter->events);
+    }
     DL_APPEND(hold->resource->holds, hold);
     relock_resource_acquired(hold->resource, waiter, hold);
     client->guarded.stats.holds++;
@@ -324,6 +330,8 @@ void relock_holds_forget_loss(struct relock_client *client, struct relock_hold *
 {
     if (hold->notice == RELOCK_HOLD_TO_TAKE_UP)
         DL_DELETE2(client->guarded.losses, hold, loss_prev, loss_next);
+    else if (hold->notice == RELOCK_HOLD_TO_TELL && hold->events)
+        DL_DELETE2(hold->events->losses, hold, loss_prev, loss_next);
     else if (hold->notice == RELOCK_HOLD_TO_TELL)
         DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
     else

@@ -54,12 +54,12 @@ static void name_failed(struct relock_acquire *acquire, const struct relock_hold
         acquire->failed_name = hold->lost_on->given;
 }
 
-int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
+int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,
+                            struct relock_answer *answer)
 {
     uint64_t now_ms = relock_clock_now_ms();
-    struct relock_answer answer = {.sent_ms = now_ms, .why = acquire->why};
-    int r;
 
+    *answer = (struct relock_answer){.sent_ms = now_ms, .why = acquire->why};
     relock_holds_check_time(acquire->client, hold, now_ms);
     if (hold->state == RELOCK_HOLD_LOST) {
         name_failed(acquire, hold);
@@ -67,17 +67,52 @@ int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
     }
     if (acquire->how->flags & RELOCK_NON_REENTRANT)
         return RELOCK_E_DEADLOCK;
-
     begin(hold, acquire->lease_ms);
-    hold->resource->kind->operations->nest(acquire, hold, &answer);
-    if (answer.verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0)
+    return RELOCK_OK;
+}
+
+int relock_levels_add_end(struct relock_acquire *acquire, struct relock_hold *hold,
+                          const struct relock_answer *answer)
+{
+    int r;
+
+    if (answer->verdict == RELOCK_VERDICT_DONE && acquire->how->lease_ms == 0)
         relock_holds_keep(acquire->client, hold, RELOCK_HOLD_RENEWED);
-    r = conclude(acquire->client, hold, &answer);
+    r = conclude(acquire->client, hold, answer);
     if (r == RELOCK_OK)
-        add(acquire, hold, answer.valid_until_ms);
+        add(acquire, hold, answer->valid_until_ms);
     else if (r == RELOCK_LOST)
         name_failed(acquire, hold);
     relock_holds_unref(acquire->client, hold);
+    return r;
+}
+
+int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
+{
+    struct relock_answer answer;
+    int r = relock_levels_add_begin(acquire, hold, &answer);
+
+    if (r < 0)
+        return r;
+    hold->resource->kind->operations->nest(acquire, hold, &answer);
+    return relock_levels_add_end(acquire, hold, &answer);
+}
+
+void relock_levels_remove_begin(struct relock_hold *hold)
+{
+    begin(hold, 0);
+}
+
+int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
+                             const struct relock_answer *answer)
+{
+    int r = conclude(lock->client, hold, answer);
+
+    if (r < 0 && r != RELOCK_LOST && !answer->is_reported)
+        relock_lock_log_under(lock, hold->owner,
+                              "one level released here; the owner's next command will update Redis",
+                              r, answer->why);
+    relock_holds_unref(lock->client, hold);
     return r;
 }
 
@@ -85,17 +120,10 @@ int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uin
 {
     char why[RELOCK_WHY_MAX] = "";
     struct relock_answer answer = {.why = why};
-    int r;
 
-    begin(hold, 0);
+    relock_levels_remove_begin(hold);
     hold->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
-    r = conclude(lock->client, hold, &answer);
-    if (r < 0 && r != RELOCK_LOST && !answer.is_reported)
-        relock_lock_log_under(lock, hold->owner,
-                              "one level released here; the owner's next command will update Redis",
-                              r, why);
-    relock_holds_unref(lock->client, hold);
-    return r;
+    return relock_levels_remove_end(lock, hold, &answer);
 }
 
 int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uint64_t lease_ms,

@@ -18,8 +18,22 @@
 int relock_levels_add(struct relock_acquire *acquire, struct relock_hold *hold)
     RELOCK_REQUIRES(acquire->client->mutex);
 
+/* The same in two steps, before and after the operation `nest`. A failure of the first is the
+ * result of the call; it sets what the core puts into the answer. */
+int relock_levels_add_begin(struct relock_acquire *acquire, struct relock_hold *hold,
+                            struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex);
+int relock_levels_add_end(struct relock_acquire *acquire, struct relock_hold *hold,
+                          const struct relock_answer *answer)
+    RELOCK_REQUIRES(acquire->client->mutex);
+
 /* Sends Redis the new count after a release that leaves levels. Returns as relock_release. */
 int relock_levels_remove(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* The same in two steps, before and after the operation `release`. */
+void relock_levels_remove_begin(struct relock_hold *hold);
+int relock_levels_remove_end(struct relock_lock *lock, struct relock_hold *hold,
+                             const struct relock_answer *answer)
     RELOCK_REQUIRES(lock->client->mutex);
 
 /* Returns as relock_extend. */

@@ -2,10 +2,12 @@
 
 #include "base/callback.h"
 #include "base/clock.h"
+#include "lock/events.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/observer.h"
 #include "lock/owner_command.h"
+#include "lock/task.h"
 
 #include <stdlib.h>
 
@@ -43,11 +45,19 @@ static const struct relock_resource *lost_on(const struct relock_hold *hold)
     return hold->lost_on ? hold->lost_on : hold->resource;
 }
 
-/* Has the other thread call on_lost. The reference goes with it. */
+/* Has the other thread, or the program, call on_lost. The reference goes with it. */
 static void pass_to_teller(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
+    if (hold->events && !hold->events->is_open) {
+        relock_holds_unref(client, hold);
+        return;
+    }
     hold->notice = RELOCK_HOLD_TO_TELL;
+    if (hold->events) {
+        relock_events_add_loss(hold->events, hold);
+        return;
+    }
     DL_APPEND2(client->guarded.to_tell, hold, loss_prev, loss_next);
     relock_cond_signal(&client->has_to_tell);
 }
@@ -82,8 +92,7 @@ void relock_losses_take_up_next(struct relock_client *client)
 
 /* ---- the thread of the callbacks ----------------------------------------------------------- */
 
-static void tell(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex)
+void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
 {
     struct relock_lost what = {
         .name = lost_on(hold)->given,
@@ -94,13 +103,14 @@ static void tell(struct relock_client *client, struct relock_hold *hold)
     relock_lost_fn *on_lost = hold->on_lost;
     void *arg = hold->arg;
 
-    DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
     hold->notice = RELOCK_HOLD_TELLING;
+    hold->teller = pthread_self();
     relock_mutex_unlock(&client->mutex);
     on_lost(&what, arg);
     relock_mutex_lock(&client->mutex);
     hold->notice = RELOCK_HOLD_NO_NOTICE;
     relock_cond_broadcast(&client->changed);
+    relock_task_pass(hold);
     relock_holds_unref(client, hold);
     if (client->guarded.state != RELOCK_CLIENT_FREED)
         relock_client_wake(client); /* to reap objects that ended with the hold */
@@ -109,6 +119,7 @@ static void tell(struct relock_client *client, struct relock_hold *hold)
 static void *run(void *arg)
 {
     struct relock_client *client = arg;
+    struct relock_hold *hold;
 
     relock_callback_enter();
     relock_mutex_lock(&client->mutex);
@@ -117,7 +128,9 @@ static void *run(void *arg)
             (void)relock_cond_wait_until(&client->has_to_tell, &client->mutex, RELOCK_NEVER);
             continue;
         }
-        tell(client, client->guarded.to_tell);
+        hold = client->guarded.to_tell;
+        DL_DELETE2(client->guarded.to_tell, hold, loss_prev, loss_next);
+        relock_losses_tell(client, hold);
     }
     relock_mutex_unlock(&client->mutex);
     return NULL;
@@ -151,22 +164,19 @@ void relock_losses_stop(struct relock_client *client)
 
 /* ---- the last release waits ---------------------------------------------------------------- */
 
-static bool is_telling(const struct relock_client *client, const struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex)
+static bool is_telling(const struct relock_hold *hold)
 {
-    return hold->notice == RELOCK_HOLD_TELLING &&
-           pthread_equal(client->guarded.teller, pthread_self());
+    return hold->notice == RELOCK_HOLD_TELLING && pthread_equal(hold->teller, pthread_self());
 }
 
-bool relock_losses_block(const struct relock_client *client, const struct relock_hold *hold)
+bool relock_losses_block(const struct relock_hold *hold)
 {
-    return relock_callback_is_inside() && hold->notice == RELOCK_HOLD_TELLING &&
-           !is_telling(client, hold);
+    return relock_callback_is_inside() && hold->notice == RELOCK_HOLD_TELLING && !is_telling(hold);
 }
 
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)
 {
-    if (is_telling(client, hold))
+    if (is_telling(hold))
         return;
     while (hold->notice == RELOCK_HOLD_TELLING)
         (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);

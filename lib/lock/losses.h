@@ -19,9 +19,13 @@ void relock_losses_stop(struct relock_client *client);
 /* Takes up the next loss, if there is one. The I/O thread; unlocks the mutex meanwhile. */
 void relock_losses_take_up_next(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* Whether this thread runs another callback, so that it may not wait for that of this hold. */
-bool relock_losses_block(const struct relock_client *client, const struct relock_hold *hold)
+/* Calls on_lost on this thread, and drops the reference. The hold was to be told, and is in no list
+ * any more. Unlocks the mutex meanwhile. */
+void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
+
+/* Whether this thread runs another callback, so that it may not wait for that of this hold. */
+bool relock_losses_block(const struct relock_hold *hold);
 
 /* Waits for the running callback of this hold, unless the caller is that callback. Any thread. */
 void relock_losses_wait(struct relock_client *client, struct relock_hold *hold)

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "lock/holds.h"
 #include "lock/operations.h"
+#include "lock/task.h"
 
 void relock_owner_command_begin(struct relock_hold *hold, uint64_t lease_ms)
 {
@@ -30,6 +31,7 @@ void relock_owner_command_end(struct relock_client *client, struct relock_hold *
     pass_keeping_on(client, hold);
     hold->busy = false;
     relock_cond_broadcast(&client->changed);
+    relock_task_pass(hold);
     if (hold->state == RELOCK_HOLD_SETTLING) /* lost, and its last level released in on_lost */
         relock_holds_arm(client, hold, relock_clock_now_ms());
     else if (hold->state == RELOCK_HOLD_ENDED ||

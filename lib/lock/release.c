@@ -76,55 +76,74 @@ static void let_others_go_first(struct relock_lock *lock, bool is_subscribed,
                               now_ms);
 }
 
-static int release_last(struct relock_lock *lock, struct relock_hold *hold, uint64_t deadline_ms)
-    RELOCK_REQUIRES(lock->client->mutex)
+bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold,
+                               struct relock_release_view *view)
 {
-    const struct relock_operations *operations = lock->resource->kind->operations;
     struct relock_resource *resource = lock->resource;
-    uint64_t owner = hold->owner;
-    bool is_subscribed = relock_subscription_is_active(resource);
-    struct relock_line_view sent = relock_resource_view_line(resource);
-    char why[RELOCK_WHY_MAX] = "";
-    struct relock_answer answer = {.why = why};
-    struct relock_stats *stats = &lock->client->guarded.stats;
-    uint64_t now_us = relock_clock_now_us();
-    uint64_t held_us = now_us - hold->since_us, end_us, now_ms;
-    bool counts = !hold->observer_tells; /* not for a hold of the layer above */
-    int r;
 
-    if (relock_holds_hand_off(lock->client, hold, now_us / 1000)) {
-        hold->since_us = now_us;
-        if (counts)
-            relock_meter_add(&stats->hold, held_us);
-        return RELOCK_OK;
+    view->owner = hold->owner;
+    view->is_subscribed = relock_subscription_is_active(resource);
+    view->line = relock_resource_view_line(resource);
+    view->began_us = relock_clock_now_us();
+    view->held_us = view->began_us - hold->since_us;
+    view->counts = !hold->observer_tells; /* not for a hold of the layer above */
+    if (relock_holds_hand_off(lock->client, hold, view->began_us / 1000)) {
+        hold->since_us = view->began_us;
+        if (view->counts)
+            relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
+        return false;
     }
 
     relock_holds_leave(lock->client, hold);
-    if ((is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
+    if ((view->is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
         !resource->kind->is_shared)
         resource->retry = RELOCK_RETRY_NONE; /* the message of this release will signal */
-    operations->release(lock->client, hold, deadline_ms, &answer);
+    return true;
+}
 
-    r = judge_last(&answer);
-    relock_line_released(lock->client, resource, &sent, answer.place);
+int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
+                            const struct relock_release_view *view,
+                            const struct relock_answer *answer)
+{
+    struct relock_resource *resource = lock->resource;
+    struct relock_stats *stats = &lock->client->guarded.stats;
+    int r = judge_last(answer);
+    uint64_t end_us, now_ms;
+
+    relock_line_released(lock->client, resource, &view->line, answer->place);
     relock_line_abandon(lock->client, resource); /* nobody waits any more */
     end_us = relock_clock_now_us();
     now_ms = end_us / 1000;
-    if (counts && r != RELOCK_LOST)
-        relock_meter_add(&stats->hold, held_us);
-    if (answer.verdict != RELOCK_VERDICT_FAILED && !resource->kind->is_composite)
-        relock_meter_add(&stats->round_trip, end_us - now_us);
-    let_others_go_first(lock, is_subscribed, &answer, now_ms);
-    relock_resource_released(resource, reaches_waiters(resource, is_subscribed, &answer), now_ms);
+    if (view->counts && r != RELOCK_LOST)
+        relock_meter_add(&stats->hold, view->held_us);
+    if (answer->verdict != RELOCK_VERDICT_FAILED && !resource->kind->is_composite)
+        relock_meter_add(&stats->round_trip, end_us - view->began_us);
+    let_others_go_first(lock, view->is_subscribed, answer, now_ms);
+    relock_resource_released(resource, reaches_waiters(resource, view->is_subscribed, answer),
+                             now_ms);
     relock_subscription_idle(lock->client, resource);
-    if (r == RELOCK_LOST && !answer.is_reported)
+    if (r == RELOCK_LOST && !answer->is_reported)
         stats->lost++;
     if (r == RELOCK_OK || r == RELOCK_LOST)
         relock_holds_end(lock->client, hold);
     else
-        operations->let_go(lock->client, hold, now_ms);
-    log_last(lock, owner, &answer, r);
+        resource->kind->operations->let_go(lock->client, hold, now_ms);
+    log_last(lock, view->owner, answer, r);
     return r;
+}
+
+__attribute__((flatten)) static int release_last(struct relock_lock *lock, struct relock_hold *hold,
+                                                 uint64_t deadline_ms)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    struct relock_release_view view;
+    char why[RELOCK_WHY_MAX] = "";
+    struct relock_answer answer = {.why = why};
+
+    if (!relock_release_begin_last(lock, hold, &view))
+        return RELOCK_OK;
+    lock->resource->kind->operations->release(lock->client, hold, deadline_ms, &answer);
+    return relock_release_end_last(lock, hold, &view, &answer);
 }
 
 static void drop_level(struct relock_client *client, struct relock_hold *hold, uint64_t deadline_ms)
@@ -136,8 +155,8 @@ static void drop_level(struct relock_client *client, struct relock_hold *hold, u
         operations->drop_level(client, hold, deadline_ms);
 }
 
-static int release_lost(struct relock_client *client, struct relock_hold *hold,
-                        uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex)
+int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
+                        uint64_t deadline_ms)
 {
     bool is_last = hold->count == 0;
 
@@ -153,8 +172,8 @@ static int release_lost(struct relock_client *client, struct relock_hold *hold,
     return RELOCK_LOST;
 }
 
-/* One level less in a callback or at the end of a client, where no thread may wait for Redis. */
-static int release_level(struct relock_lock *lock, uint64_t owner)
+/* One level less where no thread may wait for Redis, and perhaps not for a callback either. */
+static int release_level(struct relock_lock *lock, uint64_t owner, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex)
 {
     struct relock_hold *hold = relock_resource_find(lock->resource, owner);
@@ -171,7 +190,7 @@ static int release_level(struct relock_lock *lock, uint64_t owner)
     } else {
         relock_owner_count(owner, -1);
         relock_let_go(lock->client, hold, now_ms);
-        if (!relock_callback_is_inside())
+        if (may_wait && !relock_callback_is_inside())
             relock_losses_wait(lock->client, hold);
     }
     relock_holds_unref(lock->client, hold);
@@ -185,16 +204,19 @@ int relock_release_unasked(struct relock_lock *lock, uint64_t owner)
 
     if (!relock_client_enter(lock->client, false, &guard))
         return guard.result;
-    r = release_level(lock, owner);
+    r = release_level(lock, owner, true);
     relock_client_leave(lock->client, &guard);
     return r;
 }
 
-/* Another command of this owner is unanswered: Redis learns of the release after that. */
-static int give_up_late(struct relock_lock *lock, uint64_t owner)
-    RELOCK_REQUIRES(lock->client->mutex)
+void relock_release_unwanted(struct relock_lock *lock, uint64_t owner)
 {
-    int r = release_level(lock, owner);
+    (void)release_level(lock, owner, false);
+}
+
+int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
+{
+    int r = release_level(lock, owner, may_wait);
 
     if (r < 0)
         return r;
@@ -214,7 +236,7 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
         hold = relock_resource_find(lock->resource, owner);
         if (hold && !hold->busy)
             relock_holds_check_time(lock->client, hold, relock_clock_now_ms());
-        if (hold && hold->state == RELOCK_HOLD_LOST && !relock_losses_block(lock->client, hold))
+        if (hold && hold->state == RELOCK_HOLD_LOST && !relock_losses_block(hold))
             break;
         if (relock_callback_is_inside())
             return RELOCK_E_DEADLOCK;
@@ -223,14 +245,14 @@ static int release(struct relock_lock *lock, uint64_t owner, uint64_t deadline_m
         if (!hold->busy)
             break;
         if (!in_time)
-            return give_up_late(lock, owner);
+            return relock_release_late(lock, owner, true);
         in_time = relock_cond_wait_until(&lock->client->changed, &lock->client->mutex, deadline_ms);
     }
 
     if (--hold->count == 0)
         relock_owner_count(owner, -1);
     if (hold->state == RELOCK_HOLD_LOST)
-        return release_lost(lock->client, hold, deadline_ms);
+        return relock_release_lost(lock->client, hold, deadline_ms);
     return hold->count > 0 ? relock_levels_remove(lock, hold, deadline_ms)
                            : release_last(lock, hold, deadline_ms);
 }

@@ -22,4 +22,39 @@ int relock_release_by(struct relock_lock *lock, uint64_t owner, uint64_t deadlin
 int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms,
                      uint64_t deadline_ms);
 
+/* As relock_release_unasked, with the mutex locked, and waits for no callback. */
+void relock_release_unwanted(struct relock_lock *lock, uint64_t owner)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* Another command of this owner is unanswered at the deadline: Redis learns of the release after
+ * that. Waits for a callback only if it may. Returns as relock_release. */
+int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
+    RELOCK_REQUIRES(lock->client->mutex);
+
+/* A level of a lost hold is released: its count is already less. Waits for a callback after the
+ * last one. Returns RELOCK_LOST. */
+int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
+                        uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
+
+/* What was known when a last release was sent. */
+struct relock_release_view {
+    uint64_t owner;
+    bool is_subscribed;
+    struct relock_line_view line;
+    uint64_t began_us; /* then */
+    uint64_t held_us;  /* how long the hold had lasted */
+    bool counts;       /* that time, among those of holds */
+};
+
+/* The last release, before and after the operation `release`; the count is already 0. The first
+ * step returns false if the hold was handed off, so that Redis is not asked. The second returns as
+ * relock_release. */
+bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hold,
+                               struct relock_release_view *view)
+    RELOCK_REQUIRES(lock->client->mutex);
+int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
+                            const struct relock_release_view *view,
+                            const struct relock_answer *answer)
+    RELOCK_REQUIRES(lock->client->mutex);
+
 #endif

@@ -16,6 +16,7 @@
 #include "lock/resource.h"
 
 #include "base/clock.h"
+#include "lock/task.h"
 
 /* Enough for another process to be woken and to ask. */
 #define YIELD_MS 2
@@ -33,7 +34,10 @@
 /* Unchecked: the callers of this file hold the mutex, but its functions are not annotated. */
 RELOCK_UNCHECKED static void wake(struct relock_waiter *waiter, struct relock_mutex *mutex)
 {
-    relock_gate_open_under(&waiter->gate, mutex);
+    if (waiter->task)
+        relock_task_post(waiter->task);
+    else
+        relock_gate_open_under(&waiter->gate, mutex);
 }
 
 void relock_resource_end_wait(struct relock_waiter *waiter, enum relock_waiter_end end,

@@ -31,8 +31,10 @@
 #include <stdatomic.h>
 
 struct relock_client;
+struct relock_events;
 struct relock_listener;
 struct relock_subscriber;
+struct relock_task;
 
 /* Pauses of a waiter that polls, unless the program sets others. */
 #define RELOCK_POLL_MIN_MS 1
@@ -64,10 +66,12 @@ enum relock_waiter_end {
     RELOCK_WAITER_UNREACHED,   /* Redis was unreachable for as long as a wait may miss it */
 };
 
-/* A call that wants the lock for an owner without levels. On the stack of that call. */
+/* A call that wants the lock for an owner without levels. On the stack of that call, or a part of a
+ * call that no thread waits in. */
 struct relock_waiter {
     struct relock_waiter *next, *prev; /* in the queue */
     struct relock_gate gate;           /* opened when there is something to look at */
+    struct relock_task *task;          /* constant: is due then, as no thread waits; or NULL */
     struct relock_cancel_wait cancel_wait;
     struct relock_resource
         *queues_on;        /* constant: the lock's resource, or a fair waiter of its own */
@@ -83,7 +87,8 @@ struct relock_waiter {
     uint64_t joined_at;    /* the same, as a moment of the resource */
     relock_lost_fn *on_lost; /* constant, like arg */
     void *arg;
-    struct relock_cancel *cancel_on_lost;      /* constant */
+    struct relock_cancel *cancel_on_lost; /* constant */
+    struct relock_events *events;         /* constant: for this on_lost; NULL: it has a thread */
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */

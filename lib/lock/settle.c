@@ -71,16 +71,29 @@ static void drop_fence(struct relock_hold *hold, const struct relock_conn_id *co
         hold->fence = relock_conn_id_unref(hold->fence);
 }
 
+void relock_settle_leave(struct relock_hold *hold, struct relock_conn_id *conn_id)
+{
+    hold->n_unanswered++;
+    if (conn_id && !hold->fence)
+        hold->fence = relock_conn_id_ref(conn_id);
+}
+
+void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
+                         const struct relock_conn_id *conn_id, bool answered)
+{
+    hold->n_unanswered--;
+    if (answered)
+        drop_fence(hold, conn_id);
+    relock_holds_arm(client, hold, relock_clock_now_ms());
+}
+
 static void on_ended(void *arg, const struct relock_conn_id *conn_id, bool answered)
 {
     struct relock_hold *hold = arg;
     struct relock_client *client = hold->resource->client;
 
     relock_mutex_lock(&client->mutex);
-    hold->n_unanswered--;
-    if (answered)
-        drop_fence(hold, conn_id);
-    relock_holds_arm(client, hold, relock_clock_now_ms());
+    relock_settle_ended(client, hold, conn_id, answered);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
 }

@@ -17,6 +17,7 @@
 #include "lock/client.h"
 
 struct relock_call;
+struct relock_conn_id;
 
 /*
  * A command under the number of the hold has left an orphan. The hold is not settled before that
@@ -25,6 +26,13 @@ struct relock_call;
  */
 void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
                          struct relock_call *call) RELOCK_REQUIRES(client->mutex);
+
+/* The same for a command of the I/O thread over that connection, NULL if it has no id; and its end,
+ * with or without an answer. */
+void relock_settle_leave(struct relock_hold *hold, struct relock_conn_id *conn_id);
+void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
+                         const struct relock_conn_id *conn_id, bool answered)
+    RELOCK_REQUIRES(client->mutex);
 
 /* The timer of a settling hold has run out: sends its release. The I/O thread. */
 void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

@@ -70,8 +70,8 @@ static uint64_t deadline_of(const struct relock_how *how)
     return relock_clock_in(how->wait_ms > 0 ? (uint64_t)how->wait_ms : 0);
 }
 
-static void init(struct relock_acquire *acquire, struct relock_lock *lock,
-                 const struct relock_how *how, struct relock_cancel *stop, uint64_t abandon_ms)
+void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
+                      const struct relock_how *how, struct relock_cancel *stop, uint64_t abandon_ms)
 {
     uint64_t most_ms = relock_clock_in(lock->client->options.command_timeout_ms);
 
@@ -89,6 +89,12 @@ static void init(struct relock_acquire *acquire, struct relock_lock *lock,
 }
 
 /* ---- the first level ----------------------------------------------------------------------- */
+
+/* Whether it may have to wait for this server. */
+static bool waits(const struct relock_acquire *acquire)
+{
+    return !acquire->waiter.tries && !acquire->resource->kind->is_collection;
+}
 
 /* Leaves the queue without the lock. */
 static void leave_queue(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
@@ -115,11 +121,10 @@ static uint64_t first_pause_ms(const struct relock_resource *resource)
                                                          : RELOCK_POLL_FIRST_MS;
 }
 
-static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+int relock_take_join(struct relock_acquire *acquire)
 {
     struct relock_resource *resource = acquire->resource;
     struct relock_resource *queue = resource;
-    bool waits = !acquire->waiter.tries && !resource->kind->is_collection;
     int r;
 
     relock_resource_wait_on(&acquire->waiter);
@@ -143,19 +148,35 @@ static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acqu
     acquire->waiter.joined_ms = acquire->joined_us / 1000;
     acquire->waiter.joined_at = ++queue->moment;
     relock_resource_enqueue(queue, &acquire->waiter);
-    if (waits)
+    if (waits(acquire))
         relock_silence_enter(acquire->client, &acquire->waiter);
-    r = relock_wait_turn(acquire);
-    if (waits)
+    return RELOCK_JOINED;
+}
+
+void relock_take_leave(struct relock_acquire *acquire, int result)
+{
+    struct relock_resource *queue = acquire->waiter.queues_on;
+
+    if (waits(acquire))
         relock_silence_leave(acquire->client, &acquire->waiter);
-    if (r != RELOCK_OK)
+    if (result != RELOCK_OK)
         leave_queue(acquire);
     if (acquire->stop_listening)
         acquire->stop_listening(acquire);
-    if (r != RELOCK_OK || queue != resource)
+    if (result != RELOCK_OK || queue != acquire->resource)
         relock_subscription_idle(acquire->client, queue);
-    if (queue != resource)
+    if (queue != acquire->resource)
         relock_resources_unref(acquire->client, queue);
+}
+
+static int take_first_level(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    int r = relock_take_join(acquire);
+
+    if (r != RELOCK_JOINED)
+        return r;
+    r = relock_wait_turn(acquire);
+    relock_take_leave(acquire, r);
     return r;
 }
 
@@ -175,6 +196,16 @@ static int wait_for_own(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     return RELOCK_AGAIN;
 }
 
+void relock_take_count(struct relock_acquire *acquire, int result)
+{
+    if (acquire->contended) {
+        acquire->client->guarded.stats.contended++;
+        relock_meter_contend(&acquire->client->guarded.meter, acquire->resource->given);
+    }
+    if (result == RELOCK_OK)
+        relock_owner_count(acquire->waiter.owner, 1);
+}
+
 static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     int r;
@@ -191,12 +222,7 @@ static int take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client-
         else
             return relock_levels_add(acquire, hold);
     } while (r == RELOCK_AGAIN);
-    if (acquire->contended) {
-        acquire->client->guarded.stats.contended++;
-        relock_meter_contend(&acquire->client->guarded.meter, acquire->resource->given);
-    }
-    if (r == RELOCK_OK)
-        relock_owner_count(acquire->waiter.owner, 1);
+    relock_take_count(acquire, r);
     return r;
 }
 
@@ -207,9 +233,7 @@ static bool is_answer(int result)
     return result > RELOCK_E_NOMEM || result == RELOCK_E_CLOSED;
 }
 
-/* Returns the hold to the caller, or names the lock that was not acquired and logs why. */
-static void report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
-    RELOCK_REQUIRES(acquire->client->mutex)
+void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
 {
     struct relock_stats *stats = &acquire->client->guarded.stats;
     uint64_t now_us, now_ms;
@@ -237,7 +261,7 @@ static void report(struct relock_acquire *acquire, int result, struct relock_gra
     relock_mutex_lock(&acquire->client->mutex);
 }
 
-static int check_how(const struct relock_how *how)
+int relock_take_check(const struct relock_how *how)
 {
     if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)) ||
         (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT) || how->lease_ms > RELOCK_TEN_YEARS_MS)
@@ -259,7 +283,7 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
         grant->failed_member = relock_lock_name(lock);
     if (!how)
         how = &one_try;
-    r = lock ? check_how(how) : RELOCK_E_INVALID;
+    r = lock ? relock_take_check(how) : RELOCK_E_INVALID;
     if (r < 0)
         return r;
     r = relock_take(lock, how, NULL, RELOCK_NEVER, grant);
@@ -267,18 +291,19 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
     return r;
 }
 
-int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
-                uint64_t abandon_ms, struct relock_grant *grant)
+__attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct relock_how *how,
+                                         struct relock_cancel *stop, uint64_t abandon_ms,
+                                         struct relock_grant *grant)
 {
     struct relock_guard guard;
     struct relock_acquire acquire;
     int r;
 
-    init(&acquire, lock, how, stop, abandon_ms);
+    relock_take_init(&acquire, lock, how, stop, abandon_ms);
     watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);
-        report(&acquire, r, grant);
+        relock_take_report(&acquire, r, grant);
         relock_client_leave(acquire.client, &guard);
     } else {
         r = guard.result;

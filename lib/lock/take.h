@@ -6,7 +6,7 @@
 #ifndef RELOCK_TAKE_H
 #define RELOCK_TAKE_H
 
-#include "lock/lock.h"
+#include "lock/acquire.h"
 
 /*
  * As relock_acquire, with checked arguments.
@@ -18,5 +18,26 @@
  */
 int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
                 uint64_t abandon_ms, struct relock_grant *grant);
+
+/*
+ * The steps of relock_take for a call that no thread waits in, see async_acquire.c. The call is
+ * refused if check returns a failure. After init, join begins the wait for a first level: it
+ * returns RELOCK_JOINED, or the result of the call; RELOCK_AGAIN as relock_wait_end(). After the
+ * former, leave ends the wait with its result. Then count counts the call, and report returns the
+ * hold to the caller, or names the lock that was not acquired and logs why.
+ */
+#define RELOCK_JOINED 2
+
+int relock_take_check(const struct relock_how *how);
+void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
+                      const struct relock_how *how, struct relock_cancel *stop,
+                      uint64_t abandon_ms);
+int relock_take_join(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_leave(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_count(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
+void relock_take_report(struct relock_acquire *acquire, int result, struct relock_grant *grant)
+    RELOCK_REQUIRES(acquire->client->mutex);
 
 #endif

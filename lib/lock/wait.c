@@ -61,16 +61,16 @@ static uint64_t recheck_after(const struct relock_acquire *acquire)
                : relock_request_recheck_ms(acquire->resource);
 }
 
-/* Sleeps until the gate opens, or until the head is to ask again. */
-static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
-    RELOCK_REQUIRES(acquire->client->mutex)
+/* Plans the sleep until the gate opens, or until the head is to ask again. */
+static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t now_ms,
+                                        uint64_t *until_ms) RELOCK_REQUIRES(acquire->client->mutex)
 {
     struct relock_resource *resource = acquire->waiter.queues_on;
     struct relock_stats *stats = &acquire->client->guarded.stats;
     bool is_head = resource->queue == &acquire->waiter && !resource->holder;
-    uint64_t until_ms = relock_acquire_until_ms(acquire);
     uint64_t recheck_ms = RELOCK_NEVER;
 
+    *until_ms = relock_acquire_until_ms(acquire);
     if (is_head)
         recheck_ms = relock_resource_recheck_at(resource, recheck_after(acquire));
     if (recheck_ms <= now_ms) {
@@ -78,23 +78,32 @@ static void sleep_in_queue(struct relock_acquire *acquire, uint64_t now_ms)
             !resource->kind->is_polled)
             stats->rechecks++;
         relock_resource_signal(resource, false);
-        return;
+        return RELOCK_WAIT_LOOKS;
     }
-    if (recheck_ms < until_ms)
-        until_ms = recheck_ms;
-    if (yields(acquire, now_ms) && resource->yields_until_ms < until_ms &&
+    if (recheck_ms < *until_ms)
+        *until_ms = recheck_ms;
+    if (yields(acquire, now_ms) && resource->yields_until_ms < *until_ms &&
         relock_resource_may_ask(resource, &acquire->waiter))
-        until_ms = resource->yields_until_ms;
+        *until_ms = resource->yields_until_ms;
     if (is_head)
         stats->waits++;
     acquire->has_slept = is_head;
+    return RELOCK_WAIT_SLEEPS;
+}
 
+void relock_wait_woken(struct relock_acquire *acquire)
+{
+    if (acquire->has_slept && acquire->waiter.queues_on->retry == RELOCK_RETRY_FOR_MESSAGE)
+        acquire->client->guarded.stats.wakes++;
+}
+
+static void sleep_in_queue(struct relock_acquire *acquire, uint64_t until_ms)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
     relock_mutex_unlock(&acquire->client->mutex);
     (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
     relock_mutex_lock(&acquire->client->mutex);
-
-    if (is_head && resource->retry == RELOCK_RETRY_FOR_MESSAGE)
-        stats->wakes++;
+    relock_wait_woken(acquire);
 }
 
 /*
@@ -109,33 +118,55 @@ static bool has_tried_enough(const struct relock_acquire *acquire)
     return acquire->waiter.has_asked;
 }
 
-int relock_wait_turn(struct relock_acquire *acquire)
+enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t *until_ms,
+                                       int *result)
 {
-    int r;
+    uint64_t now_ms = relock_clock_now_ms();
+    bool is_late = now_ms >= relock_acquire_until_ms(acquire);
+    bool may_ask = false;
 
-    do {
-        uint64_t now_ms = relock_clock_now_ms();
-        bool is_late = now_ms >= relock_acquire_until_ms(acquire);
-        bool may_ask;
-
-        if (is_late && has_tried_enough(acquire))
-            return relock_acquire_be_late(acquire);
+    if (!is_late || !has_tried_enough(acquire)) {
         if (is_late && acquire->resource->kind->is_queued)
             relock_resource_signal(acquire->waiter.queues_on, false);
         may_ask = relock_resource_may_ask(acquire->waiter.queues_on, &acquire->waiter) &&
                   !yields(acquire, now_ms);
-        if (is_late && !may_ask)
-            return relock_acquire_be_late(acquire);
-        if (!may_ask) {
-            sleep_in_queue(acquire, now_ms);
-            continue;
-        }
-        r = relock_ask(acquire);
-        if (r == RELOCK_E_CONN && !acquire->waiter.tries &&
-            relock_clock_now_ms() >= acquire->deadline_ms)
-            return relock_acquire_be_late(acquire);
-        if (r != RELOCK_BUSY || acquire->waiter.tries)
+    }
+    if (may_ask)
+        return RELOCK_WAIT_ASKS;
+    if (!is_late)
+        return plan_sleep(acquire, now_ms, until_ms);
+    *result = relock_acquire_be_late(acquire);
+    return RELOCK_WAIT_ENDS;
+}
+
+int relock_wait_asked(struct relock_acquire *acquire, int result)
+{
+    if (result == RELOCK_E_CONN && !acquire->waiter.tries &&
+        relock_clock_now_ms() >= acquire->deadline_ms)
+        return relock_acquire_be_late(acquire);
+    return result;
+}
+
+__attribute__((flatten)) int relock_wait_turn(struct relock_acquire *acquire)
+{
+    uint64_t until_ms;
+    int r;
+
+    do {
+        switch (relock_wait_next(acquire, &until_ms, &r)) {
+        case RELOCK_WAIT_ENDS:
             return r;
+        case RELOCK_WAIT_LOOKS:
+            break;
+        case RELOCK_WAIT_SLEEPS:
+            sleep_in_queue(acquire, until_ms);
+            break;
+        case RELOCK_WAIT_ASKS:
+            r = relock_wait_asked(acquire, relock_ask(acquire));
+            if (r != RELOCK_BUSY || acquire->waiter.tries)
+                return r;
+            break;
+        }
     } while ((r = relock_wait_end(acquire)) == RELOCK_BUSY);
     return r;
 }

@@ -1,6 +1,9 @@
 /*
  * Wait - the wait of one call in the queue of a resource
  *
+ * A blocking call makes all steps by relock_wait_turn(). A call that no thread waits in makes each
+ * of them by itself: async_acquire.c.
+ *
  * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
  */
 #ifndef RELOCK_WAIT_H
@@ -15,6 +18,26 @@
  * RELOCK_AGAIN if the owner has got the lock by another thread, or the result of the call.
  */
 int relock_wait_end(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* What the call does next. */
+enum relock_wait_step {
+    RELOCK_WAIT_ENDS,   /* it returns the result */
+    RELOCK_WAIT_LOOKS,  /* it looks again at once */
+    RELOCK_WAIT_SLEEPS, /* until its gate opens, or until a time */
+    RELOCK_WAIT_ASKS,   /* Redis */
+};
+
+/* After relock_wait_end said RELOCK_BUSY: sets `*until_ms` if the call sleeps, and `*result` if it
+ * ends. */
+enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t *until_ms,
+                                       int *result) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* It has slept. */
+void relock_wait_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* It has asked, with that result. Returns the result as far as this wait is concerned. */
+int relock_wait_asked(struct relock_acquire *acquire, int result)
+    RELOCK_REQUIRES(acquire->client->mutex);
 
 /* After relock_wait_end said RELOCK_BUSY: waits in the queue and asks Redis when it is this
  * waiter's turn. Returns as relock_ask, and RELOCK_TIMEOUT. */

@@ -34,6 +34,12 @@ struct relock_conn_id;
 struct relock_orphan;
 struct redisReply;
 
+/* Where a command of a pipeline is in flight. If a node redirects it, it changes. */
+struct relock_flight {
+    bool is_in_flight;              /* it may run, or have run, without an answer */
+    struct relock_conn_id *conn_id; /* the connection, a reference; NULL: unknown */
+};
+
 struct relock_call {
     /* the script and its arguments: set by the caller */
     const struct relock_script *script;
@@ -41,6 +47,7 @@ struct relock_call {
     struct relock_text args[RELOCK_CALL_ARGS];
     size_t n_args;
     struct relock_conn_id **fence; /* the connection to kill first; NULL: not needed */
+    struct relock_flight *flight;  /* of a pipeline: lives until the answer; NULL: not needed */
     unsigned min_replicas;         /* above 0: WAIT until so many replicas have it */
     uint64_t replica_timeout_ms;
 

@@ -39,6 +39,7 @@ struct command {
     const struct relock_script *script; /* that it runs */
     relock_pipeline_fn *fn;             /* receives the answer; NULL: it is a PING */
     void *arg;
+    struct relock_flight *flight; /* NULL: its user need not know */
     struct command *next, *prev;
     size_t n_args;
     size_t len;
@@ -56,6 +57,15 @@ struct relock_pipeline {
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
+static void take_off(const struct relock_pipeline *pipeline, struct relock_flight *flight)
+{
+    struct relock_conn_id *conn_id = pipeline->conn.login.conn_id;
+
+    (void)relock_conn_id_unref(flight->conn_id);
+    flight->conn_id = conn_id ? relock_conn_id_ref(conn_id) : NULL;
+    flight->is_in_flight = true;
+}
+
 /* All of it was appended to the buffer. */
 static void send_command(struct relock_pipeline *pipeline, struct command *command,
                          enum next_reply first)
@@ -63,6 +73,8 @@ static void send_command(struct relock_pipeline *pipeline, struct command *comma
     bool loads = command->form == RELOCK_CALL_LOADED;
     unsigned n_replies = 1U + (first == KILL) + loads + command->asks;
 
+    if (command->flight)
+        take_off(pipeline, command->flight);
     command->next_reply = first;
     DL_APPEND(pipeline->in_flight, command);
     relock_async_conn_send(&pipeline->conn, n_replies);
@@ -132,6 +144,7 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     *command = (struct command){.script = call->script,
                                 .fn = fn,
                                 .arg = arg,
+                                .flight = call->flight,
                                 .n_args = call->n_args,
                                 .len = out->len - from};
     memcpy(command->args, out->data + from, command->len);
@@ -207,6 +220,8 @@ static int redirect(struct relock_pipeline *pipeline, struct command *command, c
     struct relock_node *node = NULL;
     bool asks;
 
+    if (command->flight)
+        command->flight->is_in_flight = false;
     if (topology && command->fn)
         node = relock_topology_redirect(topology, pipeline->node, error, &asks);
     relock_topology_drop(topology, node); /* only this thread frees nodes */

@@ -16,6 +16,7 @@ static void every_public_function_is_in_the_library(void **state)
 
 #define NAMED(function) named = (void (*)(void))(function)
     NAMED(relock_acquire);
+    NAMED(relock_acquire_async);
     NAMED(relock_cancel_fire);
     NAMED(relock_cancel_free);
     NAMED(relock_cancel_new);
@@ -27,6 +28,10 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_client_set_password);
     NAMED(relock_client_shutdown);
     NAMED(relock_client_stats);
+    NAMED(relock_events_dispatch);
+    NAMED(relock_events_fd);
+    NAMED(relock_events_free);
+    NAMED(relock_events_new);
     NAMED(relock_extend);
     NAMED(relock_fairlock_new);
     NAMED(relock_fairlock_set_patience);
@@ -49,6 +54,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_rdlock_new);
     NAMED(relock_redlock_new);
     NAMED(relock_release);
+    NAMED(relock_release_async);
     NAMED(relock_servers);
     NAMED(relock_spinlock_new);
     NAMED(relock_spinlock_set_pauses);
@@ -183,6 +189,7 @@ static void functions_that_free_take_null_and_return_null(void **state)
     assert_null(relock_client_free(NULL));
     assert_null(relock_lock_free(NULL));
     assert_null(relock_cancel_free(NULL));
+    assert_null(relock_events_free(NULL));
 }
 
 static void a_scope_ignores_a_null_lock(void **state)

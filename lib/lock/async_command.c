@@ -1,0 +1,289 @@
+/*
+ *     state       becomes     when
+ *     IDLE        RUNNING     begin; KILLING if the hold has a fence
+ *     KILLING     RUNNING     the fence is killed
+ *     both        PAUSED      the connection broke, or the server refused for now
+ *                 ABANDONED   the deadline comes while it is in flight
+ *     RUNNING     IDLE        the answer
+ *     PAUSED      RUNNING     the pause is over, or there is a connection; or KILLING
+ *                 IDLE        the deadline
+ *     ABANDONED   IDLE        the answer, or the end of the client
+ */
+#include "lock/async_command.h"
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "lock/holds.h"
+#include "lock/settle.h"
+#include "redis/conn_id.h"
+#include "redis/explain.h"
+#include "redis/reply.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define MIN_PAUSE_MS 10
+#define MAX_PAUSE_MS 200
+
+static const struct relock_outbox_ops entry_ops;
+
+static struct relock_async_command *command_of(const struct relock_outbox_entry *entry)
+{
+    return (struct relock_async_command *)((char *)entry -
+                                           offsetof(struct relock_async_command, entry));
+}
+
+static void say(struct relock_async_command *command, const char *why)
+{
+    (void)snprintf(command->why, sizeof(command->why), "%s", why);
+}
+
+/* ---- attempts ------------------------------------------------------------------------------ */
+
+static void post(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    struct relock_client *client = command->client;
+
+    command->state =
+        command->hold->fence ? RELOCK_ASYNC_COMMAND_KILLING : RELOCK_ASYNC_COMMAND_RUNNING;
+    command->entry.ops = &entry_ops;
+    command->entry.posted_ms = relock_clock_now_ms();
+    command->flight.is_in_flight = false;
+    relock_outbox_post(client, &client->guarded.commands, &command->entry);
+    relock_client_set_timer(client, &command->timer, command->deadline_ms);
+}
+
+static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    DL_DELETE(command->client->guarded.paused, command);
+    post(command);
+}
+
+static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    struct relock_client *client = command->client;
+    uint64_t until_ms = relock_clock_in(command->pause_ms);
+
+    command->state = RELOCK_ASYNC_COMMAND_PAUSED;
+    command->pause_ms = relock_backoff_ms(command->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
+    DL_APPEND(client->guarded.paused, command);
+    relock_client_set_timer(client, &command->timer,
+                            until_ms < command->deadline_ms ? until_ms : command->deadline_ms);
+}
+
+static void end(struct relock_async_command *command, int result, const struct redisReply *reply)
+    RELOCK_REQUIRES(command->client->mutex)
+{
+    struct relock_client *client = command->client;
+    struct relock_hold *hold = command->hold;
+
+    relock_client_unset_timer(client, &command->timer);
+    command->flight.conn_id = relock_conn_id_unref(command->flight.conn_id);
+    command->hold = NULL;
+    command->state = RELOCK_ASYNC_COMMAND_IDLE;
+    command->ops->end(command, result, reply);
+    relock_holds_unref(client, hold);
+}
+
+/* ---- the deadline -------------------------------------------------------------------------- */
+
+static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    bool is_script = command->state == RELOCK_ASYNC_COMMAND_RUNNING;
+
+    say(command, "Redis did not answer in time");
+    command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
+    if (is_script) {
+        command->unanswered = true;
+        relock_settle_leave(command->hold, command->flight.conn_id);
+    } else {
+        command->flight.is_in_flight = false; /* killing it late does no harm */
+    }
+    command->ops->end(command, RELOCK_E_CONN, NULL);
+}
+
+/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
+RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
+{
+    struct relock_async_command *command =
+        (struct relock_async_command *)((char *)timer -
+                                        offsetof(struct relock_async_command, timer));
+    bool is_late = now_ms >= command->deadline_ms;
+
+    if (command->state == RELOCK_ASYNC_COMMAND_PAUSED && !is_late) {
+        resume(command);
+    } else if (command->state == RELOCK_ASYNC_COMMAND_PAUSED) {
+        DL_DELETE(command->client->guarded.paused, command);
+        if (command->refusal == RELOCK_OK || command->unanswered)
+            command->refusal = RELOCK_E_CONN;
+        end(command, command->refusal, NULL);
+    } else if (!command->entry.is_sent) {
+        relock_client_set_timer(command->client, timer, now_ms + 1); /* it is about to be sent */
+    } else {
+        abandon(command);
+    }
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static void take_kill(struct relock_async_command *command, int result,
+                      const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+{
+    bool is_refused = result == RELOCK_E_SERVER && reply && !relock_reply_error(reply);
+
+    if (result == RELOCK_E_CONN || result == RELOCK_E_NOMEM || is_refused) {
+        say(command, is_refused ? "the server refused CLIENT KILL for now"
+                                : "there was no connection until the deadline");
+        put_off(command);
+        return;
+    }
+    command->hold->fence = relock_conn_id_unref(command->hold->fence);
+    post(command);
+}
+
+/* Returns whether the server refused for now. */
+static bool may_pass(struct relock_async_command *command, const char *error)
+{
+    switch (relock_refusal_of(error)) {
+    case RELOCK_REFUSED_HALFWAY:
+        command->unanswered = true; /* what it has done is not undone */
+        return true;
+    case RELOCK_REFUSED_FOR_NOW:
+    case RELOCK_REFUSED_HERE:
+    case RELOCK_REFUSED_MOVED:
+    case RELOCK_REFUSED_SCRIPT: /* there was no memory to bring it */
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void take_failure(struct relock_async_command *command, int result,
+                         const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+{
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+
+    if (command->flight.is_in_flight && result == RELOCK_E_CONN) {
+        command->unanswered = true;
+        command->hold->fence = command->flight.conn_id;
+        command->flight.conn_id = NULL;
+    }
+    command->flight.is_in_flight = false;
+    if (error) {
+        relock_explain(command->why, command->hold->resource->kind->lock, error);
+        command->refusal = result;
+        if (!may_pass(command, error)) {
+            end(command, result, NULL);
+            return;
+        }
+    } else if (result == RELOCK_E_CONN) {
+        say(command, "there was no connection to Redis until the deadline");
+    } else {
+        say(command, "out of memory");
+        command->refusal = result;
+    }
+    put_off(command);
+}
+
+static void take_answer(struct relock_async_command *command, int result,
+                        const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+{
+    if (command->state == RELOCK_ASYNC_COMMAND_KILLING)
+        take_kill(command, result, reply);
+    else if (result == RELOCK_OK)
+        end(command, result, reply);
+    else
+        take_failure(command, result, reply);
+}
+
+static void finish_abandoned(struct relock_client *client, struct relock_async_command *command,
+                             bool is_answered) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold = command->hold;
+    struct relock_conn_id *conn_id = command->flight.conn_id;
+
+    command->flight.conn_id = NULL;
+    command->hold = NULL;
+    command->state = RELOCK_ASYNC_COMMAND_IDLE;
+    if (command->flight.is_in_flight)
+        relock_settle_ended(client, hold, conn_id, is_answered);
+    (void)relock_conn_id_unref(conn_id);
+    relock_holds_unref(client, hold);
+    command->ops->gone(command);
+}
+
+static void answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
+                   const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_async_command *command = command_of(entry);
+
+    if (command->state == RELOCK_ASYNC_COMMAND_ABANDONED)
+        finish_abandoned(client, command, result != RELOCK_E_CONN);
+    else
+        take_answer(command, result, reply);
+}
+
+static void drop(struct relock_client *client, struct relock_outbox_entry *entry)
+    RELOCK_REQUIRES(client->mutex)
+{
+    /* No call is in progress any more. */
+    finish_abandoned(client, command_of(entry), false);
+}
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+/* A fence is killed with a script that changes nothing. */
+static bool write_command(const struct relock_outbox_entry *entry, struct relock_request *request)
+{
+    struct relock_async_command *command = command_of(entry);
+
+    if (command->state == RELOCK_ASYNC_COMMAND_KILLING) {
+        relock_request_inspect(request, command->hold->resource, 0);
+        request->call.fence = &command->hold->fence;
+        return true;
+    }
+    command->ops->write(command, request);
+    request->call.flight = &command->flight;
+    return true;
+}
+
+static void sent(struct relock_outbox_entry *entry, struct relock_conn_id *conn_id)
+{
+    struct relock_async_command *command = command_of(entry);
+
+    (void)conn_id; /* the flight has it */
+    if (command->state == RELOCK_ASYNC_COMMAND_RUNNING)
+        command->ops->sent(command);
+}
+
+static const struct relock_outbox_ops entry_ops = {
+    .write = write_command,
+    .sent = sent,
+    .answer = answer,
+    .drop = drop,
+};
+
+void relock_async_command_init(struct relock_async_command *command)
+{
+    relock_timer_init(&command->timer, fire);
+}
+
+/* Unchecked: the caller holds the mutex of the client. */
+RELOCK_UNCHECKED void relock_async_command_begin(struct relock_async_command *command,
+                                                 struct relock_hold *hold, uint64_t deadline_ms)
+{
+    command->hold = relock_holds_ref(hold);
+    command->deadline_ms = deadline_ms;
+    command->pause_ms = MIN_PAUSE_MS;
+    command->unanswered = false;
+    command->refusal = RELOCK_OK;
+    command->why[0] = '\0';
+    post(command);
+}
+
+void relock_async_command_up(struct relock_client *client)
+{
+    while (client->guarded.paused)
+        resume(client->guarded.paused);
+}

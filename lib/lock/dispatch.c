@@ -1,0 +1,206 @@
+/*
+ * relock_events_*() - the queue of events as the program sees it
+ *
+ * While a callback runs, the thread counts as inside one: calls that would block are refused there.
+ */
+#include "base/callback.h"
+#include "base/fork.h"
+#include "base/hash.h"
+#include "lock/events.h"
+#include "lock/holds.h"
+#include "lock/losses.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* ---- new and free -------------------------------------------------------------------------- */
+
+static struct relock_events *make(struct relock_client *client)
+{
+    struct relock_events *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    new->client = client;
+    new->refs = 1;
+    new->is_open = true;
+    new->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (new->fd >= 0)
+        return new;
+    free(new);
+    return NULL;
+}
+
+int relock_events_new(struct relock_client *client, struct relock_events **events)
+{
+    struct relock_guard guard;
+    struct relock_events *new;
+
+    if (!client || !events)
+        return RELOCK_E_INVALID;
+    if (!relock_client_enter(client, false, &guard))
+        return guard.result;
+    new = make(client);
+    if (new) {
+        client->guarded.refs++;
+        DL_APPEND(client->guarded.events, new);
+    }
+    relock_client_leave(client, &guard);
+    if (!new)
+        return RELOCK_E_NOMEM;
+    *events = new;
+    return RELOCK_OK;
+}
+
+/* Nobody hears of what is in it, nor of what was to come. */
+static void empty(struct relock_client *client, struct relock_events *events)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_event *at, *next;
+
+    while (events->losses)
+        relock_holds_forget_loss(client, events->losses);
+    DL_FOREACH_SAFE(events->ended, at, next)
+    at->drop(client, at);
+    DL_FOREACH(events->outstanding, at)
+    at->orphan(client, at);
+}
+
+static void close_queue(struct relock_client *client, struct relock_events *events)
+{
+    relock_mutex_lock(&client->mutex);
+    events->is_open = false;
+    DL_DELETE(client->guarded.events, events);
+    empty(client, events);
+    (void)close(events->fd);
+    (void)relock_events_unref(events);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static bool is_dispatched(struct relock_client *client, const struct relock_events *events)
+{
+    bool is;
+
+    relock_mutex_lock(&client->mutex);
+    is = events->n_dispatching > 0;
+    relock_mutex_unlock(&client->mutex);
+    return is;
+}
+
+struct relock_events *relock_events_free(struct relock_events *events)
+{
+    struct relock_client *client = events ? events->client : NULL;
+    int saved_errno = errno;
+    int cancel_state;
+
+    if (!events)
+        return NULL;
+    if (client->generation != relock_fork_generation()) {
+        (void)close(events->fd); /* a thread of the parent may have been changing the rest */
+        errno = saved_errno;
+        return NULL;
+    }
+    if (relock_callback_is_inside() || is_dispatched(client, events)) {
+        relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                         "relock_events_free was called from a callback, or while another thread "
+                         "dispatches: the queue is not freed; call it later");
+        return events;
+    }
+    cancel_state = relock_thread_hold_cancel();
+    close_queue(client, events);
+    relock_client_unref(client);
+    relock_thread_allow_cancel(cancel_state);
+    errno = saved_errno;
+    return NULL;
+}
+
+int relock_events_fd(const struct relock_events *events)
+{
+    if (!events)
+        return RELOCK_E_INVALID;
+    return events->client->generation == relock_fork_generation() ? events->fd : RELOCK_E_FORKED;
+}
+
+/* ---- dispatching --------------------------------------------------------------------------- */
+
+static void run_ended(struct relock_client *client, struct relock_events *events, int *n_run)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_event *event;
+    int n;
+
+    DL_COUNT(events->ended, event, n);
+    for (; n > 0 && (event = events->ended); n--) {
+        DL_DELETE(events->ended, event);
+        event->deliver(client, event);
+        ++*n_run;
+    }
+}
+
+/* A client that is being freed waits for a running on_lost, and calls none any more. */
+static void tell_losses(struct relock_client *client, struct relock_events *events, int *n_run)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+    int n;
+
+    DL_COUNT2(events->losses, hold, n, loss_next);
+    for (; n > 0 && (hold = events->losses); n--) {
+        if (client->guarded.state == RELOCK_CLIENT_FREED)
+            return;
+        DL_DELETE2(events->losses, hold, loss_prev, loss_next);
+        client->guarded.n_calls++;
+        relock_losses_tell(client, hold);
+        if (--client->guarded.n_calls == 0 && client->guarded.state == RELOCK_CLIENT_FREED)
+            relock_cond_broadcast(&client->changed);
+        ++*n_run;
+    }
+}
+
+/* Makes the descriptor unreadable if there is nothing left. */
+static void calm(struct relock_events *events)
+{
+    uint64_t count;
+
+    if (!relock_events_is_empty(events) || !events->is_signalled)
+        return;
+    if (read(events->fd, &count, sizeof(count)) == sizeof(count))
+        events->is_signalled = false;
+}
+
+/* The end of a call comes before the loss of what it acquired. */
+static int dispatch(struct relock_client *client, struct relock_events *events)
+{
+    int n = 0;
+
+    relock_mutex_lock(&client->mutex);
+    events->n_dispatching++;
+    run_ended(client, events, &n);
+    tell_losses(client, events, &n);
+    calm(events);
+    events->n_dispatching--;
+    relock_mutex_unlock(&client->mutex);
+    return n;
+}
+
+int relock_events_dispatch(struct relock_events *events)
+{
+    int saved_errno = errno;
+    int cancel_state, n;
+
+    if (!events)
+        return RELOCK_E_INVALID;
+    if (events->client->generation != relock_fork_generation())
+        return RELOCK_E_FORKED;
+    if (relock_callback_is_inside())
+        return RELOCK_E_DEADLOCK;
+    cancel_state = relock_thread_hold_cancel();
+    relock_callback_enter();
+    n = dispatch(events->client, events);
+    relock_callback_leave();
+    relock_thread_allow_cancel(cancel_state);
+    errno = saved_errno;
+    return n;
+}

@@ -1,0 +1,67 @@
+/*
+ * Events - a queue of callbacks that the program runs on a thread of its own
+ *
+ * A call that no thread waits in ends with an event, and so does the loss of a hold that such a
+ * call acquired. The descriptor of the queue is readable while it has one. dispatch.c runs them.
+ *
+ * The program frees the queue when it likes. Calls and holds that refer to it go on without it: it
+ * is closed, and takes no more events.
+ *
+ * Threads: with the mutex of the client held.
+ */
+#ifndef RELOCK_EVENTS_H
+#define RELOCK_EVENTS_H
+
+#include "lock/client.h"
+#include "lock/hold.h"
+
+/* Embedded in what has ended. */
+struct relock_event {
+    /* Runs the callback, with the mutex unlocked, and frees the event. */
+    void (*deliver)(struct relock_client *client, struct relock_event *event);
+    /* Frees it; nobody will hear of it. May unlock the mutex meanwhile. */
+    void (*drop)(struct relock_client *client, struct relock_event *event);
+    /* The queue is closed, and this has not ended yet. */
+    void (*orphan)(struct relock_client *client, struct relock_event *event);
+    struct relock_event *next, *prev; /* in one of the lists of a queue */
+};
+
+struct relock_events {
+    struct relock_client *client; /* constant; a reference until it is closed */
+    int fd;                       /* constant until it is closed */
+    unsigned refs;                /* of the program, of events and of holds */
+    bool is_open;
+    bool is_signalled; /* the descriptor is readable */
+    unsigned n_dispatching;
+    struct relock_event *outstanding; /* not ended yet */
+    struct relock_event *ended;
+    struct relock_hold *losses;        /* see `notice` of a hold */
+    struct relock_events *next, *prev; /* of the client: those that are open */
+};
+
+static inline struct relock_events *relock_events_ref(struct relock_events *events)
+{
+    if (events)
+        events->refs++;
+    return events;
+}
+
+/* Takes NULL. Returns NULL. */
+struct relock_events *relock_events_unref(struct relock_events *events);
+
+/* An event that will be in the queue. */
+void relock_events_expect(struct relock_events *events, struct relock_event *event);
+
+/* It has ended. Returns false if the queue is closed: nobody will hear of it. */
+bool relock_events_end(struct relock_events *events, struct relock_event *event);
+
+/* The reference to the hold goes with it. */
+void relock_events_add_loss(struct relock_events *events, struct relock_hold *hold);
+
+/* Whether there is something to dispatch. */
+static inline bool relock_events_is_empty(const struct relock_events *events)
+{
+    return !events->ended && !events->losses;
+}
+
+#endif
