@@ -63,6 +63,7 @@ with_its_data()
             { echo "the library does not send $script" && return 1; }
     done
     cmp LICENSE "$prefix/share/doc/relock/LICENSE"
+    cmp lib/relock.supp "$prefix/share/relock/relock.supp"
     diff -r -x meson.build docs "$prefix/share/doc/relock/docs"
 }
 

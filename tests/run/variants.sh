@@ -111,7 +111,8 @@ test_variant()
             --no-suite tree --no-suite heavy --timeout-multiplier 10 --num-processes 4 \
             --wrapper "valgrind --quiet --error-exitcode=99
             --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
-            --num-callers=30 --suppressions='$PWD/tests/valgrind.supp' --trace-children=no"
+            --num-callers=30 --suppressions='$PWD/lib/relock.supp'
+            --suppressions='$PWD/tests/valgrind.supp' --trace-children=no"
         ;;
     esac
 }
