@@ -822,7 +822,7 @@ typedef void relock_released_fn(int result, void *arg);
  *
  * If the hold is lost, relock_events_dispatch() of `events` calls its on_lost, or that of the
  * client, but not before `fn` got the hold. `how` and the handle may end before `fn` is called;
- * `how->cancel` may not.
+ * `how->cancel` may not, unless the queue is freed.
  *
  * Threads: any; also from callbacks. Does not block.
  * Returns: RELOCK_OK             `fn` will be called once, unless the queue is freed before

@@ -68,6 +68,8 @@ static void orphan(struct relock_client *client, struct relock_event *event)
 
     (void)client;
     call->is_unheard = true;
+    if (call->ops->forget)
+        call->ops->forget(call);
     relock_task_post(&call->task);
 }
 

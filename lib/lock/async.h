@@ -30,6 +30,9 @@ struct relock_async_ops {
     /* Runs the callback, under no mutex. */
     void (*deliver)(struct relock_async *call);
 
+    /* Its queue was closed: what the program may free now is not used any more. NULL: nothing. */
+    void (*forget)(struct relock_async *call);
+
     /* It succeeded, and nobody will hear of it. */
     void (*undo)(struct relock_async *call);
 };

@@ -29,6 +29,7 @@ enum phase { BEGINS, BEHIND, QUEUED, ASKS, NESTS, OVER };
 struct acquire_call {
     struct relock_async base; /* first */
     enum phase phase;
+    bool is_watching; /* its cancel */
     struct relock_how how;
     struct relock_acquire acquire;
     uint64_t late_ms;         /* when it is behind another command: until then */
@@ -48,13 +49,23 @@ static void begin(struct acquire_call *call);
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
+/* Its cancel may be freed from now on. */
+STEP void forget(struct relock_async *base)
+{
+    struct acquire_call *call = (struct acquire_call *)base;
+
+    if (call->is_watching)
+        relock_cancel_unwatch(&call->acquire.waiter.cancel_wait);
+    call->is_watching = false;
+    call->how.cancel = NULL;
+}
+
 STEP void finish(struct acquire_call *call, int r)
 {
     struct relock_acquire *acquire = &call->acquire;
 
     call->phase = OVER;
-    if (call->how.cancel)
-        relock_cancel_unwatch(&acquire->waiter.cancel_wait);
+    forget(&call->base);
     relock_take_count(acquire, r);
     relock_take_report(acquire, r, &call->grant);
     relock_async_end(&call->base, r);
@@ -204,7 +215,8 @@ STEP void step(struct relock_async *base)
 
     switch (call->phase) {
     case BEGINS:
-        if (call->how.cancel)
+        call->is_watching = call->how.cancel != NULL;
+        if (call->is_watching)
             relock_cancel_watch_for(&call->acquire.waiter.cancel_wait, call->how.cancel,
                                     &call->base.task);
         begin(call);
@@ -301,6 +313,7 @@ static const struct relock_async_ops ops = {
     .sent = sent,
     .answered = answered,
     .deliver = deliver,
+    .forget = forget,
     .undo = undo,
 };
 
