@@ -25,6 +25,7 @@ redis  redis-server,valkey-server  redis-server valkey-server
 tests  cmocka.h                    libcmocka-dev
 tests  patch                       ? patch
 tests  openssl                     ? openssl
+tests  sys/sdt.h                   ? systemtap-sdt-dev
 tests  /usr/sbin/haproxy           ? haproxy
 clang  clang                       clang
 fuzz   clang:fuzzer                ? libclang-rt-14-dev libclang-rt-dev

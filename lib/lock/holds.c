@@ -29,6 +29,7 @@
 #include "lock/holds.h"
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "lock/events.h"
 #include "lock/keys.h"
 #include "lock/observer.h"
@@ -232,6 +233,8 @@ void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, 
 {
     hold->state = RELOCK_HOLD_HELD;
     client->guarded.stats.renewed++;
+    RELOCK_PROBE(renew, hold->resource->name, hold->owner,
+                 relock_clock_left(now_ms, hold->valid_until_ms));
     relock_meter_add(&client->guarded.stats.margin,
                      relock_clock_left(now_ms, hold->valid_until_ms) * 1000);
     lengthen(hold, relock_hold_valid_until(hold->sent_ms, hold->renewal_ms));
@@ -295,6 +298,7 @@ bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hol
 
     if (!waiter)
         return false;
+    RELOCK_PROBE(hand_off, hold->resource->name, hold->owner, waiter->owner);
     DL_DELETE(hold->resource->holds, hold);
     client->guarded.stats.holds--;
     become_waiters(client, hold, waiter, now_ms);
@@ -310,6 +314,7 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
 {
     hold->state = RELOCK_HOLD_LOST;
     hold->lost_reason = reason;
+    RELOCK_PROBE(lost, hold->resource->name, hold->owner, reason);
     relock_client_unset_timer(client, &hold->timer);
     if (!hold->detached) {
         client->guarded.stats.lost++;

@@ -7,6 +7,7 @@
 
 #include "base/callback.h"
 #include "base/clock.h"
+#include "base/probe.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/levels.h"
@@ -87,6 +88,7 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->began_us = relock_clock_now_us();
     view->held_us = view->began_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
+    RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
     if (relock_holds_hand_off(lock->client, hold, view->began_us / 1000)) {
         hold->since_us = view->began_us;
         if (view->counts)

@@ -5,6 +5,7 @@
 #include "lock/take.h"
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "base/status.h"
 #include "lock/acquire.h"
 #include "lock/holds.h"
@@ -144,6 +145,7 @@ int relock_take_join(struct relock_acquire *acquire)
             return RELOCK_E_NOMEM;
     }
 
+    RELOCK_PROBE(acquire, resource->name, acquire->waiter.owner, acquire->how->wait_ms);
     acquire->joined_us = relock_clock_now_us();
     acquire->waiter.joined_ms = acquire->joined_us / 1000;
     acquire->waiter.joined_at = ++queue->moment;
@@ -243,6 +245,9 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
     if (result == RELOCK_OK) {
         now_us = relock_clock_now_us();
         now_ms = now_us / 1000;
+        if (acquire->joined_us > 0)
+            RELOCK_PROBE(grant, acquire->resource->name, acquire->waiter.owner,
+                         now_us - acquire->joined_us);
         if (!acquire->stop && acquire->joined_us > 0)
             relock_meter_add(&stats->wait, now_us - acquire->joined_us);
         relock_hold_report(acquire->hold, now_ms, grant);

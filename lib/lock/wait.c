@@ -5,6 +5,7 @@
 #include "lock/wait.h"
 
 #include "base/clock.h"
+#include "base/probe.h"
 #include "base/status.h"
 #include "lock/ask.h"
 #include "lock/request.h"
@@ -88,6 +89,7 @@ static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t
     if (is_head)
         stats->waits++;
     acquire->has_slept = is_head;
+    RELOCK_PROBE(wait, resource->name, acquire->waiter.owner, resource->line.place);
     return RELOCK_WAIT_SLEEPS;
 }
 

@@ -5,7 +5,7 @@ usage: symbols_test.py NM MAP HEADER API_TEST DEBIAN_SYMBOLS [LIBRARY...]
 
 The map exports what the header declares, and the api test and the Debian package name each. A shared library exports
 exactly these; the archives define them together, and as they cannot hide others, every global name
-there is relock_*. Symbols that the compiler adds for a sanitizer do not count.
+there is relock_*. Symbols for a sanitizer and for the probes do not count.
 """
 import pathlib
 import re
@@ -29,7 +29,8 @@ def defined(nm, library):
     rows = [line.split() for line in lines]
     # A is the version node itself; a line of one word names a member of the archive.
     names = {row[0].partition("@")[0] for row in rows if len(row) > 1 and row[1] != "A"}
-    return {name for name in names if not re.match(r"__(odr_)?(a|l|m|t|ub)san", name)}
+    return {name for name in names
+            if not re.match(r"__(odr_)?(a|l|m|t|ub)san|_\.stapsdt\.base$", name)}
 
 
 def main(nm, map_path, header_path, api_path, debian_path, *libraries):
