@@ -818,7 +818,7 @@ typedef void relock_released_fn(int result, void *arg);
  * If `how->owner` is 0, the library makes an owner for this call, since no thread holds the lock:
  * grant->owner, which relock_release_async() needs. So two calls without an owner exclude each
  * other, also on one thread. To nest, name the owner. If calls of one owner overlap, it is as if
- * several threads acted for it: a release fails that comes before `fn` has got the hold.
+ * several threads acted for it: release the hold after `fn` has got it.
  *
  * If the hold is lost, relock_events_dispatch() of `events` calls its on_lost, or that of the
  * client, but not before `fn` got the hold. `how` and the handle may end before `fn` is called;

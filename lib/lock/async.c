@@ -28,6 +28,23 @@ static void unref(struct relock_async *call)
         free(call);
 }
 
+/* ---- behind a hold ------------------------------------------------------------------------- */
+
+void relock_async_follow(struct relock_async *call, struct relock_hold *hold, uint64_t until_ms)
+{
+    relock_task_follow(&call->task, relock_holds_ref(hold));
+    relock_async_sleep(call, until_ms);
+}
+
+/* Returns the hold, with the reference to it, or NULL. */
+static struct relock_hold *stop_following(struct relock_async *call)
+{
+    struct relock_hold *ahead = call->task.ahead;
+
+    relock_task_unfollow(&call->task);
+    return ahead;
+}
+
 /* ---- its end ------------------------------------------------------------------------------- */
 
 /* At the end of a client all resources are dropped, whoever refers to them. */
@@ -77,10 +94,12 @@ static void orphan(struct relock_client *client, struct relock_event *event)
 RELOCK_UNCHECKED void relock_async_end(struct relock_async *call, int result)
 {
     struct relock_client *client = call->lock.client;
+    struct relock_hold *ahead = stop_following(call);
 
     call->result = result;
     relock_client_unset_timer(client, &call->timer);
-    relock_task_unfollow(&call->task);
+    if (ahead)
+        relock_holds_unref(client, ahead);
     relock_task_take_back(&call->task);
     if (--client->guarded.n_calls == 0 && client->guarded.state == RELOCK_CLIENT_FREED)
         relock_cond_broadcast(&client->changed);
@@ -96,15 +115,11 @@ RELOCK_UNCHECKED static void run(struct relock_task *task)
 {
     struct relock_async *call = (struct relock_async *)task;
     struct relock_client *client = task->client;
-    struct relock_hold *ahead = task->ahead;
+    struct relock_hold *ahead = stop_following(call);
 
-    if (!ahead) {
-        call->ops->step(call);
-        return;
-    }
-    (void)relock_holds_ref(ahead);
-    relock_task_unfollow(task);
     call->ops->step(call);
+    if (!ahead)
+        return;
     relock_task_pass(ahead);
     relock_holds_unref(client, ahead);
 }
@@ -124,12 +139,6 @@ RELOCK_UNCHECKED void relock_async_sleep(struct relock_async *call, uint64_t unt
         relock_client_unset_timer(call->lock.client, &call->timer);
     else
         relock_client_set_timer(call->lock.client, &call->timer, until_ms);
-}
-
-void relock_async_follow(struct relock_async *call, struct relock_hold *hold, uint64_t until_ms)
-{
-    relock_task_follow(&call->task, hold);
-    relock_async_sleep(call, until_ms);
 }
 
 void relock_async_fail(const struct relock_async *call, int result, struct relock_answer *answer)

@@ -36,6 +36,7 @@ struct acquire_call {
     struct relock_hold *hold; /* to which the script belongs */
     struct relock_answer answer;
     uint64_t began_ms;
+    uint64_t number; /* of the hold that it has acquired; 0: none */
     struct relock_grant grant;
     relock_acquired_fn *fn;
     void *arg;
@@ -64,9 +65,12 @@ STEP void finish(struct acquire_call *call, int r)
 {
     struct relock_acquire *acquire = &call->acquire;
 
+    if (call->phase != NESTS) {
+        relock_take_count(acquire, r);
+        call->number = r == RELOCK_OK ? acquire->hold->number : 0;
+    }
     call->phase = OVER;
     forget(&call->base);
-    relock_take_count(acquire, r);
     relock_take_report(acquire, r, &call->grant);
     relock_async_end(&call->base, r);
 }
@@ -158,12 +162,12 @@ STEP void nest(struct acquire_call *call, struct relock_hold *hold)
 {
     int r = relock_levels_add_begin(&call->acquire, hold, &call->answer);
 
+    call->phase = NESTS;
     if (r < 0) {
         finish(call, r);
         return;
     }
     call->hold = hold;
-    call->phase = NESTS;
     relock_async_command_begin(&call->base.command, hold,
                                relock_acquire_limit_ms(&call->acquire, call->answer.sent_ms));
 }
@@ -176,7 +180,7 @@ STEP void stay_behind(struct acquire_call *call, struct relock_hold *hold)
     if (call->phase != BEHIND)
         call->late_ms = relock_acquire_end_ms(&call->acquire, now_ms);
     call->phase = BEHIND;
-    if (now_ms < call->late_ms && !call->base.is_unheard) {
+    if (now_ms < call->late_ms) {
         relock_async_follow(&call->base, hold, call->late_ms);
         return;
     }
@@ -191,6 +195,10 @@ STEP void begin(struct acquire_call *call)
     int r;
 
     relock_async_sleep(&call->base, RELOCK_NEVER);
+    if (call->base.is_unheard) {
+        finish(call, RELOCK_CANCELLED);
+        return;
+    }
     if (hold && (hold->busy || (call->phase == BEGINS && hold->followers))) {
         stay_behind(call, hold);
         return;
@@ -288,6 +296,18 @@ static uint64_t valid_ms(const struct relock_async *base)
                : 0;
 }
 
+/* Its loss may be told from now on. */
+STEP void announce(struct acquire_call *call)
+{
+    const struct relock_lock *lock = &call->base.lock;
+    struct relock_hold *hold = NULL;
+
+    if (call->number != 0 && lock->client->guarded.state != RELOCK_CLIENT_FREED)
+        hold = relock_resource_find(lock->resource, call->grant.owner);
+    if (hold && hold->number == call->number)
+        hold->unannounced = false;
+}
+
 STEP void deliver(struct relock_async *base)
 {
     struct acquire_call *call = (struct acquire_call *)base;
@@ -298,6 +318,7 @@ STEP void deliver(struct relock_async *base)
     relock_mutex_unlock(&client->mutex);
     call->fn(base->result, &call->grant, call->arg);
     relock_mutex_lock(&client->mutex);
+    announce(call);
 }
 
 STEP void undo(struct relock_async *base)

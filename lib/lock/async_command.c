@@ -94,6 +94,7 @@ static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(comman
 
     say(command, "Redis did not answer in time");
     command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
+    command->is_left = is_script;
     if (is_script) {
         command->unanswered = true;
         relock_settle_leave(command->hold, command->flight.conn_id);
@@ -130,7 +131,9 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 static void take_kill(struct relock_async_command *command, int result,
                       const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
 {
-    bool is_refused = result == RELOCK_E_SERVER && reply && !relock_reply_error(reply);
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+    bool is_refused = result == RELOCK_E_SERVER && reply &&
+                      (!error || relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW);
 
     if (result == RELOCK_E_CONN || result == RELOCK_E_NOMEM || is_refused) {
         say(command, is_refused ? "the server refused CLIENT KILL for now"
@@ -206,8 +209,10 @@ static void finish_abandoned(struct relock_client *client, struct relock_async_c
     command->flight.conn_id = NULL;
     command->hold = NULL;
     command->state = RELOCK_ASYNC_COMMAND_IDLE;
-    if (command->flight.is_in_flight)
-        relock_settle_ended(client, hold, conn_id, is_answered);
+    /* If it is not in flight any more, a server has redirected it, without running it. */
+    if (command->is_left)
+        relock_settle_ended(client, hold, conn_id, is_answered || !command->flight.is_in_flight);
+    command->is_left = false;
     (void)relock_conn_id_unref(conn_id);
     relock_holds_unref(client, hold);
     command->ops->gone(command);

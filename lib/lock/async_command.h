@@ -52,6 +52,7 @@ struct relock_async_command {
     struct relock_timer timer; /* the next attempt, or the deadline */
     struct relock_flight flight;
     bool unanswered;                          /* as in struct relock_call */
+    bool is_left;                             /* abandoned in flight: the hold counts it */
     int refusal;                              /* of the last attempt; RELOCK_OK: there was none */
     char why[RELOCK_WHY_MAX];                 /* of a failure */
     struct relock_async_command *next, *prev; /* of the client: those that are paused */

@@ -89,6 +89,21 @@ static bool is_dispatched(struct relock_client *client, const struct relock_even
     return is;
 }
 
+/* The log ends with the client, which the queue may outlive. */
+static void log_misuse(struct relock_client *client)
+{
+    struct relock_guard guard;
+
+    if (!relock_client_enter(client, false, &guard))
+        return;
+    relock_mutex_unlock(&client->mutex);
+    relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                     "relock_events_free was called from a callback, or while another thread "
+                     "dispatches: the queue is not freed; call it later");
+    relock_mutex_lock(&client->mutex);
+    relock_client_leave(client, &guard);
+}
+
 struct relock_events *relock_events_free(struct relock_events *events)
 {
     struct relock_client *client = events ? events->client : NULL;
@@ -103,9 +118,7 @@ struct relock_events *relock_events_free(struct relock_events *events)
         return NULL;
     }
     if (relock_callback_is_inside() || is_dispatched(client, events)) {
-        relock_log_write(&client->log, RELOCK_LOG_ERROR,
-                         "relock_events_free was called from a callback, or while another thread "
-                         "dispatches: the queue is not freed; call it later");
+        log_misuse(client);
         return events;
     }
     cancel_state = relock_thread_hold_cancel();
@@ -139,6 +152,17 @@ static void run_ended(struct relock_client *client, struct relock_events *events
     }
 }
 
+/* Skips those of which the program has not heard yet that it had them. */
+static struct relock_hold *next_loss(const struct relock_events *events)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(events->losses, hold, loss_next)
+    if (!hold->unannounced)
+        return hold;
+    return NULL;
+}
+
 /* A client that is being freed waits for a running on_lost, and calls none any more. */
 static void tell_losses(struct relock_client *client, struct relock_events *events, int *n_run)
     RELOCK_REQUIRES(client->mutex)
@@ -147,7 +171,7 @@ static void tell_losses(struct relock_client *client, struct relock_events *even
     int n;
 
     DL_COUNT2(events->losses, hold, n, loss_next);
-    for (; n > 0 && (hold = events->losses); n--) {
+    for (; n > 0 && (hold = next_loss(events)); n--) {
         if (client->guarded.state == RELOCK_CLIENT_FREED)
             return;
         DL_DELETE2(events->losses, hold, loss_prev, loss_next);

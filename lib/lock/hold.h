@@ -72,6 +72,7 @@ struct relock_hold {
     bool observer_tells : 1; /* on_lost is called only if no observer reports the loss */
     bool busy : 1;           /* its owner's command is in flight: the next one waits */
     bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
+    bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
 
     uint64_t owner;

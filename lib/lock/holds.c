@@ -123,6 +123,7 @@ static void become_waiters(struct relock_client *client, struct relock_hold *hol
     hold->count = 1;
     hold->keeping = keeping_for(waiter);
     hold->observer_tells = waiter->of_composite;
+    hold->unannounced = waiter->events != NULL;
     hold->cap_ms = max_ms > 0 ? relock_clock_after(now_ms, max_ms) : RELOCK_NEVER;
     hold->on_lost = waiter->on_lost;
     hold->arg = waiter->arg;

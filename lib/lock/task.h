@@ -22,7 +22,7 @@ struct relock_task {
     bool is_posted;
     struct relock_task *next, *prev; /* of the client: those to run */
 
-    struct relock_hold *ahead; /* it waits for this hold */
+    struct relock_hold *ahead; /* it waits for this hold, to which its user has a reference */
     struct relock_task *follow_next, *follow_prev;
 
     /* guarded by the process mutex */
