@@ -7,8 +7,9 @@
  *                NESTS      it has
  *     BEHIND     as BEGINS, when that command has ended
  *     QUEUED     ASKS       it is its turn
- *                BEGINS     the owner has acquired the lock by another call
- *     ASKS       QUEUED     refused; BEGINS: the same
+ *     ASKS       QUEUED     refused
+ *     both       ANEW       the owner has acquired the lock by another call
+ *     ANEW       as BEGINS, in the next turn of the I/O thread
  *     each       OVER       with its result
  */
 #include "base/clock.h"
@@ -24,7 +25,7 @@
 
 #include <stdlib.h>
 
-enum phase { BEGINS, BEHIND, QUEUED, ASKS, NESTS, OVER };
+enum phase { BEGINS, BEHIND, ANEW, QUEUED, ASKS, NESTS, OVER };
 
 struct acquire_call {
     struct relock_async base; /* first */
@@ -45,8 +46,6 @@ struct acquire_call {
 /* The functions of this file are called with the mutex of the client, which clang cannot know to be
  * that of the acquire. */
 #define STEP RELOCK_UNCHECKED static
-
-static void begin(struct acquire_call *call);
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
@@ -78,10 +77,12 @@ STEP void finish(struct acquire_call *call, int r)
 STEP void leave_queue(struct acquire_call *call, int r)
 {
     relock_take_leave(&call->acquire, r);
-    if (r == RELOCK_AGAIN)
-        begin(call);
-    else
+    if (r != RELOCK_AGAIN) {
         finish(call, r);
+        return;
+    }
+    call->phase = ANEW;
+    relock_task_post(&call->base.task);
 }
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -230,6 +231,7 @@ STEP void step(struct relock_async *base)
         begin(call);
         break;
     case BEHIND:
+    case ANEW:
         begin(call);
         break;
     case QUEUED:

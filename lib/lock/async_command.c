@@ -43,15 +43,13 @@ static void say(struct relock_async_command *command, const char *why)
 
 static void post(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
-    struct relock_client *client = command->client;
-
     command->state =
         command->hold->fence ? RELOCK_ASYNC_COMMAND_KILLING : RELOCK_ASYNC_COMMAND_RUNNING;
     command->entry.ops = &entry_ops;
     command->entry.posted_ms = relock_clock_now_ms();
     command->flight.is_in_flight = false;
-    relock_outbox_post(client, &client->guarded.commands, &command->entry);
-    relock_client_set_timer(client, &command->timer, command->deadline_ms);
+    relock_outbox_post(command->client, &command->client->guarded.commands, &command->entry);
+    relock_client_set_timer(command->client, &command->timer, command->deadline_ms);
 }
 
 static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
@@ -62,18 +60,18 @@ static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command
 
 static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
-    struct relock_client *client = command->client;
     uint64_t until_ms = relock_clock_in(command->pause_ms);
 
     command->state = RELOCK_ASYNC_COMMAND_PAUSED;
     command->pause_ms = relock_backoff_ms(command->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
-    DL_APPEND(client->guarded.paused, command);
-    relock_client_set_timer(client, &command->timer,
+    DL_APPEND(command->client->guarded.paused, command);
+    relock_client_set_timer(command->client, &command->timer,
                             until_ms < command->deadline_ms ? until_ms : command->deadline_ms);
 }
 
-static void end(struct relock_async_command *command, int result, const struct redisReply *reply)
-    RELOCK_REQUIRES(command->client->mutex)
+/* Its user may free the command. Unchecked: for clang `client` is another one. */
+RELOCK_UNCHECKED static void end(struct relock_async_command *command, int result,
+                                 const struct redisReply *reply)
 {
     struct relock_client *client = command->client;
     struct relock_hold *hold = command->hold;
@@ -218,8 +216,9 @@ static void finish_abandoned(struct relock_client *client, struct relock_async_c
     command->ops->gone(command);
 }
 
-static void answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
-                   const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
+/* Unchecked: clang cannot know that the client is that of the command. */
+RELOCK_UNCHECKED static void answer(struct relock_client *client, struct relock_outbox_entry *entry,
+                                    int result, const struct redisReply *reply)
 {
     struct relock_async_command *command = command_of(entry);
 
@@ -287,7 +286,8 @@ RELOCK_UNCHECKED void relock_async_command_begin(struct relock_async_command *co
     post(command);
 }
 
-void relock_async_command_up(struct relock_client *client)
+/* Unchecked: the same. */
+RELOCK_UNCHECKED void relock_async_command_up(struct relock_client *client)
 {
     while (client->guarded.paused)
         resume(client->guarded.paused);

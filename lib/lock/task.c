@@ -1,6 +1,5 @@
 #include "lock/task.h"
 
-#include "base/fork.h"
 #include "base/hash.h"
 #include "redis/loop.h"
 

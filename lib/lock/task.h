@@ -12,6 +12,7 @@
 #ifndef RELOCK_TASK_H
 #define RELOCK_TASK_H
 
+#include "base/fork.h"
 #include "lock/client.h"
 #include "lock/hold.h"
 
