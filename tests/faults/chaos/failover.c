@@ -126,12 +126,13 @@ static void mend(struct sentinels *s, const struct failover_cast *cast)
     }
 }
 
-static void write_failover(struct failover *failover, bool had_acknowledged)
+static void write_failover(struct failover *failover, uint64_t from_ns, uint64_t to_ns,
+                           bool had_acknowledged)
 {
     struct history_record record = {.kind = HISTORY_FAILOVER,
                                     .slot = SCHEDULE_SERVER,
-                                    .from_ns = failover->from_ns,
-                                    .to_ns = history_now_ns(),
+                                    .from_ns = from_ns,
+                                    .to_ns = to_ns,
                                     .value = had_acknowledged};
 
     history_write(failover->history, &record);
@@ -167,15 +168,21 @@ void failover_happen(struct failover *failover)
 
     end_master(&failover->sentinels, cast);
     cast->heir = sentinels_await_master(&failover->sentinels, cast->master);
-    write_failover(failover, cast->heir != cast->stalled);
+    failover->happened_ns = history_now_ns();
+    write_failover(failover, failover->from_ns, failover->happened_ns, cast->heir != cast->stalled);
     failover->n_ends[cast->end]++;
 }
 
+/*
+ * Until a sentinel demotes it, the old master can grant locks to a process that asked for the
+ * address before the failover and stood still until now. No replica acknowledges such a hold.
+ */
 void failover_mend(struct failover *failover)
 {
     mend(&failover->sentinels, &failover->cast);
     sentinels_await_sync(&failover->sentinels, failover->cast.heir);
     sentinels_await_roles(&failover->sentinels);
+    write_failover(failover, failover->happened_ns, history_now_ns(), true);
     write_fault(failover);
 }
 

@@ -28,8 +28,9 @@ struct failover {
     struct failover_cast {
         int master, stalled, heir; /* the heir is promoted */
         enum failover_end end;
-    } cast;           /* of this round */
-    uint64_t from_ns; /* the last time when all servers had the same */
+    } cast;               /* of this round */
+    uint64_t from_ns;     /* the last time when all servers had the same */
+    uint64_t happened_ns; /* another server was the master */
     unsigned n_ends[FAILOVER_N_ENDS];
 };
 

@@ -33,8 +33,8 @@
     XX(IDLE, "idle")     /* all threads have ended; value: the remaining holds */                  \
     XX(KILLED, "killed") /* a process was killed by the stage */                                   \
     XX(FAULT, "fault")   /* a fault, from beginning to end; slot -1 means all; value: its kind */  \
-    XX(FAILOVER, "failover") /* from the last time when all replicas had all holds, until another  \
-                                server was the master; value: whether it had acknowledged them */  \
+    XX(FAILOVER, "failover") /* holds granted meanwhile may be lost; value: only if no replica     \
+                                acknowledged them */                                               \
     XX(FREE, "free")         /* a lock was free for this sort at every look */                     \
     XX(STAYS, "stays")       /* a lock was not released at the end */
 
