@@ -192,10 +192,11 @@ static void put_contended(struct page *page, const struct relock_contended *name
 int relock_stats_print(struct relock_client *client, const char *labels, char *text, size_t size,
                        size_t *len)
 {
-    struct page page = {.text = text, .size = size, .labels = labels ? labels : ""};
+    struct page page = {.size = size, .labels = labels ? labels : ""};
     struct relock_stats stats;
     int r;
 
+    page.text = text;
     if (!len || (!text && size > 0))
         return RELOCK_E_INVALID;
     r = relock_client_stats(client, &stats, sizeof(stats));

@@ -17,7 +17,7 @@ static bool is_name(const char *host)
 
 static bool read_peer(int fd, char ip[RELOCK_PEER_IP_MAX], char port[PORT_TEXT_MAX])
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t len = sizeof(address);
 
     if (fd < 0 || getpeername(fd, (struct sockaddr *)&address, &len) != 0 ||
