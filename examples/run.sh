@@ -72,6 +72,10 @@ main()
     run_example "$build/examples/tutorial_deadlock" "unix://$scratch/server.sock"
     run_example "$build/examples/tutorial_test"
 
+    say 'event loops: a server with one thread holds 1000 locks, on epoll and on libev'
+    run_example "$build/examples/seats_epoll" "unix://$scratch/server.sock"
+    run_example "$build/examples/seats_libev" "unix://$scratch/server.sock"
+
     say 'done: the sum was right with locks and wrong without; the store rejected the old price'
 }
 
