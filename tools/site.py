@@ -50,18 +50,20 @@ def widened(text):
     r"""Markdown in which the text of a list item is indented by 4 columns.
 
     Elsewhere it is indented as far as the item's first line. With less than 4, MkDocs takes it for
-    a paragraph after the list.
+    a paragraph after the list. MkDocs also wants a blank line between a paragraph and an item.
 
-    >>> print(widened("- one\n\n  more\n\n      code\n  1. two\n     more\n\nafter\n\n    code"))
-    - one
+    >>> print(widened("- a\n\n  b\n- c\n  1. d\n     e\n\n         code\n\nf\n\n    code"))
+    - a
     <BLANKLINE>
-        more
+        b
     <BLANKLINE>
-            code
-        1. two
-            more
+    - c
+        1. d
+            e
     <BLANKLINE>
-    after
+                code
+    <BLANKLINE>
+    f
     <BLANKLINE>
         code
     >>> print(widened("```\n- one\n\n  more\n```"))
@@ -71,7 +73,8 @@ def widened(text):
       more
     ```
     """
-    columns, lines, is_code, is_after_blank = [], [], False, False
+    columns, lines = [], []
+    is_code = is_paragraph = is_after_blank = False
     for line in text.split("\n"):
         column = len(line) - len(line.lstrip())
         item = ITEM.match(line)
@@ -81,6 +84,10 @@ def widened(text):
         # A line that continues a paragraph belongs to its item wherever it begins.
         base = max((start for start in columns if start <= column), default=0)
         depth = sum(start <= column for start in columns)
+        if is_after_blank or item:
+            if item and is_paragraph:
+                lines.append("")
+            is_paragraph = depth > 0 and line != "" and not item
         lines.append(" " * (4 * depth) + line[base:] if line else line)
         if item and not is_code and column < base + 4:
             columns.append(item.end())
