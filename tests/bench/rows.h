@@ -73,6 +73,9 @@ void row_commands(const struct plan *plan, struct report *report);
 /* Commands of waiting threads. */
 void row_waiting(const struct plan *plan, struct report *report);
 
+/* Calls that no thread waits in: threads, and pairs compared with a thread for each. */
+void row_async(const struct plan *plan, struct report *report);
+
 /* Many clients wait for one lock, and it is released once. */
 void row_clients(const struct plan *plan, struct report *report);
 

@@ -23,6 +23,20 @@ size_t usage_memory(void)
 }
 #endif
 
+unsigned usage_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    unsigned n = 0;
+
+    if (!dir)
+        die("no /proc/self/task");
+    while ((entry = readdir(dir)))
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
 static uint64_t read_clock(clockid_t clock)
 {
     struct timespec ts;

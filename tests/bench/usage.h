@@ -14,6 +14,9 @@
  */
 size_t usage_memory(void);
 
+/* Threads of this process. */
+unsigned usage_threads(void);
+
 /* Processor time of a process, and of all programs on all cores, in steps of 10 ms. */
 uint64_t usage_process_cpu_ns(pid_t pid);
 uint64_t usage_machine_cpu_ns(void);
