@@ -16,6 +16,8 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(!?\[[^]]*\]\()(?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
+FENCE = re.compile(r" *```")
+ITEM = re.compile(r" *([-*+]|\d+\.) +(?=\S)")
 LANGUAGES = {".h": "c", ".c": "c", ".cpp": "cpp", ".lua": "lua"}
 
 
@@ -42,6 +44,56 @@ def text_of(path):
     if path.suffix == ".md":
         return text
     return f"# {path}\n\n```{LANGUAGES.get(path.suffix, '')}\n{text}```\n"
+
+
+def widened(text):
+    r"""Markdown in which the text of a list item is indented by 4 columns.
+
+    Elsewhere it is indented as far as the item's first line. With less than 4, MkDocs takes it for
+    a paragraph after the list. MkDocs also wants a blank line between a paragraph and an item.
+
+    >>> print(widened("- a\n\n  b\n- c\n  1. d\n     e\n\n         code\n\nf\n\n    code"))
+    - a
+    <BLANKLINE>
+        b
+    <BLANKLINE>
+    - c
+        1. d
+            e
+    <BLANKLINE>
+                code
+    <BLANKLINE>
+    f
+    <BLANKLINE>
+        code
+    >>> print(widened("```\n- one\n\n  more\n```"))
+    ```
+    - one
+    <BLANKLINE>
+      more
+    ```
+    """
+    columns, lines = [], []
+    is_code = is_paragraph = is_after_blank = False
+    for line in text.split("\n"):
+        column = len(line) - len(line.lstrip())
+        item = ITEM.match(line)
+        is_fence = FENCE.match(line)
+        if not is_code and line and (item or is_fence or is_after_blank):
+            columns = [start for start in columns if start <= column]
+        # A line that continues a paragraph belongs to its item wherever it begins.
+        base = max((start for start in columns if start <= column), default=0)
+        depth = sum(start <= column for start in columns)
+        if is_after_blank or item:
+            if item and is_paragraph:
+                lines.append("")
+            is_paragraph = depth > 0 and line != "" and not item
+        lines.append(" " * (4 * depth) + line[base:] if line else line)
+        if item and not is_code and column < base + 4:
+            columns.append(item.end())
+        is_code ^= bool(is_fence)
+        is_after_blank = not line
+    return "\n".join(lines)
 
 
 def target_of(path, link):
@@ -71,8 +123,8 @@ def stage(folder):
             return f"{found[1]}{up}{page_of(target)}{found[3] or ''})"
 
         titles[page] = title_of(text, path)
-        (folder / page).write_text(LINK.sub(relink, text) if path.suffix == ".md" or
-                                   (TOP / path).is_dir() else text)
+        is_markdown = path.suffix == ".md" or (TOP / path).is_dir()
+        (folder / page).write_text(widened(LINK.sub(relink, text)) if is_markdown else text)
     return titles
 
 
