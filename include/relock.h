@@ -745,8 +745,13 @@ static inline void relock_scope_end_(struct relock_lock **lock)
  *
  * The caller owns it. It belongs to one client, which may be freed before it, and a client may have
  * any number. Locks are acquired by the same rules as in blocking calls, in the same queues; both
- * sorts of calls may be used for one lock. Multi and red locks, and clients with `min_replicas`, do
- * not support these calls.
+ * sorts of calls may be used for one lock.
+ *
+ * Multi and red locks do not support these calls: acquiring them needs a thread that waits for
+ * several clients. With `min_replicas`, relock_acquire_async() is not supported: its commands share
+ * a connection with the renewals, which WAIT would hold up. Instead, let a worker thread call
+ * relock_acquire() with an owner from relock_owner_new(), and notify the loop. A multi or red lock
+ * is released by a worker, too.
  *
  * In a forked child, calls on it return RELOCK_E_FORKED. Freeing it there does not affect the
  * parent.
@@ -840,9 +845,9 @@ RELOCK_API RELOCK_CHECKED int relock_acquire_async(struct relock_lock *lock,
 
 /**
  * Releases one level of `owner` as relock_release() does, without blocking. `owner` is one that a
- * grant has named; 0 is not allowed, because the calling thread does not hold what
- * relock_acquire_async() has acquired. `fn` gets the result; NULL: nobody needs it. The handle may
- * be freed before.
+ * grant has named, also a grant of relock_acquire(); 0 is not allowed, because the calling thread
+ * does not hold what relock_acquire_async() has acquired. `fn` gets the result; NULL: nobody needs
+ * it. The handle may be freed before.
  *
  * If the on_lost of the hold is running, the last release ends after it. So after `fn` the library
  * does not call that on_lost.
@@ -850,7 +855,7 @@ RELOCK_API RELOCK_CHECKED int relock_acquire_async(struct relock_lock *lock,
  * Threads: any; also from callbacks. Does not block.
  * Returns: RELOCK_OK             the level will be released, and `fn` will be called once, unless
  *                                the queue is freed before
- *          RELOCK_E_UNSUPPORTED  as relock_acquire_async
+ *          RELOCK_E_UNSUPPORTED  a multi or red lock
  *          RELOCK_E_INVALID      also: `owner` is 0, or `events` belongs to another client
  *          RELOCK_E_NOMEM        the level was not released; try again
  *          RELOCK_E_CLOSED, RELOCK_E_FORKED

@@ -195,9 +195,7 @@ int relock_async_check(const struct relock_lock *lock, const struct relock_event
 {
     if (!lock || !events || events->client != lock->client)
         return RELOCK_E_INVALID;
-    if (lock->resource->kind->is_composite || lock->client->options.min_replicas > 0)
-        return RELOCK_E_UNSUPPORTED;
-    return RELOCK_OK;
+    return lock->resource->kind->is_composite ? RELOCK_E_UNSUPPORTED : RELOCK_OK;
 }
 
 void *relock_async_alloc(size_t size)

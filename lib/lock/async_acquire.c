@@ -365,6 +365,8 @@ int relock_acquire_async(struct relock_lock *lock, const struct relock_how *how,
     struct acquire_call *call;
     int r = relock_async_check(lock, events);
 
+    if (r == RELOCK_OK && lock->client->options.min_replicas > 0)
+        r = RELOCK_E_UNSUPPORTED; /* WAIT would hold up the renewals */
     if (r == RELOCK_OK)
         r = fn ? relock_take_check(how ? how : &one_try) : RELOCK_E_INVALID;
     if (r < 0)

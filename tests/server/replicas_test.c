@@ -1,5 +1,6 @@
 /* A client with min_replicas holds only locks that so many replicas acknowledged. */
 #include "support/fixture.h"
+#include "support/reactor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,30 @@ static void a_fenced_hold_says_how_many_replicas_acknowledged(void **state)
     server_stop(replica);
 }
 
+/* Only the acquire waits for replicas, so it needs a thread. */
+static void what_a_thread_has_acquired_is_released_without_blocking(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica(f);
+    struct relock_client *client = careful_client(f, slow_ms(5000));
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct outcome outcome;
+
+    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
+    assert_result(outcome_acquire(lock, &how, events, &outcome), RELOCK_E_UNSUPPORTED);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(reactor_release(lock, how.owner, events), RELOCK_OK);
+    assert_result(relock_check(lock, how.owner, NULL), RELOCK_OK);
+    assert_result(reactor_release(lock, how.owner, events), RELOCK_OK);
+    assert_result(relock_check(lock, how.owner, NULL), RELOCK_NOT_OWNER);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    assert_null(relock_events_free(events));
+    server_stop(replica);
+}
+
 static void without_a_replica_nothing_is_held(void **state)
 {
     struct fixture *f = *state;
@@ -117,6 +142,7 @@ int main(void)
         SERVER_TEST(a_client_without_min_replicas_waits_for_none),
         SERVER_TEST(a_hold_says_how_many_replicas_acknowledged),
         FENCED_TEST(a_fenced_hold_says_how_many_replicas_acknowledged),
+        SERVER_TEST(what_a_thread_has_acquired_is_released_without_blocking),
         SERVER_TEST(without_a_replica_nothing_is_held),
         SERVER_TEST(a_replica_that_hangs_does_not_count),
     };
