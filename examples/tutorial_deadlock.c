@@ -1,9 +1,10 @@
 /*
  * tutorial_deadlock - four deadlocks, and what the library does about each of them
  *
- * Two threads acquire two locks in opposite orders; a multi lock has one order for all. A reader
- * asks to write. A function that must not nest is called by itself. A thread holds a lock through
- * one client, and acquires it through another.
+ * Two threads acquire two locks in opposite orders: one of them is refused, releases what it holds
+ * and starts again. A multi lock has one order for all. A reader asks to write. A function that
+ * must not nest is called by itself. A thread holds a lock through one client, and acquires it
+ * through another.
  *
  *     cc tutorial_deadlock.c $(pkg-config --cflags --libs relock) -pthread -o tutorial_deadlock
  *     ./tutorial_deadlock [URL]                             default: redis://127.0.0.1:6379
@@ -36,7 +37,7 @@ static int64_t now_ms(void)
 
 static bool is_as_expected(const char *what, int r, int expected, int64_t since_ms)
 {
-    printf("%-38s %4lld ms: %s\n", what, (long long)(now_ms() - since_ms), relock_strerror(r));
+    printf("%-41s %4lld ms: %s\n", what, (long long)(now_ms() - since_ms), relock_strerror(r));
     return r == expected;
 }
 
@@ -46,17 +47,25 @@ struct transfer {
     struct relock_lock *from, *to;
     pthread_barrier_t *together;
     int result;
+    unsigned n_refused;
 };
 
 /* Each thread holds one account and waits for that of the other. */
 static void *lock_one_after_the_other(void *arg)
 {
+    const struct timespec pause = {.tv_nsec = 5000000};
     struct transfer *transfer = arg;
 
     must(relock_lock(transfer->from), "from");
     pthread_barrier_wait(transfer->together);
-    transfer->result = relock_acquire(transfer->to, &patiently, NULL);
-    pthread_barrier_wait(transfer->together);
+    while ((transfer->result = relock_lock(transfer->to)) == RELOCK_E_DEADLOCK) {
+        transfer->n_refused++;
+        must(relock_unlock(transfer->from), "from"); /* the other thread needs it */
+        nanosleep(&pause, NULL);
+        must(relock_lock(transfer->from), "from, again");
+    }
+    if (transfer->result == RELOCK_OK)
+        must(relock_unlock(transfer->to), "to");
     must(relock_unlock(transfer->from), "from");
     return NULL;
 }
@@ -84,7 +93,7 @@ static void *lock_both_at_once(void *arg)
 
 /* Transfers from ann to bob and from bob to ann at the same time. */
 static bool transfer_both_ways(struct relock_client *client, void *(*how)(void *), const char *what,
-                               int expected)
+                               unsigned n_refused)
 {
     int64_t start_ms = now_ms();
     struct relock_lock *ann, *bob;
@@ -95,7 +104,7 @@ static bool transfer_both_ways(struct relock_client *client, void *(*how)(void *
     must(relock_lock_new(client, "account:bob", &bob), "bob");
     pthread_barrier_init(&together, NULL, 2);
 
-    struct transfer transfers[] = {{ann, bob, &together, 0}, {bob, ann, &together, 0}};
+    struct transfer transfers[] = {{ann, bob, &together, 0, 0}, {bob, ann, &together, 0, 0}};
     for (int i = 0; i < 2; i++) {
         if (pthread_create(&threads[i], NULL, how, &transfers[i]) != 0)
             must(RELOCK_E_NOMEM, "thread");
@@ -106,8 +115,10 @@ static bool transfer_both_ways(struct relock_client *client, void *(*how)(void *
     pthread_barrier_destroy(&together);
     relock_lock_free(ann);
     relock_lock_free(bob);
-    return is_as_expected(what, transfers[0].result, expected, start_ms) &&
-           transfers[1].result == expected;
+    if (transfers[0].n_refused + transfers[1].n_refused != n_refused)
+        return false;
+    return is_as_expected(what, transfers[0].result, RELOCK_OK, start_ms) &&
+           transfers[1].result == RELOCK_OK;
 }
 
 /* ---- one thread that waits for itself ---- */
@@ -171,9 +182,9 @@ int main(int argc, char **argv)
 
     must(relock_client_new(&options, &client), "connect");
     as_expected = transfer_both_ways(client, lock_one_after_the_other,
-                                     "two locks, in opposite orders", RELOCK_TIMEOUT);
+                                     "two locks, in opposite orders, 1 refused", 1);
     as_expected &=
-        transfer_both_ways(client, lock_both_at_once, "the same two, as a multi lock", RELOCK_OK);
+        transfer_both_ways(client, lock_both_at_once, "the same two, as a multi lock", 0);
     as_expected &= reader_asks_to_write(client);
     as_expected &= nests_by_mistake(client);
     as_expected &= waits_through_another_client(&options, client);

@@ -518,7 +518,8 @@ RELOCK_API void relock_cancel_fire(struct relock_cancel *cancel);
 RELOCK_API struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel);
 
 /**
- * Makes an owner: a number that no thread and no other owner in this process has.
+ * Makes an owner: a number that no thread and no other owner in this process has. An owner that
+ * waits in one call should do nothing else: in the search for deadlocks it counts as blocked.
  *
  * Threads: any; also from on_lost.
  * Returns: the number, never 0. Nothing needs to be freed.
@@ -582,7 +583,9 @@ struct relock_grant {
  *          RELOCK_LOST        this owner still has levels of a lost hold: release them all first
  *          RELOCK_E_REPLICAS  not held: fewer than `min_replicas` acknowledged
  *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
- *                             holds the lock and passed RELOCK_NON_REENTRANT
+ *                             holds the lock and passed RELOCK_NON_REENTRANT. Or it would wait for
+ *                             an owner of this client who waits for it, perhaps through others:
+ *                             release the locks that it holds, and start again
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
  */

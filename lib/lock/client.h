@@ -61,6 +61,9 @@ enum relock_inbox_state {
     RELOCK_INBOX_REFUSED, /* the user may not subscribe to it */
 };
 
+/* So many lists share the waits that sleep, by owner. */
+#define RELOCK_ASLEEP_PARTS 256
+
 /* Commands for the I/O thread to send; outbox.c changes it. */
 struct relock_outbox {
     struct relock_outbox_entry *posted;     /* to be sent */
@@ -158,8 +161,10 @@ struct relock_client {
         struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */
 
         struct relock_timers timers;
-        struct relock_waiter *waiting; /* acquires that wait for this server */
-        struct relock_timer silence;   /* pings, and ends waits when Redis is silent */
+        struct relock_waiter *waiting;                     /* acquires that wait for this server */
+        struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
+        uint64_t n_searches;                               /* for deadlocks */
+        struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
                                 and will see changes made now */
         pthread_t teller;    /* the thread that calls on_lost */

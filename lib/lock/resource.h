@@ -90,6 +90,8 @@ struct relock_waiter {
     struct relock_cancel *cancel_on_lost; /* constant */
     struct relock_events *events;         /* constant: for this on_lost; NULL: it has a thread */
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
+    struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.h */
+    bool is_asleep;                                  /* is in that list */
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */
 };
@@ -135,6 +137,14 @@ struct relock_line_view {
     bool is_listening; /* to the channel of the lock, and no message was missed since then */
 };
 
+/* Where the last search for a deadlock met it; of deadlock.c alone. */
+struct relock_search {
+    uint64_t number;
+    uint64_t owner;                      /* waits for this resource */
+    struct relock_resource *held_before; /* held by that owner; NULL: the first one */
+    struct relock_resource *next;        /* to be visited */
+};
+
 struct relock_resource {
     UT_hash_handle hh;              /* in the client's table of names */
     struct relock_client *client;   /* constant */
@@ -178,6 +188,7 @@ struct relock_resource {
     struct relock_line line;
     struct relock_subscription subscription;
     struct relock_listener *listeners; /* of layers above, see listener.h */
+    struct relock_search search;
 
     const char *given; /* in `name`, after the prefix: the name in the program; constant */
     size_t name_len;

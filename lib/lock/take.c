@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "base/status.h"
 #include "lock/acquire.h"
+#include "lock/deadlock.h"
 #include "lock/holds.h"
 #include "lock/levels.h"
 #include "lock/line.h"
@@ -161,6 +162,7 @@ void relock_take_leave(struct relock_acquire *acquire, int result)
 
     if (waits(acquire))
         relock_silence_leave(acquire->client, &acquire->waiter);
+    relock_deadlock_leave(acquire);
     if (result != RELOCK_OK)
         leave_queue(acquire);
     if (acquire->stop_listening)

@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "base/status.h"
 #include "lock/ask.h"
+#include "lock/deadlock.h"
 #include "lock/request.h"
 
 /*
@@ -135,9 +136,12 @@ enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t 
     }
     if (may_ask)
         return RELOCK_WAIT_ASKS;
-    if (!is_late)
+    if (is_late)
+        *result = relock_acquire_be_late(acquire);
+    else if (!relock_deadlock_enter(acquire))
+        *result = RELOCK_E_DEADLOCK;
+    else
         return plan_sleep(acquire, now_ms, until_ms);
-    *result = relock_acquire_be_late(acquire);
     return RELOCK_WAIT_ENDS;
 }
 
