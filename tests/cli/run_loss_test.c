@@ -102,6 +102,30 @@ static void once_per_period_one_machine_runs_the_command(void **state)
     assert_int_equal(probe_int(f->probe, "DEL hourly"), 1);
 }
 
+/* Its lease is nine tenths of the period. */
+static void a_command_that_outlasts_its_period_keeps_the_others_out(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "run", "--once-per", tool_lease(), "--lease", tool_lease(),
+                                   "hourly", "sh", "-c", "trap 'exit 5' TERM; " RUNNING);
+
+    assert_true(tool_says(tool, "started"));
+    let_pass(outlast_ms(TOOL_LEASE_MS));
+    assert_tool(f, 4, "run", "--once-per", "1h", "-E", "4", "hourly", "echo", "ran");
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 5);
+    assert_true(probe_wait_no_key(f->probe, "hourly", outlast_ms(TOOL_LEASE_MS) + SOON_MS));
+}
+
+static void a_failed_command_is_not_repeated_in_its_period(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_tool(f, 6, "run", "--once-per", "1h", "hourly", "sh", "-c", "exit 6");
+    assert_tool(f, 4, "run", "--once-per", "1h", "-E", "4", "hourly", "echo", "ran");
+    assert_int_equal(probe_int(f->probe, "DEL hourly"), 1);
+}
+
 static void a_command_that_did_not_start_leaves_the_period_to_others(void **state)
 {
     struct fixture *f = *state;
@@ -119,6 +143,8 @@ int main(void)
         TOOL_TEST(with_on_lost_warn_it_goes_on),
         TOOL_TEST(a_server_that_goes_away_costs_the_lock),
         TOOL_TEST(once_per_period_one_machine_runs_the_command),
+        TOOL_TEST(a_command_that_outlasts_its_period_keeps_the_others_out),
+        TOOL_TEST(a_failed_command_is_not_repeated_in_its_period),
         TOOL_TEST(a_command_that_did_not_start_leaves_the_period_to_others),
     };
 

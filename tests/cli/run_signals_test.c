@@ -55,6 +55,25 @@ static void on_a_terminal_too(void **state)
     hears_it_once(f, tool_start_words(f, true, words), true);
 }
 
+static void each_signal_is_forwarded_and_the_tool_lives_until_its_command_ends(void **state)
+{
+    static const int numbers[] = {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    static const char *const heard[] = {"hup", "quit", "usr1", "usr2"};
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "run", "orders", "sh", "-c",
+                                   "trap 'echo hup' HUP; trap 'echo quit' QUIT; "
+                                   "trap 'echo usr1' USR1; trap 'echo usr2' USR2; " LISTENER);
+
+    assert_true(tool_says(tool, "started"));
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        tool_signal(tool, numbers[i]);
+        assert_true(tool_says(tool, heard[i]));
+    }
+    assert_int_equal(probe_int(f->probe, "EXISTS orders"), 1);
+    tool_signal(tool, SIGTERM);
+    assert_int_equal(tool_wait(tool), 3);
+}
+
 static void no_signal_is_blocked_in_the_command(void **state)
 {
     struct fixture *f = *state;
@@ -78,13 +97,27 @@ static void if_the_tool_is_killed_the_command_ends_and_the_lease_frees_the_lock(
     assert_true(probe_wait_no_key(f->probe, "orders", outlast_ms(TOOL_LEASE_MS) + SOON_MS));
 }
 
+static void with_on_lost_kill_a_command_that_ignores_sigterm_ends_with_the_tool(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "run", "--lease", tool_lease(), "--on-lost", "kill", "orders",
+                                   "sh", "-c", "trap '' TERM; echo started; exec sleep 600");
+
+    assert_true(tool_says(tool, "started"));
+    tool_signal(tool, SIGKILL);
+    assert_int_equal(tool_wait(tool), 128 + SIGKILL);
+    assert_true(probe_wait_no_key(f->probe, "orders", outlast_ms(TOOL_LEASE_MS) + SOON_MS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TOOL_TEST(ctrl_c_reaches_the_command_once_and_the_lock_is_released),
         TOOL_TEST(on_a_terminal_too),
+        TOOL_TEST(each_signal_is_forwarded_and_the_tool_lives_until_its_command_ends),
         TOOL_TEST(no_signal_is_blocked_in_the_command),
         TOOL_TEST(if_the_tool_is_killed_the_command_ends_and_the_lease_frees_the_lock),
+        TOOL_TEST(with_on_lost_kill_a_command_that_ignores_sigterm_ends_with_the_tool),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -11,7 +11,7 @@
 #define WHO_MAX 256
 
 static const char *const kinds[] = {
-    [RELOCK_KIND_NONE] = "-",
+    [RELOCK_KIND_NONE] = NULL,
     [RELOCK_KIND_REENTRANT] = "reentrant",
     [RELOCK_KIND_FENCED] = "fenced",
     [RELOCK_KIND_FAIR] = "fair",
@@ -123,7 +123,7 @@ const char *lock_row_holder(const struct lock_row *row)
     static char text[WHO_MAX];
 
     if (!lock_row_is_held(row))
-        return "-";
+        return NULL;
     (void)snprintf(text, sizeof(text), "%s", lock_list_who(row->client_name, row->holder.id));
     if (row->holder.n_holders > 1)
         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " and %u more",
@@ -148,7 +148,7 @@ static void add_row(struct report *report, const struct lock_row *row)
     report_text(report, kinds[row->kind], COLOUR_NONE);
     report_text(report, state_of(row), is_held ? COLOUR_NOTE : COLOUR_GOOD);
     report_text(report, lock_row_holder(row), COLOUR_NONE);
-    report_text(report, row->holder.id, COLOUR_NONE);
+    report_text(report, is_held ? row->holder.id : NULL, COLOUR_NONE);
     report_number(report, row->holder.hold_count);
     report_number(report, row->holder.n_holders);
     report_ms(report, is_held ? row->holder.ttl_ms : -1);

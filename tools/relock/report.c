@@ -61,7 +61,10 @@ static void add(struct report *report, char *text, enum colour colour, char *jso
 
 void report_text(struct report *report, const char *text, enum colour colour)
 {
-    add(report, text_escape(text), colour, text_json(text));
+    if (text)
+        add(report, text_escape(text), colour, text_json(text));
+    else
+        report_both(report, "-", COLOUR_NONE, "null");
 }
 
 void report_both(struct report *report, const char *text, enum colour colour, const char *json)

@@ -24,7 +24,7 @@ struct report;
 struct report *report_new(const struct column *columns, bool is_json);
 void report_free(struct report *report);
 
-/* The next cell, from left to right and row by row. */
+/* The next cell, from left to right and row by row. NULL: none. */
 void report_text(struct report *report, const char *text, enum colour colour);
 void report_number(struct report *report, int64_t number);
 
