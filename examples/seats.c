@@ -152,11 +152,12 @@ static void leave(struct connection *c)
 
 void seats_accept(struct seats *seats)
 {
-    int fd = accept4(seats->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept(seats->listener, NULL, NULL);
     struct connection *c;
 
     if (fd < 0)
         return;
+    must(fcntl(fd, F_SETFL, O_NONBLOCK) == 0, "fcntl");
     c = calloc(1, sizeof(*c));
     must(c != NULL, "memory");
     c->seats = seats;

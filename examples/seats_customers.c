@@ -66,7 +66,7 @@ static bool have_seats(const int *fds)
     return n == N_SEATS;
 }
 
-static void leave(const int *fds)
+static void close_all(const int *fds)
 {
     for (unsigned seat = 0; seat < N_SEATS; seat++)
         close(fds[seat]);
@@ -88,10 +88,10 @@ int customers_run(uint16_t port)
            N_SEATS, count_threads(getppid()));
     fflush(stdout);
 
-    leave(first);
+    close_all(first);
     if (!have_seats(second))
         return EXIT_FAILURE;
-    leave(second);
+    close_all(second);
     printf("each of those who waited had the seat after the first customer left\n");
     fflush(stdout);
     return EXIT_SUCCESS;

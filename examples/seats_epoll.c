@@ -4,8 +4,8 @@
  * relock adds one descriptor to the loop. When it is readable, relock_events_dispatch() runs the
  * callbacks of the calls that have ended.
  *
- *     cc seats_epoll.c seats.c seats_customers.c $(pkg-config --cflags --libs relock) -o
- * seats_epoll
+ *     cc seats_epoll.c seats.c seats_customers.c $(pkg-config --cflags --libs relock) \
+ *         -o seats_epoll
  *     ./seats_epoll [URL [PORT]]               default: redis://127.0.0.1:6379
  *
  * Without PORT, another process plays the customers, and the server ends after it.

@@ -11,18 +11,24 @@ static=("${@:2}")
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/relock.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 
-# NAME.c with its parts, NAME_*.c, if it has any; or NAME.cpp.
+# The program with the sources and libraries that the command in its first comment names.
 compile()
 {
-    local suffix=${1##*.} compiler=(cc) packages=(relock) sources flags
+    local suffix=${1##*.} compiler=(cc) packages=(relock) sources=() libraries=() words word flags
 
     [[ $suffix == c ]] || compiler=(c++ -std=c++17)
-    sources=("${1%.*}"*."$suffix")
+    read -ra words < <(grep -m1 -E '^ \*     c(c|\+\+) ' "$1" || basename "$1")
+    for word in "${words[@]}"; do
+        case $word in
+        *.c | *.cpp) sources+=("$(dirname "$1")/$word") ;;
+        -l*) libraries+=("$word") ;;
+        esac
+    done
     ! grep -q "<hiredis/" "${1%.*}"* || packages+=(hiredis)
     flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig \
         pkg-config --cflags --libs "${static[@]}" "${packages[@]}")
     # shellcheck disable=SC2086 # words
-    "${compiler[@]}" -Wall -Wextra -Werror -o "$scratch/$(basename "${1%.*}")" "${sources[@]}" $flags
+    "${compiler[@]}" -Wall -Wextra -Werror -o "$scratch/$(basename "${1%.*}")" "${sources[@]}" $flags "${libraries[@]}"
 }
 
 grep -lE '^int main' examples/*.c examples/*.cpp tests/consumer/*.c | while read -r program; do
