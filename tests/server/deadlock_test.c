@@ -188,18 +188,40 @@ static void a_reader_does_not_wait_for_readers(void **state)
 
 /* ---- several locks at once, and several owners in one thread ------------------------------- */
 
-static void a_multi_lock_takes_part(void **state)
+/* It has `a` at once, as a second level, so the wait that is counted is the one for `b`. */
+static void a_multi_lock_waits_as_its_owner(void **state)
 {
     struct fixture *f = *state;
     struct multi_pair t = multi_pair_of(f, patient_client(f, NEVER_MS));
     struct actor *collecting = actor_start(), *other = actor_start();
 
     assert_result(actor_lock(other, t.b), RELOCK_OK);
+    assert_result(actor_lock(collecting, t.a), RELOCK_OK);
     actor_begin_lock(collecting, t.both);
-    assert_true(wait_for_waiters(t.client, 1)); /* for b */
+    assert_true(wait_for_waiters(t.client, 1));
     assert_result(actor_lock(other, t.a), RELOCK_E_DEADLOCK);
     assert_result(actor_unlock(other, t.b), RELOCK_OK);
     assert_result(actor_result(collecting), RELOCK_OK);
+    assert_result(actor_unlock(collecting, t.both), RELOCK_OK);
+    assert_result(actor_unlock(collecting, t.a), RELOCK_OK);
+}
+
+static void a_multi_lock_is_in_the_way_with_each_member(void **state)
+{
+    struct fixture *f = *state;
+    struct multi_pair t = multi_pair_of(f, patient_client(f, NEVER_MS));
+    struct relock_lock *last = fixture_lock(f, t.client, "last");
+    struct actor *collecting = actor_start(), *other = actor_start();
+
+    assert_result(actor_lock(collecting, t.both), RELOCK_OK);
+    assert_result(actor_lock(other, last), RELOCK_OK);
+    actor_begin_lock(collecting, last);
+    assert_true(wait_for_waiters(t.client, 1));
+    assert_result(actor_lock(other, t.a), RELOCK_E_DEADLOCK);
+    assert_result(actor_lock(other, t.b), RELOCK_E_DEADLOCK);
+    assert_result(actor_unlock(other, last), RELOCK_OK);
+    assert_result(actor_result(collecting), RELOCK_OK);
+    assert_result(actor_unlock(collecting, last), RELOCK_OK);
     assert_result(actor_unlock(collecting, t.both), RELOCK_OK);
 }
 
@@ -333,7 +355,8 @@ int main(void)
         SERVER_TEST(the_log_names_the_locks_and_owners_of_the_cycle),
         SERVER_TEST(a_writer_waits_for_each_of_the_readers),
         SERVER_TEST(a_reader_does_not_wait_for_readers),
-        SERVER_TEST(a_multi_lock_takes_part),
+        SERVER_TEST(a_multi_lock_waits_as_its_owner),
+        SERVER_TEST(a_multi_lock_is_in_the_way_with_each_member),
         SERVER_TEST(owners_of_an_event_loop_take_part),
         SERVER_TEST(a_chain_is_no_cycle),
         SERVER_TEST(an_attempt_without_waiting_is_not_refused),
