@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define NAME "orders"
+#define MANY 8
 
 struct pair {
     struct relock_lock *held;
@@ -89,6 +90,33 @@ static void a_waiter_is_woken_where_the_slot_went(void **state)
     is_woken(&pair);
 }
 
+/* Each waiter gets its turn, on one side of a move or the other. */
+static void all_of_many_waiters_get_their_turn_while_the_slot_moves(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = {.slot = cluster_slot(c->cluster, NAME)};
+    struct actor *turns[MANY];
+    size_t to = clustered_other(c, pair.slot);
+
+    pair.held = fixture_lock(c->f, client_of(c, ""), NAME);
+    assert_result(relock_lock(pair.held), RELOCK_OK);
+    for (int i = 0; i < MANY; i++) {
+        struct relock_client *client = client_of(c, "");
+
+        turns[i] = actor_start();
+        actor_begin(turns[i], actor_take_turn, fixture_lock(c->f, client, NAME));
+        assert_true(wait_for_waiters(client, 1));
+    }
+    cluster_move_open(c->cluster, pair.slot, to);
+    assert_result(relock_unlock(pair.held), RELOCK_OK);
+    cluster_move_keys(c->cluster, pair.slot, to);
+    cluster_move_close(c->cluster, pair.slot, to);
+    for (int i = 0; i < MANY; i++)
+        assert_result(actor_result(turns[i]), RELOCK_OK);
+    actor_end_all();
+    cluster_await(c->cluster);
+}
+
 static void a_waiter_is_woken_after_a_failover(void **state)
 {
     struct clustered *c = *state;
@@ -122,6 +150,7 @@ int main(void)
         CLUSTER_TEST(a_release_wakes_a_waiter),
         CLUSTER_TEST(a_release_wakes_a_waiter_by_plain_channels),
         CLUSTER_TEST(a_waiter_is_woken_where_the_slot_went),
+        CLUSTER_TEST(all_of_many_waiters_get_their_turn_while_the_slot_moves),
         CLUSTER_TEST(a_waiter_is_woken_after_a_failover),
         CLUSTER_TEST(a_waiter_is_woken_after_its_master_died),
         CLUSTER_TEST(a_waiter_with_plain_channels_is_woken_after_its_master_died),
