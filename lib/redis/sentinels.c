@@ -220,13 +220,17 @@ static void look_up(void *arg, bool distrusts, struct relock_found *answer)
     struct question question = {.sentinels = sentinels};
     struct question outdated = {.answer.result = RELOCK_AGAIN};
     struct relock_found failed = {.result = RELOCK_AGAIN};
+    unsigned n_reports = relock_succession_reports(&sentinels->succession);
     const struct question *best;
 
     if (distrusts)
         sentinels->first = (sentinels->first + 1) % sentinels->n;
     best = ask_all(sentinels, &question, &outdated, &failed);
-    if (!best && outdated.answer.result == RELOCK_OK)
+    if (!best && outdated.answer.result == RELOCK_OK) {
         best = &outdated;
+        if (failed.result == RELOCK_AGAIN && !atomic_load(&sentinels->stopping))
+            relock_succession_agree(&sentinels->succession, &best->master, n_reports);
+    }
     if (best)
         use(sentinels, best, answer);
     else

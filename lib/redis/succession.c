@@ -67,5 +67,26 @@ void relock_succession_leave(struct relock_succession *succession, const struct 
     (void)snprintf(succession->guarded.old.host, sizeof(succession->guarded.old.host), "%s",
                    old->host);
     succession->guarded.old.port = (uint16_t)strtoul(old->port, NULL, 10);
+    succession->guarded.n_reports++;
+    relock_mutex_unlock(&succession->mutex);
+}
+
+unsigned relock_succession_reports(struct relock_succession *succession)
+{
+    unsigned n;
+
+    relock_mutex_lock(&succession->mutex);
+    n = succession->guarded.n_reports;
+    relock_mutex_unlock(&succession->mutex);
+    return n;
+}
+
+/* Who has reported a failover in time names the new master. */
+void relock_succession_agree(struct relock_succession *succession,
+                             const struct relock_master *answer, unsigned n_reports)
+{
+    relock_mutex_lock(&succession->mutex);
+    if (succession->guarded.n_reports == n_reports && is_same(answer, &succession->guarded.old))
+        succession->guarded.old = (struct relock_master){0};
     relock_mutex_unlock(&succession->mutex);
 }

@@ -22,6 +22,7 @@ struct relock_succession {
         struct relock_master now; /* in use; no host: none yet */
         struct relock_master old; /* replaced last, as a sentinel has reported; no host: none */
         uint64_t epoch;           /* the newest configuration that a sentinel has told */
+        unsigned n_reports;       /* of replaced masters */
     } guarded;                    /* by mutex */
 };
 
@@ -43,5 +44,13 @@ bool relock_succession_replaces(struct relock_succession *succession,
 
 /* A sentinel has reported that this master was replaced. */
 void relock_succession_leave(struct relock_succession *succession, const struct relock_peer *old);
+
+/* How many reports there were. */
+unsigned relock_succession_reports(struct relock_succession *succession);
+
+/* All sentinels have answered since there were `n_reports`, and none knows better than this answer.
+ * If it names the old master, the last report was out of date, and counts no more. */
+void relock_succession_agree(struct relock_succession *succession,
+                             const struct relock_master *answer, unsigned n_reports);
 
 #endif

@@ -6,6 +6,7 @@
 #include "places.h"
 #include "redis/peer.h"
 #include "redis/resolve.h"
+#include "redis/succession.h"
 #include "redis/sync_conn.h"
 #include "support/log.h"
 #include "support/wait.h"
@@ -262,6 +263,51 @@ static void a_sentinel_that_names_the_old_master_is_passed_over(void **state)
     assert_int_equal(look_up(), 7000);
 }
 
+/* From 7000 to 7001 and back, and one that reports the first of these after the second. */
+static void a_late_report_counts_until_no_sentinel_confirms_it(void **state)
+{
+    const struct relock_peer old = {"127.0.0.1", "7000"};
+
+    (void)state;
+
+    relock_sentinels_leave(server.sentinels, &old);
+    assert_int_equal(look_up(), 7000);
+    assert_int_equal(atomic_load(&fakes[1].n_asked), 1);
+    answer_with(1, ADDRESS("7001"));
+    assert_int_equal(look_up(), 7000);
+    assert_int_equal(atomic_load(&fakes[1].n_asked), 1);
+}
+
+static void a_report_counts_while_a_sentinel_does_not_tell(void **state)
+{
+    const struct relock_peer old = {"127.0.0.1", "7000"};
+
+    (void)state;
+
+    relock_sentinels_leave(server.sentinels, &old);
+    answer_with(1, NO_MASTER);
+    assert_int_equal(look_up(), 7000);
+    answer_with(1, ADDRESS("7001"));
+    assert_int_equal(look_up(), 7001);
+}
+
+/* The sentinels were asked before it. */
+static void a_report_that_comes_while_they_are_asked_counts(void **state)
+{
+    struct relock_succession *succession = relock_sentinels_succession(server.sentinels);
+    const struct relock_peer old = {"127.0.0.1", "7000"};
+    const struct relock_master answer = {.host = "127.0.0.1", .port = 7000, .epoch = 1};
+    unsigned n_reports = relock_succession_reports(succession);
+
+    (void)state;
+
+    relock_sentinels_leave(server.sentinels, &old);
+    relock_succession_agree(succession, &answer, n_reports);
+    assert_true(relock_succession_lags(succession, &answer));
+    relock_succession_agree(succession, &answer, n_reports + 1);
+    assert_false(relock_succession_lags(succession, &answer));
+}
+
 /* It may have missed a failover of which no sentinel has told this client. */
 static void a_sentinel_with_an_older_configuration_is_passed_over(void **state)
 {
@@ -364,6 +410,9 @@ int main(void)
         SENTINELS_TEST(the_next_is_asked_first_after_an_answer_of_no_use),
         SENTINELS_TEST(a_refusal_and_no_answer_is_no_refusal),
         SENTINELS_TEST(a_sentinel_that_names_the_old_master_is_passed_over),
+        SENTINELS_TEST(a_late_report_counts_until_no_sentinel_confirms_it),
+        SENTINELS_TEST(a_report_counts_while_a_sentinel_does_not_tell),
+        SENTINELS_TEST(a_report_that_comes_while_they_are_asked_counts),
         SENTINELS_TEST(a_sentinel_with_an_older_configuration_is_passed_over),
         SENTINELS_TEST(if_all_have_an_older_configuration_the_newest_counts),
         SENTINELS_TEST(an_attempt_to_connect_to_the_old_master_ends_with_the_report),
