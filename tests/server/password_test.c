@@ -70,6 +70,11 @@ static bool is_gone(void *arg)
 }
 
 /* The one for calls, and one of the I/O thread. */
+static bool are_there(void *arg)
+{
+    return probe_n_clients(arg, " user=locker ") >= 2;
+}
+
 static bool are_back(void *arg)
 {
     return probe_n_clients(arg, " user=other ") >= 2;
@@ -86,6 +91,7 @@ static void no_connection_of_the_old_user_is_left(void **state)
     client = client_of(f, "locker", "secret1");
     lock = fixture_lock(f, client, "orders");
     assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(wait_until(are_there, f->probe, SOON_MS));
     assert_result(relock_client_set_password(client, "other", "secret2"), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK); /* the connection for calls is made anew */
     assert_true(wait_until(is_gone, f->probe, SOON_MS));
