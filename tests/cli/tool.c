@@ -51,6 +51,9 @@ static void become(struct fixture *f, const char *const *words, pid_t parent)
     must(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent, "prctl");
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGHUP, SIG_DFL); /* nohup ignores this one, a script's background job the others, */
+    signal(SIGINT, SIG_DFL); /* and a shell cannot trap what was ignored when it started. */
+    signal(SIGQUIT, SIG_DFL);
     must(setenv("RELOCK_URL", options.url, 1) == 0, "setenv");
     if (options.tls_ca_file)
         must(setenv("RELOCK_TLS_CA_FILE", options.tls_ca_file, 1) == 0, "setenv");

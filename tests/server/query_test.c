@@ -177,6 +177,11 @@ static void queries_of_local_state_send_nothing(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+static bool is_connected(void *client)
+{
+    return stats_of(client).connected == 1;
+}
+
 static void stats_fit_into_older_and_newer_structs(void **state)
 {
     struct fixture *f = *state;
@@ -186,6 +191,7 @@ static void stats_fit_into_older_and_newer_structs(void **state)
     struct relock_stats now;
 
     assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(wait_until(is_connected, client, SOON_MS)); /* no number changes from now on */
     now = stats_of(client);
 
     memset(bytes, 0x55, sizeof(bytes));
