@@ -1,50 +1,19 @@
-/*
- * Each command in flight knows whose reply comes next. Behind CALL it ends, unless the command is
- * sent once more, over this connection or another one. KILL, ASKING and LOAD are sent with it,
- * before it.
- */
 #include "redis/pipeline.h"
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "redis/async_conn.h"
-#include "redis/call.h"
 #include "redis/conn_id.h"
 #include "redis/explain.h"
 #include "redis/loop.h"
 #include "redis/reply.h"
+#include "redis/sent_command.h"
 #include "redis/topology.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-enum next_reply {
-    CALL,   /* the last one; the only one of a PING */
-    KILL,   /* CLIENT KILL, of the fence */
-    ASKING, /* if the slot of the key is on its way to this server */
-    LOAD,   /* SCRIPT LOAD, if the server lacks the script */
-};
 
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5
-
-/* A command in flight. */
-struct command {
-    enum next_reply next_reply;
-    enum relock_call_form form;
-    bool asks;            /* it follows ASKING, which SCRIPT LOAD would use up */
-    bool is_kill_refused; /* for now: an older command may still run */
-    bool cannot_load;     /* the server or the user lacks SCRIPT LOAD */
-    unsigned n_redirects;
-    const struct relock_script *script; /* that it runs */
-    relock_pipeline_fn *fn;             /* receives the answer; NULL: it is a PING */
-    void *arg;
-    struct relock_flight *flight; /* NULL: its user need not know */
-    struct command *next, *prev;
-    size_t n_args;
-    size_t len;
-    char args[]; /* as bytes: may have to be sent again */
-};
 
 struct relock_pipeline {
     struct relock_async_conn conn;
@@ -52,7 +21,7 @@ struct relock_pipeline {
     struct relock_node *node;         /* of the topology */
     relock_pipeline_up_fn *up;
     void *arg;
-    struct command *in_flight; /* in the order of their replies */
+    struct relock_sent_command *in_flight; /* in the order of their replies */
 };
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -67,17 +36,12 @@ static void take_off(const struct relock_pipeline *pipeline, struct relock_fligh
 }
 
 /* All of it was appended to the buffer. */
-static void send_command(struct relock_pipeline *pipeline, struct command *command,
-                         enum next_reply first)
+static void send_command(struct relock_pipeline *pipeline, struct relock_sent_command *command)
 {
-    bool loads = command->form == RELOCK_CALL_LOADED;
-    unsigned n_replies = 1U + (first == KILL) + loads + command->asks;
-
     if (command->flight)
         take_off(pipeline, command->flight);
-    command->next_reply = first;
     DL_APPEND(pipeline->in_flight, command);
-    relock_async_conn_send(&pipeline->conn, n_replies);
+    relock_async_conn_send(&pipeline->conn, command->next_reply == RELOCK_NEXT_CALL ? 1 : 2);
 }
 
 /* Has another node kill the fence. The command behind it cannot run meanwhile: that node does not
@@ -85,12 +49,12 @@ static void send_command(struct relock_pipeline *pipeline, struct command *comma
 static void kill_at(struct relock_pipeline *home, const struct relock_conn_id *fence)
 {
     struct relock_buffer *out = relock_async_conn_out(&home->conn);
-    struct command *kill = calloc(1, sizeof(*kill));
+    struct relock_sent_command *kill = calloc(1, sizeof(*kill));
     size_t from = out->len;
 
     relock_conn_id_kill(fence, home->conn.login.conn_id, out);
     if (kill && !out->failed) {
-        send_command(home, kill, CALL);
+        send_command(home, kill);
         return;
     }
     relock_buffer_take_back(out, from);
@@ -119,42 +83,33 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
                          relock_pipeline_fn *fn, void *arg)
 {
     const struct relock_conn_id *fence;
-    struct command *command = NULL;
+    struct relock_sent_command *command;
     struct relock_buffer *out;
-    size_t before, from;
+    size_t from;
 
     if (!pipeline)
         return RELOCK_E_NOMEM;
     if (!relock_async_conn_is_up(&pipeline->conn))
         return RELOCK_E_CONN;
     out = relock_async_conn_out(&pipeline->conn);
-    before = out->len;
+    from = out->len;
     fence = fence_here(pipeline, call->fence ? *call->fence : NULL);
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    relock_call_write_head(call->script, call->n_args, RELOCK_CALL_BY_HASH, out);
-    from = out->len;
-    relock_call_write_args(call, out);
-    if (!out->failed)
-        command = malloc(sizeof(*command) + out->len - from);
+    command = relock_sent_command_new(call, fence ? RELOCK_NEXT_KILL : RELOCK_NEXT_CALL, out);
     if (!command) {
-        relock_buffer_take_back(out, before);
+        relock_buffer_take_back(out, from);
         return RELOCK_E_NOMEM;
     }
-    *command = (struct command){.script = call->script,
-                                .fn = fn,
-                                .arg = arg,
-                                .flight = call->flight,
-                                .n_args = call->n_args,
-                                .len = out->len - from};
-    memcpy(command->args, out->data + from, command->len);
-    send_command(pipeline, command, fence ? KILL : CALL);
+    command->fn = fn;
+    command->arg = arg;
+    send_command(pipeline, command);
     return RELOCK_OK;
 }
 
 void relock_pipeline_ping(struct relock_pipeline *pipeline)
 {
-    struct command *ping;
+    struct relock_sent_command *ping;
 
     if (!relock_async_conn_is_up(&pipeline->conn) || pipeline->in_flight)
         return;
@@ -163,7 +118,6 @@ void relock_pipeline_ping(struct relock_pipeline *pipeline)
         free(ping); /* out of memory: the next ping does */
         return;
     }
-    ping->next_reply = CALL;
     DL_APPEND(pipeline->in_flight, ping);
 }
 
@@ -180,30 +134,17 @@ void relock_pipeline_flush(struct relock_pipeline *pipeline)
 /* ---- answers ------------------------------------------------------------------------------- */
 
 /* Sends the command once more, here or to another node. Returns false when out of memory. */
-static bool repeat(struct relock_pipeline *pipeline, struct command *command,
+static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                    enum relock_call_form form)
 {
-    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
-    size_t from = out->len;
-
-    command->form = form;
-    if (command->asks)
-        relock_command_words(out, "ASKING");
-    relock_call_write_head(command->script, command->n_args, form, out);
-    relock_buffer_append(out, command->args, command->len);
-    if (out->failed) {
-        relock_buffer_take_back(out, from);
+    if (!relock_sent_command_repeat(command, form, relock_async_conn_out(&pipeline->conn)))
         return false;
-    }
-    if (command->asks)
-        send_command(pipeline, command, ASKING);
-    else
-        send_command(pipeline, command, form == RELOCK_CALL_LOADED ? LOAD : CALL);
+    send_command(pipeline, command);
     return true;
 }
 
 /* Sends it with the script that the server does not have. */
-static bool brings_script(struct relock_pipeline *pipeline, struct command *command)
+static bool brings_script(struct relock_pipeline *pipeline, struct relock_sent_command *command)
 {
     if (!command->script)
         return false;
@@ -214,7 +155,8 @@ static bool brings_script(struct relock_pipeline *pipeline, struct command *comm
 }
 
 /* Returns the result of the command; RELOCK_AGAIN: another node answers it. */
-static int redirect(struct relock_pipeline *pipeline, struct command *command, const char *error)
+static int redirect(struct relock_pipeline *pipeline, struct relock_sent_command *command,
+                    const char *error)
 {
     struct relock_topology *topology = pipeline->topology;
     struct relock_node *node = NULL;
@@ -237,8 +179,8 @@ static int redirect(struct relock_pipeline *pipeline, struct command *command, c
     return repeat(node->pipeline, command, RELOCK_CALL_BY_HASH) ? RELOCK_AGAIN : RELOCK_E_NOMEM;
 }
 
-static int result_of(struct relock_pipeline *pipeline, struct command *command, const char *error,
-                     enum relock_refusal refusal)
+static int result_of(struct relock_pipeline *pipeline, struct relock_sent_command *command,
+                     const char *error, enum relock_refusal refusal)
 {
     if (!error)
         return command->is_kill_refused ? RELOCK_E_SERVER : RELOCK_OK;
@@ -250,7 +192,7 @@ static int result_of(struct relock_pipeline *pipeline, struct command *command, 
 }
 
 /* It is in flight no more. */
-static void answer(struct relock_pipeline *pipeline, struct command *command,
+static void answer(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                    const struct redisReply *reply, enum relock_refusal refusal)
 {
     const char *error = relock_reply_error(reply);
@@ -273,30 +215,17 @@ static void on_reply(void *arg, const struct redisReply *reply)
     struct relock_pipeline *pipeline = arg;
     const char *error = relock_reply_error(reply);
     enum relock_refusal refusal = error ? relock_refusal_of(error) : RELOCK_REFUSED;
-    struct command *command = pipeline->in_flight;
+    struct relock_sent_command *command = pipeline->in_flight;
 
     if (!command) {
         relock_async_conn_fail(&pipeline->conn, "the server sent a reply without a command");
         return;
     }
     relock_async_conn_answered(&pipeline->conn, refusal != RELOCK_REFUSED_HERE);
-    switch (command->next_reply) {
-    case KILL:
-        command->is_kill_refused = !relock_conn_id_is_killed(pipeline->conn.server, reply);
-        command->next_reply = CALL;
-        break;
-    case LOAD: /* the reply to the command tells whether the script is there now */
-        command->cannot_load = relock_call_cannot_load(pipeline->conn.server, reply);
-        command->next_reply = CALL;
-        break;
-    case ASKING:
-        command->next_reply = CALL;
-        break;
-    case CALL:
-        DL_DELETE(pipeline->in_flight, command);
-        answer(pipeline, command, reply, refusal);
-        break;
-    }
+    if (!relock_sent_command_take(command, pipeline->conn.server, reply))
+        return;
+    DL_DELETE(pipeline->in_flight, command);
+    answer(pipeline, command, reply, refusal);
 }
 
 static void on_up(void *arg)
@@ -311,7 +240,7 @@ static void on_up(void *arg)
 static void on_down(void *arg)
 {
     struct relock_pipeline *pipeline = arg;
-    struct command *command;
+    struct relock_sent_command *command;
 
     while ((command = pipeline->in_flight)) {
         DL_DELETE(pipeline->in_flight, command);
@@ -361,7 +290,7 @@ int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *se
 
 struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline)
 {
-    struct command *command, *next;
+    struct relock_sent_command *command, *next;
 
     if (!pipeline)
         return NULL;
