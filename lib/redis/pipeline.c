@@ -46,15 +46,15 @@ static void send_command(struct relock_pipeline *pipeline, struct relock_sent_co
 
 /* Has another node kill the fence. The command behind it cannot run meanwhile: that node does not
  * have the key. */
-static void kill_at(struct relock_pipeline *home, const struct relock_conn_id *fence)
+static void kill_at(struct relock_pipeline *pipeline, const struct relock_conn_id *fence)
 {
-    struct relock_buffer *out = relock_async_conn_out(&home->conn);
+    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
     struct relock_sent_command *kill = calloc(1, sizeof(*kill));
     size_t from = out->len;
 
-    relock_conn_id_kill(fence, home->conn.login.conn_id, out);
+    relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
     if (kill && !out->failed) {
-        send_command(home, kill);
+        send_command(pipeline, kill);
         return;
     }
     relock_buffer_take_back(out, from);
@@ -65,17 +65,17 @@ static void kill_at(struct relock_pipeline *home, const struct relock_conn_id *f
 static const struct relock_conn_id *fence_here(const struct relock_pipeline *pipeline,
                                                const struct relock_conn_id *fence)
 {
-    struct relock_node *home = NULL;
+    struct relock_node *fence_node = NULL;
 
     if (fence && pipeline->topology)
-        home = relock_topology_home(pipeline->topology, fence, pipeline->node);
-    if (!home && fence && pipeline->topology && pipeline->topology->is_cluster &&
+        fence_node = relock_topology_fence_node(pipeline->topology, fence, pipeline->node);
+    if (!fence_node && fence && pipeline->topology && pipeline->topology->is_cluster &&
         relock_conn_id_node(fence) != pipeline->node)
         return NULL; /* its number may be that of another connection here */
-    if (!home)
+    if (!fence_node)
         return fence;
-    if (home->pipeline && relock_async_conn_is_up(&home->pipeline->conn))
-        kill_at(home->pipeline, fence);
+    if (fence_node->pipeline && relock_async_conn_is_up(&fence_node->pipeline->conn))
+        kill_at(fence_node->pipeline, fence);
     return NULL;
 }
 

@@ -112,26 +112,26 @@ static void drop_foreign_fence(struct relock_call *call, const struct place *pla
 }
 
 /* If the key has left the node that the fence leads to, has that node kill it. */
-static void kill_fence_at_home(struct relock_call *call, const struct place *place,
-                               uint64_t deadline_ms)
+static void kill_fence_at_its_node(struct relock_call *call, const struct place *place,
+                                   uint64_t deadline_ms)
 {
     uint64_t limit_ms = relock_clock_in(ELSEWHERE_MS);
-    struct relock_node *home = NULL;
+    struct relock_node *fence_node = NULL;
     struct relock_conn_id *fence;
     struct relock_lane *lane;
 
     if (call->fence && *call->fence)
-        home = relock_topology_home(place->topology, *call->fence, place->node);
-    if (!home) {
+        fence_node = relock_topology_fence_node(place->topology, *call->fence, place->node);
+    if (!fence_node) {
         drop_foreign_fence(call, place);
         return;
     }
-    fence = relock_conn_id_ref(*call->fence); /* the reference to `home` */
+    fence = relock_conn_id_ref(*call->fence); /* the reference to `fence_node` */
     limit_ms = limit_ms < deadline_ms ? limit_ms : deadline_ms;
-    if (relock_lanes_join(home->lanes, false, limit_ms, &lane) == RELOCK_OK) {
+    if (relock_lanes_join(fence_node->lanes, false, limit_ms, &lane) == RELOCK_OK) {
         if (relock_attempt_kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
-            relock_topology_distrust(place->topology, home);
-        relock_lanes_leave(home->lanes, lane);
+            relock_topology_distrust(place->topology, fence_node);
+        relock_lanes_leave(fence_node->lanes, lane);
     }
     (void)relock_conn_id_unref(fence);
     drop_foreign_fence(call, place);
@@ -213,7 +213,7 @@ static int run_at(struct relock_call *call, const struct place *place, bool alon
     struct relock_lane *lane;
     int r;
 
-    kill_fence_at_home(call, place, deadline_ms);
+    kill_fence_at_its_node(call, place, deadline_ms);
     r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
     if (r < 0)
         return fail(call, r, "all connections were busy until the deadline");

@@ -95,15 +95,17 @@ void relock_topology_distrust(struct relock_topology *topology, struct relock_no
         topology->ops->distrust(topology, node);
 }
 
-struct relock_node *relock_topology_home(struct relock_topology *topology,
-                                         const struct relock_conn_id *fence,
-                                         const struct relock_node *node)
+struct relock_node *relock_topology_fence_node(struct relock_topology *topology,
+                                               const struct relock_conn_id *fence,
+                                               const struct relock_node *node)
 {
-    struct relock_node *home = relock_conn_id_node(fence);
+    struct relock_node *fence_node = relock_conn_id_node(fence);
 
-    if (!topology->is_cluster || !home || home == node)
+    if (!topology->is_cluster || !fence_node || fence_node == node)
         return NULL;
-    return !atomic_load(&home->is_doubted) && relock_topology_uses(topology, home) ? home : NULL;
+    if (atomic_load(&fence_node->is_doubted) || !relock_topology_uses(topology, fence_node))
+        return NULL;
+    return fence_node;
 }
 
 bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node)

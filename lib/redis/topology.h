@@ -164,9 +164,9 @@ void relock_topology_distrust(struct relock_topology *topology, struct relock_no
  * holds no keys any more, or cannot be reached, runs it no more. The node is valid as long as the
  * fence.
  */
-struct relock_node *relock_topology_home(struct relock_topology *topology,
-                                         const struct relock_conn_id *fence,
-                                         const struct relock_node *node);
+struct relock_node *relock_topology_fence_node(struct relock_topology *topology,
+                                               const struct relock_conn_id *fence,
+                                               const struct relock_node *node);
 
 /* Whether the node holds any keys. */
 bool relock_topology_uses(struct relock_topology *topology, const struct relock_node *node);
