@@ -16,12 +16,12 @@
 
 #include <stdio.h>
 
-size_t relock_answers_n(const struct relock_question *questions)
+size_t relock_answers_n(const struct relock_survey_question *questions)
 {
     return questions->red ? questions->red->n : 1;
 }
 
-static unsigned quorum_of(const struct relock_question *question)
+static unsigned quorum_of(const struct relock_survey_question *question)
 {
     return (unsigned)(relock_answers_n(question) / 2) + 1;
 }
@@ -35,18 +35,18 @@ struct count {
 
 /* Whether the server has the caller's vote: by its answer, or because this process knows for
  * certain. */
-static bool is_ours(const struct relock_question *question)
+static bool is_ours(const struct relock_survey_question *question)
 {
     return question->state == RELOCK_QUESTION_ANSWERED ? question->inspection.own_count > 0
                                                        : question->is_certain;
 }
 
-static struct count count_answers(const struct relock_question *questions)
+static struct count count_answers(const struct relock_survey_question *questions)
 {
     struct count count = {0};
 
     for (size_t i = 0; i < relock_answers_n(questions); i++) {
-        const struct relock_question *question = &questions[i];
+        const struct relock_survey_question *question = &questions[i];
 
         if (question->state != RELOCK_QUESTION_ANSWERED) {
             count.open += question->state != RELOCK_QUESTION_REFUSED;
@@ -62,7 +62,7 @@ static struct count count_answers(const struct relock_question *questions)
     return count;
 }
 
-enum relock_outcome relock_answers_outcome(const struct relock_question *questions)
+enum relock_outcome relock_answers_outcome(const struct relock_survey_question *questions)
 {
     struct count count = count_answers(questions);
     unsigned quorum = quorum_of(questions);
@@ -89,7 +89,7 @@ static bool is_passing(int failure, const char *error)
            refusal == RELOCK_REFUSED_HERE;
 }
 
-bool relock_answers_ask(struct relock_question *question)
+bool relock_answers_ask(struct relock_survey_question *question)
 {
     if (question->state != RELOCK_QUESTION_OPEN)
         return false;
@@ -97,7 +97,7 @@ bool relock_answers_ask(struct relock_question *question)
     return true;
 }
 
-void relock_answers_take(struct relock_question *question, int result,
+void relock_answers_take(struct relock_survey_question *question, int result,
                          const struct redisReply *reply)
 {
     const char *error = reply ? relock_reply_error(reply) : NULL;
@@ -121,10 +121,10 @@ void relock_answers_take(struct relock_question *question, int result,
 /* ---- all together -------------------------------------------------------------------------- */
 
 /* Too few answered: the refusal, if refusals prevented a quorum; else RELOCK_E_CONN. */
-static int fail(const struct relock_question *questions, char why[RELOCK_WHY_MAX])
+static int fail(const struct relock_survey_question *questions, char why[RELOCK_WHY_MAX])
 {
     size_t n = relock_answers_n(questions);
-    const struct relock_question *refused = NULL;
+    const struct relock_survey_question *refused = NULL;
     size_t n_refused = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -142,7 +142,7 @@ static int fail(const struct relock_question *questions, char why[RELOCK_WHY_MAX
     return RELOCK_E_CONN;
 }
 
-int relock_answers_judge(const struct relock_question *questions,
+int relock_answers_judge(const struct relock_survey_question *questions,
                          struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
 {
     struct relock_opinion opinions[RELOCK_TALLY_MAX] = {0};

@@ -23,7 +23,7 @@ enum relock_question_state {
     RELOCK_QUESTION_REFUSED, /* and asking again is no use */
 };
 
-struct relock_question {
+struct relock_survey_question {
     struct relock_outbox_entry entry; /* of the client of the lock; posted while ASKED */
 
     struct relock_survey *survey; /* that it is a question of; constant */
@@ -51,19 +51,19 @@ enum relock_outcome {
 };
 
 /* The number of questions about the member. Under any mutex. */
-size_t relock_answers_n(const struct relock_question *questions);
+size_t relock_answers_n(const struct relock_survey_question *questions);
 
 /* Returns whether the question is open: from now on it is asked. */
-bool relock_answers_ask(struct relock_question *question);
+bool relock_answers_ask(struct relock_survey_question *question);
 
 /* Takes the result of one question. */
-void relock_answers_take(struct relock_question *question, int result,
+void relock_answers_take(struct relock_survey_question *question, int result,
                          const struct redisReply *reply);
 
-enum relock_outcome relock_answers_outcome(const struct relock_question *questions);
+enum relock_outcome relock_answers_outcome(const struct relock_survey_question *questions);
 
 /* The conclusion from all answers. Returns RELOCK_OK; or a failure and why, if too few answered. */
-int relock_answers_judge(const struct relock_question *questions,
+int relock_answers_judge(const struct relock_survey_question *questions,
                          struct relock_inspection *inspection, char why[RELOCK_WHY_MAX]);
 
 #endif

@@ -13,27 +13,27 @@ static int64_t free_in(int64_t ttl_ms)
 
 /* ---- multi locks --------------------------------------------------------------------------- */
 
-void relock_opinion_add(struct relock_inspection *whole, const struct relock_inspection *member,
+void relock_opinion_add(struct relock_inspection *composite, const struct relock_inspection *member,
                         const char *name, bool is_first)
 {
-    int64_t ttl_ms = whole->holder.ttl_ms;
+    int64_t ttl_ms = composite->holder.ttl_ms;
 
     if (is_first || free_in(member->holder.ttl_ms) > free_in(ttl_ms))
         ttl_ms = member->holder.ttl_ms;
-    if (whole->holder.n_holders == 0 && member->holder.n_holders > 0) {
-        whole->holder = member->holder;
-        whole->holder.member = name;
+    if (composite->holder.n_holders == 0 && member->holder.n_holders > 0) {
+        composite->holder = member->holder;
+        composite->holder.member = name;
     }
-    whole->holder.ttl_ms = ttl_ms;
-    whole->is_locked = whole->is_locked || member->is_locked;
-    if (is_first || member->own_count < whole->own_count)
-        whole->own_count = member->own_count;
+    composite->holder.ttl_ms = ttl_ms;
+    composite->is_locked = composite->is_locked || member->is_locked;
+    if (is_first || member->own_count < composite->own_count)
+        composite->own_count = member->own_count;
 }
 
-void relock_opinion_end(struct relock_inspection *whole, unsigned count)
+void relock_opinion_end(struct relock_inspection *composite, unsigned count)
 {
-    if (count < whole->own_count)
-        whole->own_count = count;
+    if (count < composite->own_count)
+        composite->own_count = count;
 }
 
 /* ---- red locks ----------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ struct relock_inspection relock_opinion_of_red(const struct relock_opinion *opin
                                                unsigned count)
 {
     unsigned quorum = (unsigned)(n / 2) + 1;
-    struct relock_inspection whole = {.holder = {.ttl_ms = FREE_MS}};
+    struct relock_inspection composite = {.holder = {.ttl_ms = FREE_MS}};
     const struct relock_holder *holder = most_named(opinions, n);
     unsigned n_ours = 0;
     unsigned n_unlocked = 0;
@@ -95,13 +95,13 @@ struct relock_inspection relock_opinion_of_red(const struct relock_opinion *opin
         n_ours += opinions[i].is_ours;
         n_unlocked += opinions[i].is_known && !opinions[i].inspection.is_locked;
     }
-    whole.is_locked = n_unlocked < quorum;
-    whole.own_count = n_ours >= quorum ? count : 0;
+    composite.is_locked = n_unlocked < quorum;
+    composite.own_count = n_ours >= quorum ? count : 0;
     if (holder && ttl_ms != FREE_MS) {
-        whole.holder = *holder;
-        whole.holder.ttl_ms = ttl_ms;
-        if (whole.own_count > 0 && holder->n_holders == 1)
-            whole.holder.hold_count = whole.own_count;
+        composite.holder = *holder;
+        composite.holder.ttl_ms = ttl_ms;
+        if (composite.own_count > 0 && holder->n_holders == 1)
+            composite.holder.hold_count = composite.own_count;
     }
-    return whole;
+    return composite;
 }

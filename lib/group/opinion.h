@@ -16,12 +16,12 @@ struct relock_opinion {
 };
 
 /*
- * For a multi lock: `whole` begins as all 0, takes the members in order, and is ended with the
+ * For a multi lock: `composite` begins as all 0, takes the members in order, and is ended with the
  * caller's levels. The lock is held if any member is.
  */
-void relock_opinion_add(struct relock_inspection *whole, const struct relock_inspection *member,
+void relock_opinion_add(struct relock_inspection *composite, const struct relock_inspection *member,
                         const char *name, bool is_first);
-void relock_opinion_end(struct relock_inspection *whole, unsigned count);
+void relock_opinion_end(struct relock_inspection *composite, unsigned count);
 
 /*
  * For a red lock with `n` members, of which the caller has `count` levels. At least a quorum of the

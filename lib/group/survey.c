@@ -26,7 +26,7 @@ struct relock_survey {
     struct relock_group *group; /* a reference; constant */
     struct relock_gate gate;    /* of the asking thread */
     size_t n;                   /* constant */
-    struct relock_question questions[];
+    struct relock_survey_question questions[];
 };
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static void add_red(struct relock_survey *survey, struct relock_group *red)
 {
     for (size_t i = 0; i < red->n; i++)
         survey->questions[survey->n++] =
-            (struct relock_question){.lock = red->members[i], .red = red};
+            (struct relock_survey_question){.lock = red->members[i], .red = red};
 }
 
 static void add_members(struct relock_survey *survey, const struct relock_group *multi)
@@ -46,7 +46,7 @@ static void add_members(struct relock_survey *survey, const struct relock_group 
         if (relock_group_of(member->resource))
             add_red(survey, relock_group_of(member->resource));
         else
-            survey->questions[survey->n++] = (struct relock_question){.lock = member};
+            survey->questions[survey->n++] = (struct relock_survey_question){.lock = member};
     }
 }
 
@@ -67,7 +67,7 @@ static size_t count_servers(const struct relock_group *group)
 static struct relock_survey *new_survey(struct relock_group *group)
 {
     struct relock_survey *new =
-        calloc(1, sizeof(*new) + (count_servers(group) * sizeof(struct relock_question)));
+        calloc(1, sizeof(*new) + (count_servers(group) * sizeof(struct relock_survey_question)));
 
     if (!new)
         return NULL;
@@ -93,7 +93,7 @@ static void unref(struct relock_survey *survey)
 
 /* ---- the owner's levels -------------------------------------------------------------------- */
 
-static void find_hold(struct relock_question *question, uint64_t owner)
+static void find_hold(struct relock_survey_question *question, uint64_t owner)
 {
     struct relock_client *client = question->lock->client;
     const struct relock_hold *hold;
@@ -109,21 +109,21 @@ static void find_hold(struct relock_question *question, uint64_t owner)
     relock_client_leave(client, &guard);
 }
 
-static void find_votes(struct relock_question *questions, uint64_t owner)
+static void find_votes(struct relock_survey_question *questions, uint64_t owner)
 {
     struct relock_group *red = questions->red;
     const struct relock_resource *resource;
-    const struct relock_hold *whole;
+    const struct relock_hold *composite;
     struct relock_guard guard;
 
     if (!relock_client_enter(red->coordinator, false, &guard))
         return;
     resource = relock_local_find(red->coordinator, red);
-    whole = resource ? relock_resource_find(resource, owner) : NULL;
-    for (size_t i = 0; i < red->n && whole && relock_tally_of(whole); i++) {
-        const struct relock_tally *tally = relock_tally_of(whole);
+    composite = resource ? relock_resource_find(resource, owner) : NULL;
+    for (size_t i = 0; i < red->n && composite && relock_tally_of(composite); i++) {
+        const struct relock_tally *tally = relock_tally_of(composite);
 
-        questions[i].count = whole->count;
+        questions[i].count = composite->count;
         questions[i].number = tally->guarded.votes[i].number;
         questions[i].is_certain = tally->guarded.votes[i].yes &&
                                   tally->guarded.votes[i].valid_until_ms > relock_clock_now_ms();
@@ -144,8 +144,8 @@ static void find_own(struct relock_survey *survey, uint64_t owner)
 /* ---- answers ------------------------------------------------------------------------------- */
 
 /* The first member with that outcome; NULL if there is none. */
-static const struct relock_question *find(const struct relock_survey *survey,
-                                          enum relock_outcome outcome)
+static const struct relock_survey_question *find(const struct relock_survey *survey,
+                                                 enum relock_outcome outcome)
 {
     for (size_t i = 0; i < survey->n; i += relock_answers_n(&survey->questions[i]))
         if (relock_answers_outcome(&survey->questions[i]) == outcome)
@@ -168,7 +168,8 @@ static bool is_any_asked(const struct relock_survey *survey)
     return false;
 }
 
-static void tell(struct relock_question *question, int result, const struct redisReply *reply)
+static void tell(struct relock_survey_question *question, int result,
+                 const struct redisReply *reply)
 {
     struct relock_survey *survey = question->survey;
     struct relock_mutex *mutex = &survey->group->coordinator->mutex;
@@ -187,7 +188,7 @@ static void tell(struct relock_question *question, int result, const struct redi
 
 static bool write_command(const struct relock_outbox_entry *entry, struct relock_request *request)
 {
-    const struct relock_question *question = (const struct relock_question *)entry;
+    const struct relock_survey_question *question = (const struct relock_survey_question *)entry;
 
     relock_request_inspect(request, question->lock->resource, question->number);
     return true;
@@ -196,7 +197,7 @@ static bool write_command(const struct relock_outbox_entry *entry, struct relock
 static void answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                    const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
-    struct relock_question *question = (struct relock_question *)entry;
+    struct relock_survey_question *question = (struct relock_survey_question *)entry;
     struct relock_survey *survey = question->survey;
 
     relock_mutex_unlock(&client->mutex);
@@ -218,7 +219,7 @@ static const struct relock_outbox_ops ops = {
 };
 
 /* Returns RELOCK_OK, and the question is answered once; or why it cannot be asked now. */
-static int post(struct relock_question *question)
+static int post(struct relock_survey_question *question)
 {
     struct relock_client *client = question->lock->client;
     uint64_t now_ms = relock_clock_now_ms();
@@ -245,7 +246,7 @@ static void ask(struct relock_survey *survey)
     struct relock_mutex *mutex = &survey->group->coordinator->mutex;
 
     for (size_t i = 0; i < survey->n; i++) {
-        struct relock_question *question = &survey->questions[i];
+        struct relock_survey_question *question = &survey->questions[i];
         bool is_to_be_asked;
         int r;
 
@@ -266,8 +267,8 @@ static int judge(const struct relock_survey *survey, unsigned count,
                  struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
 {
     const struct relock_group *group = survey->group;
-    const struct relock_question *questions = survey->questions;
-    const struct relock_question *failed = find(survey, RELOCK_OUTCOME_FAILED);
+    const struct relock_survey_question *questions = survey->questions;
+    const struct relock_survey_question *failed = find(survey, RELOCK_OUTCOME_FAILED);
 
     if (failed)
         return relock_answers_judge(failed, inspection, why);

@@ -265,7 +265,7 @@ static void a_server_that_refuses_is_the_result_at_once(void **state)
     assert_result(relock_is_locked(ours.multi, &locked), RELOCK_E_SERVER);
     assert_true(now_ms() - began_ms < slow_ms(LATE_MS));
     probe_int(beside_probe(0), "DEL b");
-    fixture_free_client(f, f->clients[0]); /* of "a"; that of "b", the first given, is the home */
+    fixture_free_client(f, f->clients[0]); /* of "a"; that of "b", the first given, coordinates */
     assert_result(relock_is_locked(ours.multi, &locked), RELOCK_E_CLOSED);
 }
 
