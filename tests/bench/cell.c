@@ -11,7 +11,7 @@
 #define TEXT_MAX 256
 #define BEYOND_MS 240000 /* to start and to end the processes */
 
-struct errand {
+struct cell_run {
     const char *program;
     const char *url;
     char text[TEXT_MAX];
@@ -57,35 +57,35 @@ static void read_figures(const char *text, double figures[CELL_FIGURES])
 
 static int run_program(struct child *parent, void *arg)
 {
-    struct errand *errand = arg;
+    struct cell_run *run = arg;
 
     (void)parent;
-    if (dup2(errand->to_parent, STDOUT_FILENO) >= 0)
-        execl(errand->program, errand->program, errand->url, "--cell", errand->text, (char *)NULL);
-    die("%s does not run", errand->program);
+    if (dup2(run->to_parent, STDOUT_FILENO) >= 0)
+        execl(run->program, run->program, run->url, "--cell", run->text, (char *)NULL);
+    die("%s does not run", run->program);
 }
 
 void cell_ask(const struct cell *cell, const char *program, const char *url,
               double figures[CELL_FIGURES])
 {
-    struct errand errand = {.program = program, .url = url};
+    struct cell_run run = {.program = program, .url = url};
     struct child *child;
     ssize_t n;
     int fds[2];
-    int len = snprintf(errand.text, sizeof(errand.text), "%u,%u,%.9g,%.9g,%.9g", cell->n_processes,
+    int len = snprintf(run.text, sizeof(run.text), "%u,%u,%.9g,%.9g,%.9g", cell->n_processes,
                        cell->n_threads, cell->hold_ms, cell->min_s, cell->max_s);
 
     if (cell->n_servers > 0)
-        snprintf(errand.text + len, sizeof(errand.text) - (size_t)len, ",%u", cell->n_servers);
+        snprintf(run.text + len, sizeof(run.text) - (size_t)len, ",%u", cell->n_servers);
     if (pipe2(fds, O_CLOEXEC) != 0)
         die("no pipe");
-    errand.to_parent = fds[1];
-    child = child_start(run_program, &errand);
+    run.to_parent = fds[1];
+    child = child_start(run_program, &run);
     close(fds[1]);
     if (child_wait(child, (uint64_t)(1000 * cell->max_s) + BEYOND_MS) != EXIT_SUCCESS)
-        die("%s %s --cell %s failed", program, url, errand.text);
-    n = read(fds[0], errand.text, sizeof(errand.text) - 1);
+        die("%s %s --cell %s failed", program, url, run.text);
+    n = read(fds[0], run.text, sizeof(run.text) - 1);
     close(fds[0]);
-    errand.text[n > 0 ? n : 0] = '\0';
-    read_figures(errand.text, figures);
+    run.text[n > 0 ? n : 0] = '\0';
+    read_figures(run.text, figures);
 }

@@ -29,7 +29,7 @@ struct way {
     uint64_t delay_ns;
 };
 
-struct errand {
+struct route {
     int listener;
     struct sockaddr_un server;
     uint64_t delay_ns;
@@ -67,41 +67,41 @@ static void begin_to_carry(int from, int to, uint64_t delay_ns)
 /* Runs until it is killed. */
 static int relay_run(struct child *parent, void *arg)
 {
-    const struct errand *errand = arg;
+    const struct route *route = arg;
     const int on = 1;
     int client;
 
     (void)parent;
     signal(SIGPIPE, SIG_IGN);
-    while ((client = accept(errand->listener, NULL, NULL)) >= 0) {
+    while ((client = accept(route->listener, NULL, NULL)) >= 0) {
         int server = socket(AF_UNIX, SOCK_STREAM, 0);
 
         child_must(server >= 0);
         child_must(setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0);
         child_must(
-            connect(server, (const struct sockaddr *)&errand->server, sizeof(errand->server)) == 0);
-        begin_to_carry(client, server, errand->delay_ns);
-        begin_to_carry(server, client, errand->delay_ns);
+            connect(server, (const struct sockaddr *)&route->server, sizeof(route->server)) == 0);
+        begin_to_carry(client, server, route->delay_ns);
+        begin_to_carry(server, client, route->delay_ns);
     }
     return EXIT_FAILURE;
 }
 
 struct relay *relay_start(const char *path, uint64_t delay_ns)
 {
-    struct errand errand = {.delay_ns = delay_ns, .server.sun_family = AF_UNIX};
+    struct route route = {.delay_ns = delay_ns, .server.sun_family = AF_UNIX};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
     struct relay *relay = calloc(1, sizeof(*relay));
 
-    errand.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    snprintf(errand.server.sun_path, sizeof(errand.server.sun_path), "%s", path);
-    if (!relay || bind(errand.listener, (struct sockaddr *)&address, len) != 0 ||
-        listen(errand.listener, BACKLOG) != 0 ||
-        getsockname(errand.listener, (struct sockaddr *)&address, &len) != 0)
+    route.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(route.server.sun_path, sizeof(route.server.sun_path), "%s", path);
+    if (!relay || bind(route.listener, (struct sockaddr *)&address, len) != 0 ||
+        listen(route.listener, BACKLOG) != 0 ||
+        getsockname(route.listener, (struct sockaddr *)&address, &len) != 0)
         die("no relay");
     snprintf(relay->url, sizeof(relay->url), "redis://127.0.0.1:%d", ntohs(address.sin_port));
-    relay->child = child_start(relay_run, &errand);
-    close(errand.listener);
+    relay->child = child_start(relay_run, &route);
+    close(route.listener);
     return relay;
 }
 

@@ -16,7 +16,7 @@
 #define IDLE_MS 200
 #define LONG_MS 600000
 
-struct site {
+struct deployment {
     struct fixture *f; /* its server and probe are the first master's */
     struct server *replica;
     struct probe *probe; /* to the replica */
@@ -27,7 +27,7 @@ struct site {
 
 static int start(void **state)
 {
-    static struct site site;
+    static struct deployment deployment;
     void *fixture;
 
     if (!haproxy_is_there())
@@ -36,15 +36,15 @@ static int start(void **state)
             &fixture, &(struct server_options){.tcp = true,
                                                .args = {"--repl-diskless-sync-delay", "0"}}) != 0)
         return -1;
-    site = (struct site){.f = fixture};
-    *state = &site;
+    deployment = (struct deployment){.f = fixture};
+    *state = &deployment;
     return 0;
 }
 
 static int stop(void **state)
 {
-    struct site *site = *state;
-    void *fixture = site->f;
+    struct deployment *deployment = *state;
+    void *fixture = deployment->f;
 
     return fixture_stop(&fixture);
 }
@@ -56,16 +56,16 @@ static bool is_in_sync(void *arg)
 
 static int begin_with(void **state, uint64_t idle_ms)
 {
-    struct site *site = *state;
-    void *fixture = site->f;
+    struct deployment *deployment = *state;
+    void *fixture = deployment->f;
     char port[16];
 
-    snprintf(port, sizeof(port), "%d", site->f->server->port);
-    site->replica = server_start(
+    snprintf(port, sizeof(port), "%d", deployment->f->server->port);
+    deployment->replica = server_start(
         &(struct server_options){.tcp = true, .args = {"--replicaof", "127.0.0.1", port}});
-    site->probe = probe_open(site->replica->socket);
-    assert_true(wait_until(is_in_sync, site->probe, 2 * (uint64_t)SOON_MS));
-    site->haproxy = haproxy_start(site->f->server, site->replica, idle_ms);
+    deployment->probe = probe_open(deployment->replica->socket);
+    assert_true(wait_until(is_in_sync, deployment->probe, 2 * (uint64_t)SOON_MS));
+    deployment->haproxy = haproxy_start(deployment->f->server, deployment->replica, idle_ms);
     return fixture_begin(&fixture);
 }
 
@@ -81,62 +81,64 @@ static int begin_impatient(void **state)
 
 static int end(void **state)
 {
-    struct site *site = *state;
-    void *fixture = site->f;
+    struct deployment *deployment = *state;
+    void *fixture = deployment->f;
 
-    site->haproxy = haproxy_stop(site->haproxy);
-    site->probe = probe_close(site->probe);
-    site->replica = server_stop(site->replica);
-    server_kill(site->f->server); /* its data may be older than the releases */
+    deployment->haproxy = haproxy_stop(deployment->haproxy);
+    deployment->probe = probe_close(deployment->probe);
+    deployment->replica = server_stop(deployment->replica);
+    server_kill(deployment->f->server); /* its data may be older than the releases */
     return fixture_end(&fixture);
 }
 
-static struct relock_client *client_of(struct site *site, struct relock_options options)
+static struct relock_client *client_of(struct deployment *deployment, struct relock_options options)
 {
-    options.url = site->haproxy->url;
+    options.url = deployment->haproxy->url;
     if (options.watchdog_timeout_ms == 0)
         options.watchdog_timeout_ms = slow_ms(LEASE_MS);
-    return fixture_client(site->f, &options);
+    return fixture_client(deployment->f, &options);
 }
 
 /* ---- failover ------------------------------------------------------------------------------ */
 
-static void promote(struct site *site)
+static void promote(struct deployment *deployment)
 {
-    assert_int_equal(probe_int(site->probe, "REPLICAOF NO ONE"), 0);
-    assert_true(haproxy_has_master(site->haproxy));
+    assert_int_equal(probe_int(deployment->probe, "REPLICAOF NO ONE"), 0);
+    assert_true(haproxy_has_master(deployment->haproxy));
 }
 
 /* One lock is held and renewed, one is waited for, and one is released while no server answers. */
-static void survive(struct site *site, void (*leave)(struct server *server))
+static void survive(struct deployment *deployment, void (*leave)(struct server *server))
 {
     struct relock_client *client =
-        client_of(site, (struct relock_options){.release_timeout_ms = 20});
-    struct relock_client *other = client_of(site, (struct relock_options){.recheck_ms = LONG_MS});
-    struct relock_lock *held = fixture_lock(site->f, client, "orders");
-    struct relock_lock *released = fixture_lock(site->f, client, "invoices");
-    struct relock_lock *wanted = fixture_lock(site->f, other, "orders");
+        client_of(deployment, (struct relock_options){.release_timeout_ms = 20});
+    struct relock_client *other =
+        client_of(deployment, (struct relock_options){.recheck_ms = LONG_MS});
+    struct relock_lock *held = fixture_lock(deployment->f, client, "orders");
+    struct relock_lock *released = fixture_lock(deployment->f, client, "invoices");
+    struct relock_lock *wanted = fixture_lock(deployment->f, other, "orders");
     struct actor *waiting = actor_start();
     uint64_t renewed;
 
     assert_result(relock_lock(held), RELOCK_OK);
     assert_result(relock_lock(released), RELOCK_OK);
     actor_begin(waiting, actor_take_turn, wanted);
-    assert_true(probe_wait_in_line(site->probe, "orders", 1)); /* the locks came before that */
+    assert_true(
+        probe_wait_in_line(deployment->probe, "orders", 1)); /* the locks came before that */
 
-    leave(site->f->server);
-    assert_true(haproxy_has_none(site->haproxy));
+    leave(deployment->f->server);
+    assert_true(haproxy_has_none(deployment->haproxy));
     assert_result(relock_unlock(released), RELOCK_E_CONN);
-    promote(site);
+    promote(deployment);
 
     renewed = stats_of(client).renewed;
     assert_true(wait_for_renewals(client, renewed, 2));
-    assert_true(probe_wait_no_key(site->probe, "invoices", SOON_MS));
+    assert_true(probe_wait_no_key(deployment->probe, "invoices", SOON_MS));
     assert_true(actor_is_busy(waiting));
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_result(actor_result(waiting), RELOCK_OK);
-    assert_int_equal(losses_count(site->f->losses), 0);
-    assert_true(wait_for_no_keys(site->probe));
+    assert_int_equal(losses_count(deployment->f->losses), 0);
+    assert_true(wait_for_no_keys(deployment->probe));
 }
 
 static void locks_survive_a_master_that_is_killed(void **state)
@@ -154,9 +156,9 @@ static void locks_survive_a_master_that_is_stopped(void **state)
 
 static void an_idle_connection_that_is_closed_costs_no_call_an_error(void **state)
 {
-    struct site *site = *state;
-    struct relock_client *client = client_of(site, (struct relock_options){0});
-    struct relock_lock *lock = fixture_lock(site->f, client, "orders");
+    struct deployment *deployment = *state;
+    struct relock_client *client = client_of(deployment, (struct relock_options){0});
+    struct relock_lock *lock = fixture_lock(deployment->f, client, "orders");
 
     for (int i = 0; i < 4; i++) {
         assert_result(relock_lock(lock), RELOCK_OK);
@@ -164,17 +166,18 @@ static void an_idle_connection_that_is_closed_costs_no_call_an_error(void **stat
         assert_result(relock_unlock(lock), RELOCK_OK);
     }
     assert_true(stats_of(client).reconnects > 0);
-    assert_int_equal(losses_count(site->f->losses), 0);
+    assert_int_equal(losses_count(deployment->f->losses), 0);
 }
 
 /* Its connection for messages is closed again and again. */
 static void a_waiter_outlasts_connections_that_are_closed(void **state)
 {
-    struct site *site = *state;
-    struct relock_client *client = client_of(site, (struct relock_options){.recheck_ms = LONG_MS});
-    struct relock_client *other = client_of(site, (struct relock_options){0});
-    struct relock_lock *held = fixture_lock(site->f, other, "orders");
-    struct relock_lock *wanted = fixture_lock(site->f, client, "orders");
+    struct deployment *deployment = *state;
+    struct relock_client *client =
+        client_of(deployment, (struct relock_options){.recheck_ms = LONG_MS});
+    struct relock_client *other = client_of(deployment, (struct relock_options){0});
+    struct relock_lock *held = fixture_lock(deployment->f, other, "orders");
+    struct relock_lock *wanted = fixture_lock(deployment->f, client, "orders");
     struct actor *waiting = actor_start();
 
     assert_result(relock_lock(held), RELOCK_OK);
@@ -190,17 +193,18 @@ static void a_waiter_outlasts_connections_that_are_closed(void **state)
 /* HAProxy accepts each connection and closes it. */
 static void without_a_server_a_call_ends_at_its_deadline(void **state)
 {
-    struct site *site = *state;
-    struct relock_options options = {.url = site->haproxy->url, .command_timeout_ms = slow_ms(500)};
-    struct relock_options all = fixture_options(site->f, &options);
-    struct relock_client *client = client_of(site, options);
+    struct deployment *deployment = *state;
+    struct relock_options options = {.url = deployment->haproxy->url,
+                                     .command_timeout_ms = slow_ms(500)};
+    struct relock_options all = fixture_options(deployment->f, &options);
+    struct relock_client *client = client_of(deployment, options);
     struct relock_client *late = NULL;
-    struct relock_lock *lock = fixture_lock(site->f, client, "orders");
+    struct relock_lock *lock = fixture_lock(deployment->f, client, "orders");
     struct actor *caller = actor_start();
     uint64_t began_ms;
 
-    server_kill(site->f->server);
-    assert_true(haproxy_has_none(site->haproxy));
+    server_kill(deployment->f->server);
+    assert_true(haproxy_has_none(deployment->haproxy));
     assert_result(actor_lock(caller, lock), RELOCK_E_CONN);
     assert_in_range(actor_took_ms(caller), 300, slow_ms(3000));
     assert_result(actor_timedlock(caller, lock, 100), RELOCK_E_CONN);
@@ -209,7 +213,7 @@ static void without_a_server_a_call_ends_at_its_deadline(void **state)
     assert_in_range(now_ms() - began_ms, 0, slow_ms(3000));
     assert_null(late);
 
-    promote(site);
+    promote(deployment);
     assert_result(actor_lock(caller, lock), RELOCK_OK);
     assert_result(actor_unlock(caller, lock), RELOCK_OK);
 }

@@ -49,7 +49,7 @@ void cluster_move_keys(struct cluster *cluster, int slot, size_t to)
     }
 }
 
-struct news {
+struct new_owner {
     struct probe *probe;
     int slot;
     const char *owner;
@@ -59,18 +59,18 @@ struct news {
  * want a replica that is in sync: NOREPLICAS. */
 static bool is_accepted(void *arg)
 {
-    const struct news *news = arg;
+    const struct new_owner *change = arg;
     const char *reply =
-        probe_text(news->probe, "CLUSTER SETSLOT %d NODE %s", news->slot, news->owner);
+        probe_text(change->probe, "CLUSTER SETSLOT %d NODE %s", change->slot, change->owner);
 
     return strcmp(reply, "OK") == 0 || strstr(reply, "only with masters");
 }
 
 static void tell(struct cluster *cluster, size_t i, int slot, size_t owner)
 {
-    struct news news = {cluster->node[i].probe, slot, cluster->node[owner].id};
+    struct new_owner change = {cluster->node[i].probe, slot, cluster->node[owner].id};
 
-    cluster_must(wait_until(is_accepted, &news, SOON_MS), "a new owner is not accepted");
+    cluster_must(wait_until(is_accepted, &change, SOON_MS), "a new owner is not accepted");
 }
 
 /* The new owner first: meanwhile, the old one redirects to it. */
