@@ -109,7 +109,8 @@ RELOCK_UNCHECKED void relock_async_end(struct relock_async *call, int result)
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-/* After a wait for a hold, those who wait for it, too, are next, unless this call makes them wait.
+/* If the call waited for a hold, other calls may wait for it, too. The next one goes on, unless
+ * this call makes it wait. Unchecked: the I/O thread runs tasks with the mutex of the client held.
  */
 RELOCK_UNCHECKED static void run(struct relock_task *task)
 {
@@ -133,6 +134,7 @@ static void fire(struct relock_timer *timer, uint64_t now_ms)
     relock_task_post(&call->task);
 }
 
+/* Unchecked: the same. */
 RELOCK_UNCHECKED void relock_async_sleep(struct relock_async *call, uint64_t until_ms)
 {
     if (until_ms == RELOCK_NEVER)

@@ -38,6 +38,7 @@ bool relock_inbox_want(struct relock_client *client)
     return !relock_inbox_is_refused(client);
 }
 
+/* Unchecked: relock_client_new() calls it before another thread knows the client. */
 RELOCK_UNCHECKED void relock_inbox_do_without(struct relock_client *client)
 {
     client->guarded.inbox = RELOCK_INBOX_REFUSED;
@@ -134,6 +135,7 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     relock_mutex_unlock(&client->mutex);
 }
 
+/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void retry(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_client *client =

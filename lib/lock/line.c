@@ -62,6 +62,7 @@ static void listen(struct relock_client *client, struct relock_resource *resourc
         relock_subscription_want(client, resource);
 }
 
+/* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_resource *resource =

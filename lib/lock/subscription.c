@@ -108,7 +108,8 @@ static bool is_in_use(struct relock_resource *resource)
     return is_used(resource) || (readers && is_used(readers));
 }
 
-/* It has not been used for a while, or could not be made. */
+/* The subscription has not been used for a while, or could not be made. Unchecked: the I/O thread
+ * calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void look_again(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_resource *resource =

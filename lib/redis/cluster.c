@@ -30,15 +30,21 @@
 /* After so long without a question, the pauses begin anew. */
 #define CALM_MS 2000
 
+/* How much the whole map is needed. It rises until the thread asks for the map. */
+enum need {
+    NOT_NEEDED,
+    WANTED, /* after a MOVED */
+    URGENT, /* a node cannot be reached, or a slot has none */
+};
+
 struct cluster {
     struct relock_topology topology;
     const struct relock_server *server; /* of the url */
     struct relock_members members;
 
-    atomic_bool is_wanted; /* the whole map, after a MOVED */
-    atomic_bool is_urgent;
+    atomic_int need; /* an enum need */
     atomic_bool stops;
-    struct relock_gate changed; /* opened when one of these was set */
+    struct relock_gate changed; /* opened after a change of these */
     bool has_thread;
     pthread_t thread;
 
@@ -147,10 +153,15 @@ static int take(void *arg, struct relock_slot_query *query, const struct redisRe
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-static void want(struct cluster *cluster, atomic_bool *flag)
+static void want(struct cluster *cluster, enum need need)
 {
-    if (!atomic_exchange(flag, true))
-        relock_gate_open(&cluster->changed);
+    int now = atomic_load(&cluster->need);
+
+    while (now < (int)need)
+        if (atomic_compare_exchange_weak(&cluster->need, &now, (int)need)) {
+            relock_gate_open(&cluster->changed);
+            return;
+        }
 }
 
 static void tell_io(struct cluster *cluster)
@@ -163,9 +174,15 @@ static void tell_io(struct cluster *cluster)
 /* When to ask next. */
 static uint64_t due_ms(struct cluster *cluster)
 {
-    if (atomic_load(&cluster->is_urgent))
+    switch ((enum need)atomic_load(&cluster->need)) {
+    case URGENT:
         return cluster->asked_ms + cluster->pause_ms;
-    return atomic_load(&cluster->is_wanted) ? cluster->asked_ms + WANTED_PAUSE_MS : RELOCK_NEVER;
+    case WANTED:
+        return cluster->asked_ms + WANTED_PAUSE_MS;
+    case NOT_NEEDED:
+        break;
+    }
+    return RELOCK_NEVER;
 }
 
 static int ask(struct cluster *cluster, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
@@ -175,8 +192,7 @@ static int ask(struct cluster *cluster, uint64_t deadline_ms, char why[RELOCK_WH
     if (relock_clock_now_ms() - cluster->asked_ms > CALM_MS)
         cluster->pause_ms = 0;
     cluster->pause_ms = relock_backoff_ms(cluster->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
-    atomic_store(&cluster->is_wanted, false);
-    atomic_store(&cluster->is_urgent, false);
+    atomic_store(&cluster->need, NOT_NEEDED);
     r = relock_slot_survey_run(&cluster->survey, deadline_ms, why);
     cluster->asked_ms = relock_clock_now_ms();
     return r;
@@ -188,8 +204,8 @@ static void say_failed(struct cluster *cluster, const char *why)
     relock_log_write(cluster->server->log,
                      cluster->has_failed ? RELOCK_LOG_DEBUG : RELOCK_LOG_WARNING,
                      "%s: the slot map could not be read from any node: %s; retrying, and using "
-                     "the map of before; check that the nodes run and that those of the url can "
-                     "be reached",
+                     "the previous map until then; check that the nodes run and that those of "
+                     "the url can be reached",
                      cluster->server->label, why);
     cluster->has_failed = true;
 }
@@ -209,7 +225,7 @@ static void *run(void *arg)
             tell_io(cluster);
         } else if (!atomic_load(&cluster->stops)) {
             say_failed(cluster, why);
-            want(cluster, &cluster->is_urgent);
+            want(cluster, URGENT);
         }
     }
 }
@@ -222,7 +238,7 @@ static struct relock_node *find(struct relock_topology *topology, struct relock_
     struct relock_node *node = relock_members_of_slot(&cluster->members, relock_slot_of(key));
 
     if (!node)
-        want(cluster, &cluster->is_urgent);
+        want(cluster, URGENT);
     return node;
 }
 
@@ -232,7 +248,7 @@ static struct relock_node *take_node(struct relock_topology *topology, struct re
     struct relock_node *node = relock_members_take(&cluster->members, relock_slot_of(key));
 
     if (!node)
-        want(cluster, &cluster->is_urgent);
+        want(cluster, URGENT);
     return node;
 }
 
@@ -269,7 +285,7 @@ static struct relock_node *redirect(struct relock_topology *topology,
 
     *asks = false;
     if (!relock_slot_map_redirect(error, &redirect)) {
-        want(cluster, &cluster->is_urgent);
+        want(cluster, URGENT);
         return NULL;
     }
     if (redirect.kind == RELOCK_REDIRECT_ASK) {
@@ -277,7 +293,7 @@ static struct relock_node *redirect(struct relock_topology *topology,
         return node;
     }
     node = move_slot(cluster, &redirect, &origin);
-    want(cluster, node ? &cluster->is_wanted : &cluster->is_urgent);
+    want(cluster, node ? WANTED : URGENT);
     return node;
 }
 
@@ -286,7 +302,7 @@ static void distrust(struct relock_topology *topology, struct relock_node *node)
     struct cluster *cluster = cluster_of(topology);
 
     (void)node;
-    want(cluster, &cluster->is_urgent);
+    want(cluster, URGENT);
 }
 
 static bool uses(struct relock_topology *topology, const struct relock_node *node)
