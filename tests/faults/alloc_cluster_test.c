@@ -25,10 +25,7 @@ static struct relock_options cluster_options(struct trial *trial)
 
 static int new_client(struct trial *trial)
 {
-    int r = relock_client_new(&options, &trial->client);
-
-    trial->f->clients[0] = trial->client; /* freed with the other clients */
-    return r;
+    return trial_new_client(trial, &options);
 }
 
 static void a_client_that_cannot_be_made_leaves_nothing(void **state)

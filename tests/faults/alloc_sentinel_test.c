@@ -22,10 +22,7 @@ static struct relock_options sentinel_options(struct trial *trial)
 
 static int new_client(struct trial *trial)
 {
-    int r = relock_client_new(&options, &trial->client);
-
-    trial->f->clients[0] = trial->client; /* freed with the other clients */
-    return r;
+    return trial_new_client(trial, &options);
 }
 
 static void a_client_that_cannot_be_made_leaves_nothing(void **state)
@@ -38,24 +35,6 @@ static void a_client_that_cannot_be_made_leaves_nothing(void **state)
 
 /* ---- connecting again ---------------------------------------------------------------------- */
 
-static void hold(struct trial *trial)
-{
-    assert_result(relock_lock(trial->lock), RELOCK_OK);
-    assert_true(wait_for_login(trial->f->probe));
-}
-
-/* The I/O thread; a caller connects when it needs to. */
-static bool has_logged_in(void *arg)
-{
-    return probe_n_clients(((struct trial *)arg)->f->probe, " name=relock:") == 1;
-}
-
-static int be_cut_off(struct trial *trial)
-{
-    probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes");
-    return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
-}
-
 static void a_connection_of_the_io_thread_finds_the_master_again(void **state)
 {
     options = sentinel_options(&(struct trial){.f = *state});
@@ -63,8 +42,8 @@ static void a_connection_of_the_io_thread_finds_the_master_again(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,
                                       .step = step,
-                                      .before = hold,
-                                      .act = be_cut_off,
+                                      .before = trial_hold_connected,
+                                      .act = trial_connect_again,
                                       .after = trial_unlock});
 }
 
@@ -76,7 +55,7 @@ static bool has_subscribed(void *arg)
 
 static void hold_and_listen(struct trial *trial)
 {
-    hold(trial);
+    trial_hold_connected(trial);
     assert_true(wait_until(has_subscribed, NULL, SOON_MS));
 }
 

@@ -8,10 +8,7 @@ static struct relock_options options;
 
 static int new_client(struct trial *trial)
 {
-    int r = relock_client_new(&options, &trial->client);
-
-    trial->f->clients[0] = trial->client; /* freed with the other clients */
-    return r;
+    return trial_new_client(trial, &options);
 }
 
 /* A resolver that lacks the memory to read /etc/hosts asks the name servers instead, which may

@@ -32,10 +32,7 @@ static int without_excuse(int result)
 
 static int new_client(struct trial *trial)
 {
-    int r = relock_client_new(&options, &trial->client);
-
-    trial->f->clients[0] = trial->client; /* freed with the other clients */
-    return without_excuse(r);
+    return without_excuse(trial_new_client(trial, &options));
 }
 
 static void a_client_that_cannot_be_made_leaves_nothing(void **state)
@@ -81,24 +78,6 @@ static void a_stranger_is_never_accepted(void **state)
 
 /* ---- connecting again ---------------------------------------------------------------------- */
 
-static void hold(struct trial *trial)
-{
-    assert_result(relock_lock(trial->lock), RELOCK_OK);
-    assert_true(wait_for_login(trial->f->probe));
-}
-
-/* The I/O thread; a caller connects when it needs to. */
-static bool has_logged_in(void *arg)
-{
-    return probe_n_clients(((struct trial *)arg)->f->probe, " name=relock:") == 1;
-}
-
-static int be_cut_off(struct trial *trial)
-{
-    probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes");
-    return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
-}
-
 static void a_connection_of_the_io_thread_is_restored(void **state)
 {
     options = tls_options(&(struct trial){.f = *state}, NULL);
@@ -106,8 +85,8 @@ static void a_connection_of_the_io_thread_is_restored(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,
                                       .step = STEP,
-                                      .before = hold,
-                                      .act = be_cut_off,
+                                      .before = trial_hold_connected,
+                                      .act = trial_connect_again,
                                       .after = trial_unlock,
                                       .finally = OPENSSL_thread_stop});
 }

@@ -198,6 +198,32 @@ void trial_unlock(struct trial *trial, int result)
     assert_result(relock_unlock(trial->lock), RELOCK_OK);
 }
 
+int trial_new_client(struct trial *trial, const struct relock_options *options)
+{
+    int r = relock_client_new(options, &trial->client);
+
+    trial->f->clients[0] = trial->client;
+    return r;
+}
+
+void trial_hold_connected(struct trial *trial)
+{
+    assert_result(relock_lock(trial->lock), RELOCK_OK);
+    assert_true(wait_for_login(trial->f->probe));
+}
+
+/* The I/O thread; a caller connects when it needs to. */
+static bool has_logged_in(void *arg)
+{
+    return probe_n_clients(((struct trial *)arg)->f->probe, " name=relock:") == 1;
+}
+
+int trial_connect_again(struct trial *trial)
+{
+    probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    return trial_wait(trial, has_logged_in, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
 bool trial_has_been_renewed(void *arg)
 {
     struct trial *trial = arg;

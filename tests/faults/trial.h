@@ -65,6 +65,14 @@ void trial_play_without(void **state, const struct scene *scene);
  * refused, until some requests have been refused. */
 bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg);
 
+/* An `act` that makes the client: fixture_end frees it. Returns as relock_client_new(). */
+int trial_new_client(struct trial *trial, const struct relock_options *options);
+
+/* A `before` and an `act`: lock, and wait until the I/O thread has logged in; the server closes all
+ * connections, and the I/O thread logs in again. */
+void trial_hold_connected(struct trial *trial);
+int trial_connect_again(struct trial *trial);
+
 /* A scene's `before` and `after`: lock, no renewal `seen`; the result was RELOCK_OK, and unlock. */
 void trial_hold(struct trial *trial);
 void trial_unlock(struct trial *trial, int result);
