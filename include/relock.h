@@ -54,7 +54,7 @@
  *     RELOCK_E_CONN         Redis is unreachable or did not answer in time
  *     RELOCK_E_SERVER       Redis returned an error, or the server is a replica; see the log
  *     RELOCK_E_AUTH         authentication failed, or the user lacks an ACL right
- *     RELOCK_E_UNSUPPORTED  the server was replaced by one of another sort or an old version
+ *     RELOCK_E_UNSUPPORTED  the server was replaced by one of another type or an old version
  *     RELOCK_E_NOMEM        out of memory
  *     RELOCK_E_CLOSED       the client was freed; for a call that acquires: freed or shut down
  *     RELOCK_E_FORKED       the client was made before fork(), and this is the child
@@ -303,10 +303,10 @@ RELOCK_API RELOCK_CHECKED int relock_client_new(const struct relock_options *opt
                                                 struct relock_client **client);
 
 /**
- * Changes the user and the password of a client that goes on, for credentials that are rotated.
- * NULL `user` stands for the default user. The call first logs in at each server with them: if one
- * refuses, nothing changes. Then all connections are replaced, without disturbing calls in flight:
- * no lock is lost, and no wait ends. The credentials for sentinels stay.
+ * Changes the user and the password of a running client, for credentials that are rotated. NULL
+ * `user` stands for the default user. The call first logs in at each server with the new ones: if a
+ * server refuses, nothing changes. Then the library replaces all connections, without disturbing
+ * calls in flight: no lock is lost, and no wait ends. The credentials for sentinels stay.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK         all servers accept them
@@ -319,10 +319,10 @@ RELOCK_API int relock_client_set_password(struct relock_client *client, const ch
                                           const char *password);
 
 /**
- * For readiness probes: whether each server answers, and the connections for renewals and messages
- * are up. If `name` is not NULL, the call also acquires the reentrant lock of that name and
- * releases it, which needs all rights; that another owner holds it is no failure. Use a name for
- * this alone.
+ * For readiness probes: checks that each server answers, and that the connections for renewals and
+ * messages are up. If `name` is not NULL, the call also acquires and releases the reentrant lock of
+ * that name, which needs all rights. It is no failure if another owner holds this lock. Use the
+ * name for nothing else.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error: RELOCK_E_CONN also if the connections for renewals are not
@@ -367,7 +367,7 @@ RELOCK_API const char *relock_client_id(const struct relock_client *client);
 #define RELOCK_CONTENDED_NAMES 8
 
 /* The shortest duration of bucket `i`, in microseconds: 0, 1, 2, 3, then four steps to each power
- * of 2, so a duration is known to a quarter of itself at worst. The last bucket also has those of
+ * of 2, so a duration is known to within a quarter of its value. The last bucket also has those of
  * more than two hours. */
 #define RELOCK_HISTOGRAM_FROM_US(i) \
     ((i) < 4 ? (uint64_t)(i) : (uint64_t)(4 + (i) % 4) << ((i) / 4 - 1))
@@ -584,7 +584,7 @@ struct relock_grant {
  *          RELOCK_E_REPLICAS  not held: fewer than `min_replicas` acknowledged
  *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
  *                             holds the lock and passed RELOCK_NON_REENTRANT. Or it would wait for
- *                             an owner of this client who waits for it, perhaps through others:
+ *                             an owner of this client that waits for it, perhaps through others:
  *                             release the locks that it holds, and start again
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
@@ -622,9 +622,9 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  * command acquires the lock, the result is RELOCK_OK.
  *
  * `cancel_on_lost` fires when the library learns that the hold is lost, before on_lost is called.
- * Then every wait ends with RELOCK_CANCELLED that has it as its `cancel`, on any client: work that
- * needs the lock does not go on waiting for others. It does not fire if the last release itself
- * discovers the loss.
+ * Then every wait that uses it as `cancel` ends with RELOCK_CANCELLED, on any client. So work that
+ * needs the lost lock does not go on waiting for other locks. It does not fire if the last release
+ * itself discovers the loss.
  *
  * Threads: any; asks Redis; waits if `wait_ms` is above 0.
  * Returns: as relock_lock, and
@@ -737,18 +737,18 @@ static inline void relock_scope_end_(struct relock_lock **lock)
 
 /**
  * A queue of callbacks for one event loop: epoll, libev, libuv, io_uring or any other that can
- * watch a descriptor. The calls below do not block, and any number of them may be outstanding: no
- * thread waits for each. When one has ended, the queue's descriptor becomes readable, and
- * relock_events_dispatch() runs its callback on the calling thread. So does the loss of a hold that
- * relock_acquire_async() acquired.
+ * watch a descriptor. The calls below do not block. Any number of them may be outstanding, and none
+ * needs a thread of its own. When a call has ended, the queue's descriptor becomes readable, and
+ * relock_events_dispatch() runs the callback on the calling thread. The same applies to the loss of
+ * a hold that relock_acquire_async() acquired.
  *
  *     struct relock_how how = {.wait_ms = 5000, .on_lost = lost, .arg = job};
  *
  *     r = relock_acquire_async(lock, &how, events, acquired, job);
  *
  * The caller owns it. It belongs to one client, which may be freed before it, and a client may have
- * any number. Locks are acquired by the same rules as in blocking calls, in the same queues; both
- * sorts of calls may be used for one lock.
+ * any number. These calls follow the rules of blocking calls and stand in the same queues. Both may
+ * be used for one lock.
  *
  * Multi and red locks do not support these calls: acquiring them needs a thread that waits for
  * several clients. With `min_replicas`, relock_acquire_async() is not supported: its commands share
@@ -774,10 +774,10 @@ RELOCK_API RELOCK_CHECKED int relock_events_new(struct relock_client *client,
                                                 struct relock_events **events);
 
 /**
- * Frees a queue. No callback of it runs any more, and nothing is left held for calls that nobody
- * will hear of: a wait ends, and a lock is released in the background if its callback has not run.
- * Outstanding releases are completed. Holds whose callback has run stay as they are, but without
- * their on_lost. Accepts NULL.
+ * Frees a queue. No callback of it runs any more. Outstanding waits end. If a lock was acquired and
+ * the callback has not run, the library releases it in the background. Outstanding releases are
+ * completed. Holds whose callback has run stay as they are, but without their on_lost. Accepts
+ * NULL.
  *
  * From a callback of this library, or while another thread is in relock_events_dispatch() of this
  * queue, the call does nothing but log an error.
@@ -849,11 +849,11 @@ RELOCK_API RELOCK_CHECKED int relock_acquire_async(struct relock_lock *lock,
 /**
  * Releases one level of `owner` as relock_release() does, without blocking. `owner` is one that a
  * grant has named, also a grant of relock_acquire(); 0 is not allowed, because the calling thread
- * does not hold what relock_acquire_async() has acquired. `fn` gets the result; NULL: nobody needs
- * it. The handle may be freed before.
+ * does not hold what relock_acquire_async() has acquired. `fn` gets the result; NULL if the result
+ * is not needed. The handle may be freed before.
  *
- * If the on_lost of the hold is running, the last release ends after it. So after `fn` the library
- * does not call that on_lost.
+ * If the on_lost of the hold is running, the last release ends after on_lost returns. Once `fn` has
+ * been called, the library does not call on_lost for this hold.
  *
  * Threads: any; also from callbacks. Does not block.
  * Returns: RELOCK_OK             the level will be released, and `fn` will be called once, unless
@@ -984,10 +984,10 @@ RELOCK_API int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms);
 
 /*
  * These calls find locks of any program and need no handle. A client with a `name_prefix` finds the
- * locks whose names begin with it. The user needs the ACL rights of
- * docs/wire.md. They call `fn` on the calling thread, which holds no mutex, until it returns false.
- * It may call this library, except relock_client_free. The library owns the structs and strings;
- * they are valid until `fn` returns. Later versions append fields.
+ * locks whose names begin with it. docs/wire.md lists the ACL rights that the user needs. The calls
+ * run `fn` on the calling thread, under no mutex of the library, until it returns false. `fn` may
+ * call this library, except relock_client_free. The library owns the structs and strings; they are
+ * valid until `fn` returns. Later versions append fields.
  */
 
 /* The kinds, as far as keys in Redis show them. Later versions may add kinds. */
@@ -1016,7 +1016,8 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
 /**
  * Finds the locks that are held and whose names match `pattern`, as in the Redis command KEYS; `*`
  * stands for all. It visits the whole key space, in small steps (SCAN), and asks for each hash and
- * string that matches. Locks that come or go meanwhile may be missing, and one may come twice.
+ * string that matches. Locks that are acquired or released meanwhile may be missing, and `fn` may
+ * get a lock twice.
  *
  * A pattern without a special character is a name; a backslash makes the next character ordinary.
  * Then the call asks for this lock alone, and calls `fn` once, whatever the kind is.
@@ -1037,16 +1038,16 @@ struct relock_waiter_info {
     unsigned place;          /* 1 is the first */
     int side;                /* of a read/write lock: RELOCK_SIDE_*; else 0 */
     bool is_told;            /* the lock was released, and this client was told to acquire it */
-    int64_t gone_in_ms; /* of a fair lock: when it counts as gone, unless it asks again; or -1 */
+    int64_t gone_in_ms;      /* of a fair lock: when it counts as gone, unless it retries; or -1 */
 };
 
 /** Takes one waiter that relock_waiters() has found. Returns whether to go on. */
 typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg);
 
 /**
- * Reports who waits for the lock `name`, in order. It knows the queue of a fair lock, and the
- * clients of relock that wait in line; see docs/wire.md. It does not know waiters for spin and
- * plain locks, those of other libraries, and, except for fair locks, those in a cluster.
+ * Reports the waiters for the lock `name`, in order: the queue of a fair lock, or the clients of
+ * relock that wait in line; see docs/wire.md. Redis does not know waiters for spin and plain locks,
+ * those of other libraries, and, except for fair locks, those in a cluster.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error.
@@ -1063,12 +1064,12 @@ struct relock_server_info {
         clock_ahead_ms; /* how far its clock is ahead of this machine's, give or take the trip */
 };
 
-/** Takes what one server says. Returns whether to go on. */
+/** Takes the description of one server. Returns whether to go on. */
 typedef bool relock_servers_fn(const struct relock_server_info *info, void *arg);
 
 /**
- * Reports about the server of this client, the master that the sentinels name, or each master of
- * the cluster.
+ * Describes the server of this client, the master that the sentinels name, or each master of the
+ * cluster.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error.
@@ -1091,7 +1092,7 @@ RELOCK_API RELOCK_CHECKED int relock_fairlock_new(struct relock_client *client, 
 
 /**
  * Sets how long a waiter for this fair lock keeps its place in the queue without a sign of life
- * [3 x `recheck_ms`]: for about so long, a process that was killed or cut off may delay those
+ * [3 x `recheck_ms`]: for about this long, a process that was killed or cut off may delay those
  * behind it. Waiters of this client then ask at least three times in `patience_ms`. It applies to
  * the lock, through whichever handle of this client, from each waiter's next attempt on. Use the
  * same value in every program.

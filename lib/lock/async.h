@@ -1,10 +1,10 @@
 /*
- * Async - a call that no thread waits in
+ * Async - an asynchronous call: no thread waits in it
  *
- * It makes the steps of a blocking call, each on the I/O thread with the mutex of the client held.
- * Where that call would sleep, this one sets a timer and returns; its task is posted when there is
- * something to look at. It counts as a call in progress, so a client is not freed before it has
- * ended. Then it becomes an event of its queue.
+ * The I/O thread takes the steps of a blocking call, with the mutex of the client held. Where a
+ * blocking call would sleep, the step sets a timer and returns. Whatever would wake that call posts
+ * the task of this one. It counts as a call in progress, so a client is not freed before the call
+ * has ended. Then the call becomes an event of its queue.
  *
  * Threads: with the mutex of the client held; the I/O thread, unless a function says otherwise.
  */
@@ -30,10 +30,11 @@ struct relock_async_ops {
     /* Runs the callback, under no mutex. */
     void (*deliver)(struct relock_async *call);
 
-    /* Its queue was closed: what the program may free now is not used any more. NULL: nothing. */
+    /* The queue of the call was closed: from now on, it uses nothing that the program may free.
+     * NULL: it uses nothing of that sort. */
     void (*forget)(struct relock_async *call);
 
-    /* It succeeded, and nobody will hear of it. */
+    /* The call succeeded, but its queue is closed: releases what it acquired. */
     void (*undo)(struct relock_async *call);
 };
 
@@ -46,7 +47,7 @@ struct relock_async {
     struct relock_events *events; /* constant; a reference */
     /* A handle of its own, as the program may free that of the call. */
     struct relock_lock lock;
-    unsigned refs;   /* of the event, and of a command that was abandoned */
+    unsigned refs;   /* of the event, and of an abandoned command */
     bool is_unheard; /* its queue was closed */
     int result;
 };
@@ -66,13 +67,13 @@ void *relock_async_alloc(size_t size);
 int relock_async_begin(struct relock_async *call, const struct relock_async_ops *ops,
                        const struct relock_lock *lock, struct relock_events *events);
 
-/* Until it is posted, or until then. */
+/* The next step comes when the task is posted, or at `until_ms`. */
 void relock_async_sleep(struct relock_async *call, uint64_t until_ms);
 
-/* Until the hold is free for it, or until then. */
+/* The next step comes when no other command of the hold runs, or at `until_ms`. */
 void relock_async_follow(struct relock_async *call, struct relock_hold *hold, uint64_t until_ms);
 
-/* It has this result, and makes no more steps. */
+/* Ends the call with this result: no more steps follow. */
 void relock_async_end(struct relock_async *call, int result);
 
 /* Fills an answer after a failure of the script. */

@@ -1,5 +1,5 @@
 /*
- * relock_acquire_async() - the steps of relock_take(), for a call that no thread waits in
+ * relock_acquire_async() - the steps of relock_take(), for an asynchronous call
  *
  *     phase      next       when
  *     BEGINS     BEHIND     another command of the owner runs

@@ -207,7 +207,7 @@ static void finish_abandoned(struct relock_client *client, struct relock_async_c
     command->flight.conn_id = NULL;
     command->hold = NULL;
     command->state = RELOCK_ASYNC_COMMAND_IDLE;
-    /* If it is not in flight any more, a server has redirected it, without running it. */
+    /* If the script is no longer in flight, a server has redirected it without running it. */
     if (command->is_left)
         relock_settle_ended(client, hold, conn_id, is_answered || !command->flight.is_in_flight);
     command->is_left = false;

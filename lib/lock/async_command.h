@@ -1,5 +1,5 @@
 /*
- * Async command - runs one script for a call that no thread waits in, before a deadline
+ * Async command - runs one script for an asynchronous call, before a deadline
  *
  * As relock_call_run() does for a thread: a script whose connection breaks is repeated over another
  * one, and so is a script that the server refuses for now; what was not answered is a fence of the
@@ -22,14 +22,14 @@ struct relock_async_command;
 struct relock_async_command_ops {
     void (*write)(struct relock_async_command *command, struct relock_request *request);
 
-    /* It was written to the connection, perhaps not for the first time. */
+    /* The script was written to the connection, perhaps again. */
     void (*sent)(struct relock_async_command *command);
 
     /* The result, as that of relock_call_run(), with the reply if it is RELOCK_OK. It may begin
      * another script, unless this one was abandoned. Unlocks the mutex meanwhile. */
     void (*end)(struct relock_async_command *command, int result, const struct redisReply *reply);
 
-    /* It was abandoned, and is not used any more. */
+    /* An abandoned script was answered, or the client ends: the command may be freed. */
     void (*gone)(struct relock_async_command *command);
 };
 
@@ -52,7 +52,7 @@ struct relock_async_command {
     struct relock_timer timer; /* the next attempt, or the deadline */
     struct relock_flight flight;
     bool unanswered;                          /* as in struct relock_call */
-    bool is_left;                             /* abandoned in flight: the hold counts it */
+    bool is_left;                             /* the script was abandoned: the hold counts it */
     int refusal;                              /* of the last attempt; RELOCK_OK: there was none */
     char why[RELOCK_WHY_MAX];                 /* of a failure */
     struct relock_async_command *next, *prev; /* of the client: those that are paused */
@@ -64,7 +64,7 @@ void relock_async_command_init(struct relock_async_command *command);
 void relock_async_command_begin(struct relock_async_command *command, struct relock_hold *hold,
                                 uint64_t deadline_ms);
 
-/* There is a connection again. */
+/* The I/O thread has a connection again: sends what is paused. */
 void relock_async_command_up(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

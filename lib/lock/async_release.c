@@ -1,5 +1,5 @@
 /*
- * relock_release_async() - the steps of relock_release(), for a call that no thread waits in
+ * relock_release_async() - the steps of relock_release(), for an asynchronous call
  *
  *     phase      next     when
  *     BEGINS     BEHIND   another command of the owner runs, or the on_lost of the hold

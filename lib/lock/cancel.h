@@ -38,7 +38,7 @@ struct relock_cancel {
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
                          struct relock_gate *gate);
 
-/* The same for a call that no thread waits in: firing it makes the task due. */
+/* The same for an asynchronous call: firing it makes the task due. */
 void relock_cancel_watch_for(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
                              struct relock_task *task);
 

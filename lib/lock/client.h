@@ -155,7 +155,7 @@ struct relock_client {
         struct relock_outbox_entry *leaving_later; /* the same, when there is a connection again */
         struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
         struct relock_task *tasks;           /* for the I/O thread to run */
-        struct relock_outbox commands;       /* of calls that no thread waits in */
+        struct relock_outbox commands;       /* of asynchronous calls */
         struct relock_async_command *paused; /* the same, before another attempt */
         struct relock_events *events;        /* the queues that are open */
         struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */

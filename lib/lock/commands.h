@@ -23,8 +23,8 @@ int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t 
                             struct relock_request *request, struct relock_inspection *inspection);
 
 /*
- * The parts of these operations for a call that no thread waits in: its script, and what the reply
- * means. A failure fills the answer by itself.
+ * The parts of these operations for an asynchronous call: they write its script, and read the
+ * reply. After a failure without a reply, relock_async_fail() fills the answer.
  */
 void relock_commands_write_ask(const struct relock_acquire *acquire, const struct relock_hold *hold,
                                struct relock_request *request)

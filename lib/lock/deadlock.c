@@ -42,7 +42,7 @@ STEP struct relock_resource *wanted_by(const struct relock_waiter *waiter)
     return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
 }
 
-/* An owner that waits for this one was reached. */
+/* The search has come to a lock: `owner`, which holds `from`, waits for it. */
 STEP void reach(struct search *search, struct relock_resource *resource,
                 struct relock_resource *from, uint64_t owner)
 {
@@ -75,7 +75,7 @@ STEP void follow(struct search *search, struct relock_resource *resource, uint64
     }
 }
 
-/* A fixed lease ends by itself: who waits for that does not wait for the owner. */
+/* A fixed lease ends by itself, so a wait for such a hold does not depend on its owner. */
 STEP void follow_holders(struct search *search, struct relock_resource *resource,
                          const struct relock_hold *holds)
 {

@@ -1,11 +1,12 @@
 /*
  * Events - a queue of callbacks that the program runs on a thread of its own
  *
- * A call that no thread waits in ends with an event, and so does the loss of a hold that such a
- * call acquired. The descriptor of the queue is readable while it has one. dispatch.c runs them.
+ * The end of an asynchronous call is an event, and so is the loss of a hold that such a call
+ * acquired. The descriptor of the queue is readable while it has events. dispatch.c runs their
+ * callbacks.
  *
- * The program frees the queue when it likes. Calls and holds that refer to it go on without it: it
- * is closed, and takes no more events.
+ * The program may free the queue at any time. Then the queue is closed and takes no more events;
+ * calls and holds that refer to it go on without it.
  *
  * Threads: with the mutex of the client held.
  */
@@ -19,9 +20,9 @@
 struct relock_event {
     /* Runs the callback, with the mutex unlocked, and frees the event. */
     void (*deliver)(struct relock_client *client, struct relock_event *event);
-    /* Frees it; nobody will hear of it. May unlock the mutex meanwhile. */
+    /* Frees the event without running its callback. May unlock the mutex meanwhile. */
     void (*drop)(struct relock_client *client, struct relock_event *event);
-    /* The queue is closed, and this has not ended yet. */
+    /* The queue is closed before the call has ended. */
     void (*orphan)(struct relock_client *client, struct relock_event *event);
     struct relock_event *next, *prev; /* in one of the lists of a queue */
 };

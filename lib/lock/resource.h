@@ -66,8 +66,8 @@ enum relock_waiter_end {
     RELOCK_WAITER_UNREACHED,   /* Redis was unreachable for as long as a wait may miss it */
 };
 
-/* A call that wants the lock for an owner without levels. On the stack of that call, or a part of a
- * call that no thread waits in. */
+/* A call that wants the lock for an owner without levels. On the stack of a blocking call, or part
+ * of an asynchronous one. */
 struct relock_waiter {
     struct relock_waiter *next, *prev; /* in the queue */
     struct relock_gate gate;           /* opened when there is something to look at */

@@ -20,11 +20,15 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how, struct r
                 uint64_t abandon_ms, struct relock_grant *grant);
 
 /*
- * The steps of relock_take for a call that no thread waits in, see async_acquire.c. The call is
- * refused if check returns a failure. After init, join begins the wait for a first level: it
- * returns RELOCK_JOINED, or the result of the call; RELOCK_AGAIN as relock_wait_end(). After the
- * former, leave ends the wait with its result. Then count counts the call, and report returns the
- * hold to the caller, or names the lock that was not acquired and logs why.
+ * The steps of relock_take for an asynchronous call (async_acquire.c), in this order:
+ *
+ *   check    returns a failure if the call must be refused
+ *   init     fills the state of the call
+ *   join     begins the wait for a first level. Returns RELOCK_JOINED, the result of the call, or
+ *            RELOCK_AGAIN as relock_wait_end()
+ *   leave    after RELOCK_JOINED: ends the wait with its result
+ *   count    counts the call
+ *   report   returns the hold to the caller; or names the lock that was not acquired, and logs why
  */
 #define RELOCK_JOINED 2
 

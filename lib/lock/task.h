@@ -1,11 +1,12 @@
 /*
- * Task - something that the I/O thread is to go on with: a call that no thread waits in
+ * Task - a step of an asynchronous call, for the I/O thread to run
  *
- * Where a blocking call would be woken, such a call has a task that is posted. The I/O thread runs
- * it in its next turn. Posting twice is posting once, and carries no data: like a thread that wakes
- * up, the task looks at the state of that moment.
+ * Whatever would wake a blocking call posts the task of an asynchronous one. The I/O thread runs it
+ * in its next turn. A task that is posted twice runs once. Posting carries no data: like a thread
+ * that wakes up, the task looks at the state of that moment.
  *
- * A cancel is fired without the mutex of the client, so its tasks are in a list of their own.
+ * A cancel fires without the mutex of the client, so the tasks that it posts have a list of their
+ * own.
  *
  * Threads: with the mutex of the client held, unless a function says otherwise.
  */
@@ -31,10 +32,10 @@ struct relock_task {
     struct relock_task *fired_next, *fired_prev;
 };
 
-/* The I/O thread is to run it. */
+/* Has the I/O thread run the task in its next turn. */
 void relock_task_post(struct relock_task *task);
 
-/* Does nothing if it is not posted. */
+/* Undoes the post; does nothing if the task is not posted. */
 void relock_task_take_back(struct relock_task *task);
 
 /* The same for a cancel, with the process mutex held instead; from any thread. */
@@ -42,8 +43,8 @@ void relock_task_fire(struct relock_task *task) RELOCK_REQUIRES(relock_process_m
 void relock_task_unfire(struct relock_task *task) RELOCK_REQUIRES(relock_process_mutex);
 
 /*
- * Another command about the hold runs, or its on_lost: the task waits until both have ended. Those
- * who wait are posted one at a time, so the one that runs passes on.
+ * Another command about the hold runs, or its on_lost: the task waits until both have ended. Such
+ * tasks are posted one at a time: the one that runs calls relock_task_pass() for the next.
  */
 void relock_task_follow(struct relock_task *task, struct relock_hold *hold);
 void relock_task_unfollow(struct relock_task *task);
@@ -52,8 +53,8 @@ static inline bool relock_task_is_blocked(const struct relock_hold *hold)
     return hold->busy || hold->notice == RELOCK_HOLD_TELLING;
 }
 
-/* Posts the first of those who wait, unless the hold still blocks them. Who comes later follows
- * them, even if the hold is free. */
+/* Posts the first task that waits for the hold, unless the hold still blocks it. A later task waits
+ * behind these, even if the hold is free. */
 void relock_task_pass(const struct relock_hold *hold);
 
 /* The I/O thread: runs the tasks that are due, or some of them. */

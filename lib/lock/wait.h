@@ -1,8 +1,8 @@
 /*
  * Wait - the wait of one call in the queue of a resource
  *
- * A blocking call makes all steps by relock_wait_turn(). A call that no thread waits in makes each
- * of them by itself: async_acquire.c.
+ * A blocking call takes all steps in relock_wait_turn(). An asynchronous call takes them one by one
+ * (async_acquire.c).
  *
  * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
  */
@@ -32,10 +32,10 @@ enum relock_wait_step {
 enum relock_wait_step relock_wait_next(struct relock_acquire *acquire, uint64_t *until_ms,
                                        int *result) RELOCK_REQUIRES(acquire->client->mutex);
 
-/* It has slept. */
+/* The call has slept. */
 void relock_wait_woken(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
-/* It has asked, with that result. Returns the result as far as this wait is concerned. */
+/* The call has asked Redis, with that result. Returns what the result means for the wait. */
 int relock_wait_asked(struct relock_acquire *acquire, int result)
     RELOCK_REQUIRES(acquire->client->mutex);
 

@@ -81,7 +81,7 @@ unsigned relock_succession_reports(struct relock_succession *succession)
     return n;
 }
 
-/* Who has reported a failover in time names the new master. */
+/* A sentinel whose report of a failover was right names the new master. */
 void relock_succession_agree(struct relock_succession *succession,
                              const struct relock_master *answer, unsigned n_reports)
 {

@@ -1,5 +1,5 @@
 /*
- * Calls that no thread waits in. First many of them wait for a lock that a bare connection holds,
+ * Asynchronous calls. First many of them wait for a lock that a bare connection holds,
  * and the row counts threads. Then one thread keeps as many pairs in progress as there are locks,
  * compared with a thread for each lock.
  */
@@ -243,7 +243,7 @@ void row_async(const struct plan *plan, struct report *report)
     struct result *result;
     char title[96];
 
-    snprintf(title, sizeof(title), "%u calls that no thread waits in", n);
+    snprintf(title, sizeof(title), "%u asynchronous calls", n);
     result = report_add(report, "async", title);
     result_add_line(result, "threads", "threads that as many waits add", "threads");
     result_add_line(result, "bytes", "memory of a wait", "bytes");

@@ -70,7 +70,7 @@ static const struct row {
     {"passing", row_passing, "released in one process, acquired in another"},
     {"commands", row_commands, "commands for a pair, a level, an acquisition in a crowd"},
     {"waiting", row_waiting, "commands while 1, 100 or 1000 threads wait for a held lock"},
-    {"async", row_async, "1000 calls that no thread waits in, against 1000 threads"},
+    {"async", row_async, "1000 asynchronous calls, against 1000 threads"},
     {"clients", row_clients, "1000 clients wait for one lock, which is released once"},
     {"fairness", row_fairness, "two processes x 8 threads on one lock"},
     {"contention", row_contention, "2 to 200 processes on one lock: shares, waits, commands"},

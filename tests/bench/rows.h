@@ -73,7 +73,7 @@ void row_commands(const struct plan *plan, struct report *report);
 /* Commands of waiting threads. */
 void row_waiting(const struct plan *plan, struct report *report);
 
-/* Calls that no thread waits in: threads, and pairs compared with a thread for each. */
+/* Asynchronous calls: threads, and pairs compared with a thread for each. */
 void row_async(const struct plan *plan, struct report *report);
 
 /* Many clients wait for one lock, and it is released once. */

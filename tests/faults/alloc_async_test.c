@@ -1,4 +1,4 @@
-/* Without memory: calls that no thread waits in. */
+/* Without memory: asynchronous calls. */
 #include "support/reactor.h"
 
 #include "trial.h"

@@ -1,4 +1,4 @@
-/* Calls that no thread waits in, while connections and replies fail. */
+/* Asynchronous calls, while connections and replies fail. */
 #include "support/reactor.h"
 
 #include "kind_faults.h"

@@ -1,4 +1,4 @@
-/* Calls that no thread waits in, and the ends of all that they need: queue, client, handle, hold.
+/* Asynchronous calls, and the ends of all that they need: queue, client, handle, hold.
  */
 #include "support/actor.h"
 #include "support/child.h"

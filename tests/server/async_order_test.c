@@ -1,4 +1,4 @@
-/* Calls that no thread waits in, in the order in which they hurt: a hold that ends while others are
+/* Asynchronous calls, in the order in which they hurt: a hold that ends while others are
  * behind it, a loss that comes while its grant is on the way, a queue that is freed at once. */
 #include "support/kinds.h"
 #include "support/reactor.h"

@@ -1,4 +1,4 @@
-/* Calls that no thread waits in: the same rules, and the callbacks on a thread of the program. */
+/* Asynchronous calls: the same rules, and the callbacks on a thread of the program. */
 #include "support/actor.h"
 #include "support/kinds.h"
 #include "support/peer.h"

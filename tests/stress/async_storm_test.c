@@ -1,5 +1,5 @@
 /*
- * One thread makes many calls that no thread waits in, while everything ends that can: waits by a
+ * One thread makes many asynchronous calls, while everything ends that can: waits by a
  * cancel or by time, connections, queues, clients, and the process in a forked child. Every call
  * must end, unless its queue was freed, and no key may be left in Redis.
  */

@@ -1,5 +1,5 @@
 /*
- * Reactor - an event loop in a test, for calls that no thread waits in
+ * Reactor - an event loop in a test, for asynchronous calls
  *
  * It waits for the descriptor of a queue and dispatches, until what the test expects has happened.
  *
