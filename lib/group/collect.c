@@ -145,7 +145,7 @@ static int take_members(struct taking *taking)
 
         if (r < 0) {
             release_members(taking, n);
-            (void)fail(taking, i, r, "this member was lost while others were waited for");
+            (void)fail(taking, i, r, "this member was lost while the call waited for others");
             return r == RELOCK_LOST || r == RELOCK_NOT_OWNER ? RELOCK_AGAIN : r;
         }
     }

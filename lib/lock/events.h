@@ -1,5 +1,5 @@
 /*
- * Events - a queue of callbacks that the program runs on a thread of its own
+ * Events - a queue of callbacks that the program runs on a thread of its choice
  *
  * The end of an asynchronous call is an event, and so is the loss of a hold that such a call
  * acquired. The descriptor of the queue is readable while it has events. dispatch.c runs their
@@ -16,7 +16,7 @@
 #include "lock/client.h"
 #include "lock/hold.h"
 
-/* Embedded in what has ended. */
+/* Embedded in a call. */
 struct relock_event {
     /* Runs the callback, with the mutex unlocked, and frees the event. */
     void (*deliver)(struct relock_client *client, struct relock_event *event);
@@ -50,13 +50,13 @@ static inline struct relock_events *relock_events_ref(struct relock_events *even
 /* Takes NULL. Returns NULL. */
 struct relock_events *relock_events_unref(struct relock_events *events);
 
-/* An event that will be in the queue. */
+/* The call has begun: its end will be an event. */
 void relock_events_expect(struct relock_events *events, struct relock_event *event);
 
-/* It has ended. Returns false if the queue is closed: nobody will hear of it. */
+/* The call has ended. Returns false if the queue is closed: then there is no event. */
 bool relock_events_end(struct relock_events *events, struct relock_event *event);
 
-/* The reference to the hold goes with it. */
+/* Adds the loss of the hold, and takes over the caller's reference to the hold. */
 void relock_events_add_loss(struct relock_events *events, struct relock_hold *hold);
 
 /* Whether there is something to dispatch. */

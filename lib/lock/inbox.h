@@ -1,8 +1,8 @@
 /*
- * Inbox - the channel on which a client is told that it is its turn
+ * Inbox - the channel whose messages tell a client that it is its turn
  *
- * A client has one for all its locks, and subscribes to it when a waiter is refused for the first
- * time. While it is open the client can be in the lines of locks (line.h).
+ * A client has one inbox for all its locks, and subscribes to it when a waiter is refused for the
+ * first time. While the inbox is open, the client can stand in the lines of locks (line.h).
  *
  * Threads: any, with the mutex of the client held, unless a function says otherwise.
  */

@@ -1,5 +1,5 @@
 /*
- * Meter - what a client counts beside simple numbers: durations, results, contended names
+ * Meter - histograms of durations, counts of results, and the most contended names of a client
  *
  * The most contended names are found with a fixed number of counters ("space saving"): a name
  * without one takes over the lowest, and its count. So a count may be too high, never too low, and

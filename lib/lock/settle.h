@@ -34,7 +34,7 @@ void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
                          const struct relock_conn_id *conn_id, bool answered)
     RELOCK_REQUIRES(client->mutex);
 
-/* The timer of a settling hold has run out: sends its release. The I/O thread. */
+/* The timer of a settling hold has fired: sends the release. The I/O thread. */
 void relock_settle_step(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 

@@ -1,5 +1,5 @@
 /*
- * Names - which client has which name
+ * Names - finds the name of a client by its id
  *
  * CLIENT LIST shows each connection of a client as `<client_name>:<client id>`. A lock in Redis
  * shows the id alone.
@@ -20,7 +20,8 @@ struct relock_names {
     size_t n_lists;
 };
 
-/* Asks all servers. A server that may not be asked, or does not answer, knows no names. */
+/* Asks all servers for CLIENT LIST. Names from a server that refuses or does not answer stay
+ * unknown. */
 void relock_names_init(struct relock_names *names, struct relock_topology *topology,
                        uint64_t timeout_ms);
 void relock_names_deinit(struct relock_names *names);

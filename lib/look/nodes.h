@@ -1,8 +1,7 @@
 /*
- * Nodes - one command to each server of a client
+ * Nodes - visits the servers of a client, and sends a command to each
  *
- * For what the scripts of locks do not ask: SCAN, CLIENT LIST, INFO. None of these commands changes
- * anything.
+ * The commands are SCAN, CLIENT LIST and INFO, which change nothing.
  *
  * Threads: any; blocks until the deadline.
  */
@@ -20,7 +19,7 @@ struct redisReply;
 struct relock_node *relock_nodes_first(struct relock_topology *topology);
 struct relock_node *relock_nodes_next(struct relock_topology *topology, struct relock_node *node);
 
-/* No further one is wanted. Takes NULL. */
+/* Ends the visit before the last node. Takes NULL. */
 void relock_nodes_end(struct relock_topology *topology, struct relock_node *node);
 
 /*

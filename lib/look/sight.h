@@ -1,5 +1,5 @@
 /*
- * Sight - one call that looks at locks, and what it sees of one lock
+ * Sight - one call of lib/look: begins and ends it, and asks about one lock
  *
  *     if (!relock_sight_begin(&sight, client))
  *         return sight.result;

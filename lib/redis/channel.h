@@ -1,5 +1,5 @@
 /*
- * Channel - one channel of a pubsub: its subscribers, its SUBSCRIBE, and its way to another node
+ * Channel - one channel of a pubsub: its subscribers, its SUBSCRIBE, and its move to another node
  *
  * Threads: the I/O thread.
  */

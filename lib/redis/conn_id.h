@@ -30,11 +30,11 @@ struct relock_server;
 /* `run`: the run id of the server, "" if it does not tell. Returns NULL when out of memory. */
 struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
                                           size_t len);
-/* It was made to this server. Until its end it is a reference to the node of the server. Once,
- * before other threads know it. */
+/* The connection leads to this server. From now on, the id is a reference to the node of the
+ * server. Called once, before other threads know the id. */
 void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server);
 
-/* The node of its server; NULL if that has none. */
+/* The node of the server; NULL if it has none. */
 struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id);
 
 struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id);
@@ -43,8 +43,8 @@ struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id);
 struct relock_conn_id *relock_conn_id_unref(struct relock_conn_id *conn_id);
 
 /*
- * Appends the command that kills the connection. It is to be sent over `killer`, NULL if that has
- * no id. It is a PING instead if the connection is gone, or cannot be told from a stranger's.
+ * Appends the command that kills the connection, to be sent over `killer`; NULL if that has no id.
+ * Appends a PING instead if the connection is gone, or cannot be told from a stranger's.
  */
 void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer,
                          struct relock_buffer *buffer);

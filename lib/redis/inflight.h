@@ -14,8 +14,8 @@
 
 struct relock_exchange;
 
-/* Time for an answer that every exchange has after it was sent, however near its deadline is: a
- * short wait is still a real attempt. */
+/* Every exchange gets at least this time for an answer, even if its deadline is nearer: a short
+ * wait is still a real attempt. */
 #define RELOCK_ANSWER_MIN_MS 50
 
 struct relock_inflight {

@@ -1,5 +1,5 @@
 /*
- * Master - what one sentinel tells about the master
+ * Master - reads what one sentinel reports about the master
  *
  * Each failover begins a new configuration, whose number is higher. So of two sentinels that name
  * different masters, the one with the lower number lags.
@@ -27,7 +27,7 @@ struct relock_master {
 
 #define RELOCK_MASTER_REPLIES 2
 
-/* Writes the questions about the master of this name. */
+/* Appends the commands that ask for the master of this name. */
 void relock_master_ask(const char *name, struct relock_buffer *out);
 
 /*

@@ -14,14 +14,14 @@
 #include "redis/slot_map.h"
 #include "redis/topology.h"
 
-/* More are not made: a server that names ever new addresses must not use up the memory. */
+/* The most nodes at a time: a server that keeps naming new addresses must not use up the memory. */
 #define RELOCK_MEMBERS_MAX 1024
 
 struct relock_member;
 
-/* The node that has told an address. An address without a host is at that node. */
+/* The node that has reported an address. An address without a host means that node. */
 struct relock_origin {
-    const char *host; /* as the url or the cluster calls it */
+    const char *host; /* its name in the url or in the cluster */
     const char *ip;   /* the same in digits; "" if that is not known */
 };
 
@@ -36,7 +36,7 @@ struct relock_members {
     struct {
         struct relock_member *by_address;
         unsigned n;
-        bool is_full; /* it has refused a node and said so, and removed none since */
+        bool is_full; /* a node was refused and the log says so; none was removed since */
     } guarded;        /* by mutex */
 };
 
@@ -44,7 +44,7 @@ void relock_members_init(struct relock_members *members, const struct relock_ser
                          unsigned n_lanes, _Atomic(struct relock_node *) *list);
 void relock_members_deinit(struct relock_members *members);
 
-/* As an origin: this node, which is a member. */
+/* This node, which is a member, as an origin. */
 struct relock_origin relock_members_origin(const struct relock_node *node);
 
 /* The node at this address, which may be a new one, with a reference. Returns RELOCK_OK,
@@ -65,7 +65,7 @@ struct relock_node *relock_members_take(struct relock_members *members, unsigned
 struct relock_node *relock_members_next(struct relock_members *members,
                                         const struct relock_node *node);
 
-/* Those that have slots, each with a reference. Returns how many. */
+/* Fills `nodes` with those that have slots, each with a reference. Returns their number. */
 unsigned relock_members_with_slots(struct relock_members *members,
                                    struct relock_node *nodes[RELOCK_MEMBERS_MAX]);
 

@@ -28,10 +28,10 @@ struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
                                             struct relock_text key);
 
 /*
- * If keys have other nodes now: moves the channels there, and calls `up`. If the credentials have
- * changed: makes the connections again. Frees nodes that hold no keys and that nothing has used for
- * a while, so it is called where the I/O thread has no pointer to a node. Under no mutex. Returns
- * when it is to be called next, RELOCK_NEVER: after a change.
+ * If keys have other nodes now, moves the channels there and calls `up`. If the credentials have
+ * changed, makes the connections again. Frees nodes that hold no keys and that nothing has used for
+ * a while. So the I/O thread calls it where it has no pointer to a node, under no mutex. Returns
+ * when to call it again; RELOCK_NEVER: only after a change.
  */
 uint64_t relock_node_io_follow(struct relock_topology *topology);
 

@@ -1,7 +1,7 @@
 /*
- * Question - asks a server something, on a thread of the library that may be told to stop
+ * Question - commands to a server from a background thread of the library
  *
- * It blocks until the deadline, and ends soon after the thread was told to stop.
+ * The functions block until the deadline, and return early when the thread is to stop.
  *
  * Threads: its user.
  */
@@ -14,11 +14,11 @@
 
 struct relock_question {
     struct relock_sync_conn *conn;
-    const atomic_bool *stops; /* no answer is wanted any more */
+    const atomic_bool *stops; /* the thread is to stop */
     uint64_t deadline_ms;
 };
 
-/* When to look whether it is over, and whether it is. */
+/* The end of the next wait, after which to check whether the question is over; and the check. */
 uint64_t relock_question_slice_ms(const struct relock_question *question);
 bool relock_question_is_over(const struct relock_question *question);
 

@@ -1,9 +1,9 @@
 /*
  * Race - connects to one of several addresses; the first that answers wins
  *
- * An attempt that fails is followed by the next one at once, and one without an answer after a
- * while (RFC 8305). Attempts go on beside each other until one of them has connected; the others
- * are then closed. Their addresses stay, for another race if the winner turns out to be of no use.
+ * If an attempt fails, the next one begins at once; if it gets no answer, the next one begins after
+ * a while (RFC 8305). Attempts run beside each other until one has connected. Then the others are
+ * closed. Their addresses stay, for another race if the winner turns out to be of no use.
  *
  * All sockets are in one epoll set, so that the user waits for one descriptor.
  *
@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-/* So long an attempt has no rival (RFC 8305, section 8). */
+/* How long an attempt runs alone (RFC 8305, section 8). */
 #define RELOCK_RACE_DELAY_MS 250
 
 struct relock_race {

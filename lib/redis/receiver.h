@@ -1,4 +1,4 @@
-/* Receiver - what the subscribers of a channel are told */
+/* Receiver - what a channel tells its subscribers */
 #ifndef RELOCK_RECEIVER_H
 #define RELOCK_RECEIVER_H
 

@@ -1,11 +1,11 @@
 /*
- * Sentinels - ask for the address of the master that they watch
+ * Sentinels - finds the address of the master by asking the sentinels that watch it
  *
- * They take the place of the system's resolver: the thread of the resolver asks one after the other
- * until one answers, and begins with that one the next time. An answer may be out of date. The user
- * of the address notices that the server is down or a replica and distrusts the answer. Then the
- * next sentinel is asked first. An old master that still answers is only used if all sentinels name
- * it.
+ * This replaces the system's resolver: the thread of the resolver asks one sentinel after the other
+ * until one answers, and begins with that one the next time. An answer may be out of date. If the
+ * user of the address finds that the server is down or a replica, it distrusts the answer. Then the
+ * thread begins with the next sentinel. It uses an old master that still answers only if all
+ * sentinels name it.
  *
  * Threads: attach before the server is used, then as the resolver; leave from any.
  */
@@ -35,10 +35,10 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
  * that were found before are outdated. */
 void relock_sentinels_leave(struct relock_sentinels *sentinels, const struct relock_peer *old);
 
-/* What they have told so far. */
+/* What the sentinels have reported so far. */
 struct relock_succession *relock_sentinels_succession(struct relock_sentinels *sentinels);
 
-/* How many there are, and the i-th. */
+/* The number of sentinels, and the i-th. */
 unsigned relock_sentinels_n(const struct relock_sentinels *sentinels);
 const struct relock_server *relock_sentinels_at(const struct relock_sentinels *sentinels,
                                                 unsigned i);

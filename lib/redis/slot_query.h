@@ -1,9 +1,7 @@
 /*
- * Slot query - asks one node of a cluster for its map of the slots
+ * Slot query - asks one node of a cluster for its map of the slots, and blocks meanwhile
  *
- * Blocks.
- *
- * Threads: its user; stop from any.
+ * Threads: its user; abandon in a forked child.
  */
 #ifndef RELOCK_SLOT_QUERY_H
 #define RELOCK_SLOT_QUERY_H

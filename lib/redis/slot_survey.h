@@ -44,8 +44,8 @@ struct relock_slot_survey {
 int relock_slot_survey_init(struct relock_slot_survey *survey);
 void relock_slot_survey_deinit(struct relock_slot_survey *survey);
 
-/* Returns RELOCK_OK when a map was taken; or a failure of the first node, rather one that lasts,
- * with its cause in `why`. */
+/* Returns RELOCK_OK when a map was taken. Otherwise the failure of the first node, or of the first
+ * one with a failure that lasts, and its cause in `why`. */
 int relock_slot_survey_run(struct relock_slot_survey *survey, uint64_t deadline_ms,
                            char why[RELOCK_WHY_MAX]);
 

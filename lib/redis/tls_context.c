@@ -255,7 +255,7 @@ int relock_tls_context_new(const struct relock_options *options, const char *hos
     if (options->flags & RELOCK_TLS_INSECURE)
         relock_log_write(log, RELOCK_LOG_WARNING,
                          "%s: the server's certificate is not verified (RELOCK_TLS_INSECURE): "
-                         "whoever controls the network can read and change everything",
+                         "an attacker on the network can read and change everything",
                          host);
     *context = new;
     return RELOCK_OK;

@@ -35,8 +35,8 @@ struct relock_tls_verified {
 int relock_tls_context_new(const struct relock_options *options, const char *host,
                            const struct relock_log *log, struct relock_tls_context **context);
 
-/* With the same files, for another host; the name that the options have goes for both. Without a
- * log line. Returns NULL when out of memory. */
+/* With the same files, for another host. A name in the options applies to both. Logs nothing.
+ * Returns NULL when out of memory. */
 struct relock_tls_context *relock_tls_context_new_for(const struct relock_tls_context *as,
                                                       const char *host);
 
@@ -52,12 +52,12 @@ const char *relock_tls_context_name(const struct relock_tls_context *context);
 struct ssl_st *relock_tls_context_begin(struct relock_tls_context *context,
                                         struct relock_tls_verified *verified);
 
-/* Whether the server's certificate, which OpenSSL has accepted, has the name. OpenSSL leaves that
- * out when it lacks the memory to copy the name. Likewise. */
+/* Whether the server's certificate, which OpenSSL has accepted, has the name. OpenSSL skips this
+ * check when it lacks the memory to copy the name. Between enter and leave. */
 bool relock_tls_context_has_name(const struct relock_tls_context *context,
                                  const struct ssl_st *ssl);
 
-/* Forgets the session: a handshake has failed. Likewise. */
+/* Forgets the session: a handshake has failed. Between enter and leave. */
 void relock_tls_context_forget(struct relock_tls_context *context);
 
 #endif

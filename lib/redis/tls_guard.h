@@ -1,5 +1,5 @@
 /*
- * Tls guard - brackets the calls of OpenSSL
+ * Tls guard - keeps fork() and the end of the process away from calls of OpenSSL
  *
  * OpenSSL has locks and tables for the whole process. So neither of these happens while a thread is
  * between enter and leave:
@@ -10,8 +10,8 @@
  *   still run then, and would use freed tables.
  *
  * Both functions also empty this thread's queue of errors: OpenSSL looks into it, and other users
- * of OpenSSL in this thread must not find errors of ours. In between, ThreadSanitizer looks away:
- * it does not see how OpenSSL passes memory from thread to thread.
+ * of OpenSSL in this thread must not find errors of ours. In between, ThreadSanitizer reports
+ * nothing: it does not see how OpenSSL passes memory from thread to thread.
  *
  * Threads: any. Between enter and leave a thread does not enter again, and waits for nothing, with
  * one exception: a new context reads its files there.

@@ -1,7 +1,8 @@
 /*
  * Topology - the nodes of a deployment, and which of them holds a key now
  *
- * The locks ask it for the node of a key, each time anew, and know nothing else of the deployment.
+ * For each command, the locks ask it for the node of the key. They know nothing else of the
+ * deployment.
  *
  * Nodes of a cluster come and go. The I/O thread alone frees a node: once that holds no keys, has
  * no work of the I/O thread, and no reference is left. So on the I/O thread a pointer to a node is
@@ -159,10 +160,10 @@ static inline void relock_topology_trust(struct relock_node *node)
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node);
 
 /*
- * Where a fence is to be killed if its key is at `node` now: NULL for there. Else the command
- * behind the fence is at another node, and could run if the key came back to that. A node that
- * holds no keys any more, or cannot be reached, runs it no more. The node is valid as long as the
- * fence.
+ * The key of a fence is at `node` now. Returns NULL if the fence is to be killed there. Otherwise
+ * the unanswered command is at another node, and could run if the key came back: returns that node,
+ * to kill the fence there. NULL also if that node holds no keys any more, or cannot be reached: it
+ * will not run the command. The node is valid as long as the fence.
  */
 struct relock_node *relock_topology_fence_node(struct relock_topology *topology,
                                                const struct relock_conn_id *fence,
