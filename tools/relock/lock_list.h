@@ -29,7 +29,7 @@ int lock_list_find(struct lock_list *list, struct relock_client *client, const c
 /* Adds the lock of this name, which may be free. Returns as relock_locks. */
 int lock_list_find_name(struct lock_list *list, struct relock_client *client, const char *name);
 
-/* By name, each name once; or those first for which most wait. */
+/* By name, each name once; or those with the most waiters first. */
 void lock_list_sort(struct lock_list *list, bool by_waiting);
 
 /* Prints the first `n`. Returns an exit status. */
