@@ -1,126 +1,36 @@
 #include "redis/tls.h"
 
 #include "base/status.h"
+#include "redis/tls_bio.h"
 #include "redis/tls_context.h"
 #include "redis/tls_error.h"
 #include "redis/tls_guard.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
-/* Each record of TLS begins with its type; other bytes are not TLS. */
-#define RECORD_ALERT 21
-#define RECORD_HANDSHAKE 22
+enum state {
+    SHAKING, /* in the handshake */
+    OPEN,
+    FAILED, /* `why` has the cause */
+};
 
 struct relock_tls {
     struct relock_tls_context *context;
     SSL *ssl;
-    BIO_METHOD *method;
-    int fd;
-    bool is_shaking;   /* in the handshake */
-    bool may_receive;  /* else OpenSSL reads what was fed */
-    bool has_sent;     /* in this step */
-    bool is_full;      /* the socket took nothing in this step */
-    bool has_received; /* bytes of the server */
-    bool has_read;     /* bytes that were encrypted */
-    bool was_asked;    /* by the server, for a certificate */
-    bool is_plain;     /* the server does not speak TLS */
-    bool has_failed;
-    bool is_ended; /* the server has closed the socket */
-    int err;       /* of the socket; 0: none */
-    const char *in;
-    size_t n_in;      /* bytes that were fed and not taken by OpenSSL */
+    struct relock_tls_bio bio;
+    enum state state;
+    bool was_asked;   /* by the server, for a certificate */
+    bool has_read;    /* bytes that were encrypted */
     size_t n_pending; /* bytes of the record that was not sent completely */
     struct relock_tls_verified verified;
     char why[RELOCK_WHY_MAX];
 };
-
-/* ---- the socket, as OpenSSL sees it -------------------------------------------------------- */
-
-static int try_again(BIO *bio, int retry)
-{
-    BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
-    return -1;
-}
-
-static int on_errno(struct relock_tls *tls, BIO *bio, int retry)
-{
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        return try_again(bio, retry);
-    tls->err = errno;
-    return -1;
-}
-
-static int bio_write(BIO *bio, const char *data, int len)
-{
-    struct relock_tls *tls = BIO_get_data(bio);
-    ssize_t n;
-
-    BIO_clear_retry_flags(bio);
-    if (tls->has_sent)
-        return try_again(bio, BIO_FLAGS_WRITE);
-    tls->has_sent = true;
-    n = send(tls->fd, data, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    tls->is_full = n < 0;
-    return n < 0 ? on_errno(tls, bio, BIO_FLAGS_WRITE) : (int)n;
-}
-
-static int receive(struct relock_tls *tls, BIO *bio, char *data, int len)
-{
-    ssize_t n = recv(tls->fd, data, (size_t)len, MSG_DONTWAIT);
-
-    if (n < 0)
-        return on_errno(tls, bio, BIO_FLAGS_READ);
-    tls->is_ended = n == 0;
-    if (n > 0 && !tls->has_received) {
-        tls->has_received = true;
-        tls->is_plain = *data != RECORD_HANDSHAKE && *data != RECORD_ALERT;
-    }
-    return tls->is_plain ? -1 : (int)n;
-}
-
-static int bio_read(BIO *bio, char *data, int len)
-{
-    struct relock_tls *tls = BIO_get_data(bio);
-    size_t n = (size_t)len < tls->n_in ? (size_t)len : tls->n_in;
-
-    BIO_clear_retry_flags(bio);
-    if (tls->may_receive)
-        return receive(tls, bio, data, len);
-    if (n == 0)
-        return try_again(bio, BIO_FLAGS_READ);
-    memcpy(data, tls->in, n);
-    tls->in += n;
-    tls->n_in -= n;
-    return (int)n;
-}
-
-static long bio_ctrl(BIO *bio, int command, long number, void *arg)
-{
-    (void)bio;
-    (void)number;
-    (void)arg;
-    return command == BIO_CTRL_FLUSH; /* nothing is buffered; there is nothing else to control */
-}
-
-static BIO_METHOD *make_method(void)
-{
-    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "relock");
-
-    if (!method)
-        return NULL;
-    (void)BIO_meth_set_write(method, bio_write);
-    (void)BIO_meth_set_read(method, bio_read);
-    (void)BIO_meth_set_ctrl(method, bio_ctrl);
-    return method;
-}
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
@@ -135,17 +45,15 @@ static int on_cert_request(SSL *ssl, void *arg)
 }
 
 /* Between relock_tls_guard_enter and leave. */
-static bool init(struct relock_tls *tls)
+static bool init(struct relock_tls *tls, int fd)
 {
-    BIO *bio;
+    BIO *bio = relock_tls_bio_init(&tls->bio, fd);
 
-    tls->method = make_method();
-    tls->ssl = tls->method ? relock_tls_context_begin(tls->context, &tls->verified) : NULL;
-    bio = tls->ssl ? BIO_new(tls->method) : NULL;
-    if (!bio)
+    tls->ssl = bio ? relock_tls_context_begin(tls->context, &tls->verified) : NULL;
+    if (!tls->ssl) {
+        BIO_free(bio);
         return false;
-    BIO_set_data(bio, tls);
-    BIO_set_init(bio, 1);
+    }
     SSL_set_bio(tls->ssl, bio, bio);
     SSL_set_cert_cb(tls->ssl, on_cert_request, tls);
     SSL_set_connect_state(tls->ssl);
@@ -160,11 +68,8 @@ struct relock_tls *relock_tls_new(const struct relock_server *server, int fd)
     if (!tls)
         return NULL;
     tls->context = server->tls;
-    tls->fd = fd;
-    tls->is_shaking = true;
-    tls->may_receive = true;
     if (relock_tls_guard_enter()) {
-        done = init(tls);
+        done = init(tls, fd);
         relock_tls_guard_leave();
     }
     return done ? tls : relock_tls_free(tls);
@@ -173,11 +78,11 @@ struct relock_tls *relock_tls_new(const struct relock_server *server, int fd)
 /* Between relock_tls_guard_enter and leave. */
 static void deinit(struct relock_tls *tls)
 {
-    tls->has_sent = false;
-    if (tls->ssl && !tls->has_failed && SSL_is_init_finished(tls->ssl))
+    tls->bio.step = RELOCK_TLS_BIO_UNSENT;
+    if (tls->ssl && tls->state != FAILED && SSL_is_init_finished(tls->ssl))
         (void)SSL_shutdown(tls->ssl);
     SSL_free(tls->ssl);
-    BIO_meth_free(tls->method);
+    relock_tls_bio_deinit(&tls->bio);
 }
 
 struct relock_tls *relock_tls_free(struct relock_tls *tls)
@@ -209,10 +114,10 @@ static int explain(struct relock_tls *tls, int result, const char *why)
 static int explain_end(struct relock_tls *tls)
 {
     const char *what =
-        tls->err ? relock_status_errno(tls->err) : "the server closed the connection";
+        tls->bio.err ? relock_status_errno(tls->bio.err) : "the server closed the connection";
     const char *hint = "";
 
-    if (tls->is_shaking)
+    if (tls->state == SHAKING)
         hint = " during the TLS handshake: does the server speak TLS on this port?";
     else if (tls->was_asked && !tls->has_read)
         hint = " before its first reply: if it requires a client certificate, check tls_cert_file";
@@ -231,12 +136,19 @@ static int explain_error(struct relock_tls *tls)
 
 static int find_cause(struct relock_tls *tls, int error)
 {
-    if (tls->is_plain)
+    if (tls->bio.peer == RELOCK_TLS_BIO_PLAIN)
         return explain(tls, RELOCK_E_CONN,
                        "the server does not speak TLS on this port: use redis://, or its TLS port");
-    if (tls->err || tls->is_ended || error == SSL_ERROR_ZERO_RETURN)
+    if (tls->bio.err || tls->bio.is_ended || error == SSL_ERROR_ZERO_RETURN)
         return explain_end(tls);
     return explain_error(tls);
+}
+
+/* After `why` has got the cause, which depends on the state. */
+static int fail(struct relock_tls *tls, int result)
+{
+    tls->state = FAILED;
+    return result;
 }
 
 /* `done` is what a function of OpenSSL has returned. */
@@ -248,8 +160,7 @@ static int result_of(struct relock_tls *tls, int done)
         return RELOCK_OK;
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
         return RELOCK_AGAIN;
-    tls->has_failed = true;
-    return find_cause(tls, error);
+    return fail(tls, find_cause(tls, error));
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -257,8 +168,7 @@ static int result_of(struct relock_tls *tls, int done)
 /* Returns false if OpenSSL has ended. */
 static bool enter(struct relock_tls *tls)
 {
-    tls->has_sent = false;
-    tls->is_full = false;
+    tls->bio.step = RELOCK_TLS_BIO_UNSENT;
     if (!relock_tls_guard_enter()) {
         (void)explain(tls, RELOCK_E_CONN, "OpenSSL has ended, because this process ends");
         return false;
@@ -270,8 +180,8 @@ static int check_name(struct relock_tls *tls)
 {
     if (relock_tls_context_has_name(tls->context, tls->ssl))
         return RELOCK_OK;
-    tls->has_failed = true;
-    return explain(tls, RELOCK_E_NOMEM, "out of memory to check the server's certificate");
+    return fail(tls,
+                explain(tls, RELOCK_E_NOMEM, "out of memory to check the server's certificate"));
 }
 
 int relock_tls_shake(struct relock_tls *tls)
@@ -283,10 +193,12 @@ int relock_tls_shake(struct relock_tls *tls)
     r = result_of(tls, SSL_do_handshake(tls->ssl));
     if (r == RELOCK_OK)
         r = check_name(tls);
-    if (r == RELOCK_OK)
-        tls->is_shaking = tls->may_receive = false;
-    else if (r < 0)
+    if (r == RELOCK_OK) {
+        tls->state = OPEN;
+        tls->bio.may_receive = false;
+    } else if (r < 0) {
         relock_tls_context_forget(tls->context);
+    }
     relock_tls_guard_leave();
     return r;
 }
@@ -310,7 +222,7 @@ static int hear_why(struct relock_tls *tls, int result)
     char byte;
     size_t n;
 
-    tls->may_receive = true;
+    tls->bio.may_receive = true;
     ERR_clear_error();
     (void)SSL_read_ex(tls->ssl, &byte, 1, &n);
     return ERR_peek_error() ? explain_error(tls) : result;
@@ -326,14 +238,14 @@ static size_t size_of_record(const struct relock_tls *tls, size_t len)
 /* As send(2) on a blocking socket, which would block inside OpenSSL. */
 static void wait_for_room(const struct relock_tls *tls)
 {
-    struct pollfd pollfd = {.fd = tls->fd, .events = POLLOUT};
+    struct pollfd pollfd = {.fd = tls->bio.fd, .events = POLLOUT};
     struct timeval limit = {0};
     socklen_t len = sizeof(limit);
     int limit_ms;
 
-    if (fcntl(tls->fd, F_GETFL) & O_NONBLOCK)
+    if (fcntl(tls->bio.fd, F_GETFL) & O_NONBLOCK)
         return;
-    (void)getsockopt(tls->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, &len);
+    (void)getsockopt(tls->bio.fd, SOL_SOCKET, SO_SNDTIMEO, &limit, &len);
     limit_ms = (int)(limit.tv_sec * 1000 + limit.tv_usec / 1000);
     (void)poll(&pollfd, 1, limit_ms > 0 ? limit_ms : -1);
 }
@@ -342,8 +254,7 @@ static void wait_for_room(const struct relock_tls *tls)
  * does not receive. */
 static int stop_at_part(struct relock_tls *tls)
 {
-    tls->has_failed = true;
-    return explain(tls, RELOCK_E_CONN, "the server has sent part of a TLS message");
+    return fail(tls, explain(tls, RELOCK_E_CONN, "the server has sent part of a TLS message"));
 }
 
 /* Passes one record at a time to OpenSSL, which does not tell that one was sent if the next was
@@ -362,22 +273,22 @@ int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t
         r = hear_why(tls, r);
     relock_tls_guard_leave();
     tls->n_pending = r == RELOCK_AGAIN ? n : 0;
-    if (r == RELOCK_AGAIN && tls->is_full)
+    if (r == RELOCK_AGAIN && tls->bio.step == RELOCK_TLS_BIO_FULL)
         wait_for_room(tls);
     return r;
 }
 
 void relock_tls_feed(struct relock_tls *tls, const char *bytes, size_t len)
 {
-    tls->in = bytes;
-    tls->n_in = len;
+    tls->bio.in = bytes;
+    tls->bio.n_in = len;
 }
 
 int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len)
 {
     int r;
 
-    if (tls->n_in == 0 && !SSL_has_pending(tls->ssl))
+    if (tls->bio.n_in == 0 && !SSL_has_pending(tls->ssl))
         return RELOCK_AGAIN;
     if (!enter(tls))
         return RELOCK_E_CONN;
@@ -387,16 +298,14 @@ int relock_tls_read(struct relock_tls *tls, char *data, size_t size, size_t *len
         tls->has_read = true;
     /* OpenSSL answers the server's messages while it reads. The bytes that were fed do not live
      * until it can. */
-    if (r == RELOCK_AGAIN && tls->n_in > 0) {
-        tls->has_failed = true;
-        return explain(tls, RELOCK_E_CONN, "the server does not take answers to its TLS messages");
-    }
+    if (r == RELOCK_AGAIN && tls->bio.n_in > 0)
+        return fail(tls, explain(tls, RELOCK_E_CONN,
+                                 "the server does not take answers to its TLS messages"));
     return r;
 }
 
 int relock_tls_socket_failed(struct relock_tls *tls, int err)
 {
-    tls->err = err;
-    tls->has_failed = true;
-    return explain_end(tls);
+    tls->bio.err = err;
+    return fail(tls, explain_end(tls));
 }
