@@ -1,3 +1,8 @@
+/*
+ *     state     next     when
+ *     SHAKING   OPEN     the handshake is complete, and the name of the server was checked
+ *     each      FAILED   OpenSSL or the socket has failed, or the connection has ended
+ */
 #include "redis/tls.h"
 
 #include "base/status.h"
