@@ -1,5 +1,5 @@
 /*
- * relock_client_set_password: other credentials for a client that goes on.
+ * relock_client_set_password: changes the credentials of a running client.
  *
  * A connection of its own tries them at each server first, so a wrong password changes nothing.
  * Then the connections of threads are replaced one by one, each when nothing is in flight, and the

@@ -54,7 +54,7 @@ int relock_events_new(struct relock_client *client, struct relock_events **event
     return RELOCK_OK;
 }
 
-/* Nobody hears of what is in it, nor of what was to come. */
+/* Drops the events in the queue, and those that were to come. */
 static void empty(struct relock_client *client, struct relock_events *events)
     RELOCK_REQUIRES(client->mutex)
 {
@@ -152,7 +152,7 @@ static void run_ended(struct relock_client *client, struct relock_events *events
     }
 }
 
-/* Skips those of which the program has not heard yet that it had them. */
+/* Skips holds whose grant the program has not received yet. */
 static struct relock_hold *next_loss(const struct relock_events *events)
 {
     struct relock_hold *hold;

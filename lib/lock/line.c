@@ -107,7 +107,7 @@ static void be_behind(struct relock_client *client, struct relock_resource *reso
         set_timer(client, resource, relock_clock_in(SECOND_MS));
 }
 
-/* The place in a reply. That it is second the client may have heard since. */
+/* The place in a reply counts, unless a message has said since that the client is second. */
 static void be_behind_by_reply(struct relock_client *client, struct relock_resource *resource,
                                const struct relock_line_view *sent, uint64_t place, bool is_free)
     RELOCK_REQUIRES(client->mutex)

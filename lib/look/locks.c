@@ -23,7 +23,7 @@ struct search {
     void *arg;
     bool ended;  /* by fn */
     int refused; /* why a key could not be read; RELOCK_OK: all could */
-    bool shown;  /* another could */
+    bool shown;  /* a key could be read */
 };
 
 static bool is_lock(const struct relock_lock_info *info)

@@ -1,4 +1,4 @@
-/* relock_servers: what the servers of a client say about themselves. */
+/* relock_servers: versions, clocks and other facts about the servers of a client. */
 #include "base/clock.h"
 #include "look/nodes.h"
 #include "look/sight.h"

@@ -87,7 +87,7 @@ static const struct kind *kind_of(const struct redisReply *reply)
     return NULL;
 }
 
-/* The holder may have changed since the script looked: then this says so. */
+/* The holder may have changed since the first script ran: this reply counts. */
 static int ask_for_holder(struct relock_sight *sight, const struct relock_call *looked,
                           const struct kind *kind, struct relock_lock_info *info)
 {

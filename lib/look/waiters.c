@@ -1,4 +1,4 @@
-/* relock_waiters: who waits for a lock. */
+/* relock_waiters: the waiters for a lock. */
 #include "lock/keys.h"
 #include "look/sight.h"
 #include "redis/reply.h"

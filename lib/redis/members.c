@@ -101,7 +101,7 @@ static void unlink_node(_Atomic(struct relock_node *) *list, struct relock_node 
 
 /* ---- references ---------------------------------------------------------------------------- */
 
-/* The node is to be used: the I/O thread leaves it for a while. */
+/* A caller is about to use the node: the I/O thread does not free it for a while. */
 static struct relock_node *take(struct relock_node *node)
 {
     atomic_fetch_add(&node->refs, 1);
@@ -223,8 +223,8 @@ static int add(struct relock_members *members, const char *host, const char *ip,
     return RELOCK_OK;
 }
 
-/* A node that does not know its own host is where it was asked. Others may know that by its
- * address in digits. */
+/* A node that does not know its own host is at the host that was asked. Other nodes may name it by
+ * its address in digits. */
 static int find_or_add(struct relock_members *members, const struct relock_address *address,
                        const struct relock_origin *origin, struct relock_member **member)
     RELOCK_REQUIRES(members->mutex)

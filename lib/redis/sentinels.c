@@ -31,7 +31,7 @@ struct relock_sentinels {
     struct sentinel at[];
 };
 
-/* What is asked of one sentinel. */
+/* The question to one sentinel. */
 struct question {
     struct relock_sentinels *sentinels;
     unsigned i;                         /* of the sentinel */
@@ -58,7 +58,7 @@ static int fail(struct question *question, int result, const char *why)
 
 /* ---- the address --------------------------------------------------------------------------- */
 
-/* Sentinels may be set up to tell host names. */
+/* Sentinels may be configured to report host names. */
 static int resolve(struct question *question, struct relock_resolver *resolver)
 {
     struct relock_lookup *lookup;

@@ -8,7 +8,7 @@
 
 #define PORT_MAX 65535
 
-/* What a node that does not know a host name says instead. */
+/* In place of a host name that a node does not know. */
 #define UNKNOWN "?"
 
 /* ---- addresses ----------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-/* One wait in so many goes the way that has been slower. */
+/* One wait in so many uses the way that has been slower, to measure it again. */
 #define N_BETWEEN_TRIALS 256
 
 /* After so many waits without competition, there is probably none in the next. */

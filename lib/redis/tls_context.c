@@ -27,7 +27,7 @@ struct relock_tls_context {
     struct relock_mutex mutex;
     struct {
         SSL_SESSION *session; /* a copy that no connection uses; or NULL */
-        uint64_t verified_ms; /* when its certificate was */
+        uint64_t verified_ms; /* when its certificate was verified */
     } guarded;
 };
 

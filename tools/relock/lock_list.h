@@ -39,7 +39,7 @@ void lock_list_free(struct lock_list *list);
 
 bool lock_row_is_held(const struct lock_row *row);
 
-/* Who holds it, for people: `host:pid`, else its id; NULL if it is free. Valid until the next
+/* The holder, for people: `host:pid`, else its id; NULL if it is free. Valid until the next
  * call. */
 const char *lock_row_holder(const struct lock_row *row);
 

@@ -9,16 +9,18 @@
  * memory. */
 char *text_escape(const char *text);
 
-/* Prints the text so. */
+/* Prints the text in this form. */
 void text_print(FILE *out, const char *text);
 
-/* The text as a string of JSON, with its quotes; what is not UTF-8 is U+FFFD. Likewise. */
+/* The text as a string of JSON, with its quotes; what is not UTF-8 is U+FFFD. The caller
+ * frees it; NULL: no memory. */
 char *text_json(const char *text);
 
 /* The columns that an escaped text takes, as far as each character takes one. */
 size_t text_width(const char *text);
 
-/* The name as a pattern for relock_locks() that matches no other. Likewise. */
+/* The name as a pattern for relock_locks() that matches no other. The caller frees it; NULL: no
+ * memory. */
 char *text_pattern(const char *name);
 
 #endif
