@@ -46,7 +46,7 @@ RELOCK_UNCHECKED void relock_inbox_do_without(struct relock_client *client)
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-/* A message: "<verb> <name>" or "<verb>:<side> <name>". */
+/* What "<verb> <name>" or "<verb>:<side> <name>" says. */
 struct message {
     const char *verb;
     size_t verb_len;

@@ -1,4 +1,4 @@
-/* relock top - the locks with the most waiters */
+/* relock top - the locks for which most wait */
 #include "lock_list.h"
 #include "session.h"
 #include "statuses.h"
@@ -74,9 +74,9 @@ static int run_top(const struct command *self, int argc, char **argv)
 
 const struct command command_top = {
     "top",
-    "show the locks with the most waiters",
+    "show the locks for which most wait",
     "Usage: relock top [OPTION]... [PATTERN]\n"
-    "Shows the 20 locks with the most waiters, and updates them until Ctrl-C.\n"
+    "Shows the 20 locks for which most clients wait, again and again until Ctrl-C.\n"
     "See `relock waiters --help` for which waiters it knows, `relock list --help` for\n"
     "PATTERN and how it searches. Without a terminal, it shows them once.\n"
     "  -n, --interval TIME       how often to search [2s]\n"

@@ -89,12 +89,12 @@ const struct command command_waiters = {
     "waiters",
     "show who waits for which lock, and behind whom",
     "Usage: relock waiters [OPTION]... [NAME]...\n"
-    "Shows the waiters for these locks, or for all, in the order of their turns.\n"
+    "Shows who waits for these locks, or for any lock, in the order of their turns.\n"
     "It knows the queues of fair locks, and the clients of relock that wait in line.\n"
-    "It does not know waiters for spin and plain locks, those of other libraries\n"
-    "and, except for fair locks, those in a cluster. A client counts once, however\n"
-    "many of its threads wait. Redis does not store when a wait began. GONE IN is\n"
-    "when a waiter of a fair lock is dropped, unless it retries.\n"
+    "It does not know those that wait for spin and plain locks, those of other\n"
+    "libraries and, except for fair locks, those in a cluster. A client counts once,\n"
+    "however many of its threads wait. Redis does not store since when they wait.\n"
+    "GONE IN is when a waiter of a fair lock is dropped, unless it asks again.\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
