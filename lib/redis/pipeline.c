@@ -41,7 +41,7 @@ static void send_command(struct relock_pipeline *pipeline, struct relock_sent_co
     if (command->flight)
         take_off(pipeline, command->flight);
     DL_APPEND(pipeline->in_flight, command);
-    relock_async_conn_send(&pipeline->conn, command->next_reply == RELOCK_NEXT_CALL ? 1 : 2);
+    relock_async_conn_send(&pipeline->conn, command->n_replies);
 }
 
 /* Has another node kill the fence. The command behind it cannot run meanwhile: that node does not
@@ -54,6 +54,7 @@ static void kill_at(struct relock_pipeline *pipeline, const struct relock_conn_i
 
     relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
     if (kill && !out->failed) {
+        kill->n_replies = 1;
         send_command(pipeline, kill);
         return;
     }

@@ -20,6 +20,7 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
     if (!command)
         return NULL;
     *command = (struct relock_sent_command){.next_reply = first,
+                                            .n_replies = first == RELOCK_NEXT_CALL ? 1 : 2,
                                             .script = call->script,
                                             .flight = call->flight,
                                             .n_args = call->n_args,
@@ -39,6 +40,7 @@ bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock
         command->next_reply = RELOCK_NEXT_ASKING;
         relock_command_words(out, "ASKING");
     }
+    command->n_replies = command->next_reply == RELOCK_NEXT_CALL ? 1 : 2;
     relock_call_write_head(command->script, command->n_args, form, out);
     relock_buffer_append(out, command->args, command->len);
     if (out->failed) {

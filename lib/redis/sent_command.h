@@ -24,6 +24,7 @@ enum relock_next_reply {
 
 struct relock_sent_command {
     enum relock_next_reply next_reply;
+    unsigned n_replies; /* all that were due when it was last sent */
     enum relock_call_form form;
     bool asks;            /* it follows ASKING, which SCRIPT LOAD would use up */
     bool is_kill_refused; /* for now: an older command may still run */
