@@ -67,8 +67,10 @@ static void *contend(void *arg)
 
     atomic_fetch_add(&arena->n_begun, 1);
     while (!atomic_load(&arena->turns.over)) {
-        int r = relock_acquire(self->lock, &how, NULL);
+        int r;
 
+        turns_ask(&arena->turns, self->seat->number);
+        r = relock_acquire(self->lock, &how, NULL);
         if (r == RELOCK_CANCELLED)
             break;
         ours_must(r, "acquire");
@@ -238,6 +240,7 @@ static void write_figures(struct turns *turns, const struct counts *counts, doub
     figures[CELL_PER_SECOND] = (double)summary.n / seconds;
     figures[CELL_ROUNDS] = summary.rounds;
     figures[CELL_SECONDS] = seconds;
+    figures[CELL_LONGEST_WAIT] = summary.longest_wait;
 }
 
 static void open_servers(struct arena *arena, const char *url)

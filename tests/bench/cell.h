@@ -30,13 +30,14 @@ struct cell {
 
 enum cell_figure {
     CELL_LEAST,         /* acquisitions of the least-served process, in equal shares */
-    CELL_LONGEST,       /* longest wait in acquisitions of others / processes */
-    CELL_LONGEST_TURNS, /* longest wait in turns of others / processes */
+    CELL_LONGEST,       /* longest gap in acquisitions of others / processes */
+    CELL_LONGEST_TURNS, /* longest gap in turns of others / processes */
     CELL_SCRIPTS,       /* EVALSHA per acquisition */
     CELL_PUBLISHES,     /* PUBLISH per acquisition */
     CELL_PER_SECOND,    /* acquisitions of all processes per second */
     CELL_ROUNDS,        /* turns of all processes / processes */
     CELL_SECONDS,       /* the time in which all this was counted */
+    CELL_LONGEST_WAIT,  /* longest wait in turns of others / processes; NAN: an older program */
     CELL_FIGURES,
 };
 

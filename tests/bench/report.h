@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define LINES_MAX 12
+#define LINES_MAX 13
 #define CHECKS_MAX 12
 #define RESULTS_MAX 192
 

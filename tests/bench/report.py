@@ -112,7 +112,7 @@ def threads(results):
 
 def cells(results):
     """In brackets: the other relock-bench, if there was one."""
-    ids = ["least", "longest", "longest_turns", "scripts", "publishes", "rate"]
+    ids = ["least", "longest", "longest_turns", "longest_wait", "scripts", "publishes", "rate"]
     rows = []
     for match, result in results:
         median = {line["id"]: number(line["median"]) for line in result["lines"]}
@@ -125,7 +125,8 @@ def cells(results):
             "processes x threads on one lock",
             "hold, ms",
             "least share",
-            "longest wait, rounds of acquisitions",
+            "longest gap, rounds of acquisitions",
+            "longest gap, rounds of turns",
             "longest wait, rounds of turns",
             "EVALSHA per acquisition",
             "PUBLISH per acquisition",

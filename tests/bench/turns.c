@@ -18,18 +18,31 @@ static uint64_t max(uint64_t a, uint64_t b)
 }
 
 /* All acquisitions since the last one of this process are those of others. */
-static void note_wait(struct turns *turns, struct turns_process *process)
+static void note_gap(struct turns *turns, struct turns_process *process)
 {
-    uint64_t wait = count_of(&turns->n) - max(process->last, turns->from);
-    uint64_t wait_turns = count_of(&turns->n_turns) - max(process->last_turn, turns->from_turn);
+    uint64_t from_turn = max(process->last_turn, turns->from_turn);
+    uint64_t gap = count_of(&turns->n) - max(process->last, turns->from);
 
-    process->longest = max(process->longest, wait);
-    process->longest_turns = max(process->longest_turns, wait_turns);
+    process->longest = max(process->longest, gap);
+    process->longest_turns = max(process->longest_turns, count_of(&turns->n_turns) - from_turn);
+    if (atomic_load(&process->n_asking) == 0)
+        return;
+    from_turn = max(from_turn, count_of(&process->asked_turn));
+    process->longest_wait = max(process->longest_wait, count_of(&turns->n_turns) - from_turn);
 }
 
 void turns_init(struct turns *turns, unsigned n_processes)
 {
     *turns = (struct turns){.n_processes = n_processes};
+}
+
+void turns_ask(struct turns *turns, unsigned number)
+{
+    struct turns_process *process = &turns->processes[number];
+    uint64_t turn = count_of(&turns->n_turns);
+
+    if (atomic_fetch_add(&process->n_asking, 1) == 0)
+        atomic_store(&process->asked_turn, turn);
 }
 
 bool turns_take(struct turns *turns, unsigned number, uint64_t n_granted)
@@ -39,7 +52,8 @@ bool turns_take(struct turns *turns, unsigned number, uint64_t n_granted)
     if (atomic_load(&turns->over))
         return false;
     if (atomic_load(&turns->measuring))
-        note_wait(turns, process);
+        note_gap(turns, process);
+    atomic_fetch_sub(&process->n_asking, 1);
     count(&turns->n);
     count(&process->n);
     if (process->n_granted != n_granted)
@@ -72,17 +86,18 @@ void turns_end(struct turns *turns)
 struct turns_summary turns_summary(struct turns *turns)
 {
     double n_processes = turns->n_processes;
-    uint64_t n = 0, least = UINT64_MAX, longest = 0, longest_turns = 0;
+    uint64_t n = 0, least = UINT64_MAX, longest = 0, longest_turns = 0, longest_wait = 0;
 
     for (unsigned i = 0; i < turns->n_processes; i++) {
         struct turns_process *process = &turns->processes[i];
         uint64_t n_own = count_of(&process->n) - process->from;
 
-        note_wait(turns, process);
+        note_gap(turns, process);
         n += n_own;
         least = n_own < least ? n_own : least;
         longest = max(longest, process->longest);
         longest_turns = max(longest_turns, process->longest_turns);
+        longest_wait = max(longest_wait, process->longest_wait);
     }
     return (struct turns_summary){
         .n = n,
@@ -90,5 +105,6 @@ struct turns_summary turns_summary(struct turns *turns)
         .least = n > 0 ? (double)least * n_processes / (double)n : 0,
         .longest = (double)longest / n_processes,
         .longest_turns = (double)longest_turns / n_processes,
+        .longest_wait = (double)longest_wait / n_processes,
     };
 }

@@ -10,8 +10,8 @@
 #define N 4
 #define CLOSE_TO 0.000001
 
-/* Each digit is a process that acquires the lock. Redis grants it, unless the process is in
- * brackets: then another of its threads has handed it off. */
+/* Each digit is a process that acquires the lock; a letter is a process that asks: "a" is 0. Redis
+ * grants it, unless the process is in brackets: then another of its threads has handed it off. */
 static void acquire(struct turns *turns, const char *order)
 {
     static uint64_t n_granted;
@@ -20,6 +20,8 @@ static void acquire(struct turns *turns, const char *order)
     for (; *order; order++) {
         if (*order == '[' || *order == ']')
             by_redis = *order == ']';
+        else if (*order >= 'a')
+            turns_ask(turns, (unsigned)(*order - 'a'));
         else
             (void)turns_take(turns, (unsigned)(*order - '0'),
                              by_redis ? ++n_granted : turns->processes[*order - '0'].n_granted);
@@ -86,6 +88,30 @@ static void a_process_that_asks_redis_again_begins_another_turn(void **state)
     assert_float_equal(summary_of("", "1230000000012").longest_turns, 10.0 / N, CLOSE_TO);
 }
 
+static void a_process_waits_from_the_moment_when_it_asks(void **state)
+{
+    struct turns_summary summary = summary_of("", "a0b1c2d3b1b1b1ab1b1b10c2d3");
+
+    (void)state;
+    assert_float_equal(summary.longest_turns, 9.0 / N, CLOSE_TO);
+    assert_float_equal(summary.longest_wait, 3.0 / N, CLOSE_TO);
+}
+
+static void a_process_waits_as_long_as_any_of_its_threads(void **state)
+{
+    struct turns_summary summary = summary_of("", "aa0b1b1b1b1ab1b10b1a0");
+
+    (void)state;
+    assert_float_equal(summary.longest_wait, 6.0 / N, CLOSE_TO);
+}
+
+static void a_wait_that_lasts_until_the_end_counts(void **state)
+{
+    (void)state;
+    assert_float_equal(summary_of("", "a0b1ab1b1b1").longest_wait, 3.0 / N, CLOSE_TO);
+    assert_float_equal(summary_of("", "a0b1b1b1b1").longest_wait, 0, CLOSE_TO);
+}
+
 static void what_was_before_the_measurement_counts_in_nothing(void **state)
 {
     struct turns_summary summary = summary_of("300000000000000000000", "0123");
@@ -106,6 +132,9 @@ int main(void)
         cmocka_unit_test(a_wait_between_two_acquisitions_counts_when_it_is_the_longest),
         cmocka_unit_test(hand_offs_are_acquisitions_of_one_turn),
         cmocka_unit_test(a_process_that_asks_redis_again_begins_another_turn),
+        cmocka_unit_test(a_process_waits_from_the_moment_when_it_asks),
+        cmocka_unit_test(a_process_waits_as_long_as_any_of_its_threads),
+        cmocka_unit_test(a_wait_that_lasts_until_the_end_counts),
         cmocka_unit_test(what_was_before_the_measurement_counts_in_nothing),
     };
 
