@@ -12,11 +12,11 @@ local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. 
 local turn = 'relock_waiters:turn:' .. name
 -- A user without the right to this has no line. The first field is there while anybody waits.
 local state = ARGV[5] == '' and { err = 'no line' }
-    or redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener')
+    or redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener', 'ahead')
 if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
     local line = 'relock_waiters:' .. name
     local me = ARGV[5] or ''
-    local till, told, first, listener = unpack(state)
+    local till, told, first, listener, ahead = unpack(state)
     local is_reserved = false
     if told and told ~= me and left == -2 then
         local time = redis.pcall('time')
@@ -56,6 +56,10 @@ if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
                 if #(field:match(':(%d+)') or '0123456789') < 10 then
                     is_foreign = 1
                 end
+            end
+            if is_foreign == 1 and ARGV[6] == '1' then
+                -- It asks once for each of their releases. More would be a debt without an end.
+                redis.call('hset', turn, 'ahead', math.min(tonumber(ahead or 0) + 1, 100))
             end
         elseif first == me then
             redis.call('hdel', turn, 'first')

@@ -6,7 +6,8 @@ For 100 ms the lock is kept for the client that was told.
 Needs `me`, the entry of a caller whose client waits for the lock again, else ""; and `n_receivers`
 of the message on the channel of the lock, negative if that failed. Redisson's clients and others
 without a line listen to that channel: so that they get their share, the client that is told lets
-them go first now and then.
+them go first now and then, unless they have had more than that: each hold of theirs that the first
+client met counts in the field `ahead`.
 
 Returns from the script for a caller that waits again: { 1 + n_receivers, its place }. The place is
 1 if it is to acquire the lock now, 2 if it is first behind the client that was told, and so on.
@@ -27,11 +28,15 @@ if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then
     local told, entry, third = unpack(redis.call('lrange', line, 0, 2))
     local state, verb = {}, 'now'
     if entry or n_receivers > 0 then
-        state = redis.pcall('hmget', turn, 'first', 'listener')
+        state = redis.pcall('hmget', turn, 'first', 'listener', 'ahead')
     end
     local n_foreign = n_receivers - (state[2] and 1 or 0)
     if n_foreign > 0 and time[2] % (n_foreign + n_waiting) < n_foreign then
-        verb = 'later'
+        local ahead = tonumber(state[3] or 0)
+        if ahead <= 0 then
+            verb = 'later'
+        end
+        redis.pcall('hset', turn, 'ahead', math.max(ahead, 0) - 1)
     end
     while told and told ~= me and redis.pcall('publish', 'relock_client:{' .. told:sub(1, 36) .. '}',
             verb .. told:sub(37) .. ' ' .. KEYS[1]) == 0 do

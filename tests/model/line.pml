@@ -13,7 +13,8 @@
  *
  * These faults may occur at any moment: a client is killed or stopped for ever; its subscriber
  * connection breaks, with all messages in flight, and Redis notices before or after the client; a wait
- * is cancelled; an attempt, a release or a departure gets no answer, whether it ran or not; Redis
+ * is cancelled or times out; an attempt, a release or a departure gets no answer, whether it ran or not;
+ * Redis does not know the script of an attempt or of a release any more, so that it runs later; Redis
  * restarts with its data or empty; another program frees the lock by force, and knows the line or not;
  * Redisson acquires the lock though it is reserved, and tells only the lock's channel; the reservation
  * ends early; a client asks without a signal.
@@ -63,8 +64,8 @@
  * only recheck_ms wakes.
  *
  * Budgets: T0, T1, T2 calls of each client; WIDTH threads of a client at a time; R turns of Redisson;
- * STOPS, KILLS, BREAKS, CANCELS, RESTARTS; NOTRY, NOUNLOCK, NOLEAVE: attempts, releases and departures
- * without an answer; LATE: departures that run after their repetition; FORCES, RFORCES: forced unlocks
+ * STOPS, KILLS, BREAKS, CANCELS, RESTARTS; FLUSHES: attempts and releases whose script is unknown;
+ * NOTRY, NOUNLOCK, NOLEAVE: attempts, releases and departures without an answer; LATE: departures that run after their repetition; FORCES, RFORCES: forced unlocks
  * by relock, by Redisson; CHECKS: attempts without a signal; PASSES: hand-offs. FRESH: so many clients
  * have no inbox yet. DENIED: so many may have none. -DLINGER: an unused subscription ends later.
  * -DENDLESS: a client with more than one call never stops. -DPROMPT: the lock stays reserved until the
@@ -105,6 +106,9 @@
 #endif
 #ifndef LATE
 #define LATE 0
+#endif
+#ifndef FLUSHES
+#define FLUSHES 0
 #endif
 #ifndef RESTARTS
 #define RESTARTS 0
@@ -163,7 +167,7 @@ bool lingers[N];                    /* the subscription is not used: a timer */
 bool leaving[N], has_left[N], late[N];  /* posted; answered; on a connection that is gone */
 bool settles[N];                    /* Redis has a hold that it does not want */
 
-byte stops, kills, breaks, cancels, restarts, forces, rforces, checks, passes;
+byte stops, kills, breaks, cancels, flushes, restarts, forces, rforces, checks, passes;
 byte notry, nounlock, noleave, lates;
 
 #define MORTAL (STOPS + KILLS > 0)
@@ -450,7 +454,10 @@ look:
         :: !dead[c] && pending[c] -> pending[c] = false
         fi;
         asking[c] = true; heard[c] = false;
-        joins = (inbox[c] == OPEN); foreign = (held_by == REDISSON);
+        joins = (inbox[c] == OPEN);
+        if :: flushes < FLUSHES -> flushes++; goto ask_later :: true fi;
+ask_now:
+        foreign = (held_by == REDISSON);
         if
         :: ran = true
         :: notry < NOTRY -> notry++; no_reply = true; if :: ran = true :: true fi
@@ -490,6 +497,8 @@ critical:
         was_active = (sub[c] == OPEN);
         if :: state[c] != OUTSIDE || was_active -> pending[c] = false :: else fi;
         heard[c] = false; joins = (queue[c] && inbox[c] == OPEN);
+        if :: flushes < FLUSHES -> flushes++; goto release_later :: true fi;
+release_now:
         if
         :: ran = true
         :: nounlock < NOUNLOCK -> nounlock++; no_reply = true; if :: ran = true :: true fi
@@ -526,6 +535,10 @@ critical:
         idle(c);
         goto look
     }
+ask_later:
+    atomic { LIVES(c); goto ask_now }
+release_later:
+    atomic { LIVES(c); goto release_now }
 end_dead:
     false;
 over:

@@ -4,6 +4,8 @@
  */
 #include "line_scripts.h"
 
+#include "support/peer.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -102,10 +104,17 @@ static void a_client_that_leaves_a_held_lock_passes_no_turn_on(void **state)
 
 /* ---- clients without a line ---------------------------------------------------------------- */
 
-/* Of a hundred releases, how often A was told to let others go first. */
-static int n_told_later(struct fixture *f, struct listener *a, bool listens)
+static long long ahead(struct fixture *f)
+{
+    return probe_int(f->probe, "HGET " LINE_TURN " ahead");
+}
+
+/* Of a hundred releases, how often A was told to let others go first. Others had the lock `n_ahead`
+ * times more often than it was their turn. */
+static int n_told_later(struct fixture *f, struct listener *a, bool listens, int n_ahead)
 {
     char later[64];
+    bool is_later;
     int n = 0;
 
     snprintf(later, sizeof(later), "later%s orders", line_side());
@@ -113,8 +122,11 @@ static int n_told_later(struct fixture *f, struct listener *a, bool listens)
         probe_int(f->probe, "DEL " LINE " " LINE_TURN);
         assert_true(is_granted(f, HOLDER));
         (void)ask_for(f, "orders", A, listens);
+        probe_int(f->probe, "HSET " LINE_TURN " ahead %d", n_ahead);
         assert_int_equal(give(f, HOLDER), 2); /* one subscriber of the channel */
-        n += strcmp(listener_next(a, SOON_MS), later) == 0;
+        is_later = strcmp(listener_next(a, SOON_MS), later) == 0;
+        assert_true(ahead(f) == n_ahead - 1 || (!is_later && ahead(f) == n_ahead));
+        n += is_later;
     }
     probe_int(f->probe, "DEL " LINE " " LINE_TURN);
     return n;
@@ -126,9 +138,38 @@ static void a_subscriber_that_is_not_in_the_line_goes_first_now_and_then(void **
     struct fixture *f = *state;
     struct listener *a = line_listen(f, A), *other = listener_open(f->server->socket, CHANNEL);
 
-    assert_in_range(n_told_later(f, a, false), 10, 90);
+    assert_in_range(n_told_later(f, a, false, 0), 10, 90);
     listener_close(a);
     listener_close(other);
+}
+
+static void a_subscriber_that_had_more_than_its_turns_goes_last(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *a = line_listen(f, A), *other = listener_open(f->server->socket, CHANNEL);
+
+    assert_int_equal(n_told_later(f, a, false, 1), 0);
+    listener_close(a);
+    listener_close(other);
+}
+
+/* The first of the line asks once for each of their releases, when it listens. */
+static void each_hold_of_another_library_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *a = line_listen(f, A);
+
+    probe_int(f->probe, "HSET orders " PEER " 1");
+    (void)ask_for(f, "orders", A, false);
+    assert_int_equal(probe_int(f->probe, "HEXISTS " LINE_TURN " ahead"), 0);
+    (void)ask_for(f, "orders", A, true);
+    (void)ask_for(f, "orders", A, true);
+    assert_int_equal(ahead(f), 2);
+    for (int i = 0; i < 110; i++)
+        (void)ask_for(f, "orders", A, true);
+    assert_int_equal(ahead(f), 100);
+    probe_int(f->probe, "DEL orders " LINE " " LINE_TURN);
+    listener_close(a);
 }
 
 static void the_first_that_listens_counts_as_no_other(void **state)
@@ -136,7 +177,7 @@ static void the_first_that_listens_counts_as_no_other(void **state)
     struct fixture *f = *state;
     struct listener *a = line_listen(f, A), *its_own = listener_open(f->server->socket, CHANNEL);
 
-    assert_int_equal(n_told_later(f, a, true), 0);
+    assert_int_equal(n_told_later(f, a, true, 0), 0);
     listener_close(a);
     listener_close(its_own);
 }
@@ -151,6 +192,9 @@ int main(void)
         LINE_TEST(a_client_that_leaves_after_it_was_told_passes_its_turn_on),
         LINE_TEST(a_client_that_leaves_a_held_lock_passes_no_turn_on),
         LINE_TEST(a_subscriber_that_is_not_in_the_line_goes_first_now_and_then),
+        LINE_TEST(a_subscriber_that_had_more_than_its_turns_goes_last),
+        KINDS_TEST_OF(each_hold_of_another_library_counts, reentrant),
+        KINDS_TEST_OF(each_hold_of_another_library_counts, fenced),
         LINE_TEST(the_first_that_listens_counts_as_no_other),
     };
 
