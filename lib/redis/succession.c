@@ -34,13 +34,19 @@ bool relock_succession_lags(struct relock_succession *succession,
     return lags;
 }
 
+/* A lookup may find a failover that no subscription has reported. The connections to the old master
+ * are cut when the next one asks. */
 bool relock_succession_use(struct relock_succession *succession, const struct relock_master *answer)
 {
+    struct relock_master *now = &succession->guarded.now;
     bool is_new;
 
     relock_mutex_lock(&succession->mutex);
-    is_new = !is_same(answer, &succession->guarded.now);
-    succession->guarded.now = *answer;
+    is_new = !is_same(answer, now);
+    if (is_new && answer->epoch > succession->guarded.epoch &&
+        !is_same(now, &succession->guarded.old))
+        succession->guarded.unreported = *now;
+    *now = *answer;
     if (answer->epoch > 0)
         succession->guarded.epoch = answer->epoch;
     relock_mutex_unlock(&succession->mutex);
@@ -50,15 +56,17 @@ bool relock_succession_use(struct relock_succession *succession, const struct re
 bool relock_succession_replaces(struct relock_succession *succession,
                                 const struct relock_master *answer, struct relock_master *old)
 {
-    bool replaces;
-
+    *old = (struct relock_master){0};
     relock_mutex_lock(&succession->mutex);
-    *old = succession->guarded.now;
-    replaces = answer->epoch > succession->guarded.epoch;
-    if (replaces)
+    if (answer->epoch > succession->guarded.epoch) {
+        *old = succession->guarded.now;
         succession->guarded.epoch = answer->epoch;
+    } else if (answer->epoch == succession->guarded.epoch) {
+        *old = succession->guarded.unreported;
+        succession->guarded.unreported = (struct relock_master){0};
+    }
     relock_mutex_unlock(&succession->mutex);
-    return replaces && old->host[0] != '\0' && !is_same(answer, old);
+    return old->host[0] != '\0' && !is_same(answer, old);
 }
 
 void relock_succession_leave(struct relock_succession *succession, const struct relock_peer *old)
@@ -67,6 +75,8 @@ void relock_succession_leave(struct relock_succession *succession, const struct 
     (void)snprintf(succession->guarded.old.host, sizeof(succession->guarded.old.host), "%s",
                    old->host);
     succession->guarded.old.port = (uint16_t)strtoul(old->port, NULL, 10);
+    if (is_same(&succession->guarded.unreported, &succession->guarded.old))
+        succession->guarded.unreported = (struct relock_master){0};
     succession->guarded.n_reports++;
     relock_mutex_unlock(&succession->mutex);
 }

@@ -21,9 +21,10 @@ struct relock_succession {
     struct {
         struct relock_master now; /* in use; no host: none yet */
         struct relock_master old; /* replaced last, as a sentinel has reported; no host: none */
-        uint64_t epoch;           /* the newest configuration that a sentinel has told */
-        unsigned n_reports;       /* of replaced masters */
-    } guarded;                    /* by mutex */
+        struct relock_master unreported; /* replaced in a lookup, and not reported; no host: none */
+        uint64_t epoch;                  /* the newest configuration that a sentinel has told */
+        unsigned n_reports;              /* of replaced masters */
+    } guarded;                           /* by mutex */
 };
 
 void relock_succession_init(struct relock_succession *succession);
@@ -37,8 +38,9 @@ bool relock_succession_lags(struct relock_succession *succession,
 bool relock_succession_use(struct relock_succession *succession,
                            const struct relock_master *answer);
 
-/* Whether the answer is of a newer configuration, in which the master in use, `*old`, is the master
- * no more. Says so once for each configuration. */
+/* Whether `*old` is the master no more in the newest configuration, which the answer has. That is
+ * the master in use, or one that a lookup has found replaced. Returns true once for each, so call
+ * it until it returns false. */
 bool relock_succession_replaces(struct relock_succession *succession,
                                 const struct relock_master *answer, struct relock_master *old);
 

@@ -34,24 +34,29 @@ struct relock_switches {
 
 /* ---- a failover without a message ---------------------------------------------------------- */
 
+static void report(struct subscription *subscription, const struct relock_master *old)
+{
+    struct relock_switches *switches = subscription->switches;
+    char port[8];
+
+    relock_log_write(switches->server->log, RELOCK_LOG_INFO,
+                     "%s: there was a failover from %s:%u to %s:%u, says the sentinel %s",
+                     switches->server->label, old->host, old->port, subscription->master.host,
+                     subscription->master.port, subscription->conn.server->label);
+    (void)snprintf(port, sizeof(port), "%u", old->port);
+    switches->last[0] = '\0'; /* the next failover may be the same as the last report */
+    switches->fn(switches->arg, &(struct relock_peer){old->host, port});
+}
+
 /* The address alone does not tell which of two is newer: a sentinel that was down may lag. */
 static void check(struct subscription *subscription)
 {
-    struct relock_switches *switches = subscription->switches;
-    const struct relock_server *server = switches->server;
+    struct relock_sentinels *sentinels = subscription->switches->server->sentinels;
     struct relock_master old;
-    char port[8];
 
-    if (!relock_succession_replaces(relock_sentinels_succession(server->sentinels),
-                                    &subscription->master, &old))
-        return;
-    relock_log_write(server->log, RELOCK_LOG_INFO,
-                     "%s: there was a failover from %s:%u to %s:%u, says the sentinel %s",
-                     server->label, old.host, old.port, subscription->master.host,
-                     subscription->master.port, subscription->conn.server->label);
-    (void)snprintf(port, sizeof(port), "%u", old.port);
-    switches->last[0] = '\0'; /* the next failover may be the same as the last report */
-    switches->fn(switches->arg, &(struct relock_peer){old.host, port});
+    while (relock_succession_replaces(relock_sentinels_succession(sentinels), &subscription->master,
+                                      &old))
+        report(subscription, &old);
 }
 
 static void on_refusal(const struct subscription *subscription, const char *why)

@@ -132,6 +132,14 @@ static void uses(int port, uint64_t epoch)
     relock_succession_use(relock_sentinels_succession(server.sentinels), &master);
 }
 
+static void leaves(int port)
+{
+    char text[8];
+
+    snprintf(text, sizeof(text), "%d", port);
+    relock_sentinels_leave(server.sentinels, &(struct relock_peer){"127.0.0.1", text});
+}
+
 /* Plays the script. These were replaced, in this order. */
 static void hears(unsigned n, const char *const expected[])
 {
@@ -185,6 +193,67 @@ static void a_failover_without_a_subscription_is_found_out(void **state)
     HEARS("127.0.0.1:1");
 }
 
+/* A call looked the new master up before the subscription was back. Other connections still lead to
+ * the old one. */
+static void a_failover_that_a_lookup_has_found_counts_once(void **state)
+{
+    (void)state;
+
+    uses(1, 1);
+    uses(2, 2);
+    tells(2, 2);
+    script_close(script);
+    tells(2, 2);
+    reports("shop 127.0.0.1 2 127.0.0.1 1");
+    HEARS("127.0.0.1:1", "127.0.0.1:2");
+}
+
+static void two_failovers_without_a_subscription_both_count(void **state)
+{
+    (void)state;
+
+    uses(1, 1);
+    uses(2, 2);
+    tells(3, 3);
+    HEARS("127.0.0.1:2", "127.0.0.1:1");
+}
+
+static void a_failover_that_was_reported_before_a_lookup_found_it_counts_once(void **state)
+{
+    (void)state;
+
+    uses(1, 1);
+    leaves(1);
+    uses(2, 2);
+    tells(2, 2);
+    reports("shop 127.0.0.1 2 127.0.0.1 1");
+    HEARS("127.0.0.1:2");
+}
+
+static void a_failover_that_was_reported_after_a_lookup_found_it_counts_once(void **state)
+{
+    (void)state;
+
+    uses(1, 1);
+    uses(2, 2);
+    leaves(1);
+    tells(2, 2);
+    reports("shop 127.0.0.1 2 127.0.0.1 1");
+    HEARS("127.0.0.1:2");
+}
+
+/* No other sentinel could be reached. */
+static void a_lookup_that_uses_an_older_configuration_replaces_nothing(void **state)
+{
+    (void)state;
+
+    uses(2, 2);
+    uses(1, 1);
+    tells(1, 1);
+    reports("shop 127.0.0.1 1 127.0.0.1 2");
+    HEARS("127.0.0.1:1");
+}
+
 /* Its answer is older than that which is in use. */
 static void a_sentinel_that_lags_replaces_nothing(void **state)
 {
@@ -229,6 +298,11 @@ int main(void)
         SWITCHES_TEST(a_report_counts_once),
         SWITCHES_TEST(a_report_about_another_master_does_not_count),
         SWITCHES_TEST(a_failover_without_a_subscription_is_found_out),
+        SWITCHES_TEST(a_failover_that_a_lookup_has_found_counts_once),
+        SWITCHES_TEST(two_failovers_without_a_subscription_both_count),
+        SWITCHES_TEST(a_failover_that_was_reported_before_a_lookup_found_it_counts_once),
+        SWITCHES_TEST(a_failover_that_was_reported_after_a_lookup_found_it_counts_once),
+        SWITCHES_TEST(a_lookup_that_uses_an_older_configuration_replaces_nothing),
         SWITCHES_TEST(a_sentinel_that_lags_replaces_nothing),
         SWITCHES_TEST(a_report_counts_again_after_a_failover_that_was_missed),
         SWITCHES_TEST(a_sentinel_that_refuses_the_questions_still_reports),
