@@ -78,10 +78,21 @@ static int take(struct relock_race *race, unsigned i)
     return socket;
 }
 
+/* If no server listens at a port that the system may give to clients, it can connect a socket to
+ * itself. The server could then not listen there. */
+static bool is_to_itself(int socket, const struct sockaddr_storage *peer)
+{
+    struct sockaddr_storage own = {0};
+    socklen_t len = sizeof(own);
+
+    return getsockname(socket, (struct sockaddr *)&own, &len) == 0 &&
+           memcmp(&own, peer, sizeof(own)) == 0;
+}
+
 /* Returns 0 when connected, EINPROGRESS, or the errno of a failure. */
 static int connect_error(int socket)
 {
-    struct sockaddr_storage peer;
+    struct sockaddr_storage peer = {0};
     socklen_t peer_len = sizeof(peer);
     socklen_t len = sizeof(int);
     int err = 0;
@@ -90,7 +101,7 @@ static int connect_error(int socket)
         return errno;
     if (err == 0 && getpeername(socket, (struct sockaddr *)&peer, &peer_len) < 0)
         return EINPROGRESS;
-    return err;
+    return err == 0 && is_to_itself(socket, &peer) ? ECONNREFUSED : err;
 }
 
 /* Returns whether an attempt has won. A failure calls for the next attempt at once. */

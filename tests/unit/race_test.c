@@ -8,7 +8,9 @@
 #include "support/leaks.h"
 #include "support/wait.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -208,6 +210,33 @@ static int stays(struct child *parent, void *arg)
     return child_await(parent) ? 0 : 1;
 }
 
+static int connected_to_itself(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
+    return fd;
+}
+
+/* The system does this by chance if nobody listens at a port that it may give to clients. */
+static void a_socket_that_is_connected_to_itself_has_failed(void **state)
+{
+    int to_itself = connected_to_itself();
+
+    (void)state;
+
+    race_to(places_hang());
+    assert_int_equal(step_at(NOW_MS), RELOCK_AGAIN);
+    assert_int_equal(dup2(to_itself, race.sockets[0]), race.sockets[0]);
+    close(to_itself);
+    assert_int_equal(step_at(NOW_MS + 1), RELOCK_E_CONN);
+    assert_int_equal(race.err, ECONNREFUSED);
+}
+
 /* The child has the same sockets and the same set. */
 static void a_forked_child_keeps_no_failed_attempt_in_the_set(void **state)
 {
@@ -240,6 +269,7 @@ int main(void)
         RACE_TEST(a_race_without_an_answer_ends_at_its_limit),
         RACE_TEST(a_race_of_refusals_ends_with_the_last),
         RACE_TEST(the_losers_can_race_again_without_the_winner),
+        RACE_TEST(a_socket_that_is_connected_to_itself_has_failed),
         RACE_TEST(a_forked_child_keeps_no_failed_attempt_in_the_set),
     };
 
