@@ -220,14 +220,24 @@ static int take_info(struct relock_login *login, const struct redisReply *reply)
     return RELOCK_E_NOMEM;
 }
 
+/* A server that does not know AUTH repeats its arguments, cut off where they are long. So an error
+ * is told in these words only. */
+static const char *tellable_of_auth(const char *error)
+{
+    if (strstr(error, "without any password"))
+        return "this server needs no password: leave it out of the url and the options";
+    if (strstr(error, "max number of clients"))
+        return "max number of clients reached";
+    return "an error that may contain the password";
+}
+
 /* Returns the part of an error that may be logged: the error may repeat the password. */
 static const char *tellable(const struct relock_login *login, const char *error)
 {
     const char *password = login->credentials.password;
 
-    /* A server that does not know AUTH repeats its arguments, cut off where they are long. */
     if (login->step == RELOCK_LOGIN_AUTH && strncmp(error, "ERR", 3) == 0)
-        return "ERR";
+        return tellable_of_auth(error);
     if (password && *password && strstr(error, password))
         return "an error that contains the password";
     return error;

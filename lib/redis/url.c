@@ -111,6 +111,10 @@ static int read_host(const char *from, const char *to, struct relock_url_host *h
 
     if (!end)
         end = to;
+    if (!bracketed && end < to && memchr(end + 1, ':', (size_t)(to - end - 1))) {
+        *why = "an address with colons (IPv6) must stand in brackets";
+        return RELOCK_E_INVALID;
+    }
     port = bracketed ? end + 1 : end;
     if (bracketed)
         from++;

@@ -284,6 +284,27 @@ static void an_invalid_url_is_refused_with_a_reason(void **state)
         is_refused(invalid[i], RELOCK_E_INVALID);
 }
 
+static void an_address_with_colons_needs_brackets(void **state)
+{
+    static const char *const texts[] = {
+        "redis://::1",
+        "redis://::1:6379/2",
+        "rediss://u:p@fd00::2:6379",
+        "redis+sentinel://s1,fd00::2/shop",
+        "redis+cluster://fd00::2:7000,n2",
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct relock_url url;
+        const char *why = "";
+
+        assert_int_equal(relock_url_parse(&url, texts[i], &why), RELOCK_E_INVALID);
+        assert_non_null(strstr(why, "brackets"));
+    }
+}
+
 static void a_url_may_name_nodes_of_a_cluster(void **state)
 {
     static const struct {
@@ -414,6 +435,7 @@ int main(void)
         cmocka_unit_test(every_part_of_a_url_is_read),
         cmocka_unit_test(a_url_may_name_sentinels_and_their_master),
         cmocka_unit_test(an_invalid_url_is_refused_with_a_reason),
+        cmocka_unit_test(an_address_with_colons_needs_brackets),
         cmocka_unit_test(a_url_may_name_nodes_of_a_cluster),
         cmocka_unit_test(a_path_may_be_as_long_as_a_socket_address_allows),
         cmocka_unit_test(a_reason_contains_no_part_of_the_url),
