@@ -146,6 +146,17 @@ static void a_call_survives_a_master_that_hangs(void **state)
     a_call_gets_the_lock(*state);
 }
 
+/* The report has a name, and the connections lead to an address. */
+static void a_hold_survives_a_master_with_a_name_that_hangs(void **state)
+{
+    struct sentinels *s = *state;
+
+    fate = STOPPED;
+    sentinels_use_names(s);
+    a_hold_survives(s, LEASE_MS);
+    assert_true(log_count(s->f->log, "reports a failover from " SENTINELS_NAME ":") > 0);
+}
+
 static int run_killed(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +172,7 @@ static int run_stopped(void)
     const struct CMUnitTest tests[] = {
         SENTINELS_TEST(a_hold_survives_a_master_that_hangs),
         SENTINELS_TEST(a_call_survives_a_master_that_hangs),
+        SENTINELS_TEST(a_hold_survives_a_master_with_a_name_that_hangs),
     };
 
     return SENTINELS_TESTS_RUN(tests);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ADDRESS "127.0.0.1"
 #define N_ARGS 11 /* of each server */
 
 /* ---- servers ------------------------------------------------------------------------------- */
@@ -77,11 +78,12 @@ static void hurry(struct probe *probe)
                             "min-link-reconnect-period 500 tilt-period 1000");
 }
 
-static void watch(struct probe *probe, int port, int quorum, uint64_t down_after_ms)
+static void watch(struct probe *probe, const char *host, int port, int quorum,
+                  uint64_t down_after_ms)
 {
     hurry(probe);
     assert_int_equal(
-        probe_int(probe, "SENTINEL MONITOR " SENTINELS_MASTER " 127.0.0.1 %d %d", port, quorum), 0);
+        probe_int(probe, "SENTINEL MONITOR " SENTINELS_MASTER " %s %d %d", host, port, quorum), 0);
     assert_int_equal(probe_int(probe,
                                "SENTINEL SET " SENTINELS_MASTER
                                " down-after-milliseconds %d failover-timeout %d",
@@ -97,6 +99,12 @@ static bool knows_all(void *arg)
     return strstr(state, "num-slaves 2 ") && strstr(state, "num-other-sentinels 2 ");
 }
 
+static void await_knowledge(struct sentinels *s)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        assert_true(wait_until(knows_all, s->at_sentinel[i], FAILOVER_MS));
+}
+
 static void start_sentinels(struct sentinels *s)
 {
     for (int i = 0; i < SENTINELS; i++) {
@@ -108,10 +116,9 @@ static void start_sentinels(struct sentinels *s)
             .args = {s->has_tls ? "--tls-replication" : NULL, "yes"},
         });
         s->at_sentinel[i] = probe_open(s->sentinel[i]->socket);
-        watch(s->at_sentinel[i], port_of(s, s->server[0]), 2, s->down_after_ms);
+        watch(s->at_sentinel[i], ADDRESS, port_of(s, s->server[0]), 2, s->down_after_ms);
     }
-    for (int i = 0; i < SENTINELS; i++)
-        assert_true(wait_until(knows_all, s->at_sentinel[i], FAILOVER_MS));
+    await_knowledge(s);
     snprintf(s->url, sizeof(s->url),
              "redis%s+sentinel://" SENTINELS_LOGIN
              "@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/" SENTINELS_MASTER,
@@ -119,11 +126,27 @@ static void start_sentinels(struct sentinels *s)
              port_of(s, s->sentinel[2]));
 }
 
+void sentinels_use_names(struct sentinels *s)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        assert_int_equal(probe_int(s->probe[i], "CONFIG SET replica-announce-ip " SENTINELS_NAME),
+                         0);
+    for (int i = 0; i < SENTINELS; i++) {
+        struct probe *probe = s->at_sentinel[i];
+
+        assert_int_equal(probe_int(probe, "SENTINEL REMOVE " SENTINELS_MASTER), 0);
+        assert_int_equal(probe_int(probe, "SENTINEL CONFIG SET resolve-hostnames yes"), 0);
+        assert_int_equal(probe_int(probe, "SENTINEL CONFIG SET announce-hostnames yes"), 0);
+        watch(probe, SENTINELS_NAME, port_of(s, s->server[0]), 2, s->down_after_ms);
+    }
+    await_knowledge(s);
+}
+
 void sentinels_watch(const struct server *sentinel, int port)
 {
     struct probe *probe = probe_open(sentinel->socket);
 
-    watch(probe, port, SENTINELS + 1, NEVER_MS);
+    watch(probe, ADDRESS, port, SENTINELS + 1, NEVER_MS);
     probe_close(probe);
 }
 
@@ -165,8 +188,8 @@ static int master_of(struct sentinels *s, struct probe *probe)
 {
     int port = 0;
 
-    (void)sscanf(probe_list(probe, "SENTINEL GET-MASTER-ADDR-BY-NAME " SENTINELS_MASTER),
-                 "127.0.0.1 %d", &port);
+    (void)sscanf(probe_list(probe, "SENTINEL GET-MASTER-ADDR-BY-NAME " SENTINELS_MASTER), "%*s %d",
+                 &port);
     for (int i = 0; i < SENTINELS; i++)
         if (port_of(s, s->server[i]) == port)
             return i;

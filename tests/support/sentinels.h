@@ -57,6 +57,9 @@ void sentinels_await_roles(struct sentinels *s);
 /* Has the first sentinel replace the master, as soon as it finds a replica good enough. */
 void sentinels_replace_master(struct sentinels *s);
 
+/* From now on the sentinels tell the servers by SENTINELS_NAME. */
+void sentinels_use_names(struct sentinels *s);
+
 /* A sentinel that watches `port` as SENTINELS_MASTER, alone and for ever. The caller stops it. If
  * there is a password, the user `watcher` has the rights of wire.md, and `admin` has all. */
 struct server *sentinels_alone(int port, const char *password);
