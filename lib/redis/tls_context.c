@@ -90,10 +90,12 @@ void relock_tls_context_forget(struct relock_tls_context *context)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static int refuse(const struct relock_log *log, const char *option, const char *path)
+/* `reason`: NULL: as OpenSSL says. */
+static int refuse(const struct relock_log *log, const char *option, const char *path,
+                  const char *reason)
 {
-    const char *reason = ERR_reason_error_string(ERR_peek_error());
-
+    if (!reason)
+        reason = ERR_reason_error_string(ERR_peek_error());
     if (relock_tls_guard_lacked_memory())
         return RELOCK_E_NOMEM;
     if (access(path, R_OK) < 0)
@@ -116,15 +118,38 @@ static int check_key(SSL_CTX *ctx, const char *key, const struct relock_log *log
     return RELOCK_E_INVALID;
 }
 
-/* OpenSSL would ask for it at the terminal. The type is OpenSSL's. */
+/* OpenSSL would ask for it at the terminal. The type is OpenSSL's. `arg`: whether it has asked. */
 /* NOLINTNEXTLINE(readability-non-const-parameter) */
 static int no_passphrase(char *text, int size, int writes, void *arg)
 {
+    bool *is_locked = arg;
+
     (void)text;
     (void)size;
     (void)writes;
-    (void)arg;
+    if (is_locked)
+        *is_locked = true;
     return -1;
+}
+
+/* `path` is NULL if the key is to be in the file of the certificate. */
+static int take_key(SSL_CTX *ctx, const char *cert, const char *path, const struct relock_log *log)
+{
+    const char *key = path ? path : cert;
+    const char *reason = NULL;
+    bool is_locked = false;
+    int done;
+
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, &is_locked);
+    done = SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM);
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, NULL);
+    if (done == 1)
+        return check_key(ctx, key, log);
+    if (is_locked)
+        reason = "the key has a passphrase, which is not supported";
+    else if (ERR_GET_LIB(ERR_peek_error()) != ERR_LIB_X509) /* else it has another key */
+        reason = path ? "it has no private key" : "it has no private key: set tls_key_file";
+    return refuse(log, path ? "tls_key_file" : "tls_cert_file", key, reason);
 }
 
 static int trust(SSL_CTX *ctx, const char *path, const struct relock_log *log)
@@ -132,7 +157,7 @@ static int trust(SSL_CTX *ctx, const char *path, const struct relock_log *log)
     if (!path)
         return SSL_CTX_set_default_verify_paths(ctx) == 1 ? RELOCK_OK : RELOCK_E_NOMEM;
     if (SSL_CTX_load_verify_file(ctx, path) != 1)
-        return refuse(log, "tls_ca_file", path);
+        return refuse(log, "tls_ca_file", path, NULL);
     return RELOCK_OK;
 }
 
@@ -140,9 +165,8 @@ static int identify(SSL_CTX *ctx, const struct relock_options *options,
                     const struct relock_log *log)
 {
     const char *cert = options->tls_cert_file;
-    const char *key = options->tls_key_file ? options->tls_key_file : cert;
 
-    if (!cert && key) {
+    if (!cert && options->tls_key_file) {
         relock_log_write(log, RELOCK_LOG_ERROR,
                          "no client was made: tls_key_file is set, but no tls_cert_file");
         return RELOCK_E_INVALID;
@@ -150,10 +174,8 @@ static int identify(SSL_CTX *ctx, const struct relock_options *options,
     if (!cert)
         return RELOCK_OK;
     if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
-        return refuse(log, "tls_cert_file", cert);
-    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
-        return refuse(log, "tls_key_file", key);
-    return check_key(ctx, key, log);
+        return refuse(log, "tls_cert_file", cert, NULL);
+    return take_key(ctx, cert, options->tls_key_file, log);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
