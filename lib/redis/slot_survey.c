@@ -9,6 +9,10 @@
 /* The least time for each of several nodes to answer. */
 #define MIN_ANSWER_MS 50
 
+/* After so many masters without an answer, the nodes of the url are asked before further ones. The
+ * whole cluster may have moved, and the name in the url leads to it. */
+#define MAX_SILENT 3
+
 /* ---- the order ----------------------------------------------------------------------------- */
 
 /* The nodes of the survey in a ring. */
@@ -21,7 +25,8 @@ struct turn {
     struct relock_node *moved_to; /* the node that a MOVED has named, a reference; or NULL */
     bool has_asked_it;
     struct ring trusted;
-    unsigned seed; /* the next of the seeds */
+    unsigned n_silent; /* nodes that have not answered */
+    unsigned seed;     /* the next of the seeds */
     struct ring doubted;
 };
 
@@ -66,13 +71,14 @@ static bool choose_next(const struct relock_slot_survey *survey, struct turn *tu
         *next = (struct asked){turn->moved_to, turn->moved_to->server};
         return true;
     }
-    if (next_of_ring(survey, &turn->trusted, false, next))
+    if (turn->n_silent < MAX_SILENT && next_of_ring(survey, &turn->trusted, false, next))
         return true;
     if (turn->seed < survey->n_seeds) {
         *next = (struct asked){NULL, &survey->seeds[turn->seed++]};
         return true;
     }
-    return next_of_ring(survey, &turn->doubted, true, next);
+    return next_of_ring(survey, &turn->trusted, false, next) ||
+           next_of_ring(survey, &turn->doubted, true, next);
 }
 
 static struct turn begin_turn(struct relock_slot_survey *survey)
@@ -142,6 +148,7 @@ int relock_slot_survey_run(struct relock_slot_survey *survey, uint64_t deadline_
         survey->query.question.deadline_ms =
             answer_limit_ms(survey, &turn, relock_clock_now_ms(), deadline_ms);
         r = ask(survey, &next);
+        turn.n_silent += r == RELOCK_E_CONN;
         if (r != RELOCK_OK && (*why == '\0' || is_worse(r, worst))) {
             (void)snprintf(why, RELOCK_WHY_MAX, "%s", survey->query.why);
             worst = r;

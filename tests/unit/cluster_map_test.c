@@ -25,6 +25,7 @@
 #include <cmocka.h>
 
 #define NODES 2
+#define SHARE (RELOCK_SLOTS / PLACES_MAX)
 #define KEY ((struct relock_text){"orders", 6})
 
 enum manner {
@@ -41,7 +42,7 @@ struct fake {
     atomic_int manner;
     atomic_uint n_visits;
     atomic_uint n_questions; /* for the map */
-    char map[256];
+    char map[1024];
 };
 
 static struct fake fakes[NODES];
@@ -155,6 +156,26 @@ static void draw_halves(void)
     map += add_range(map, 0, 9, fakes[0].port);
     (void)add_range(map, 10, RELOCK_SLOTS - 1, fakes[1].port);
     strcpy(fakes[1].map, fakes[0].map);
+}
+
+/* Eight masters, which do not answer, and then the second node alone. */
+static void draw_silent(void)
+{
+    char *map = fakes[0].map;
+
+    map += sprintf(map, "*%d\r\n", PLACES_MAX);
+    for (int i = 0; i < PLACES_MAX; i++) {
+        int port = 0;
+
+        sscanf(places_text(places_listen()), "127.0.0.1 %d", &port);
+        map += add_range(map, i * SHARE, (i + 1) * SHARE - 1, port);
+    }
+}
+
+static void draw_second(void)
+{
+    (void)add_range(fakes[0].map + sprintf(fakes[0].map, "*1\r\n"), 0, RELOCK_SLOTS - 1,
+                    fakes[1].port);
 }
 
 /* The first node has all slots and does not know its own host. */
@@ -324,6 +345,21 @@ static void a_node_that_does_not_answer_is_asked_last(void **state)
     assert_int_equal(atomic_load(&fakes[1].n_visits), 1);
 }
 
+/* All were replaced at once, and the name in the url leads to the new ones. */
+static void nodes_of_the_url_are_asked_although_many_masters_do_not_answer(void **state)
+{
+    int n_asked = 0;
+
+    (void)state;
+    draw_silent();
+    connect_as("127.0.0.1", slow_ms(200));
+    draw_second();
+    assert_true(wait_until(is_at_the_new_master, NULL, SOON_MS));
+    for (int i = 0; i < PLACES_MAX; i++)
+        n_asked += places_had_visitor(i);
+    assert_int_equal(n_asked, 3);
+}
+
 static char not_read[] = "the slot map could not be read from any node";
 static char read_again[] = "the slot map was read again";
 
@@ -382,6 +418,8 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(one_question_serves_many_redirections, begin, end),
         cmocka_unit_test_setup_teardown(a_node_that_does_not_answer_is_asked_last, begin, end),
+        cmocka_unit_test_setup_teardown(
+            nodes_of_the_url_are_asked_although_many_masters_do_not_answer, begin, end),
         cmocka_unit_test_setup_teardown(the_log_says_that_no_node_answers_and_that_one_does_again,
                                         begin, end),
         cmocka_unit_test_setup_teardown(the_log_says_which_channels_are_used_and_why, begin, end),
