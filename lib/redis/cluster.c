@@ -5,7 +5,8 @@
  * redirection corrects it.
  *
  * A MOVED has named the node of its slot, so the whole map is not urgent then, and one question
- * serves many redirections. It is urgent when a node cannot be reached or a slot has no node.
+ * serves many redirections. Nor is it after a command without an answer, as its node may only be
+ * slow. It is urgent when a node cannot be reached or a slot has no node.
  */
 #include "redis/cluster.h"
 
@@ -305,6 +306,13 @@ static void distrust(struct relock_topology *topology, struct relock_node *node)
     want(cluster, URGENT);
 }
 
+static void recheck(struct relock_topology *topology)
+{
+    struct cluster *cluster = cluster_of(topology);
+
+    want(cluster, WANTED);
+}
+
 static bool uses(struct relock_topology *topology, const struct relock_node *node)
 {
     (void)topology;
@@ -363,6 +371,7 @@ static const struct relock_topology_ops cluster_ops = {
     .abandon = abandon,
     .redirect = redirect,
     .distrust = distrust,
+    .recheck = recheck,
     .uses = uses,
 };
 

@@ -220,8 +220,10 @@ static int run_at(struct relock_call *call, const struct place *place, bool alon
     r = attempt(call, lane, deadline_ms, place, next);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
-        if (relock_clock_now_ms() < deadline_ms) /* else it may only be slow */
+        if (relock_clock_now_ms() < deadline_ms)
             relock_topology_distrust(place->topology, place->node);
+        else
+            relock_topology_recheck(place->topology);
     } else if (r == RELOCK_OK) {
         relock_topology_trust(place->node);
     }

@@ -95,6 +95,12 @@ void relock_topology_distrust(struct relock_topology *topology, struct relock_no
         topology->ops->distrust(topology, node);
 }
 
+void relock_topology_recheck(struct relock_topology *topology)
+{
+    if (topology->ops->recheck)
+        topology->ops->recheck(topology);
+}
+
 struct relock_node *relock_topology_fence_node(struct relock_topology *topology,
                                                const struct relock_conn_id *fence,
                                                const struct relock_node *node)

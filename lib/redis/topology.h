@@ -59,6 +59,9 @@ struct relock_topology_ops {
     /* See relock_topology_distrust. */
     void (*distrust)(struct relock_topology *topology, struct relock_node *node);
 
+    /* See relock_topology_recheck. */
+    void (*recheck)(struct relock_topology *topology);
+
     /* See relock_topology_uses. */
     bool (*uses)(struct relock_topology *topology, const struct relock_node *node);
 };
@@ -158,6 +161,10 @@ static inline void relock_topology_trust(struct relock_node *node)
 
 /* This node could not be reached, or is no master any more: others may have its keys. */
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node);
+
+/* A command had no answer at its deadline. The node may only be slow, but if others have its keys by
+ * now, calls with short deadlines would never find out. */
+void relock_topology_recheck(struct relock_topology *topology);
 
 /*
  * The key of a fence is at `node` now. Returns NULL if the fence is to be killed there. Otherwise

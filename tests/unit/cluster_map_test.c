@@ -345,6 +345,25 @@ static void a_node_that_does_not_answer_is_asked_last(void **state)
     assert_int_equal(atomic_load(&fakes[1].n_visits), 1);
 }
 
+static bool has_asked_again(void *arg)
+{
+    const unsigned *n_before = arg;
+
+    relock_topology_recheck(topology);
+    return atomic_load(&fakes[0].n_questions) + atomic_load(&fakes[1].n_questions) > *n_before;
+}
+
+static void a_command_without_an_answer_is_a_reason_to_ask(void **state)
+{
+    unsigned n_before;
+
+    (void)state;
+    draw_halves();
+    connect_as("127.0.0.1", slow_ms(SOON_MS));
+    n_before = atomic_load(&fakes[0].n_questions) + atomic_load(&fakes[1].n_questions);
+    assert_true(wait_until(has_asked_again, &n_before, SOON_MS));
+}
+
 /* All were replaced at once, and the name in the url leads to the new ones. */
 static void nodes_of_the_url_are_asked_although_many_masters_do_not_answer(void **state)
 {
@@ -418,6 +437,7 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(one_question_serves_many_redirections, begin, end),
         cmocka_unit_test_setup_teardown(a_node_that_does_not_answer_is_asked_last, begin, end),
+        cmocka_unit_test_setup_teardown(a_command_without_an_answer_is_a_reason_to_ask, begin, end),
         cmocka_unit_test_setup_teardown(
             nodes_of_the_url_are_asked_although_many_masters_do_not_answer, begin, end),
         cmocka_unit_test_setup_teardown(the_log_says_that_no_node_answers_and_that_one_does_again,

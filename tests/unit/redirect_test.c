@@ -142,6 +142,16 @@ static void a_lost_connection_is_a_reason_to_look_for_the_key(void **state)
     assert_int_equal(cluster.n_distrusts, 1);
 }
 
+/* Of such calls, none may last until its connection counts as failed. */
+static void a_call_that_ends_without_an_answer_is_a_reason_too(void **state)
+{
+    (void)state;
+    assert_int_equal(relock_call_run(&call, &cluster.topology, relock_clock_in(50)), RELOCK_E_CONN);
+    assert_int_equal(cluster.n_rechecks, 1);
+    assert_int_equal(cluster.n_distrusts, 0); /* it may only be slow */
+    script_accept(cluster.script[0]);
+}
+
 static void a_script_that_met_a_key_of_another_node_is_repeated_as_if_it_had_run(void **state)
 {
     (void)state;
@@ -310,6 +320,7 @@ int main(void)
         REDIRECT_TEST(a_script_of_several_keys_waits_until_its_slot_has_moved),
         REDIRECT_TEST(nodes_that_refer_to_each_other_are_asked_with_pauses),
         REDIRECT_TEST(a_lost_connection_is_a_reason_to_look_for_the_key),
+        REDIRECT_TEST(a_call_that_ends_without_an_answer_is_a_reason_too),
         REDIRECT_TEST(a_script_that_met_a_key_of_another_node_is_repeated_as_if_it_had_run),
         REDIRECT_TEST(an_unanswered_command_is_killed_at_the_node_that_has_it),
         REDIRECT_TEST(a_release_is_sent_when_the_node_that_has_an_older_command_kills_it),

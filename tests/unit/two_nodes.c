@@ -42,10 +42,17 @@ static void distrust(struct relock_topology *topology, struct relock_node *node)
     atomic_fetch_add(&cluster.n_distrusts, 1);
 }
 
+static void recheck(struct relock_topology *topology)
+{
+    (void)topology;
+    atomic_fetch_add(&cluster.n_rechecks, 1);
+}
+
 static const struct relock_topology_ops ops = {
     .find = find,
     .redirect = redirect,
     .distrust = distrust,
+    .recheck = recheck,
 };
 
 static void make_node(unsigned i)

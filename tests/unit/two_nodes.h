@@ -29,6 +29,7 @@ struct two_nodes {
         owner; /* of all keys: the first at the start, then as MOVED says */
     atomic_uint n_redirects;
     atomic_uint n_distrusts;
+    atomic_uint n_rechecks;
 };
 
 extern struct two_nodes cluster;
