@@ -3,8 +3,8 @@
  *
  * It asks one after the other: first the node that the last MOVED has named, then the masters that
  * could be reached, then the nodes of the url, then the other masters. After three nodes without an
- * answer, those of the url are next. Each survey begins with another master, because one that is cut
- * off from the others still answers, with an old map.
+ * answer, those of the url are next. Each survey begins with another master, because one that is
+ * cut off from the others still answers, with an old map.
  *
  * Threads: run from one, and it blocks; abandon in a forked child; moved_slot is set by any.
  */

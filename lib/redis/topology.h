@@ -162,8 +162,8 @@ static inline void relock_topology_trust(struct relock_node *node)
 /* This node could not be reached, or is no master any more: others may have its keys. */
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node);
 
-/* A command had no answer at its deadline. The node may only be slow, but if others have its keys by
- * now, calls with short deadlines would never find out. */
+/* A command had no answer at its deadline. The node may only be slow, but if others have its keys
+ * by now, calls with short deadlines would never find out. */
 void relock_topology_recheck(struct relock_topology *topology);
 
 /*

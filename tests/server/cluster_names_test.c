@@ -1,6 +1,6 @@
 /*
- * Nodes of a cluster, with TLS, that announce host names, or no host at all. A certificate must have
- * the announced name.
+ * Nodes of a cluster, with TLS, that announce host names, or no host at all. A certificate must
+ * have the announced name.
  */
 #include "support/actor.h"
 #include "support/cluster_fixture.h"
