@@ -34,7 +34,7 @@
 /* How much the whole map is needed. It rises until the thread asks for the map. */
 enum need {
     NOT_NEEDED,
-    WANTED, /* after a MOVED */
+    WANTED, /* after a MOVED, or a command without an answer */
     URGENT, /* a node cannot be reached, or a slot has none */
 };
 
