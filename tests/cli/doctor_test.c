@@ -56,6 +56,9 @@ static void a_server_that_is_not_there_is_bad(void **state)
 
     assert_int_equal(tool_wait(tool), 1);
     assert_non_null(strstr(tool_out(tool), "bad   connection"));
+    assert_non_null(strstr(tool_out(tool), "/no/such/server: No such file"));
+    assert_non_null(strstr(tool_out(tool), "-> start the server"));
+    assert_null(strstr(tool_out(tool), "note"));
 }
 
 static void a_bench_counts_pairs(void **state)

@@ -2,7 +2,10 @@
 #include "cli/tool.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+
+#define PERIOD_MS 5000 /* so a machine may stand still for a tenth of it */
 
 #define RUNNING "echo started; while :; do sleep 0.05; done"
 
@@ -102,19 +105,39 @@ static void once_per_period_one_machine_runs_the_command(void **state)
     assert_int_equal(probe_int(f->probe, "DEL hourly"), 1);
 }
 
-/* Its lease is nine tenths of the period. */
+static const char *period(void)
+{
+    static char text[32];
+
+    (void)snprintf(text, sizeof(text), "%llums", (unsigned long long)slow_ms(PERIOD_MS));
+    return text;
+}
+
+/* Its lease is nine tenths of the period, and a tenth for each renewal. */
 static void a_command_that_outlasts_its_period_keeps_the_others_out(void **state)
 {
     struct fixture *f = *state;
-    struct tool *tool = tool_start(f, "run", "--once-per", tool_lease(), "--lease", tool_lease(),
-                                   "hourly", "sh", "-c", "trap 'exit 5' TERM; " RUNNING);
+    struct tool *tool = tool_start(f, "run", "--once-per", period(), "hourly", "sh", "-c",
+                                   "trap 'exit 5' TERM; " RUNNING);
 
     assert_true(tool_says(tool, "started"));
-    let_pass(outlast_ms(TOOL_LEASE_MS));
+    let_pass(slow_ms(PERIOD_MS));
     assert_tool(f, 4, "run", "--once-per", "1h", "-E", "4", "hourly", "echo", "ran");
     tool_signal(tool, SIGTERM);
     assert_int_equal(tool_wait(tool), 5);
-    assert_true(probe_wait_no_key(f->probe, "hourly", outlast_ms(TOOL_LEASE_MS) + SOON_MS));
+    assert_int_equal(probe_n_keys(f->probe), 0); /* the next period is free at once */
+}
+
+static void the_lease_of_a_renewal_does_not_reach_into_the_next_period(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_tool(f, 0, "run", "--once-per", period(), "hourly", "true");
+    assert_in_range(probe_pttl(f->probe, "hourly"), 1, slow_ms(PERIOD_MS) / 10 * 9);
+    assert_int_equal(probe_int(f->probe, "DEL hourly"), 1);
+    assert_tool(f, 0, "run", "--once-per", period(), "--lease", "1h", "hourly", "true");
+    assert_in_range(probe_pttl(f->probe, "hourly"), 1, slow_ms(PERIOD_MS) / 10 * 9);
+    assert_int_equal(probe_int(f->probe, "DEL hourly"), 1);
 }
 
 static void a_failed_command_is_not_repeated_in_its_period(void **state)
@@ -144,6 +167,7 @@ int main(void)
         TOOL_TEST(a_server_that_goes_away_costs_the_lock),
         TOOL_TEST(once_per_period_one_machine_runs_the_command),
         TOOL_TEST(a_command_that_outlasts_its_period_keeps_the_others_out),
+        TOOL_TEST(the_lease_of_a_renewal_does_not_reach_into_the_next_period),
         TOOL_TEST(a_failed_command_is_not_repeated_in_its_period),
         TOOL_TEST(a_command_that_did_not_start_leaves_the_period_to_others),
     };

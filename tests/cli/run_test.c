@@ -39,6 +39,43 @@ static void wrong_usage_and_no_server_have_a_status_of_their_own(void **state)
     tool = tool_start(f, "run", "orders");
     assert_int_equal(tool_wait(tool), 125);
     assert_non_null(strstr(tool_err(tool), "the command is missing"));
+    tool = tool_start(f, "--url", "unix:///no/such/server", "list");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "the command is missing before `--url`"));
+}
+
+static void a_name_that_no_lock_can_have_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    const char *const runs[][3] = {{"run", "", "true"}, {"status", ""}, {"status", "orders", ""},
+                                   {"waiters", ""},     {"watch", ""},  {"break", "", NULL}};
+    char longest[4098];
+
+    for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+        struct tool *tool = tool_start(f, runs[i][0], runs[i][1], runs[i][2]);
+
+        assert_int_equal(tool_wait(tool), 125);
+        assert_non_null(strstr(tool_err(tool), "the name of a lock has 1 to 4096 bytes"));
+    }
+    memset(longest, 'x', sizeof(longest));
+    longest[4097] = '\0';
+    assert_tool(f, 125, "run", longest, "true");
+    longest[4096] = '\0';
+    assert_tool(f, 0, "run", longest, "true");
+}
+
+/* What it would print must not go to a connection that got this number. */
+static void closed_standard_descriptors_are_no_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "run", "orders", "sh", "-c",
+                                   RELOCK_TOOL " list <&- >&- 2>&-; echo list: $?; " RELOCK_TOOL
+                                               " run inner true <&- >&- 2>&-; "
+                                               "echo run: $?");
+
+    assert_int_equal(tool_wait(tool), 0);
+    assert_string_equal(tool_out(tool), "list: 125\nrun: 0\n");
+    assert_string_equal(tool_err(tool), "");
 }
 
 static void the_command_knows_the_lock(void **state)
@@ -136,6 +173,8 @@ int main(void)
         TOOL_TEST(the_status_is_that_of_the_command),
         TOOL_TEST(a_command_that_cannot_run_has_a_status_of_its_own),
         TOOL_TEST(wrong_usage_and_no_server_have_a_status_of_their_own),
+        TOOL_TEST(a_name_that_no_lock_can_have_is_refused),
+        TOOL_TEST(closed_standard_descriptors_are_no_connections),
         TOOL_TEST(the_command_knows_the_lock),
         TOOL_TEST(the_lock_is_held_while_the_command_runs),
         TOOL_TEST(each_kind_is_that_of_the_library),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAME_MAX 4096
 #define DAY_MS UINT64_C(86400000)
 #define TEN_YEARS_MS (3650 * DAY_MS)
 
@@ -46,6 +47,13 @@ void args_take(struct args *args, int letter)
         (void)fprintf(stderr, "see `relock %s --help`\n", args->command->name);
         exit(STATUS_FAILED);
     }
+}
+
+const char *args_name(const struct args *args, const char *text)
+{
+    if (!*text || strlen(text) > NAME_MAX)
+        args_refuse(args, "the name of a lock has 1 to %d bytes", NAME_MAX);
+    return text;
 }
 
 uint64_t args_duration(const struct args *args, const char *option, const char *text)

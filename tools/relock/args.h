@@ -41,6 +41,9 @@ enum { ARGS_URL = 256, ARGS_PASSWORD_FILE, ARGS_JSON, ARGS_OWN };
  * STATUS_FAILED if the option is unknown. */
 void args_take(struct args *args, int letter);
 
+/* Returns the name of a lock, or exits if no lock can have it. */
+const char *args_name(const struct args *args, const char *text);
+
 /* Exits with STATUS_FAILED and a line that names the command and its --help. */
 void args_refuse(const struct args *args, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));

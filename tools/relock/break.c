@@ -30,7 +30,7 @@ static const char *read_options(struct args *args, bool *is_sure, int argc, char
             args_take(args, letter);
     if (optind + 1 != argc)
         args_refuse(args, "it takes the name of one lock");
-    return argv[optind];
+    return args_name(args, argv[optind]);
 }
 
 static void print_holder(const char *before, const struct lock_row *row, const char *after)

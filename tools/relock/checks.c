@@ -114,12 +114,14 @@ static void check_connections(const struct relock_server_info *info, struct find
 
 static void check_time(const struct relock_server_info *info, struct findings *findings)
 {
-    bool is_off = info->clock_ahead_ms > CLOCK_MS || info->clock_ahead_ms < -CLOCK_MS;
+    long long ahead_ms = (long long)info->clock_ahead_ms;
+    bool is_off = ahead_ms > CLOCK_MS || ahead_ms < -CLOCK_MS;
     bool is_slow = info->round_trip_us > SLOW_TRIP_US;
 
     findings_add(findings, is_off ? FINDING_NOTE : FINDING_OK, "clock",
                  is_off ? "run NTP on both machines" : NULL,
-                 "the server is %lld ms ahead of this machine%s", (long long)info->clock_ahead_ms,
+                 "the server's is %lld ms %s that of this machine%s",
+                 ahead_ms < 0 ? -ahead_ms : ahead_ms, ahead_ms < 0 ? "behind" : "ahead of",
                  is_off ? "; --once-per and Redisson's fair locks need close clocks" : "");
     findings_add(findings, is_slow ? FINDING_NOTE : FINDING_OK, "round trip",
                  is_slow ? "run the server nearer; an acquire and a release are one each" : NULL,

@@ -72,6 +72,21 @@ static int make_client(struct doctor *doctor, struct relock_client **client)
     return session_try(&doctor->args, &options, client);
 }
 
+/* Why there is no client: the library has logged it last. */
+static void add_connection(struct doctor *doctor, int result)
+{
+    const char *advice = NULL;
+    const char *why = relock_strerror(result);
+
+    if (result == RELOCK_E_CONN)
+        advice = "start the server, or name another: --url or RELOCK_URL";
+    else if (result == RELOCK_E_AUTH)
+        advice = "set RELOCK_USER and RELOCK_PASSWORD, or --password-file";
+    if (doctor->n_lines > 0)
+        why = doctor->lines[--doctor->n_lines];
+    findings_add(&doctor->findings, FINDING_BAD, "connection", advice, "%s", why);
+}
+
 static void examine(struct doctor *doctor)
 {
     struct relock_client *holder = NULL, *waiter = NULL;
@@ -79,17 +94,18 @@ static void examine(struct doctor *doctor)
 
     if (r == RELOCK_OK)
         r = make_client(doctor, &waiter);
-    if (r != RELOCK_OK) {
-        findings_add(&doctor->findings, FINDING_BAD, "connection", NULL, "%s", relock_strerror(r));
-    } else {
-        r = relock_servers(holder, checks_of_server, &doctor->findings);
-        if (r != RELOCK_OK)
+    if (r == RELOCK_OK) {
+        int told = relock_servers(holder, checks_of_server, &doctor->findings);
+
+        if (told != RELOCK_OK)
             findings_add(&doctor->findings, FINDING_NOTE, "server",
-                         "give this user the rights to INFO and TIME", "%s", relock_strerror(r));
+                         "give this user the rights to INFO and TIME", "%s", relock_strerror(told));
         checks_of_kinds(holder, waiter, doctor->name, &doctor->findings);
     }
     relock_client_free(waiter);
     relock_client_free(holder); /* after this, the log is complete */
+    if (r != RELOCK_OK)
+        add_connection(doctor, r);
     for (size_t i = 0; i < doctor->n_lines; i++)
         findings_add(&doctor->findings, FINDING_NOTE, "log", NULL, "%s", doctor->lines[i]);
 }

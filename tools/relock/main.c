@@ -6,8 +6,11 @@
 #include "command.h"
 #include "statuses.h"
 
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command *const commands[] = {
     &command_run,   &command_status, &command_list,  &command_waiters, &command_watch,
@@ -27,6 +30,18 @@ static void print_help(FILE *out)
                 out);
 }
 
+/* A caller may have closed stdin, stdout or stderr. Otherwise a connection to Redis would get that
+ * number, and output would go there. Each is opened the wrong way round, so that its use fails. The
+ * command of `relock run` finds them closed. */
+static bool fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != fd)
+            return false;
+    return true;
+}
+
 /* getopt_long() puts the first word before what it says of wrong options. */
 static int run(const struct command *command, int argc, char **argv)
 {
@@ -41,6 +56,8 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
 
+    if (!fill_standard_descriptors())
+        return STATUS_FAILED;
     for (size_t i = 0; commands[i]; i++)
         if (strcmp(name, commands[i]->name) == 0)
             return run(commands[i], argc - 1, argv + 1);
@@ -50,7 +67,9 @@ int main(int argc, char **argv)
         print_help(stdout);
         return fflush(stdout) == 0 ? STATUS_OK : STATUS_FAILED;
     }
-    if (*name)
+    if (*name == '-')
+        (void)fprintf(stderr, "relock: the command is missing before `%s`\n", name);
+    else if (*name)
         (void)fprintf(stderr, "relock: there is no command `%s`\n", name);
     print_help(stderr);
     return STATUS_FAILED;

@@ -6,8 +6,8 @@
  * each of them.
  *
  * With --once-per, the hold has a lease of nine tenths of the period and a further level that the
- * watchdog renews. At the end, the tool exits without releasing it: what is left of the lease keeps
- * the other machines out.
+ * watchdog renews. If the command ends sooner, the tool exits without releasing the lock: what is
+ * left of the lease keeps the other machines out.
  */
 #include "child.h"
 #include "hold.h"
@@ -32,10 +32,19 @@ struct run {
     struct hold hold;
     struct child child;
     bool was_lost;
-    uint64_t kill_at_ms; /* 0: not at all */
+    uint64_t kill_at_ms;    /* 0: not at all */
+    uint64_t keep_until_ms; /* --once-per: do not release before; else 0 */
 };
 
 /* ---- the lock ------------------------------------------------------------------------------ */
+
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 static void say(const struct run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -124,18 +133,12 @@ static int acquire(struct run *run, int *status)
         *status = STATUS_OF_SIGNAL + number;
         return RELOCK_CANCELLED;
     }
+    if (how.lease_ms > 0)
+        run->keep_until_ms = clock_ms() + how.lease_ms;
     return RELOCK_OK;
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
-
-static uint64_t clock_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void set_environment(const struct run *run)
 {
@@ -205,11 +208,12 @@ static int explain_exec(const struct run *run, int error)
     return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NO_EXEC;
 }
 
-/* Returns the exit status of the tool. Does not return after a command of --once-per: the client
- * must not be freed then, which would release the lock. */
+/* Returns the exit status of the tool. Does not return if the lock is kept: freeing the client
+ * would release it. */
 static int run_command(struct run *run)
 {
     int error, status, r = RELOCK_OK;
+    bool is_kept;
 
     set_environment(run);
     error = child_start(&run->child, run->options->command, run->options->lost_signal);
@@ -219,7 +223,8 @@ static int run_command(struct run *run)
     }
     supervise(run);
     status = child_reap(&run->child, run->was_lost && run->options->lost_signal != 0);
-    if (run->options->period_ms == 0)
+    is_kept = clock_ms() < run->keep_until_ms;
+    if (!is_kept)
         r = hold_release(&run->hold);
     else if (relock_check(run->lock, run->hold.how.owner, NULL) != RELOCK_OK)
         r = RELOCK_LOST;
@@ -229,7 +234,7 @@ static int run_command(struct run *run)
         say(run, "not released, and held until its lease ends: %s", relock_strerror(r));
     if ((run->was_lost || r == RELOCK_LOST) && run->options->lost_signal != 0)
         status = STATUS_LOST;
-    if (run->options->period_ms > 0)
+    if (is_kept)
         _exit(status);
     return status;
 }

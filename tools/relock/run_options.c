@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEASE_MS 30000
 #define GRACE_MS 10000
 
 enum {
@@ -100,6 +101,7 @@ static void read_words(struct run_options *options, char **words)
     if (!*options->command)
         args_refuse(&options->args, "the %s is missing",
                     options->name ? "command" : "name of the lock");
+    (void)args_name(&options->args, options->name);
 }
 
 void run_options_read(struct run_options *options, const struct command *command, int argc,
@@ -124,6 +126,7 @@ void run_options_read(struct run_options *options, const struct command *command
     *options = (struct run_options){
         .args = {.command = command},
         .wait_ms = -1,
+        .lease_ms = LEASE_MS,
         .lost_signal = SIGTERM,
         .grace_ms = GRACE_MS,
         .conflict_status = -1,
@@ -131,6 +134,9 @@ void run_options_read(struct run_options *options, const struct command *command
     while ((letter = getopt_long(argc, argv, "+w:l:E:" ARGS_LETTERS, known, NULL)) >= 0)
         take_option(options, letter);
     read_words(options, argv + optind);
+    /* A renewal must not keep the lock beyond the period if the command ends earlier. */
+    if (options->period_ms > 0 && options->lease_ms > options->period_ms / 10)
+        options->lease_ms = options->period_ms / 10;
     if (options->wait_ms < 0)
         options->wait_ms = options->period_ms > 0 ? 0 : RELOCK_FOREVER;
     if (!options->constructor)

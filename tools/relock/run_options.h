@@ -14,7 +14,7 @@ struct run_options {
     struct args args;
     run_constructor_fn *constructor;
     int64_t wait_ms;
-    uint64_t lease_ms;  /* 0: that of the library */
+    uint64_t lease_ms;  /* of each renewal; with --once-per at most a tenth of the period */
     uint64_t period_ms; /* --once-per; 0: each time */
     uint64_t grace_ms;  /* between SIGTERM and SIGKILL */
     int lost_signal;    /* SIGTERM, SIGKILL, or 0 to warn only */

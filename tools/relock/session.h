@@ -6,11 +6,8 @@
 
 #include <relock.h>
 
-/*
- * Makes a client, and exits with STATUS_FAILED if that fails; the library has logged why. Fields of
- * `options` that are set stay, the others come from `args` and from the environment. Exits with
- * STATUS_FAILED if that fails; the library has logged why.
- */
+/* Makes a client. Fields of `options` that are set stay, the others come from `args` and from the
+ * environment. Exits with STATUS_FAILED if that fails; the library has logged why. */
 struct relock_client *session_open(const struct args *args, const struct relock_options *options);
 
 /* The same, and returns as relock_client_new. */

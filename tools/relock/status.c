@@ -14,6 +14,8 @@ static void read_options(struct args *args, int argc, char **argv)
         args_take(args, letter);
     if (optind == argc)
         args_refuse(args, "the name of a lock is missing");
+    for (int i = optind; i < argc; i++)
+        (void)args_name(args, argv[i]);
 }
 
 static int run_status(const struct command *self, int argc, char **argv)

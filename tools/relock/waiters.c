@@ -19,6 +19,8 @@ static void read_options(struct args *args, int argc, char **argv)
 
     while ((letter = getopt_long(argc, argv, ARGS_LETTERS, known, NULL)) >= 0)
         args_take(args, letter);
+    for (int i = optind; i < argc; i++)
+        (void)args_name(args, argv[i]);
 }
 
 static bool add_row(const struct relock_waiter_info *info, void *arg)

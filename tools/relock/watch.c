@@ -34,7 +34,7 @@ static void read_options(struct watch *watch, int argc, char **argv)
             args_take(&watch->args, letter);
     if (optind + 1 != argc)
         args_refuse(&watch->args, "it takes the name of one lock");
-    watch->name = argv[optind];
+    watch->name = args_name(&watch->args, argv[optind]);
 }
 
 static bool is_same(const struct lock_list *before, const struct lock_list *now)
