@@ -103,8 +103,11 @@ def target_of(path, link):
 
 
 def stage(folder):
-    """Writes the pages, and returns their paths and titles in the order in which they are met."""
-    todo, titles = [pathlib.Path("README.md")], {}
+    """Writes the pages, and returns their paths and titles: in the order of the README's list of
+    pages, then in the order in which they are met."""
+    readme = pathlib.Path("README.md")
+    listed = text_of(readme).partition("\n## Documentation\n")[2]
+    todo, titles = [readme, *(target_of(readme, found[2]) for found in LINK.finditer(listed))], {}
     for path in todo:
         text = text_of(path) if path.suffix != ".svg" else None
         page = page_of(path)
