@@ -3,7 +3,7 @@ import re
 import textwrap
 
 ITEM = re.compile(r"(RELOCK_\w+)\s{2,}(.*)")
-STARTS = ("RELOCK_", "*", "the common errors")  # a line of "Returns:" that continues none
+STARTS = ("RELOCK_", "*", "the common errors", "the result for")  # a line of "Returns:" that continues none
 
 
 def literal(text):

@@ -195,13 +195,13 @@ const struct command command_bench = {
     "bench",
     "measure acquires and releases of this server",
     "Usage: relock bench [OPTION]...\n"
-    "Threads acquire and release locks as fast as they can. Shows how many pairs of\n"
-    "an acquire and a release they do in a second, and how long a pair takes, in us.\n"
-    "Other users of the server will notice. The names begin with `relock:bench:`.\n"
+    "Measures how many locks per second threads acquire and release, and how long a\n"
+    "pair of the two calls takes, in us. This slows down other users of the server.\n"
+    "The names of the locks begin with `relock:bench:`.\n"
     "  -t, --threads N           how many threads [1]\n"
     "  -d, --duration TIME       for how long [3s]\n"
-    "      --shared              all threads use one lock, and hand it to each other;\n"
-    "                            without it, each uses a lock of its own\n"
+    "      --shared              all threads use one lock, and hand it to each other\n"
+    "                            [each uses a lock of its own]\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

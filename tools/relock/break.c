@@ -145,11 +145,10 @@ const struct command command_break = {
     "break",
     "free a lock that another owner holds",
     "Usage: relock break [OPTION]... NAME\n"
-    "Frees the lock NAME, no matter who holds it, and wakes those that wait for it.\n"
-    "Of a read/write lock, it ends all holds of both sides. The holder is not asked:\n"
-    "it learns of this at its next renewal or call, as a lost lock, and may work on\n"
-    "until then. It shows the holder and asks first. Without a terminal, it refuses,\n"
-    "unless --yes is given.\n"
+    "Frees the lock NAME, whoever holds it, and wakes the waiters. Of a read/write\n"
+    "lock, this ends all holds of both sides. The holder learns of the loss at its\n"
+    "next renewal or call, and may continue to work until then. The tool shows the\n"
+    "holder and asks first; without a terminal, it needs --yes.\n"
     "  -y, --yes                 do not ask\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

@@ -127,10 +127,11 @@ const struct command command_doctor = {
     "doctor",
     "check a server, and this user's rights",
     "Usage: relock doctor [OPTION]... [URL]\n"
-    "Connects to the server, of a cluster to each master. Checks version, eviction,\n"
-    "persistence, replicas, connections, clock and round trip. Then acquires, awaits\n"
-    "and releases a lock of each kind, which shows whether this user may. Says what\n"
-    "is fine (ok), to know (note) or wrong (bad), and what to do about it.\n"
+    "Connects to the server, or to each master of a cluster. Checks version,\n"
+    "eviction, persistence, replicas, connections, clock and round trip. Then\n"
+    "acquires, awaits and releases a lock of each kind, which shows whether this\n"
+    "user has the rights. Says what is fine (ok), good to know (note) or wrong (bad),\n"
+    "and what to do.\n"
     "      --name NAME           names the locks NAME:fair and so on [relock:doctor];\n"
     "                            of NAME:fenced, a token counter stays\n"
     "      --json                for programs\n"

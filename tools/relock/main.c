@@ -24,8 +24,8 @@ static void print_help(FILE *out)
     for (size_t i = 0; commands[i]; i++)
         (void)fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     (void)fputs("\nThe server: --url, or RELOCK_URL [redis://127.0.0.1:6379]. The password: in\n"
-                "RELOCK_URL, RELOCK_PASSWORD, or the file RELOCK_PASSWORD_FILE; never needed on\n"
-                "the command line. TLS files: RELOCK_TLS_CA_FILE, _CERT_FILE, _KEY_FILE.\n"
+                "RELOCK_URL, RELOCK_PASSWORD, or the file RELOCK_PASSWORD_FILE; keep it off the\n"
+                "command line. TLS files: RELOCK_TLS_CA_FILE, _CERT_FILE, _KEY_FILE.\n"
                 "`relock COMMAND --help` explains a command, `man relock` all of them.\n",
                 out);
 }

@@ -76,9 +76,9 @@ const struct command command_top = {
     "top",
     "show the locks for which most wait",
     "Usage: relock top [OPTION]... [PATTERN]\n"
-    "Shows the 20 locks for which most clients wait, again and again until Ctrl-C.\n"
-    "See `relock waiters --help` for which waiters it knows, `relock list --help` for\n"
-    "PATTERN and how it searches. Without a terminal, it shows them once.\n"
+    "Shows the 20 locks for which most clients wait, until Ctrl-C. Without a\n"
+    "terminal, it shows them once. `relock waiters --help` says which waiters it\n"
+    "finds, and `relock list --help` what PATTERN is.\n"
     "  -n, --interval TIME       how often to search [2s]\n"
     "      --once                show them once\n"
     "      --json                once, for programs\n"

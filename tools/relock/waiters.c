@@ -91,12 +91,12 @@ const struct command command_waiters = {
     "waiters",
     "show who waits for which lock, and behind whom",
     "Usage: relock waiters [OPTION]... [NAME]...\n"
-    "Shows who waits for these locks, or for any lock, in the order of their turns.\n"
-    "It knows the queues of fair locks, and the clients of relock that wait in line.\n"
-    "It does not know those that wait for spin and plain locks, those of other\n"
+    "Shows which clients wait for these locks, or for any lock, in the order of\n"
+    "their turns. It finds the queues of fair locks, and clients of relock that wait\n"
+    "in line. It does not find waiters for spin and plain locks, those of other\n"
     "libraries and, except for fair locks, those in a cluster. A client counts once,\n"
     "however many of its threads wait. Redis does not store since when they wait.\n"
-    "GONE IN is when a waiter of a fair lock is dropped, unless it asks again.\n"
+    "GONE IN: then a waiter for a fair lock loses its place, unless it asks again.\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

@@ -105,8 +105,8 @@ const struct command command_watch = {
     "follow a lock: print a line for each change",
     "Usage: relock watch [OPTION]... NAME\n"
     "Prints who holds the lock and how many wait, and a line for each change, until\n"
-    "Ctrl-C. It asks Redis at intervals, so it may miss a hold that was shorter. It\n"
-    "goes on while Redis is unreachable.\n"
+    "Ctrl-C. It asks Redis at intervals, so it may miss a hold that is shorter. It\n"
+    "continues while Redis is unreachable.\n"
     "  -n, --interval TIME       how often to ask [500ms]\n"
     "      --json                an object per line, for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"

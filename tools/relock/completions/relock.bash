@@ -18,7 +18,7 @@ _relock()
     case ${COMP_WORDS[1]} in
     run)
         words="$common $kinds --wait --lease --on-lost --kill-after --once-per --conflict-exit-code"
-        if [[ $current != -* && " ${COMP_WORDS[*]:2:COMP_CWORD-2} " == *' -- '* ]]; then
+        if [[ " ${COMP_WORDS[*]:2:COMP_CWORD-2} " == *' -- '* ]]; then # the command and its own
             mapfile -t COMPREPLY < <(compgen -c -f -- "$current")
             return
         fi
