@@ -247,8 +247,10 @@ int seats_begin(struct seats *seats, int argc, char **argv)
     pid_t pid = argc > 2 ? 0 : fork();
 
     must(pid >= 0, "fork");
-    if (pid == 0 && argc <= 2)
+    if (pid == 0 && argc <= 2) {
+        close(seats->listener); /* else the customers would outlive a server that fails */
         _exit(customers_run(port));
+    }
     seats_start(seats, argc > 1 ? argv[1] : NULL);
     if (argc > 2)
         printf("listening on 127.0.0.1:%u\n", port);
