@@ -275,7 +275,11 @@ struct relock_options {
 
     relock_record_fn *on_record; /* [on_log] takes log lines with fields; `arg` is passed to it */
 
-    uint64_t reserved[3];
+    /* [0: off] how long a reentrant or spin lock that nobody uses may stay with this process after
+     * Redis granted it, so that its threads acquire it from memory: see relock_unlock() */
+    uint64_t keep_ms;
+
+    uint64_t reserved[2];
 };
 
 /**
@@ -410,6 +414,9 @@ struct relock_stats {
     struct relock_histogram round_trip; /* commands that acquire, or release the last level */
     struct relock_histogram margin;     /* how long a hold was still certain when it was renewed */
     struct relock_contended contended_names[RELOCK_CONTENDED_NAMES]; /* the highest first */
+    uint64_t reused;   /* first levels acquired from memory, of a lock that was kept (`keep_ms`) */
+    uint64_t recalled; /* kept or held locks that another client has asked back */
+    uint64_t kept;     /* now: locks that are kept and nobody holds */
 };
 
 /**

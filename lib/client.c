@@ -84,6 +84,13 @@ static int make_topology(struct relock_client *client, unsigned n_lanes)
     return relock_cluster_new(&client->server, n_lanes, &client->topology);
 }
 
+static void hear_recalls(struct relock_client *client)
+{
+    relock_mutex_lock(&client->mutex);
+    (void)relock_inbox_want(client);
+    relock_mutex_unlock(&client->mutex);
+}
+
 static int start(struct relock_client *client, const struct relock_options *options)
 {
     int r;
@@ -102,6 +109,8 @@ static int start(struct relock_client *client, const struct relock_options *opti
     r = relock_losses_start(client);
     if (r == RELOCK_OK)
         r = relock_io_start(client);
+    if (r == RELOCK_OK && options->keep_ms > 0)
+        hear_recalls(client);
     if (r < 0)
         relock_log_write(&client->log, RELOCK_LOG_ERROR,
                          "no client was made: out of memory, threads or file descriptors");

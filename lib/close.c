@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "base/logger.h"
 #include "io.h"
+#include "lock/cache.h"
 #include "lock/client.h"
 #include "lock/events.h"
 #include "lock/holds.h"
@@ -31,6 +32,7 @@ static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mute
     client->guarded.state = RELOCK_CLIENT_SHUT_DOWN;
     if (hook)
         hook->ops->shut_down(client);
+    relock_cache_clear(client);
     for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
         struct relock_resource *readers = relock_resource_readers(resource);
 

@@ -32,6 +32,8 @@ static const struct number {
     }
     NUMBER(acquired, "acquired_total", "counter", "First levels granted by Redis."),
     NUMBER(passed_on, "passed_on_total", "counter", "First levels handed off between threads."),
+    NUMBER(reused, "reused_total", "counter", "First levels acquired from memory."),
+    NUMBER(recalled, "recalled_total", "counter", "Kept locks asked back by another client."),
     NUMBER(contended, "contended_total", "counter", "Acquires that met another owner."),
     NUMBER(waits, "waits_total", "counter", "Sleeps of first waiters."),
     NUMBER(wakes, "wakes_total", "counter", "Sleeps that a message ended."),
@@ -42,6 +44,7 @@ static const struct number {
     NUMBER(reconnects, "reconnects_total", "counter", "Connections made again."),
     NUMBER(log_dropped, "log_dropped_total", "counter", "Dropped log lines."),
     NUMBER(holds, "holds", "gauge", "Holds now."),
+    NUMBER(kept, "kept", "gauge", "Locks kept now that nobody holds."),
     NUMBER(waiters, "waiters", "gauge", "Waiting calls now."),
     NUMBER(connected, "connected", "gauge", "1 if the connections for renewals are up."),
 #undef NUMBER

@@ -10,7 +10,7 @@ ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count after this call
 
-Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
+Returns  nil if the caller holds the lock, or "awaited": see line_awaited.lua; else the remaining lease of the holder in ms:
          -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
 local left = redis.call('pttl', KEYS[1])
@@ -18,6 +18,9 @@ local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0
 if is_new then
     if ARGV[3] ~= '1' then
         return left
+    end
+    if left ~= -2 then
+        --+ recall.lua
     end
     --+ line_ask.lua
     if left ~= -2 then
@@ -35,5 +38,8 @@ if left < tonumber(ARGV[1]) then
         end
         return set
     end
+end
+if is_new then
+    --+ line_awaited.lua
 end
 return nil

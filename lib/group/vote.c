@@ -81,12 +81,16 @@ static struct relock_vote *new_vote(struct relock_client *client, struct relock_
                                     const struct relock_vote_terms *terms)
     RELOCK_REQUIRES(client->mutex)
 {
+    struct relock_resource *resource = tally->group->members[member]->resource;
     struct relock_vote *vote = calloc(1, sizeof(*vote));
     struct relock_hold *hold;
 
     if (!vote)
         return NULL;
-    hold = relock_holds_new_detached(client, tally->group->members[member]->resource, tally->owner);
+    /* Else the vote would be refused because of a lock that nobody holds. */
+    if (resource->cached)
+        relock_let_go(client, resource->cached, relock_clock_now_ms());
+    hold = relock_holds_new_detached(client, resource, tally->owner);
     if (!hold) {
         free(vote);
         return NULL;

@@ -5,6 +5,7 @@ const struct relock_kind relock_kind_reentrant = {
     .lock = &relock_script_lock,
     .channel = RELOCK_CHANNEL_LOCK,
     .is_handed_off = true,
+    .is_cached = true,
 };
 
 int relock_lock_new(struct relock_client *client, const char *name, struct relock_lock **lock)

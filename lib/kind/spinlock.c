@@ -6,6 +6,7 @@ static const struct relock_kind spin = {
     .lock = &relock_script_lock,
     .is_polled = true,
     .is_handed_off = true,
+    .is_cached = true,
 };
 
 #define PAUSE_MAX_MS 3600000

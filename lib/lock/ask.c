@@ -79,6 +79,7 @@ static int take_granted(struct relock_acquire *acquire, struct relock_hold *hold
         return r;
     }
     hold->acked_replicas = answer->acked_replicas;
+    hold->recalled |= answer->busy.is_awaited;
     relock_holds_begin(acquire->client, hold, &acquire->waiter, answer->sent_ms);
     relock_line_granted(acquire->client, acquire->resource, acquire->joins);
     acquire->hold = relock_holds_ref(hold);

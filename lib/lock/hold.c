@@ -66,12 +66,21 @@ bool relock_hold_is_in_use(const struct relock_hold *hold)
     return hold->command != RELOCK_HOLD_NOTHING_SENT || hold->busy || hold->n_unanswered > 0;
 }
 
+static uint64_t cached_due_ms(const struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t due_ms = held_due_ms(hold, now_ms);
+
+    return due_ms < hold->cache_until_ms ? due_ms : hold->cache_until_ms;
+}
+
 uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
 {
     switch (hold->state) {
     case RELOCK_HOLD_HELD:
     case RELOCK_HOLD_SUSPECT:
         return held_due_ms(hold, now_ms);
+    case RELOCK_HOLD_CACHED:
+        return cached_due_ms(hold, now_ms);
     case RELOCK_HOLD_SETTLING:
         return relock_hold_is_in_use(hold) ? RELOCK_NEVER : hold->renew_at_ms;
     case RELOCK_HOLD_ASKED:

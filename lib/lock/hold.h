@@ -30,6 +30,7 @@ enum relock_hold_state {
     RELOCK_HOLD_HELD,     /* certain until `valid_until_ms` */
     RELOCK_HOLD_SUSPECT,  /* the same, and the last renewal was not granted */
     RELOCK_HOLD_LOST,     /* over, but its owner has not released all its levels */
+    RELOCK_HOLD_CACHED,   /* no owner has it: it stays for the next one of this process */
     RELOCK_HOLD_LEAVING,  /* its last level is released, the command is in flight */
     RELOCK_HOLD_SETTLING, /* no longer held here; the I/O thread releases it in Redis */
     RELOCK_HOLD_ENDED,    /* waits for its last reference to be dropped */
@@ -74,6 +75,7 @@ struct relock_hold {
     bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
     bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
+    bool recalled : 1;      /* another client waits for it, or may: it is not cached */
 
     uint64_t owner;
     uint64_t fencing_token;  /* of a fenced lock */
@@ -84,6 +86,7 @@ struct relock_hold {
     uint64_t renewal_ms;     /* the lease that the watchdog requests */
     uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
     uint64_t cap_ms;         /* from then on it is not renewed */
+    uint64_t cache_until_ms; /* it may be cached until then; 0: never */
 
     uint64_t since_us; /* when its owner acquired it */
 

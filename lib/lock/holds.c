@@ -10,6 +10,9 @@
  *   SUSPECT     HELD       a renewal is granted: renew
  *   both        LOST       Redis does not have it, or its time is over: lose, check_time
  *               LEAVING    the last level is released: leave
+ *   HELD        CACHED     the same, and it stays with the process: cache
+ *   CACHED      HELD       the next owner gets it: take_cached
+ *               LEAVING    nobody wants it here, or others do elsewhere: leave_cache
  *   LOST        SETTLING   its last level is released, and Redis may have it: settle
  *               ENDED      ... and Redis does not have it: end
  *   LEAVING     ENDED      Redis knows, or the kind sees to it by itself: end
@@ -42,8 +45,18 @@
 /* One renewal verifies all hand-offs of this time: of a busy lock one for each turn of 10 ms. */
 #define VERIFY_MS 5
 
-struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
-                                     uint64_t owner)
+/* Whether a hold acquired now may be cached later. Its number says so to other clients, which recall
+ * it by a message in the inbox. */
+static bool may_be_cached(const struct relock_client *client,
+                          const struct relock_resource *resource) RELOCK_REQUIRES(client->mutex)
+{
+    return client->options.keep_ms > 0 && resource->kind->is_cached &&
+           client->guarded.inbox == RELOCK_INBOX_OPEN &&
+           relock_clock_now_ms() >= resource->rests_until_ms;
+}
+
+static struct relock_hold *new_hold(struct relock_client *client, struct relock_resource *resource,
+                                    uint64_t owner, bool may_cache) RELOCK_REQUIRES(client->mutex)
 {
     struct relock_hold *hold = calloc(1, sizeof(*hold));
 
@@ -51,20 +64,27 @@ struct relock_hold *relock_holds_new(struct relock_client *client, struct relock
         return NULL;
     hold->resource = resource;
     resource->refs++;
-    hold->number = relock_keys_number(owner, client->guarded.serial++);
+    hold->number = relock_keys_number(owner, client->guarded.serial++, may_cache);
     hold->owner = owner;
     hold->refs = 1;
     hold->state = RELOCK_HOLD_ASKED;
     hold->renewal_ms = resource->lease_ms;
+    hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     relock_timer_init(&hold->timer, client->fire_hold);
     DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
     return hold;
 }
 
+struct relock_hold *relock_holds_new(struct relock_client *client, struct relock_resource *resource,
+                                     uint64_t owner)
+{
+    return new_hold(client, resource, owner, may_be_cached(client, resource));
+}
+
 struct relock_hold *relock_holds_new_detached(struct relock_client *client,
                                               struct relock_resource *resource, uint64_t owner)
 {
-    struct relock_hold *hold = relock_holds_new(client, resource, owner);
+    struct relock_hold *hold = new_hold(client, resource, owner, false);
 
     if (hold)
         hold->detached = true;
@@ -160,6 +180,8 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
     if (hold->keeping == RELOCK_HOLD_KEPT)
         hold->renewal_ms = hold->lease_ms;
     start_lease(hold, sent_ms, hold->lease_ms);
+    if (hold->cache_until_ms > 0)
+        hold->cache_until_ms = relock_clock_after(now_ms, client->options.keep_ms);
     client->guarded.stats.acquired++;
     relock_holds_arm(client, hold, now_ms);
 }
@@ -232,7 +254,8 @@ static void verify_soon(struct relock_hold *hold, uint64_t now_ms)
 
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
-    hold->state = RELOCK_HOLD_HELD;
+    if (hold->state == RELOCK_HOLD_SUSPECT)
+        hold->state = RELOCK_HOLD_HELD;
     client->guarded.stats.renewed++;
     RELOCK_PROBE(renew, hold->resource->name, hold->owner,
                  relock_clock_left(now_ms, hold->valid_until_ms));
@@ -252,29 +275,45 @@ void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold
 
 /* ---- handing off --------------------------------------------------------------------------- */
 
+bool relock_holds_is_reusable(const struct relock_client *client, const struct relock_hold *hold,
+                              uint64_t now_ms)
+{
+    uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
+
+    if ((hold->state != RELOCK_HOLD_HELD && hold->state != RELOCK_HOLD_CACHED) ||
+        hold->count_dirty || !relock_hold_is_renewed(hold, now_ms) ||
+        relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
+        return false;
+    /* Should the new owner die, the lock must be free when its own lease would have ended. */
+    if (hold->lease_ms > client->options.watchdog_timeout_ms ||
+        hold->renewal_ms != client->options.watchdog_timeout_ms)
+        return false;
+    return relock_client_is_open(client);
+}
+
+/* Until when the process may go on handing it off, though others may wait elsewhere. */
+static uint64_t turn_end_ms(const struct relock_client *client, const struct relock_hold *hold)
+{
+    uint64_t end_ms =
+        relock_clock_after(hold->resource->taken_ms, client->options.handoff_ms);
+
+    /* If others did, they would have recalled it. */
+    return hold->recalled || hold->cache_until_ms < end_ms ? end_ms : hold->cache_until_ms;
+}
+
 static struct relock_waiter *next_owner(const struct relock_client *client,
                                         const struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
-    const struct relock_resource *resource = hold->resource;
-    uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
-    struct relock_waiter *head = resource->queue;
+    struct relock_waiter *head = hold->resource->queue;
 
-    if (!resource->kind->is_handed_off)
+    if (!hold->resource->kind->is_handed_off)
         return NULL;
     while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
         head = head->next;
-    if (!head || !head->renewed || !relock_client_is_open(client))
+    if (!head || !head->renewed || !relock_holds_is_reusable(client, hold, now_ms))
         return NULL;
-    if (hold->state != RELOCK_HOLD_HELD || hold->count_dirty ||
-        !relock_hold_is_renewed(hold, now_ms) ||
-        relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
-        return NULL;
-    /* Should the new owner die, the lock must be free when its own lease would have ended. */
-    if (hold->lease_ms > client->options.watchdog_timeout_ms ||
-        hold->renewal_ms != client->options.watchdog_timeout_ms)
-        return NULL;
-    if (now_ms - resource->taken_ms >= client->options.handoff_ms)
+    if (now_ms >= turn_end_ms(client, hold))
         return NULL;
     return head;
 }
@@ -309,6 +348,54 @@ bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hol
     relock_resource_end_wait(waiter, RELOCK_WAITER_GRANTED, &client->mutex);
     return true;
 }
+
+/* ---- caching ------------------------------------------------------------------------------- */
+
+void relock_holds_cache(struct relock_client *client, struct relock_hold *hold)
+{
+    struct relock_resource *resource = hold->resource;
+
+    hold->state = RELOCK_HOLD_CACHED;
+    hold->cap_ms = RELOCK_NEVER;
+    hold->on_lost = NULL;
+    hold->arg = NULL;
+    hold->cancel_on_lost = NULL;
+    (void)relock_events_unref(hold->events);
+    hold->events = NULL;
+    DL_DELETE(resource->holds, hold);
+    client->guarded.stats.holds--;
+    client->guarded.stats.kept++;
+    resource->holder = NULL;
+    resource->cached = hold;
+    relock_resource_doubt(resource);
+    /* The next owner leaves the timer as it is, so that this is done once in a while only. */
+    if (!relock_timer_is_set(&client->guarded.timers, &hold->timer) ||
+        hold->timer.due_ms > hold->cache_until_ms)
+        relock_client_set_timer(client, &hold->timer, hold->cache_until_ms);
+}
+
+void relock_holds_take_cached(struct relock_client *client, struct relock_hold *hold,
+                              struct relock_waiter *waiter, uint64_t now_us)
+{
+    uint64_t now_ms = now_us / 1000;
+
+    hold->resource->cached = NULL;
+    hold->since_us = now_us;
+    client->guarded.stats.kept--;
+    client->guarded.stats.reused++;
+    become_waiters(client, hold, waiter, now_ms);
+    verify_hand_off(client, hold, now_ms);
+}
+
+void relock_holds_leave_cache(struct relock_client *client, struct relock_hold *hold)
+{
+    hold->state = RELOCK_HOLD_LEAVING;
+    hold->resource->cached = NULL;
+    client->guarded.stats.kept--;
+    relock_client_unset_timer(client, &hold->timer);
+}
+
+/* ---- ending -------------------------------------------------------------------------------- */
 
 void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, int reason,
                        uint64_t now_ms)

@@ -86,6 +86,24 @@ void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, ui
 bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* Whether another owner of this process may get it from memory: it is certain for long enough, and
+ * no more lasting than what that owner would acquire itself. */
+bool relock_holds_is_reusable(const struct relock_client *client, const struct relock_hold *hold,
+                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
+/* Its last level is released, and it stays with the process: see cache.h. */
+void relock_holds_cache(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The owner of the waiter, which has not joined the queue, gets the cached hold. */
+void relock_holds_take_cached(struct relock_client *client, struct relock_hold *hold,
+                              struct relock_waiter *waiter, uint64_t now_us)
+    RELOCK_REQUIRES(client->mutex);
+
+/* The cached hold does not stay any longer: the caller releases or ends it. */
+void relock_holds_leave_cache(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex);
+
 /* It ended without a release: `reason` is RELOCK_LOST_*. The I/O thread reports it. */
 void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, int reason,
                        uint64_t now_ms) RELOCK_REQUIRES(client->mutex);

@@ -16,6 +16,7 @@
 #include "lock/inbox.h"
 
 #include "base/clock.h"
+#include "lock/cache.h"
 #include "lock/keys.h"
 #include "lock/line.h"
 #include "lock/listener.h"
@@ -46,11 +47,13 @@ RELOCK_UNCHECKED void relock_inbox_do_without(struct relock_client *client)
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-/* What "<verb> <name>" or "<verb>:<side> <name>" says. */
+/* What "<verb> <name>", "<verb>:<side> <name>" or "recall:<number> <name>" says. */
 struct message {
     const char *verb;
     size_t verb_len;
     const char *side;
+    const char *number;
+    size_t number_len;
     const char *name;
     size_t name_len;
 };
@@ -76,6 +79,11 @@ static bool parse(const char *text, size_t len, struct message *message)
     };
     if (!colon)
         return true;
+    if (is("recall", text, message->verb_len)) {
+        message->number = colon + 1;
+        message->number_len = (size_t)(end - colon - 1);
+        return true;
+    }
     if (is(RELOCK_SIDE_READ, colon + 1, (size_t)(end - colon - 1)))
         message->side = RELOCK_SIDE_READ;
     else if (is(RELOCK_SIDE_WRITE, colon + 1, (size_t)(end - colon - 1)))
@@ -92,6 +100,11 @@ static void hear(struct relock_client *client, const char *text, size_t len)
     if (!parse(text, len, &message))
         return;
     resource = relock_resources_find(client, message.name, message.name_len, message.side);
+    if (message.number) {
+        if (resource)
+            relock_cache_recall(client, resource, message.number, message.number_len);
+        return;
+    }
     if (resource && relock_listeners_await(resource) && relock_kind_has_line(resource->kind))
         relock_line_hear(client, resource, message.verb, message.verb_len);
     else
@@ -116,6 +129,15 @@ static void signal_waiting(struct relock_client *client) RELOCK_REQUIRES(client-
     }
 }
 
+/* Recalls are missed from now on. */
+static void be_deaf(struct relock_client *client, enum relock_channel_event event)
+    RELOCK_REQUIRES(client->mutex)
+{
+    client->guarded.inbox =
+        event == RELOCK_CHANNEL_DOWN ? RELOCK_INBOX_PENDING : RELOCK_INBOX_REFUSED;
+    relock_cache_clear(client);
+}
+
 static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
 {
     struct relock_client *client = arg;
@@ -127,8 +149,7 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
         if (event == RELOCK_CHANNEL_SUBSCRIBED)
             client->guarded.inbox = RELOCK_INBOX_OPEN;
         else
-            client->guarded.inbox =
-                event == RELOCK_CHANNEL_DOWN ? RELOCK_INBOX_PENDING : RELOCK_INBOX_REFUSED;
+            be_deaf(client, event);
         signal_waiting(client);
     }
     relock_listeners_deliver(client);

@@ -100,8 +100,11 @@ size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len)
     return (size_t)(at - out);
 }
 
-uint64_t relock_keys_number(uint64_t owner, uint64_t serial)
+uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached)
 {
-    /* The serial is 1 to RELOCK_SERIALS - 1, so the digits before the last nine are the owner's. */
-    return ((owner % RELOCK_OWNERS) * RELOCK_SERIALS) + 1 + (serial % (RELOCK_SERIALS - 1));
+    /* The last nine digits are the serial, from 1, so those before them are the owner's. */
+    uint64_t first = is_cached ? RELOCK_SERIALS_CACHED : 1;
+
+    return ((owner % RELOCK_OWNERS) * RELOCK_SERIALS) + first +
+           (serial % (RELOCK_SERIALS_CACHED - 1));
 }

@@ -32,6 +32,9 @@
 /* The number of a hold is the owner's number times this, plus a serial. */
 #define RELOCK_SERIALS UINT64_C(1000000000)
 
+/* From this serial on, the number says that its client caches the hold: see cache.h. */
+#define RELOCK_SERIALS_CACHED (RELOCK_SERIALS / 2)
+
 /* The number of owners that fit into the integer that Redisson reads. */
 #define RELOCK_OWNERS ((uint64_t)INT64_MAX / RELOCK_SERIALS)
 
@@ -68,6 +71,6 @@ size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id);
 size_t relock_keys_twin(char out[RELOCK_TWIN_MAX], const char *name, size_t len);
 
 /* The number of the client's `serial`th hold; the serial alone makes it unique. */
-uint64_t relock_keys_number(uint64_t owner, uint64_t serial);
+uint64_t relock_keys_number(uint64_t owner, uint64_t serial, bool is_cached);
 
 #endif

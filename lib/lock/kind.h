@@ -32,6 +32,7 @@ struct relock_kind {
     bool has_token_only; /* in Redis a hold is a token without client, number and count */
     bool is_polled;      /* not all releases are published, so waiters poll */
     bool is_handed_off;  /* between threads of the process, without Redis */
+    bool is_cached;      /* with `keep_ms`: its script recalls a hold that is cached elsewhere */
     bool is_shared;      /* several owners may hold it at the same time */
     bool is_composite;   /* a hold stands for holds of other locks */
     bool is_collection;  /* a composite whose owner holds each of the other locks itself */

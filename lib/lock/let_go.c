@@ -15,6 +15,13 @@ static void leave(struct relock_client *client, struct relock_hold *hold, uint64
     relock_subscription_idle(client, hold->resource);
 }
 
+static void leave_cache(struct relock_client *client, struct relock_hold *hold)
+    RELOCK_REQUIRES(client->mutex)
+{
+    relock_holds_leave_cache(client, hold);
+    relock_subscription_idle(client, hold->resource);
+}
+
 void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     switch (hold->state) {
@@ -26,6 +33,9 @@ void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint6
         break;
     case RELOCK_HOLD_LOST:
         relock_holds_leave_lost(client, hold);
+        break;
+    case RELOCK_HOLD_CACHED:
+        leave_cache(client, hold);
         break;
     case RELOCK_HOLD_LEAVING:
     case RELOCK_HOLD_SETTLING:

@@ -55,7 +55,7 @@ static bool are_times_sane(const struct relock_options *options)
     const uint64_t times[] = {
         options->watchdog_timeout_ms, options->connect_timeout_ms, options->command_timeout_ms,
         options->recheck_ms,          options->handoff_ms,         options->replica_timeout_ms,
-        options->max_hold_ms,         options->release_timeout_ms,
+        options->max_hold_ms,         options->release_timeout_ms, options->keep_ms,
     };
 
     for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)

@@ -4,6 +4,7 @@
  */
 #include "base/clock.h"
 #include "base/status.h"
+#include "lock/cache.h"
 #include "lock/commands.h"
 #include "lock/holds.h"
 #include "lock/inspection.h"
@@ -196,8 +197,10 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
         return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, true, &guard))
         return guard.result;
-    relock_mutex_unlock(&lock->client->mutex);
     deadline_ms = relock_clock_in(lock->client->options.command_timeout_ms);
+    if (lock->resource->cached) /* nobody holds it */
+        relock_cache_release(lock->client, lock->resource->cached, deadline_ms);
+    relock_mutex_unlock(&lock->client->mutex);
     do {
         r = force_once(lock, deadline_ms, &was_held);
     } while (r == RELOCK_AGAIN && relock_clock_now_ms() < deadline_ms);

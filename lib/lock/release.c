@@ -8,6 +8,7 @@
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/probe.h"
+#include "lock/cache.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/levels.h"
@@ -95,6 +96,11 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
             relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
         return false;
     }
+    if (relock_cache_keep(lock->client, hold, view->began_us / 1000)) {
+        if (view->counts)
+            relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
+        return false;
+    }
 
     relock_holds_leave(lock->client, hold);
     if ((view->is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
@@ -121,6 +127,8 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
     if (answer->verdict != RELOCK_VERDICT_FAILED && !resource->kind->is_composite)
         relock_meter_add(&stats->round_trip, end_us - view->began_us);
     let_others_go_first(lock, view->is_subscribed, answer, now_ms);
+    if (hold->recalled || (hold->cache_until_ms > 0 && answer->n_receivers > view->is_subscribed))
+        relock_resource_rest(resource, now_ms);
     relock_resource_released(resource, reaches_waiters(resource, view->is_subscribed, answer),
                              now_ms);
     relock_subscription_idle(lock->client, resource);

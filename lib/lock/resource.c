@@ -29,6 +29,9 @@
 #define LEASE_STEP_MS 100
 #define RECHECK_STEP_MS 250
 
+/* Waiters that poll, or hear releases alone, can compete for so long as if nothing were cached. */
+#define REST_MS 1000
+
 /* ---- waiters ------------------------------------------------------------------------------- */
 
 /* Unchecked: the callers of this file hold the mutex, but its functions are not annotated. */
@@ -174,11 +177,12 @@ void relock_resource_acquired(struct relock_resource *resource, struct relock_wa
         resource->holder = hold;
         relock_resource_learn(resource);
     }
-    relock_resource_dequeue(queued_on, waiter);
+    if (queued_on)
+        relock_resource_dequeue(queued_on, waiter);
     resource->lease_end_ms = RELOCK_NEVER;
     start_all_anew(resource, waiter->owner, waiter->explicit_owner);
     /* If one of several that may share it got the lock, the next may get it, too. */
-    if (resource->kind->is_shared && queued_on->queue)
+    if (resource->kind->is_shared && queued_on && queued_on->queue)
         relock_resource_signal(resource, false);
 }
 
@@ -200,6 +204,11 @@ void relock_resource_released(struct relock_resource *resource, bool is_announce
     if (!is_announced)
         signal_all(resource);
     wake_head(resource);
+}
+
+void relock_resource_rest(struct relock_resource *resource, uint64_t now_ms)
+{
+    resource->rests_until_ms = now_ms + REST_MS;
 }
 
 void relock_resource_end_unreached(struct relock_resource *resource, uint64_t since_ms)

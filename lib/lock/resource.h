@@ -74,7 +74,7 @@ struct relock_waiter {
     struct relock_task *task;          /* constant: is due then, as no thread waits; or NULL */
     struct relock_cancel_wait cancel_wait;
     struct relock_resource
-        *queues_on;        /* constant: the lock's resource, or a fair waiter of its own */
+        *queues_on;        /* the lock's resource, or a fair waiter of its own; NULL: not in a queue */
     uint64_t owner;        /* constant */
     bool explicit_owner;   /* constant: the caller named the owner, and other threads may as well */
     bool renewed;          /* constant: it may be given a hold that the watchdog renews */
@@ -168,6 +168,7 @@ struct relock_resource {
 
     struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
     struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
+    struct relock_hold *cached; /* stays for the next local owner; NULL: none. Nobody waits then */
     uint64_t taken_ms;          /* when this process acquired the lock from Redis */
 
     struct relock_waiter *queue;
@@ -181,6 +182,7 @@ struct relock_resource {
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
     uint64_t n_intervals;     /* of a fair waiter: of rechecking, until it asks; 0: one */
     uint64_t yields_until_ms; /* other processes go first until then */
+    uint64_t rests_until_ms;  /* holds acquired before then are not cached */
 
     uint64_t pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
     atomic_uint patience_ms; /* of a fair lock: that a silent waiter keeps its place; any thread */
@@ -276,8 +278,8 @@ uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint
  * asking at this moment, asks once more. */
 void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms);
 
-/* The waiter's owner holds the lock: the waiter leaves the queue, and all others that wait for the
- * same owner start anew. */
+/* The waiter's owner holds the lock: the waiter leaves the queue, if it had joined it, and all others
+ * that wait for the same owner start anew. */
 void relock_resource_acquired(struct relock_resource *resource, struct relock_waiter *waiter,
                               struct relock_hold *hold);
 
@@ -293,6 +295,9 @@ void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, u
  * is certain to come, so the head waits for it like other processes.
  */
 void relock_resource_released(struct relock_resource *resource, bool is_announced, uint64_t now_ms);
+
+/* Other clients wanted the lock, which is released now: what is acquired next is not cached. */
+void relock_resource_rest(struct relock_resource *resource, uint64_t now_ms);
 
 /* Ends the waits that began before `since_ms`, since when Redis has been unreachable. */
 void relock_resource_end_unreached(struct relock_resource *resource, uint64_t since_ms);

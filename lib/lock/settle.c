@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "lock/holds.h"
 #include "lock/request.h"
+#include "lock/subscription.h"
+#include "lock/verdict.h"
 #include "redis/conn_id.h"
 #include "redis/node_io.h"
 #include "redis/orphan.h"
@@ -24,14 +26,29 @@ static void try_again(struct relock_hold *hold, int result, uint64_t now_ms)
                             : relock_clock_after(now_ms, relock_hold_retry_ms(hold->lease_ms));
 }
 
+/* Waiters outside of the line recall nothing: they wait for this release. */
+static void let_listeners_go_first(struct relock_hold *hold, const struct redisReply *reply,
+                                   uint64_t now_ms)
+{
+    uint64_t place = 0;
+    int64_t n_receivers = 0;
+
+    (void)relock_verdict_release(reply, &n_receivers, &place);
+    if (n_receivers <= relock_subscription_is_active(hold->resource))
+        return;
+    relock_resource_rest(hold->resource, now_ms);
+    relock_resource_yield(hold->resource, 0, now_ms);
+}
+
 static void on_released(void *arg, int result, const struct redisReply *reply)
 {
     struct relock_hold *hold = arg;
     struct relock_client *client = hold->resource->client;
     uint64_t now_ms = relock_clock_now_ms();
 
-    (void)reply; /* released, or gone already */
     relock_mutex_lock(&client->mutex);
+    if (result == RELOCK_OK && hold->cache_until_ms > 0)
+        let_listeners_go_first(hold, reply, now_ms);
     if (result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms))
         finish(client, hold);
     else

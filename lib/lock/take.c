@@ -8,6 +8,7 @@
 #include "base/probe.h"
 #include "base/status.h"
 #include "lock/acquire.h"
+#include "lock/cache.h"
 #include "lock/deadlock.h"
 #include "lock/holds.h"
 #include "lock/levels.h"
@@ -133,6 +134,8 @@ int relock_take_join(struct relock_acquire *acquire)
     acquire->waiter.has_asked = false;
     acquire->pause_ms = first_pause_ms(resource);
     r = relock_wait_end(acquire);
+    if (r == RELOCK_BUSY && resource->cached)
+        r = relock_cache_take(acquire);
     if (r != RELOCK_BUSY)
         return r;
     if (resource->holder || (resource->queue && !resource->kind->is_shared)) {

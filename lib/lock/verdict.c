@@ -13,13 +13,14 @@
 #define REPLY_MAY_NOT_PUBLISH (-2)
 
 /*
- * Of `lock`: nil; { token }; the lease in the way in milliseconds, or one of these. For a waiter of
+ * Of `lock`: nil, or REPLY_AWAITED of a hold that may be cached; { token }; the lease in the way in milliseconds, or one of these. For a waiter of
  * a fair lock, { that lease, intervals until it asks }. For a client in the line of the lock, {
  * that lease, the place, 1 if the holder does not know the line }.
  */
 #define REPLY_NO_LEASE (-1)
 #define REPLY_NO_LOCK (-2) /* for a first level: the lock is reserved for another client */
 #define REPLY_IN_LINE_LEN 3
+#define REPLY_AWAITED "awaited"
 
 /* The scripts reserve a free lock for no longer. */
 #define RESERVED_MS 100
@@ -80,13 +81,23 @@ static bool read_place(const struct redisReply *reply, struct relock_busy *busy)
     return true;
 }
 
+static bool is_awaited(const struct redisReply *reply)
+{
+    const char *text;
+    size_t len;
+
+    return relock_reply_text(reply, &text, &len) && len == strlen(REPLY_AWAITED) &&
+           memcmp(text, REPLY_AWAITED, len) == 0;
+}
+
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
                                         struct relock_busy *busy)
 {
     int64_t number;
 
     *busy = (struct relock_busy){0};
-    if (relock_reply_is_nil(reply))
+    busy->is_awaited = is_awaited(reply);
+    if (relock_reply_is_nil(reply) || busy->is_awaited)
         return RELOCK_VERDICT_DONE;
     if (read_place(reply, busy) || read_intervals(reply, busy))
         return RELOCK_VERDICT_BUSY;

@@ -22,12 +22,13 @@ enum relock_verdict {
     RELOCK_VERDICT_FAILED, /* not answered, refused, or the reply is not one of the script's */
 };
 
-/* Why a first level was refused. */
+/* Why a first level was refused; with `is_awaited`, who waits though it was granted. */
 struct relock_busy {
     uint64_t free_at_ms;  /* when the lease in the way ends; RELOCK_NEVER: unknown */
     uint64_t place;       /* of the client in the line of the lock, 1 for the first; 0: not in it */
     bool is_reserved;     /* the lock is free, and another client was told to acquire it */
     bool is_foreign;      /* the holder does not know the line; said to the first only */
+    bool is_awaited;      /* granted, and clients are in the line; said if the hold may be cached */
     uint64_t n_intervals; /* a waiter for a fair lock asks after so many intervals; 0: not said */
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/holds.h"
+#include "lock/let_go.h"
 #include "lock/observer.h"
 #include "lock/request.h"
 #include "lock/settle.h"
@@ -24,6 +25,28 @@ uint64_t relock_watchdog_answer_ms(const struct relock_options *options)
     return ms < options->command_timeout_ms ? ms : options->command_timeout_ms;
 }
 
+/* The renewal of a held hold is repeated. A cached one is let go: nobody needs it. */
+static void suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    if (hold->state == RELOCK_HOLD_CACHED)
+        relock_let_go(client, hold, relock_clock_now_ms());
+    else
+        relock_holds_suspect(client, hold, again_ms);
+}
+
+/* Redis does not have it any more. */
+static void lose(struct relock_client *client, struct relock_hold *hold, int reason,
+                 uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    if (hold->state != RELOCK_HOLD_CACHED) {
+        relock_holds_lose(client, hold, reason, now_ms);
+        return;
+    }
+    relock_holds_leave_cache(client, hold);
+    relock_holds_end(client, hold);
+}
+
 static void take_answer(struct relock_client *client, struct relock_hold *hold,
                         const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
@@ -33,9 +56,9 @@ static void take_answer(struct relock_client *client, struct relock_hold *hold,
     if (verdict == RELOCK_VERDICT_DONE)
         relock_holds_renew(client, hold, now_ms);
     else if (relock_verdict_loss(verdict))
-        relock_holds_lose(client, hold, relock_verdict_loss(verdict), now_ms);
+        lose(client, hold, relock_verdict_loss(verdict), now_ms);
     else
-        relock_holds_suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
+        suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
 }
 
 /* Handles the answer to a renewal. Returns whether to log that Redis refused it. */
@@ -48,8 +71,7 @@ static bool take_result(struct relock_client *client, struct relock_hold *hold, 
     if (result == RELOCK_OK)
         take_answer(client, hold, reply);
     else
-        relock_holds_suspect(client, hold,
-                             refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
+        suspect(client, hold, refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
     return refused;
 }
 
@@ -76,7 +98,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
 
     relock_mutex_lock(&client->mutex);
     owner = hold->owner;
-    if (relock_hold_is_held(hold))
+    if (relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED)
         refused = take_result(client, hold, result, reply);
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
@@ -104,9 +126,9 @@ void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hol
     } else {
         relock_holds_unref(client, hold);
         /* Without a connection: when there is one again. Without memory: soon. */
-        relock_holds_suspect(client, hold,
-                             r == RELOCK_E_CONN ? RELOCK_NEVER
-                                                : now_ms + relock_hold_retry_ms(hold->renewal_ms));
+        suspect(client, hold,
+                r == RELOCK_E_CONN ? RELOCK_NEVER
+                                   : now_ms + relock_hold_retry_ms(hold->renewal_ms));
     }
     relock_holds_arm(client, hold, now_ms);
 }
@@ -123,7 +145,10 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
         return;
     }
     relock_holds_check_time(client, hold, now_ms);
-    if (!relock_hold_is_held(hold))
+    if (hold->state == RELOCK_HOLD_CACHED &&
+        (now_ms >= hold->cache_until_ms || now_ms >= hold->valid_until_ms))
+        relock_let_go(client, hold, now_ms);
+    if (!relock_hold_is_held(hold) && hold->state != RELOCK_HOLD_CACHED)
         return;
     if (relock_hold_is_renewed(hold, now_ms) && hold->renew_at_ms <= now_ms &&
         hold->command == RELOCK_HOLD_NOTHING_SENT) {

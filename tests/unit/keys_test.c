@@ -12,7 +12,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define ID "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10"
-#define LAST_SERIAL (RELOCK_SERIALS - 2) /* before the list repeats */
+#define LAST_SERIAL (RELOCK_SERIALS_CACHED - 2) /* before the list repeats */
 
 static void a_name_has_one_to_4096_bytes(void **state)
 {
@@ -175,18 +175,30 @@ static void a_number_shows_its_owner_and_its_serial(void **state)
 {
     (void)state;
 
-    assert_int_equal(relock_keys_number(7, 11), 7000000012);
-    assert_int_equal(relock_keys_number(1, 0), 1000000001);
-    assert_int_equal(relock_keys_number(RELOCK_SERIALS, 0), RELOCK_SERIALS * RELOCK_SERIALS + 1);
+    assert_int_equal(relock_keys_number(7, 11, false), 7000000012);
+    assert_int_equal(relock_keys_number(1, 0, false), 1000000001);
+    assert_int_equal(relock_keys_number(RELOCK_SERIALS, 0, false),
+                     RELOCK_SERIALS * RELOCK_SERIALS + 1);
+}
+
+/* The scripts look at the ninth digit from the end. */
+static void a_number_shows_whether_its_hold_may_be_cached(void **state)
+{
+    (void)state;
+
+    assert_int_equal(relock_keys_number(7, 0, true), 7500000000);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL, true), 7999999998);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL + 1, true), 7500000000);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL, false), 7499999999);
 }
 
 static void serials_restart_before_they_reach_the_owner(void **state)
 {
     (void)state;
 
-    assert_int_equal(relock_keys_number(7, LAST_SERIAL), 7999999999);
-    assert_int_equal(relock_keys_number(7, LAST_SERIAL + 1), 7000000001);
-    assert_int_equal(relock_keys_number(7, LAST_SERIAL + 2), 7000000002);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL, false), 7499999999);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL + 1, false), 7000000001);
+    assert_int_equal(relock_keys_number(7, LAST_SERIAL + 2, false), 7000000002);
 }
 
 static void each_number_is_one_that_redisson_can_read(void **state)
@@ -208,7 +220,7 @@ static void each_number_is_one_that_redisson_can_read(void **state)
 
     for (size_t i = 0; i < COUNT(owners); i++)
         for (size_t at = 0; at < COUNT(serials); at++) {
-            uint64_t number = relock_keys_number(owners[i], serials[at]);
+            uint64_t number = relock_keys_number(owners[i], serials[at], at % 2);
 
             assert_true(number > 0);
             assert_true(number < (uint64_t)INT64_MAX);
@@ -226,7 +238,7 @@ static void holds_of_different_serials_have_different_numbers(void **state)
 
     for (uint64_t first = 0; first < 3 * RELOCK_SERIALS; first += RELOCK_SERIALS / 7)
         for (size_t i = 0; i < COUNT(owners); i++) {
-            numbers[i] = relock_keys_number(owners[i], first + i);
+            numbers[i] = relock_keys_number(owners[i], first + i, i % 2);
             for (size_t before = 0; before < i; before++)
                 assert_true(numbers[before] != numbers[i]);
         }
@@ -244,6 +256,7 @@ int main(void)
         cmocka_unit_test(twin_names_share_a_channel),
         cmocka_unit_test(the_channel_of_the_longest_name_is_complete),
         cmocka_unit_test(a_number_shows_its_owner_and_its_serial),
+        cmocka_unit_test(a_number_shows_whether_its_hold_may_be_cached),
         cmocka_unit_test(serials_restart_before_they_reach_the_owner),
         cmocka_unit_test(each_number_is_one_that_redisson_can_read),
         cmocka_unit_test(holds_of_different_serials_have_different_numbers),

@@ -47,6 +47,7 @@ static void assert_are_defaults(const struct relock_options *options)
     assert_int_equal(options->replica_timeout_ms, 1000);
     assert_int_equal(options->max_hold_ms, 0);
     assert_int_equal(options->release_timeout_ms, 3000);
+    assert_int_equal(options->keep_ms, 0);
     assert_int_equal(options->connections, 4);
     assert_int_equal(options->min_replicas, 0);
     assert_int_equal(options->flags, 0);
@@ -113,7 +114,7 @@ static const struct {
     int result;
 } refused[] = {
     {{.reserved = {1}}, "reserved", RELOCK_E_INVALID},
-    {{.reserved = {0, 0, 1}}, "reserved", RELOCK_E_INVALID},
+    {{.reserved = {0, 1}}, "reserved", RELOCK_E_INVALID},
     {{.flags = RELOCK_NO_SPIN << 1}, "flags", RELOCK_E_INVALID},
     {{.flags = UINT_MAX}, "flags", RELOCK_E_INVALID},
     {{.log_level = RELOCK_LOG_DEBUG + 1}, "log_level", RELOCK_E_INVALID},

@@ -61,7 +61,7 @@ static void no_two_tokens_are_the_same(void **state)
     relock_tokens_init(&tokens[0]);
     relock_tokens_init(&tokens[1]);
     for (size_t i = 0; i < 2 * N; i++) {
-        relock_tokens_write(&tokens[i % 2], relock_keys_number(i % 8, i / 2), token);
+        relock_tokens_write(&tokens[i % 2], relock_keys_number(i % 8, i / 2, false), token);
         assert_int_equal(strspn(token, "0123456789abcdef"), LEN);
         memcpy(all[i], token, sizeof(all[i]));
     }

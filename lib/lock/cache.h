@@ -1,0 +1,45 @@
+/*
+ * Cache - locks that stay with this process although nobody uses them
+ *
+ * With `keep_ms`, the last release leaves the hold as it is in Redis: it is cached until `keep_ms`
+ * after Redis granted it. The next owner of this process gets it from memory, as in a hand-off.
+ * A cached hold belongs to no owner: queries from memory report the lock as free.
+ *
+ * Another client that is refused recalls the hold: its script publishes a message to the inbox of
+ * this client (inbox.h). A cached hold is then released at once, and a held one at its last
+ * release. So a hold is cached only if the inbox was open since before the hold was asked for.
+ *
+ * Nobody waits here for a lock that is cached: whoever comes gets it, or has it released first.
+ *
+ * Threads: any, with the mutex of the client held.
+ */
+#ifndef RELOCK_CACHE_H
+#define RELOCK_CACHE_H
+
+#include "lock/acquire.h"
+
+/* The last level of the hold is released. Returns whether it stays in the cache. */
+bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/*
+ * The lock that this call wants is cached. Returns RELOCK_OK if the call has it now, with
+ * `acquire->hold`. If the cached hold is of no use to the call, it is released: RELOCK_AGAIN, the
+ * mutex was unlocked meanwhile; RELOCK_BUSY, a release is on its way before the next command of
+ * the I/O thread, which makes the call.
+ */
+int relock_cache_take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* Releases a cached hold, and unlocks the mutex meanwhile. The calling thread. */
+void relock_cache_release(struct relock_client *client, struct relock_hold *hold,
+                          uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
+
+/* Another client has recalled the hold with this number: decimal digits, `len` bytes. */
+void relock_cache_recall(struct relock_client *client, struct relock_resource *resource,
+                         const char *number, size_t len) RELOCK_REQUIRES(client->mutex);
+
+/* Recalls are missed, or no new owner may come: all holds are released, at the latest by their
+ * owners. */
+void relock_cache_clear(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
+#endif
