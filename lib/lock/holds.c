@@ -45,8 +45,8 @@
 /* One renewal verifies all hand-offs of this time: of a busy lock one for each turn of 10 ms. */
 #define VERIFY_MS 5
 
-/* Whether a hold acquired now may be cached later. Its number says so to other clients, which recall
- * it by a message in the inbox. */
+/* Whether a hold acquired now may be cached later. Its number says so to other clients, which
+ * recall it by a message in the inbox. */
 static bool may_be_cached(const struct relock_client *client,
                           const struct relock_resource *resource) RELOCK_REQUIRES(client->mutex)
 {
@@ -294,8 +294,7 @@ bool relock_holds_is_reusable(const struct relock_client *client, const struct r
 /* Until when the process may go on handing it off, though others may wait elsewhere. */
 static uint64_t turn_end_ms(const struct relock_client *client, const struct relock_hold *hold)
 {
-    uint64_t end_ms =
-        relock_clock_after(hold->resource->taken_ms, client->options.handoff_ms);
+    uint64_t end_ms = relock_clock_after(hold->resource->taken_ms, client->options.handoff_ms);
 
     /* If others did, they would have recalled it. */
     return hold->recalled || hold->cache_until_ms < end_ms ? end_ms : hold->cache_until_ms;

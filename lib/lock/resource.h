@@ -74,8 +74,8 @@ struct relock_waiter {
     struct relock_task *task;          /* constant: is due then, as no thread waits; or NULL */
     struct relock_cancel_wait cancel_wait;
     struct relock_resource
-        *queues_on;        /* the lock's resource, or a fair waiter of its own; NULL: not in a queue */
-    uint64_t owner;        /* constant */
+        *queues_on; /* the lock's resource, or a fair waiter of its own; NULL: not in a queue */
+    uint64_t owner; /* constant */
     bool explicit_owner;   /* constant: the caller named the owner, and other threads may as well */
     bool renewed;          /* constant: it may be given a hold that the watchdog renews */
     bool of_composite;     /* constant: for a multi lock */
@@ -278,8 +278,8 @@ uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint
  * asking at this moment, asks once more. */
 void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms);
 
-/* The waiter's owner holds the lock: the waiter leaves the queue, if it had joined it, and all others
- * that wait for the same owner start anew. */
+/* The waiter's owner holds the lock: the waiter leaves the queue, if it had joined it, and all
+ * others that wait for the same owner start anew. */
 void relock_resource_acquired(struct relock_resource *resource, struct relock_waiter *waiter,
                               struct relock_hold *hold);
 

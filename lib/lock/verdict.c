@@ -13,9 +13,10 @@
 #define REPLY_MAY_NOT_PUBLISH (-2)
 
 /*
- * Of `lock`: nil, or REPLY_AWAITED of a hold that may be cached; { token }; the lease in the way in milliseconds, or one of these. For a waiter of
- * a fair lock, { that lease, intervals until it asks }. For a client in the line of the lock, {
- * that lease, the place, 1 if the holder does not know the line }.
+ * Of `lock`: nil, or REPLY_AWAITED of a hold that may be cached; { token }; the lease in the way in
+ * milliseconds, or one of these. For a waiter of a fair lock, { that lease, intervals until it asks
+ * }. For a client in the line of the lock, { that lease, the place, 1 if the holder does not know
+ * the line }.
  */
 #define REPLY_NO_LEASE (-1)
 #define REPLY_NO_LOCK (-2) /* for a first level: the lock is reserved for another client */

@@ -352,6 +352,15 @@ static bool holds_nothing(struct relock_client *client)
     return stats.holds == 0 && stats.waiters == 0;
 }
 
+/* Locks that are kept (`keep_ms`) are nobody's: a shutdown releases them. */
+static void give_back_kept(struct fixture *f)
+{
+    for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++) {
+        if (f->clients[i] && stats_of(f->clients[i]).kept > 0)
+            relock_client_shutdown(f->clients[i]);
+    }
+}
+
 /* Everything is taken down before anything is asserted: the next test must not suffer. */
 int fixture_end(void **state)
 {
@@ -362,6 +371,7 @@ int fixture_end(void **state)
     if (f->server->pid == 0)
         server_restart(f->server);
     server_resume(f->server);
+    give_back_kept(f);
     no_keys = wait_for_no_keys(f->probe);
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS && no_holds; i++)
         no_holds = !f->clients[i] || holds_nothing(f->clients[i]);
