@@ -283,6 +283,24 @@ static void threads_hand_a_lock_off_until_keep_ms(void **state)
     assert_int_equal(stats_of(client).kept, 1);
 }
 
+/* It wants a fixed lease, so it waits for the release. */
+static void a_waiter_that_gets_no_hand_off_is_not_kept_waiting(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        keeping_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_how fixed = {.wait_ms = NEVER_MS, .lease_ms = 25000};
+    struct actor *other = actor_start();
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    actor_begin_acquire(other, lock, &fixed);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).kept, 0);
+    assert_gets_in(other, lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +327,7 @@ int main(void)
         SERVER_TEST(members_of_a_multi_lock_are_kept),
         KINDS_TEST_OF(threads_hand_a_lock_off_until_keep_ms, reentrant),
         KINDS_TEST_OF(threads_hand_a_lock_off_until_keep_ms, spin),
+        SERVER_TEST(a_waiter_that_gets_no_hand_off_is_not_kept_waiting),
     };
 
     return SERVER_TESTS_RUN(tests);
