@@ -1,8 +1,8 @@
 #include "kind/reentrant.h"
 
 const struct relock_kind relock_kind_reentrant = {
-    RELOCK_KIND_LIKE_REENTRANT, .lock = &relock_script_lock, .channel = RELOCK_CHANNEL_LOCK,
-    .is_handed_off = true,      .is_cached = true,
+    RELOCK_KIND_BY_LOCK_LUA,
+    .channel = RELOCK_CHANNEL_LOCK,
 };
 
 int relock_lock_new(struct relock_client *client, const char *name, struct relock_lock **lock)

@@ -20,6 +20,11 @@
 #define RELOCK_KIND_LIKE_REENTRANT \
     RELOCK_KIND_HASH, .unlock = &relock_script_unlock, .force_unlock = &relock_script_force_unlock
 
+/* And those of them that lock.lua acquires: it recalls a hold that is cached elsewhere. */
+#define RELOCK_KIND_BY_LOCK_LUA                                                     \
+    RELOCK_KIND_LIKE_REENTRANT, .lock = &relock_script_lock, .is_handed_off = true, \
+                                .is_cached = true
+
 extern const struct relock_kind relock_kind_reentrant;
 
 #endif

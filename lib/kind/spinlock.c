@@ -2,8 +2,8 @@
 
 /* As a reentrant lock in Redis, so both exclude each other; but a release is not published. */
 static const struct relock_kind spin = {
-    RELOCK_KIND_LIKE_REENTRANT, .lock = &relock_script_lock, .is_polled = true,
-    .is_handed_off = true,      .is_cached = true,
+    RELOCK_KIND_BY_LOCK_LUA,
+    .is_polled = true,
 };
 
 #define PAUSE_MAX_MS 3600000
