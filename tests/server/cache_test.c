@@ -98,7 +98,8 @@ static void other_kinds_are_not_kept(void **state)
 static void a_kept_lock_is_released_after_keep_ms(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = keeping_client(f, &(struct relock_options){.keep_ms = SHORT_MS});
+    struct relock_client *client = keeping_client(
+        f, &(struct relock_options){.keep_ms = SHORT_MS, .watchdog_timeout_ms = LONG_MS});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct listener *listener = listener_open(f->server->socket, "redisson_lock__channel:{orders}");
     uint64_t began_ms = now_ms();

@@ -18,6 +18,11 @@ static struct relock_client *waiting_client(struct fixture *f)
     return fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
 }
 
+static bool is_recalled(void *arg)
+{
+    return stats_of(arg).recalled > 0;
+}
+
 static void a_waiter_elsewhere_gets_a_kept_lock(void **state)
 {
     struct fixture *f = *state;
@@ -45,10 +50,7 @@ static void a_held_lock_is_not_kept_after_a_recall(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     actor_begin_lock(waiting, theirs);
     assert_true(wait_for_waiters(other, 1));
-    if (kind_now() == &kinds[KIND_REENTRANT])
-        assert_true(probe_wait_in_line(f->probe, "orders", 1));
-    else
-        let_pass(50);                                        /* it polls */
+    assert_true(wait_until(is_recalled, client, SOON_MS));
     assert_result(relock_check(lock, 0, &grant), RELOCK_OK); /* it stays until its release */
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_gets_in(waiting, theirs);
@@ -183,11 +185,6 @@ static void a_recall_names_the_hold(void **state)
     let_pass(20);
     assert_int_equal(stats_of(client).kept, 1);
     listener_close(listener);
-}
-
-static bool is_recalled(void *arg)
-{
-    return stats_of(arg).recalled > 0;
 }
 
 static void a_recall_with_a_prefix_finds_the_lock(void **state)

@@ -12,12 +12,12 @@
 
 static void usage(const char *program)
 {
-    fprintf(
-        stderr,
-        "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red] [--hot]\n"
-        "       [--tls] [--cluster] [--sentinel] [--min-replicas N] [--no-watchdog] [--forget]\n"
-        "       [--silent] [--expect-two-holders] [--expect-sleepers]\n",
-        program);
+    fprintf(stderr,
+            "usage: %s [--seed N] [--seconds S] [--processes P] [--threads T] [--red] [--hot]\n"
+            "       [--keep] [--tls] [--cluster] [--sentinel] [--min-replicas N] [--no-watchdog] "
+            "[--forget]\n"
+            "       [--silent] [--expect-two-holders] [--expect-sleepers]\n",
+            program);
     exit(EXIT_FAILURE);
 }
 
@@ -30,6 +30,7 @@ static void read_options(struct arguments *a, int argc, char **argv)
         {"threads", required_argument, NULL, 't'},
         {"red", no_argument, &a->set, NAMES_RED},
         {"hot", no_argument, &a->set, NAMES_HOT},
+        {"keep", no_argument, &a->keeps, true},
         {"tls", no_argument, &a->has_tls, true},
         {"cluster", no_argument, &a->is_cluster, true},
         {"sentinel", no_argument, &a->set, NAMES_EVEN},

@@ -13,7 +13,8 @@ struct arguments {
     int n_processes, n_threads; /* 0: as usual for these locks */
     int set;                    /* enum names_set */
     int min_replicas;
-    int has_tls, is_cluster, no_watchdog, forgets, is_silent, expects_two_holders, expects_sleepers;
+    int keeps, has_tls, is_cluster, no_watchdog, forgets, is_silent;
+    int expects_two_holders, expects_sleepers;
 };
 
 /* Reads them over the defaults in `a`. Ends the program if they make no sense. */

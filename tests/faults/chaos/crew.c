@@ -17,6 +17,7 @@ void crew_start(struct stage *stage, int slot)
         .until_ns = stage->until_ns,
         .lease_ms = stage->lease_ms,
         .min_replicas = stage->min_replicas,
+        .keep_ms = stage->keep_ms,
         .ignores_leases = stage->ignores_leases,
     };
 

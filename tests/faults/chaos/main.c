@@ -3,7 +3,8 @@
  * processes. A checker reads the histories that they wrote.
  *
  *     relock-chaos [--seed N] [--seconds S] [--processes P] [--threads T] [--red]
- *                  [--hot] [--tls] [--cluster] [--sentinel] [--min-replicas N] [--no-watchdog]
+ *                  [--hot] [--keep] [--tls] [--cluster] [--sentinel] [--min-replicas N]
+ * [--no-watchdog]
  *                  [--forget] [--silent] [--expect-two-holders] [--expect-sleepers]
  *
  * Prints the seed first. The same seed gives the same schedule; the threads' behaviour depends on
@@ -14,6 +15,8 @@
  * With --red the locks are red locks on five servers, of which a minority is broken at a time. With
  * --forget no server breaks, but a majority loses all data at once, repeatedly while a lock is
  * held: the checker must find that, too, because a quorum cannot survive it.
+ *
+ * With --keep clients keep locks that nobody uses (`keep_ms`), and others recall them.
  *
  * With --tls the workers connect with TLS, without proxies: servers and processes are broken, and
  * no network. It goes with --sentinel and with --cluster, too.
@@ -51,6 +54,7 @@
 #define LONGEST_GAP_MS FAILOVER_MS
 #define MEET_MS 2000 /* so long the other processes lock at the new master */
 #define STORM_MS 8000
+#define KEEP_MS 1000
 #define CALM_MS 10000
 #define HOT_CALM_MS 4000
 #define SPIN_PAUSE_MS 128
@@ -266,6 +270,7 @@ static struct stage stage_of(const struct arguments *arguments, const char *dir)
                           .min_replicas = (unsigned)arguments->min_replicas,
                           .failover.n_rounds = arguments->seed % FAILOVER_N_ENDS * 2,
                           .failover.only_cut_off = arguments->min_replicas == 0,
+                          .keep_ms = arguments->keeps ? KEEP_MS : 0,
                           .ignores_leases = arguments->no_watchdog,
                           .has_tls = arguments->has_tls,
                           .is_cluster = arguments->is_cluster,

@@ -7,6 +7,7 @@
 #     tests/faults/chaos/run.sh --no-watchdog          must fail: the workers ignore their leases
 #     tests/faults/chaos/run.sh --red                  red locks on five servers, of which two break
 #     tests/faults/chaos/run.sh --red --forget         must fail: three of them forget at once
+#     tests/faults/chaos/run.sh --keep                 clients keep locks that nobody uses
 #     tests/faults/chaos/run.sh --tls                  with TLS; no network breaks
 #     tests/faults/chaos/run.sh --sentinel             one master after the other ends
 #     tests/faults/chaos/run.sh --sentinel --min-replicas 0 --expect-two-holders

@@ -40,6 +40,7 @@ struct stage {
     enum names_set set;
     uint64_t seed;
     uint64_t lease_ms;
+    uint64_t keep_ms; /* of the workers' clients */
     bool ignores_leases;
     bool has_tls;    /* the workers connect with TLS */
     bool is_cluster; /* instead of a server */

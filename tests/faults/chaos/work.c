@@ -131,6 +131,7 @@ static void open_client(const struct worker_options *options, const char *url)
                                           .command_timeout_ms = COMMAND_TIMEOUT_MS,
                                           .connections = 2,
                                           .min_replicas = options->min_replicas,
+                                          .keep_ms = options->keep_ms,
                                           .flags = flags_of(options->slot)};
 
     worker_name(options->slot, name);

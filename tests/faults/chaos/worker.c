@@ -22,7 +22,7 @@ static void die(const char *what)
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-#define N_NUMBERS 10
+#define N_NUMBERS 11
 #define N_ARGUMENTS (4 + N_NUMBERS)
 
 /* Runs between fork and exec in a program with threads: no memory is allocated and no mutex
@@ -63,6 +63,7 @@ void worker_start(struct worker *worker, const struct worker_options *o)
     snprintf(numbers[7], sizeof(numbers[7]), "%" PRIu64, o->names_seed);
     snprintf(numbers[8], sizeof(numbers[8]), "%d", o->set);
     snprintf(numbers[9], sizeof(numbers[9]), "%u", o->min_replicas);
+    snprintf(numbers[10], sizeof(numbers[10]), "%" PRIu64, o->keep_ms);
     for (int i = 0; i < N_NUMBERS; i++)
         argv[4 + i] = numbers[i];
 
@@ -139,6 +140,7 @@ int worker_main(int argc, char **argv)
         .names_seed = strtoull(argv[11], NULL, 10),
         .set = (enum names_set)atoi(argv[12]),
         .min_replicas = (unsigned)atoi(argv[13]),
+        .keep_ms = strtoull(argv[14], NULL, 10),
     };
     work_begin(&options);
     if (send(STDIN_FILENO, &byte, 1, MSG_NOSIGNAL) != 1)

@@ -36,6 +36,7 @@ struct worker_options {
     uint64_t until_ns;
     uint64_t lease_ms; /* lease of the watchdog */
     unsigned min_replicas;
+    uint64_t keep_ms;    /* of its clients */
     bool ignores_leases; /* takes short leases without watchdog, and believes to hold for ever */
 };
 
