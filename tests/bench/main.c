@@ -68,6 +68,8 @@ static const struct row {
     {"own_locks", row_own_locks, "1 to 256 threads with a lock each, against bare connections"},
     {"one_lock", row_one_lock, "8 threads on one lock, against 1, and against a fair mutex"},
     {"passing", row_passing, "released in one process, acquired in another"},
+    {"cached", row_cached, "locks that are kept: 1 and 64 threads, against Redis each time"},
+    {"recall", row_recall, "a lock that is kept, acquired by another client"},
     {"commands", row_commands, "commands for a pair, a level, an acquisition in a crowd"},
     {"waiting", row_waiting, "commands while 1, 100 or 1000 threads wait for a held lock"},
     {"async", row_async, "1000 asynchronous calls, against 1000 threads"},

@@ -67,6 +67,10 @@ void row_one_lock(const struct plan *plan, struct report *report);
 /* From the release in one process to the acquire in another. */
 void row_passing(const struct plan *plan, struct report *report);
 
+/* Locks that stay with the process: pairs from memory, and how soon another client gets one. */
+void row_cached(const struct plan *plan, struct report *report);
+void row_recall(const struct plan *plan, struct report *report);
+
 /* Commands per lock and unlock, per level, and per acquisition in a crowd. */
 void row_commands(const struct plan *plan, struct report *report);
 

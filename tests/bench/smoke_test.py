@@ -22,6 +22,8 @@ RESULTS = {
     "own_locks": [f"own_locks_{2**n}" for n in range(9)],
     "one_lock": ["one_lock"],
     "passing": ["passing"],
+    "cached": ["cached_1", "cached_64"],
+    "recall": ["recall"],
     "commands": ["commands"],
     "waiting": ["waiting_1", "waiting_100", "waiting_1000"],
     "async": ["async"],

@@ -1,5 +1,7 @@
 #include "duet.h"
 
+#include "support/keeping.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,8 @@ static const struct duet_kind kinds[] = {
     {"read", relock_rdlock_new, true},    {"write", relock_wrlock_new, true},
 };
 
+#define KEEP_MS 500
+
 /* In a cluster it subscribes and publishes as to a single server. */
 #define WITHOUT_SHARDED "3.17.7"
 
@@ -24,7 +28,7 @@ static const struct duet_kind kinds[] = {
 
 static const struct duet_kind *chosen;
 static const char *folder;
-static bool in_cluster, is_sharded;
+static bool in_cluster, is_sharded, keeps;
 static struct cluster_options cluster_options = {.masters = 3};
 
 static const struct duet_kind *find_kind(const char *name)
@@ -44,6 +48,7 @@ void duet_choose(int argc, char **argv)
     chosen = find_kind(argc > 1 ? argv[1] : "reentrant");
     folder = redisson_find(version);
     in_cluster = argc > 3 && strcmp(argv[3], "cluster") == 0;
+    keeps = argc > 3 && strcmp(argv[3], "keep") == 0;
     is_sharded = in_cluster && strcmp(version, WITHOUT_SHARDED) != 0;
     if (strcmp(version, GUESSES_SHARDED) == 0)
         cluster_options = (struct cluster_options){.masters = 1, .replicas = 1};
@@ -61,6 +66,11 @@ struct probe *duet_probe(struct duet *d, const char *key)
     return d->c ? cluster_probe(d->c->cluster, key) : d->f->probe;
 }
 
+bool duet_keeps(void)
+{
+    return keeps;
+}
+
 bool duet_is_sharded(void)
 {
     return is_sharded;
@@ -70,6 +80,7 @@ static struct relock_options options_of(struct duet *d, const struct relock_opti
 {
     struct relock_options all = *options;
 
+    all.keep_ms = keeps ? KEEP_MS : 0;
     if (!d->c)
         return fixture_options(d->f, &all);
     if (!is_sharded)
@@ -80,8 +91,11 @@ static struct relock_options options_of(struct duet *d, const struct relock_opti
 struct relock_client *duet_client_with(struct duet *d, const struct relock_options *options)
 {
     struct relock_options all = options_of(d, options);
+    struct relock_client *client = fixture_client(d->f, &all);
 
-    return fixture_client(d->f, &all);
+    if (keeps)
+        keeping_await(client);
+    return client;
 }
 
 struct relock_client *duet_child_client(struct duet *d, const struct relock_options *options)
