@@ -18,7 +18,7 @@ static const struct duet_kind kinds[] = {
     {"read", relock_rdlock_new, true},    {"write", relock_wrlock_new, true},
 };
 
-#define KEEP_MS 500
+#define KEEP_MS 3000
 
 /* In a cluster it subscribes and publishes as to a single server. */
 #define WITHOUT_SHARDED "3.17.7"
