@@ -61,6 +61,9 @@ main()
     run_example "$build/examples/red" "unix://$scratch/server.sock?db=1" \
         "unix://$scratch/server.sock?db=2" "unix://$scratch/none.sock"
 
+    say 'kept: a process keeps the locks of its customers, and gives one back'
+    run_example "$build/examples/kept" "unix://$scratch/server.sock"
+
     say 'once_per_fleet: cron starts a job on two machines, and one runs it'
     run_example "$build/examples/once_per_fleet" "unix://$scratch/server.sock"
     fails_with 75 "$build/examples/once_per_fleet" "unix://$scratch/server.sock"

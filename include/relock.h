@@ -275,8 +275,8 @@ struct relock_options {
 
     relock_record_fn *on_record; /* [on_log] takes log lines with fields; `arg` is passed to it */
 
-    /* [0: off] how long a reentrant or spin lock that nobody uses may stay with this process after
-     * Redis granted it, so that its threads acquire it from memory: see relock_unlock() */
+    /* [0: off] how long after Redis granted a reentrant or spin lock it may stay with this process
+     * while nobody uses it, so that its threads acquire it from memory: see relock_unlock() */
     uint64_t keep_ms;
 
     uint64_t reserved[2];
@@ -657,9 +657,18 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  * RELOCK_OK. The library renews the hold 5 ms later, or after the renewal in flight. If Redis no
  * longer has it, it is a lost hold of the new owner.
  *
- * Threads: the owner; asks Redis, except to hand off.
+ * With `keep_ms`, the last release of a reentrant or spin lock may keep the lock for the next owner
+ * of this client: until `keep_ms` after Redis granted it, or until a client of relock elsewhere
+ * asks for it. That owner acquires it from memory, and releases it again without asking Redis. All
+ * that is said of hand-offs holds for this, too, and threads may hand the lock off for as long. A
+ * kept lock belongs to no owner: relock_check() and the counters report it as free. For Redis it is
+ * held, so relock_is_locked() says so, and a try elsewhere returns RELOCK_BUSY. So may, at the
+ * moment when the client gives the lock back, a try in this process. Holds with a fixed lease, or
+ * with a longer one than `watchdog_timeout_ms`, are not kept, and nothing is kept in a cluster.
+ *
+ * Threads: the owner; asks Redis, except to hand off or to keep.
  * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (of
- *                            a lock that was handed off: as far as the library knew)
+ *                            a lock that was handed off or kept: as far as the library knew)
  *          RELOCK_LOST       released; the hold had been lost before
  *          RELOCK_NOT_OWNER  there was no level to release
  *          the common errors: the level is released; the library completes the release in Redis as
@@ -693,7 +702,8 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
 /**
  * Frees the lock, no matter which owner holds it, and wakes all waiters. Has no effect on a free
  * lock. For operators: the holder learns of it only at its next renewal or call, and not from a
- * release that hands the lock off (see relock_unlock).
+ * release that hands the lock off (see relock_unlock). A lock that this client keeps is given back
+ * first, and counts as free.
  *
  * Read/write lock: forcing the read side ends all read holds and no write hold. Forcing the write
  * side ends all holds of the writer, its read hold included.

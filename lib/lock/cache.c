@@ -15,7 +15,7 @@ bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, u
 {
     if (now_ms >= hold->cache_until_ms || hold->recalled)
         return false;
-    /* An observer that is left belongs to a composite whose member was released by itself. */
+    /* An observer that is left belongs to a composite of which this lock was released apart. */
     if (hold->observers || relock_listeners_await(hold->resource) ||
         !relock_holds_is_reusable(client, hold, now_ms))
         return false;
