@@ -18,8 +18,8 @@ static struct relock_client *keeping(struct faults *t, uint64_t keep_ms)
 /* Not through the proxy. Nothing but a message ends its waits. */
 static struct relock_lock *lock_elsewhere(struct faults *t)
 {
-    return fixture_lock(
-        t->f, fixture_client(t->f, &(struct relock_options){.recheck_ms = LONG_MS}), "orders");
+    return fixture_lock(t->f, fixture_client(t->f, &(struct relock_options){.recheck_ms = LONG_MS}),
+                        "orders");
 }
 
 static bool is_recalled(void *arg)
