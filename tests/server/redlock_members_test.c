@@ -1,5 +1,6 @@
 /* Red locks: the locks that can be members. */
 #include "support/actor.h"
+#include "support/keeping.h"
 #include "support/red.h"
 
 #define N_CLIENTS 11
@@ -194,6 +195,23 @@ static void readers_share_a_red_lock(void **state)
     assert_result(relock_unlock(b.lock), RELOCK_OK);
 }
 
+/* A member that is kept is nobody's, so it does not refuse the vote. Votes are not kept. */
+static void a_kept_member_is_released_for_a_vote(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &(struct relock_options){.keep_ms = NEVER_MS});
+
+    for (size_t i = 0; i < red.n; i++) {
+        keeping_await(red.clients[i]);
+        keeping_fill(red.clients[i], red.members[i]);
+    }
+    assert_result(relock_trylock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(red.lock), RELOCK_OK);
+    for (size_t i = 0; i < red.n; i++)
+        assert_true(keeping_wait(red.clients[i], 0));
+    assert_true(red_wait_keys(s, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +219,7 @@ int main(void)
         SERVERS_TEST(each_member_has_a_client_of_its_own),
         SERVERS_TEST(a_multi_or_red_lock_is_refused_as_a_member),
         SERVERS_TEST(a_red_lock_is_not_freed_by_force),
+        SERVERS_TEST(a_kept_member_is_released_for_a_vote),
         SERVERS_TEST(member_handles_may_be_freed_once_the_red_lock_is_made),
         SERVERS_TEST(members_may_have_different_names_and_any_order),
         SERVERS_TEST(a_red_lock_of_plain_locks_interoperates_with_redlock),
