@@ -279,7 +279,11 @@ struct relock_options {
      * while nobody uses it, so that its threads acquire it from memory: see relock_unlock() */
     uint64_t keep_ms;
 
-    uint64_t reserved[2];
+    /* [1000] age at which a wait takes part in the search for deadlocks between processes;
+     * RELOCK_FOREVER: none of this client's does */
+    uint64_t deadlock_ms;
+
+    uint64_t reserved[1];
 };
 
 /**
@@ -417,6 +421,7 @@ struct relock_stats {
     uint64_t reused;   /* first levels acquired from memory, of a lock that was kept (`keep_ms`) */
     uint64_t recalled; /* kept or held locks that another client has asked back */
     uint64_t kept;     /* now: locks that are kept and nobody holds */
+    uint64_t deadlocks; /* waits refused because they closed a cycle, here or between processes */
 };
 
 /**

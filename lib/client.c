@@ -11,6 +11,7 @@
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/silence.h"
+#include "lock/waits.h"
 #include "redis/cluster.h"
 #include "redis/run.h"
 #include "redis/sentinels.h"
@@ -151,6 +152,7 @@ static int make(const struct relock_options *options, const struct relock_log *l
     if (!new)
         return RELOCK_E_NOMEM;
     relock_silence_init(new);
+    relock_waits_init(new);
     new->log = *log;
     r = keep_options(new, options);
     if (r == RELOCK_OK)

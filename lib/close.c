@@ -16,6 +16,7 @@
 #include "lock/outbox.h"
 #include "lock/resources.h"
 #include "lock/subscription.h"
+#include "lock/waits.h"
 #include "redis/topology.h"
 #include "thread_exit.h"
 
@@ -60,7 +61,7 @@ static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(clien
     const struct relock_client_hook *hook = atomic_load(&client->hook);
 
     return client->guarded.n_settling == 0 && relock_outbox_is_empty(&client->guarded.leaving) &&
-           !client->guarded.leaving_later && (!hook || hook->ops->is_drained(client));
+           !client->guarded.leaving_later && relock_waits_are_drained(client) && (!hook || hook->ops->is_drained(client));
 }
 
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
@@ -91,6 +92,7 @@ static void drop_pending(struct relock_client *client) RELOCK_REQUIRES(client->m
         hook->ops->close(client);
     relock_outbox_drop_all(client, &client->guarded.commands);
     relock_line_close(client);
+    relock_waits_close(client);
     relock_listeners_deliver(client);
     while (client->guarded.losses)
         relock_holds_forget_loss(client, client->guarded.losses);

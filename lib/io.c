@@ -9,6 +9,7 @@
 #include "lock/outbox.h"
 #include "lock/subscription.h"
 #include "lock/task.h"
+#include "lock/waits.h"
 #include "lock/watchdog.h"
 #include "redis/loop.h"
 #include "redis/node_io.h"
@@ -59,11 +60,12 @@ static uint64_t turn(void *arg)
     relock_subscription_sync(client);
     relock_inbox_sync(client);
     relock_outbox_send_all(client, &client->guarded.leaving);
+    relock_outbox_send_all(client, &client->guarded.recording);
     relock_losses_take_up_next(client);
     relock_listeners_deliver(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
     is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses ||
-             client->guarded.leaving.posted || client->guarded.due || client->guarded.tasks ||
+             client->guarded.leaving.posted || client->guarded.recording.posted || client->guarded.due || client->guarded.tasks ||
              client->guarded.commands.posted || client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;

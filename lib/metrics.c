@@ -42,6 +42,7 @@ static const struct number {
     NUMBER(renewal_failures, "renewal_failures_total", "counter", "Renewals without an answer."),
     NUMBER(lost, "lost_total", "counter", "Lost holds."),
     NUMBER(reconnects, "reconnects_total", "counter", "Connections made again."),
+    NUMBER(deadlocks, "deadlocks_total", "counter", "Waits refused because they closed a cycle."),
     NUMBER(log_dropped, "log_dropped_total", "counter", "Dropped log lines."),
     NUMBER(holds, "holds", "gauge", "Holds now."),
     NUMBER(kept, "kept", "gauge", "Locks kept now that nobody holds."),

@@ -19,6 +19,7 @@
 #include "base/timer.h"
 #include "lock/hold.h"
 #include "lock/meter.h"
+#include "lock/recorded.h"
 #include "lock/tokens.h"
 #include "redis/server.h"
 
@@ -164,6 +165,8 @@ struct relock_client {
         struct relock_waiter *waiting;                     /* acquires that wait for this server */
         struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
         uint64_t n_searches;                               /* for deadlocks */
+        struct relock_waits waits;                         /* that last for long */
+        struct relock_outbox recording;                    /* commands about them */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
                                 and will see changes made now */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "lock/resource.h"
+#include "lock/waits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -146,10 +147,12 @@ bool relock_deadlock_enter(struct relock_acquire *acquire)
         return true;
     if (is_deadlock(&search)) {
         explain(&search, acquire);
+        acquire->client->guarded.stats.deadlocks++;
         return false;
     }
     waiter->is_asleep = true;
     DL_APPEND2(*waits_of(acquire->client, waiter->owner), waiter, asleep_prev, asleep_next);
+    relock_waits_enter(acquire->client, waiter);
     return true;
 }
 
@@ -160,5 +163,6 @@ void relock_deadlock_leave(struct relock_acquire *acquire)
     if (!waiter->is_asleep)
         return;
     waiter->is_asleep = false;
+    relock_waits_leave(acquire->client, waiter);
     DL_DELETE2(*waits_of(acquire->client, waiter->owner), waiter, asleep_prev, asleep_next);
 }

@@ -44,6 +44,7 @@ static void set_defaults(struct relock_options *options)
     default_to(&options->recheck_ms, 5000);
     default_to(&options->handoff_ms, 10);
     default_to(&options->replica_timeout_ms, 1000);
+    default_to(&options->deadlock_ms, 1000);
     if (options->connections == 0)
         options->connections = 4;
     if (options->log_level == 0)
@@ -61,7 +62,7 @@ static bool are_times_sane(const struct relock_options *options)
     for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
         if (times[i] > RELOCK_TEN_YEARS_MS)
             return false;
-    return true;
+    return options->deadlock_ms <= RELOCK_TEN_YEARS_MS || options->deadlock_ms == RELOCK_FOREVER;
 }
 
 /* Accepted by CLIENT SETNAME, and readable in CLIENT LIST. */

@@ -27,6 +27,7 @@
 #include "lock/cancel.h"
 #include "lock/hold.h"
 #include "lock/kind.h"
+#include "lock/recorded.h"
 
 #include <stdatomic.h>
 
@@ -64,6 +65,7 @@ enum relock_waiter_end {
     RELOCK_WAITER_STARTS_ANEW, /* its owner has acquired the lock, or a side of it, in another
                                   thread */
     RELOCK_WAITER_UNREACHED,   /* Redis was unreachable for as long as a wait may miss it */
+    RELOCK_WAITER_REFUSED,     /* it is the victim of a deadlock between processes */
 };
 
 /* A call that wants the lock for an owner without levels. On the stack of a blocking call, or part
@@ -92,6 +94,7 @@ struct relock_waiter {
     struct relock_waiter *all_next, *all_prev; /* of the client: those that wait for its server */
     struct relock_waiter *asleep_next, *asleep_prev; /* of the client, see deadlock.h */
     bool is_asleep;                                  /* is in that list */
+    struct relock_wait wait;                         /* see recorded.h */
     enum relock_waiter_end end;
     struct relock_hold *hold; /* when granted: a reference */
 };

@@ -12,8 +12,10 @@
 
 #include "lock/keys.h"
 
+#define RELOCK_TOKENS_PREFIX 12 /* bytes with which all tokens of a client begin */
+
 struct relock_tokens {
-    unsigned char client[12];
+    unsigned char client[RELOCK_TOKENS_PREFIX];
     uint32_t key[4];
 };
 

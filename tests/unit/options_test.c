@@ -128,6 +128,7 @@ static const struct {
     {{.handoff_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
     {{.replica_timeout_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
     {{.max_hold_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
+    {{.deadlock_ms = TEN_YEARS + 1}, "time", RELOCK_E_INVALID},
     {{.watchdog_timeout_ms = 29}, "watchdog_timeout_ms", RELOCK_E_INVALID},
     {{.watchdog_timeout_ms = 1}, "watchdog_timeout_ms", RELOCK_E_INVALID},
     {{.connections = 1025}, "connections", RELOCK_E_INVALID},

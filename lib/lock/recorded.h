@@ -1,0 +1,63 @@
+/*
+ * Recorded - the state of waits that last for long
+ *
+ * One struct is a part of each waiter, the other of the client. waits.c and chain.c change them.
+ *
+ * Threads: guarded by the mutex of the client.
+ */
+#ifndef RELOCK_RECORDED_H
+#define RELOCK_RECORDED_H
+
+#include "base/ident.h"
+#include "base/timer.h"
+
+struct relock_chain;
+struct relock_hold;
+struct relock_outbox_entry;
+struct relock_proof;
+struct relock_waiter;
+
+/* Of a waiter. */
+struct relock_wait {
+    struct relock_waiter *next, *prev; /* of the client: all waits that sleep, the oldest first */
+    uint64_t serial;                   /* of the waits of this client; 0: it is not in the list */
+    uint64_t at_us;    /* when it was first recorded, on the clock of the server; 0: it was not */
+    uint64_t sent;     /* the beat with which it was sent for the first time */
+    bool is_recorded;  /* some hold of its owner is in `entries` */
+    struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
+};
+
+/* A hold whose owner waits. */
+struct relock_recorded_hold {
+    struct relock_hold *hold; /* a reference */
+    struct relock_waiter *waiter;
+};
+
+/* What Redis has of one client, in one hash: waits.c. */
+struct relock_waits_record {
+    uint64_t beat;   /* the last one that was answered */
+    bool is_sent;    /* the next one is on its way */
+    bool is_dirty;   /* what it brings is not so any more */
+    bool may_exist;  /* Redis may have the hash */
+};
+
+#define RELOCK_WAITS_RECORDS 2 /* by client id; and the holds of plain locks by their tokens */
+
+/* Of the client. */
+struct relock_waits {
+    struct relock_waiter *asleep; /* see `struct relock_wait` */
+    uint64_t serial;              /* of the last one */
+    struct relock_timer timer;
+    uint64_t scan_at_ms; /* searches the holds whose owners wait; RELOCK_NEVER, like the others */
+    uint64_t beat_at_ms; /* sends the records */
+    uint64_t look_at_ms; /* follows the chains */
+
+    struct relock_recorded_hold *holds;
+    size_t n_holds, n_room;
+    struct relock_waits_record records[RELOCK_WAITS_RECORDS];
+    bool is_refused; /* it was logged that the user may not write records */
+
+    struct relock_chain *chain; /* what the last look has found; NULL before the first */
+};
+
+#endif

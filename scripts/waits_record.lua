@@ -1,0 +1,40 @@
+--[[
+Records for which locks the owners of a client have been waiting for long, in place of what was
+recorded before. The client sends it again as long as they wait, and the next time only after the
+answer, with a higher beat: so a beat proves that what it brings was still so when the one before it
+was answered. A command that comes late, over a connection that has ended, brings an old beat and
+changes nothing.
+
+KEYS[1]  the record of the client, "relock_waits:{<client id>}": a hash
+ARGV[1]  lease, ms
+ARGV[2]  beat
+ARGV[3]  the client: "<client id> <client name>"
+ARGV[4]  for each hold whose owner waits "<field> <length> <value>", where the field is the number
+         of the hold, or its token, and the value "<at> <ms> <serial> <form> <lock>": see
+         docs/wire.md; <at> is 0 if the wait has not been recorded yet. Empty: no owner waits
+
+Returns  { the time of the server in us, which is <at> in place of 0; 1 if another client has read
+         the record since the last time, else 0 }; nil if the beat is too old
+]]
+local time = redis.call('time')
+local now = string.format('%.0f', time[1] * 1000000 + time[2])
+local waits = ARGV[4]
+if tonumber(redis.call('hget', KEYS[1], 'beat') or 0) > tonumber(ARGV[2]) then
+    return false
+end
+
+local looked = redis.call('hexists', KEYS[1], 'looked')
+redis.call('del', KEYS[1])
+if waits == '' then
+    return { tonumber(now), looked }
+end
+local at = 1
+while at <= #waits do
+    local field, length, start = waits:match('^(%S+) (%d+) ()', at)
+    at = start + tonumber(length)
+    redis.call('hset', KEYS[1], field, (waits:sub(start, at - 1):gsub('^0 ', now .. ' ')))
+end
+redis.call('hset', KEYS[1], 'beat', ARGV[2])
+redis.call('hset', KEYS[1], 'client', ARGV[3])
+redis.call('pexpire', KEYS[1], ARGV[1])
+return { tonumber(now), looked }
