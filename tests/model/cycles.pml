@@ -28,7 +28,7 @@
  *
  * -DOWNERS, -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in each round; -DSHARED: owners 0 and 1 are of
  * one client; -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n
- * answers to records that are lost. -DBAD_*: a rule left out.
+ * records or their answers that are lost; -DBEATS=n records without a reason. -DBAD_*: a rule left out.
  */
 #ifndef OWNERS
 #define OWNERS 2
@@ -47,6 +47,9 @@
 #endif
 #ifndef LOSSES
 #define LOSSES 0
+#endif
+#ifndef BEATS
+#define BEATS 0
 #endif
 #ifndef UNHEARD
 #define UNHEARD 0
@@ -82,7 +85,7 @@ bool given[OWNERS], refused[OWNERS];
 bool dirty[CLIENTS];
 byte last_refused[OWNERS];        /* ghost: the wait */
 short refused_for[OWNERS];        /* ghost: all waits of that cycle, bit by bit */
-byte n_timeouts, n_losses, n_unheard;
+byte n_timeouts, n_losses, n_unheard, n_beats;
 
 inline begin_wait(me, l)
 {
@@ -182,7 +185,8 @@ proctype recorder(byte c)
 
 end:
     do
-    :: atomic { dirty[c] || looked[c] > 0 ->
+    :: atomic { dirty[c] || looked[c] > 0 || n_beats < BEATS ->
+            if :: !dirty[c] && looked[c] == 0 -> n_beats++ :: else fi;
             dirty[c] = false;
             if :: looked[c] > 0 -> looked[c]-- :: else fi;
             l = 0;
@@ -204,6 +208,14 @@ end:
                 l++
             od;
             l = 0; o = 0 }
+        if
+        :: atomic { n_unheard < UNHEARD -> n_unheard++; dirty[c] = true; looked[c]++ } /* lost */
+#ifdef BAD_COUNTS_UNHEARD
+            confirmed++
+#endif
+            goto next
+        :: true
+        fi;
         atomic {                                                        /* execute */
             beat[c] = confirmed + 1;
             clock++;
@@ -244,7 +256,9 @@ end:
                     l++
                 od;
                 l = 0; o = 0 }
-        fi
+        fi;
+next:
+        skip
     od
 }
 
