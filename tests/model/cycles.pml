@@ -1,8 +1,8 @@
 /*
  * Deadlocks between processes.
  *
- * Owners acquire locks one inside the other, without a limit of time or with one, and release all
- * of them at the end, or when they are refused. They belong to clients. A client records the waits
+ * Each owner acquires a lock and, inside it, that of the next owner, without a limit of time or with
+ * one, and releases all at the end, or when it is refused. They belong to clients. A client records the waits
  * of its owners in Redis, and follows the records of others, one command at a time.
  *
  *   FOUND   no owner waits for ever: a cycle without a refusal is an end state that is not valid
@@ -161,7 +161,7 @@ proctype owner(byte me)
         :: atomic { calls == CALLS -> break }
         :: atomic { calls < CALLS ->
                 calls++;
-                if :: l = me % LOCKS :: l = (me + 1) % LOCKS fi }
+                l = (calls == 1 -> me % LOCKS : (me + 1) % LOCKS) }
             if
             :: has(l) -> break
             :: else ->
@@ -321,7 +321,7 @@ inline look(me, nth)
 #endif
         if :: steps == MEMBERS -> break :: else fi;
         if
-        :: nth == 1 -> pn[steps] = hn; pw[steps] = w; pl[steps] = l; pc[steps] = hc
+        :: nth == 1 -> pn[steps] = hn; pw[steps] = w; pc[steps] = hc
         :: nth > 1 && (pn[steps] != hn || pw[steps] != w) -> same = false
         :: else
         fi;
@@ -366,7 +366,7 @@ inline see()
 proctype seeker(byte me)
 {
     byte mine, my_serial, my_at, members, steps, l, nl, w, a, b, hc, hn, o, i;
-    byte pn[OWNERS], pw[OWNERS], pl[OWNERS], pc[OWNERS], pb[OWNERS];
+    byte pn[OWNERS], pw[OWNERS], pc[OWNERS], pb[OWNERS];
     byte done;
     short cycle;
     bool found, same, proved, real;
@@ -450,7 +450,7 @@ next:
             my_serial = 0; my_at = 0; mine = 0;
             do
             :: i == OWNERS -> break
-            :: i < OWNERS -> pn[i] = 0; pw[i] = 0; pl[i] = 0; pc[i] = 0; pb[i] = 0; i++
+            :: i < OWNERS -> pn[i] = 0; pw[i] = 0; pc[i] = 0; pb[i] = 0; i++
             od;
             i = 0 }
     od

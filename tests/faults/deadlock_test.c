@@ -1,0 +1,192 @@
+/*
+ * Two clients wait for each other, and the commands that record or follow this fail: the deadlock
+ * is found all the same, nothing else is, and no record is left.
+ */
+#include "faults/faults.h"
+
+#include <stdio.h>
+
+#define DEADLOCK_MS 200
+#define LEASE_MS 5000 /* after three tenths, a connection that owes an answer is replaced */
+
+/* The first client reaches the server through the proxy, the second one directly. */
+struct two {
+    struct relock_client *clients[2];
+    struct relock_lock *has[2], *wants[2];
+    struct actor *actors[2];
+    char record[64]; /* of the first client */
+};
+
+static struct two two_with(struct faults *t, uint64_t lease_ms)
+{
+    struct relock_options options = {
+        .watchdog_timeout_ms = lease_ms, .recheck_ms = LONG_MS, .deadlock_ms = DEADLOCK_MS};
+    struct two two = {.clients = {faults_connected_client(t, &options),
+                                  fixture_client(t->f, &options)}};
+    static const char *const names[] = {"a", "b"};
+
+    for (int i = 0; i < 2; i++) {
+        two.has[i] = fixture_lock(t->f, two.clients[i], names[i]);
+        two.wants[i] = fixture_lock(t->f, two.clients[i], names[1 - i]);
+        two.actors[i] = actor_start();
+        assert_result(actor_lock(two.actors[i], two.has[i]), RELOCK_OK);
+    }
+    snprintf(two.record, sizeof(two.record), "relock_waits:{%s}",
+             relock_client_id(two.clients[0]));
+    return two;
+}
+
+static struct two two_of(struct faults *t)
+{
+    return two_with(t, LONG_MS);
+}
+
+static void begin(struct two *two, int nth)
+{
+    actor_begin_lock(two->actors[nth], two->wants[nth]);
+}
+
+static void assert_that_one_is_refused(struct faults *t, struct two *two)
+{
+    int victim;
+
+    while (actor_is_busy(two->actors[0]) && actor_is_busy(two->actors[1]))
+        let_pass(1);
+    victim = actor_is_busy(two->actors[0]) ? 1 : 0;
+    assert_result(actor_result(two->actors[victim]), RELOCK_E_DEADLOCK);
+    assert_result(actor_unlock(two->actors[victim], two->has[victim]), RELOCK_OK);
+    assert_result(actor_result(two->actors[1 - victim]), RELOCK_OK);
+    assert_result(actor_unlock(two->actors[1 - victim], two->wants[1 - victim]), RELOCK_OK);
+    assert_result(actor_unlock(two->actors[1 - victim], two->has[1 - victim]), RELOCK_OK);
+    assert_int_equal(
+        stats_of(two->clients[0]).deadlocks + stats_of(two->clients[1]).deadlocks, 1);
+    assert_true(wait_for_no_keys(t->f->probe));
+}
+
+/* This happens to the next command of the first client; the second one begins to wait then. */
+static void play(struct faults *t, enum proxy_deed deed, const char *command)
+{
+    struct two two = two_of(t);
+    struct proxy_rule *rule = proxy_next(t->proxy, deed, command);
+
+    begin(&two, 0);
+    begin(&two, 1);
+    assert_true(proxy_met(rule, 1));
+    assert_that_one_is_refused(t, &two);
+}
+
+static void a_record_that_is_cut_off_is_sent_again(void **state)
+{
+    play(*state, PROXY_CUT, "waits_record");
+}
+
+static void a_record_without_an_answer_is_sent_again(void **state)
+{
+    play(*state, PROXY_CUT_UNANSWERED, "waits_record");
+}
+
+static void a_look_that_is_cut_off_is_taken_again(void **state)
+{
+    play(*state, PROXY_CUT, "waits_behind");
+}
+
+/* Every beat is lost for a while. */
+static void a_record_that_is_not_confirmed_proves_nothing(void **state)
+{
+    struct faults *t = *state;
+    struct two two = two_of(t);
+    struct proxy_rule *rule;
+
+    begin(&two, 0);
+    assert_true(proxy_counts(t->proxy, "waits_record", 2));
+    rule = proxy_each(t->proxy, PROXY_HOLD, "waits_record");
+    assert_true(proxy_met(rule, 1));
+    begin(&two, 1);
+    let_pass(4 * DEADLOCK_MS);
+    assert_true(actor_is_busy(two.actors[0]) && actor_is_busy(two.actors[1]));
+    proxy_let_go(rule);
+    assert_that_one_is_refused(t, &two);
+}
+
+static bool is_there(void *arg)
+{
+    const struct two *two = arg;
+
+    return stats_of(two->clients[0]).waiters == 1;
+}
+
+/* A server that has forgotten the record: a failover, or FLUSHALL. */
+static void a_record_that_is_gone_comes_back(void **state)
+{
+    struct faults *t = *state;
+    struct two two = two_of(t);
+
+    begin(&two, 0);
+    assert_true(wait_until(is_there, &two, SOON_MS));
+    assert_true(proxy_counts(t->proxy, "waits_record", 1));
+    assert_int_equal(probe_int(t->f->probe, "DEL %s", two.record) >= 0, 1);
+    assert_true(proxy_counts(t->proxy, "waits_record", 3));
+    assert_int_equal(probe_int(t->f->probe, "EXISTS %s", two.record), 1);
+    begin(&two, 1);
+    assert_that_one_is_refused(t, &two);
+}
+
+/* It ran over a connection that had ended, after newer ones. */
+static void a_late_record_changes_nothing(void **state)
+{
+    struct faults *t = *state;
+    struct two two = two_with(t, LEASE_MS);
+    struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "waits_record");
+    long long beat;
+
+    begin(&two, 0);
+    assert_true(proxy_met(rule, 1));
+    assert_true(proxy_counts(t->proxy, "waits_record", 6));
+    beat = probe_int(t->f->probe, "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat'))) 1 %s",
+                     two.record);
+    assert_true(beat > 1);
+    proxy_let_go(rule);
+    (void)proxy_fate(rule);
+    assert_true(probe_int(t->f->probe,
+                          "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat'))) 1 %s",
+                          two.record) >= beat);
+    begin(&two, 1);
+    assert_that_one_is_refused(t, &two);
+}
+
+/* The wait ends while the connection is down. */
+static void a_record_is_deleted_when_the_connection_is_back(void **state)
+{
+    struct faults *t = *state;
+    struct two two = two_of(t);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    actor_begin_acquire(two.actors[0], two.wants[0], &how);
+    assert_true(proxy_counts(t->proxy, "waits_record", 2));
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    relock_cancel_fire(how.cancel);
+    (void)actor_result(two.actors[0]);
+    proxy_refuse(t->proxy, false);
+    assert_true(probe_wait_no_key(t->f->probe, two.record, SOON_MS));
+    assert_result(actor_unlock(two.actors[0], two.has[0]), RELOCK_OK);
+    assert_result(actor_unlock(two.actors[1], two.has[1]), RELOCK_OK);
+    assert_true(wait_for_no_keys(t->f->probe));
+    relock_cancel_free(how.cancel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_record_that_is_cut_off_is_sent_again),
+        FAULT_TEST(a_record_without_an_answer_is_sent_again),
+        FAULT_TEST(a_look_that_is_cut_off_is_taken_again),
+        FAULT_TEST(a_record_that_is_not_confirmed_proves_nothing),
+        FAULT_TEST(a_record_that_is_gone_comes_back),
+        FAULT_TEST(a_late_record_changes_nothing),
+        FAULT_TEST(a_record_is_deleted_when_the_connection_is_back),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}
