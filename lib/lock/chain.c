@@ -14,10 +14,16 @@
 
 #define HOLDS_MOST "256" /* of one lock that a look follows: there may be many readers */
 
-/* Between two looks: between the first and the second, up to the third, and without a proof. */
+/* Between two looks: between the first and the second, and up to the one that proves it, each time a
+ * little longer, because a client may have died. */
 #define NEXT_MS 2
-#define SOON_MS 40
-#define SOON_MAX_MS 320
+#define SOON_MS 20
+#define SOON_STEP_MS 10
+#define SOON_MAX_MS 300
+
+/* Between two looks that find nothing. The first ones come early, because the record of a plain lock,
+ * or one at another server, may come a little after this one. */
+#define EARLY_MS 60
 #define LATER_MS 1000
 
 struct relock_chain {
@@ -345,15 +351,31 @@ STEP bool decide(struct relock_client *client, struct relock_waiter *waiter)
     return waiter->wait.proof != NULL;
 }
 
-static uint64_t next_pause(uint64_t pause_ms)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    return 2 * pause_ms < SOON_MAX_MS ? 2 * pause_ms : SOON_MAX_MS;
+    return a < b ? a : b;
+}
+
+/* How long after this look the next one follows. */
+STEP uint64_t pause_after(struct relock_client *client, bool has_proof, bool is_new)
+{
+    struct relock_waits *waits = &client->guarded.waits;
+    struct relock_chain *chain = waits->chain;
+
+    if (is_new) {
+        chain->pause_ms = SOON_MS;
+        return NEXT_MS;
+    }
+    if (has_proof)
+        return chain->pause_ms = least(chain->pause_ms + SOON_STEP_MS, SOON_MAX_MS);
+    if (waits->look_pause_ms == 0)
+        return waits->look_pause_ms = EARLY_MS;
+    return waits->look_pause_ms = least(4 * waits->look_pause_ms, LATER_MS);
 }
 
 STEP void conclude(struct relock_client *client)
 {
     struct relock_waits *waits = &client->guarded.waits;
-    struct relock_chain *chain = waits->chain;
     bool is_new = false, has_proof = false;
     struct relock_waiter *at;
 
@@ -363,8 +385,7 @@ STEP void conclude(struct relock_client *client)
         has_proof |= decide(client, at);
         is_new |= at->wait.proof && at->wait.proof != before;
     }
-    chain->pause_ms = is_new ? SOON_MS : next_pause(chain->pause_ms);
-    waits->look_at_ms = relock_clock_in(!has_proof ? LATER_MS : is_new ? NEXT_MS : chain->pause_ms);
+    waits->look_at_ms = relock_clock_in(pause_after(client, has_proof, is_new));
     if (!relock_timer_is_set(&client->guarded.timers, &waits->timer) ||
         waits->look_at_ms < waits->timer.due_ms)
         relock_client_set_timer(client, &waits->timer, waits->look_at_ms);

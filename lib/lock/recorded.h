@@ -51,6 +51,7 @@ struct relock_waits {
     uint64_t scan_at_ms; /* searches the holds whose owners wait; RELOCK_NEVER, like the others */
     uint64_t beat_at_ms; /* sends the records */
     uint64_t look_at_ms; /* follows the chains */
+    uint64_t look_pause_ms; /* before the next look, if this one finds nothing */
 
     struct relock_recorded_hold *holds;
     size_t n_holds, n_room;

@@ -285,6 +285,7 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
     record->may_exist = send->len > 0;
     if (send->which == ALL && at_us > 0 && learn_time(client, record->beat, (uint64_t)at_us)) {
         waits->look_at_ms = now_ms;
+        waits->look_pause_ms = 0;
         waits->records[TOKENS].is_dirty = true;
     }
     if (looked > 0)
@@ -437,14 +438,16 @@ RELOCK_UNCHECKED void relock_waits_init(struct relock_client *client)
 void relock_waits_enter(struct relock_client *client, struct relock_waiter *waiter)
 {
     struct relock_waits *waits = &client->guarded.waits;
+    uint64_t long_ms;
 
     if (client->options.deadlock_ms == RELOCK_FOREVER || waiter->queues_on->kind->is_composite)
         return;
     waiter->wait = (struct relock_wait){.serial = ++waits->serial};
     DL_APPEND2(waits->asleep, waiter, wait.prev, wait.next);
-    if (waits->scan_at_ms != RELOCK_NEVER)
+    long_ms = relock_clock_after(waiter->joined_ms, client->options.deadlock_ms);
+    if (long_ms >= waits->scan_at_ms)
         return;
-    waits->scan_at_ms = relock_clock_after(waiter->joined_ms, client->options.deadlock_ms);
+    waits->scan_at_ms = long_ms;
     arm(client);
 }
 
