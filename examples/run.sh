@@ -73,6 +73,7 @@ main()
     run_example "$build/examples/timed" "unix://$scratch/server.sock"
     run_example "$build/examples/long_job" "unix://$scratch/server.sock"
     run_example "$build/examples/tutorial_deadlock" "unix://$scratch/server.sock"
+    run_example "$build/examples/deadlock_processes" "unix://$scratch/server.sock"
     run_example "$build/examples/tutorial_test"
 
     say 'event loops: a server with one thread holds 1000 locks, on epoll and on libev'

@@ -596,8 +596,9 @@ struct relock_grant {
  *          RELOCK_E_REPLICAS  not held: fewer than `min_replicas` acknowledged
  *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
  *                             holds the lock and passed RELOCK_NON_REENTRANT. Or it would wait for
- *                             an owner of this client who waits for it, perhaps through others:
- *                             release the locks that it holds, and start again
+ *                             an owner who waits for it, perhaps through others: release the locks
+ *                             that it holds, pause, and start again. At once if all these owners
+ *                             are of this client, else after `deadlock_ms`
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
  */

@@ -26,7 +26,8 @@
  * script refuses them), owners that act in several threads, and time: a wait may be recorded as
  * soon as it has begun.
  *
- * -DOWNERS, -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in each round; -DSHARED: owners 0 and 1 are of
+ * -DOWNERS, -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in each round;
+ * -DSEEKS_FROM=n: the first n owners do not look; -DSHARED: owners 0 and 1 are of
  * one client; -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n
  * records or their answers that are lost; -DBEATS=n records without a reason. -DBAD_*: a rule left out.
  */
@@ -44,6 +45,9 @@
 #endif
 #ifndef TIMEOUTS
 #define TIMEOUTS 0
+#endif
+#ifndef SEEKS_FROM
+#define SEEKS_FROM 0
 #endif
 #ifndef LOSSES
 #define LOSSES 0
@@ -477,7 +481,9 @@ init
         do :: i == LOCKS -> break :: i < LOCKS -> r_client[i] = NONE; m_owner[i] = NONE; i++ od;
         i = 0;
         do :: i == OWNERS -> break
-           :: i < OWNERS -> wants[i] = NONE; last_refused[i] = NONE; run owner(i); run seeker(i); i++
+           :: i < OWNERS -> wants[i] = NONE; last_refused[i] = NONE; run owner(i);
+              if :: i >= SEEKS_FROM -> run seeker(i) :: else fi;
+              i++
         od;
         i = 0;
         do :: i == CLIENTS -> break :: i < CLIENTS -> run recorder(i); i++ od;
