@@ -13,4 +13,8 @@ if not value then
     return {}
 end
 redis.call('hset', KEYS[1], 'looked', 1)
-return { value, redis.call('hget', KEYS[1], 'beat'), redis.call('hget', KEYS[1], 'client') }
+return {
+    value,
+    redis.call('hget', KEYS[1], 'beat'),
+    redis.call('hget', KEYS[1], 'client'),
+}

@@ -6,7 +6,7 @@
  * client's own waits comes from memory. wait_graph.h says how three looks prove a deadlock.
  *
  * The chain ends at a hold whose owner does not wait, or of which nobody records that: a hold with
- * a fixed lease, one of another library, a vote for a red lock.
+ * a fixed lease, or one of another library.
  *
  * Threads: the I/O thread, with the mutex of the client held.
  */

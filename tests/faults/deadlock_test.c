@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define DEADLOCK_MS 200
+#define BEAT_OF "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat'))) 1 %s"
 #define LEASE_MS 5000 /* after three tenths, a connection that owes an answer is replaced */
 
 /* The first client reaches the server through the proxy, the second one directly. */
@@ -85,6 +86,21 @@ static void a_record_without_an_answer_is_sent_again(void **state)
     play(*state, PROXY_CUT_UNANSWERED, "waits_record");
 }
 
+/* Only an answer lets the beat grow: else two of them would prove nothing. */
+static void a_record_without_an_answer_keeps_its_beat(void **state)
+{
+    struct faults *t = *state;
+    struct two two = two_of(t);
+    struct proxy_rule *rule = proxy_each(t->proxy, PROXY_CUT_UNANSWERED, "waits_record");
+
+    begin(&two, 0);
+    assert_true(proxy_met(rule, 3));
+    assert_int_equal(probe_int(t->f->probe, BEAT_OF, two.record), 1);
+    proxy_let_go(rule);
+    begin(&two, 1);
+    assert_that_one_is_refused(t, &two);
+}
+
 static void a_look_that_is_cut_off_is_taken_again(void **state)
 {
     play(*state, PROXY_CUT, "waits_behind");
@@ -142,14 +158,11 @@ static void a_late_record_changes_nothing(void **state)
     begin(&two, 0);
     assert_true(proxy_met(rule, 1));
     assert_true(proxy_counts(t->proxy, "waits_record", 6));
-    beat = probe_int(t->f->probe, "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat'))) 1 %s",
-                     two.record);
+    beat = probe_int(t->f->probe, BEAT_OF, two.record);
     assert_true(beat > 1);
     proxy_let_go(rule);
     (void)proxy_fate(rule);
-    assert_true(probe_int(t->f->probe,
-                          "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat'))) 1 %s",
-                          two.record) >= beat);
+    assert_true(probe_int(t->f->probe, BEAT_OF, two.record) >= beat);
     begin(&two, 1);
     assert_that_one_is_refused(t, &two);
 }
@@ -181,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_record_that_is_cut_off_is_sent_again),
         FAULT_TEST(a_record_without_an_answer_is_sent_again),
+        FAULT_TEST(a_record_without_an_answer_keeps_its_beat),
         FAULT_TEST(a_look_that_is_cut_off_is_taken_again),
         FAULT_TEST(a_record_that_is_not_confirmed_proves_nothing),
         FAULT_TEST(a_record_that_is_gone_comes_back),

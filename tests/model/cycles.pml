@@ -66,6 +66,9 @@
 #define CLIENT(o) (o)
 #endif
 
+/* Where only some look, only the others fail. */
+#define FAILS(c) (SEEKS_FROM == 0 || (c) < SEEKS_FROM)
+
 #define NONE 15
 #define FIELD(c, l) ((c) * LOCKS + (l))
 
@@ -189,7 +192,7 @@ proctype recorder(byte c)
 
 end:
     do
-    :: atomic { dirty[c] || looked[c] > 0 || n_beats < BEATS ->
+    :: atomic { dirty[c] || looked[c] > 0 || (n_beats < BEATS && FAILS(c)) ->
             if :: !dirty[c] && looked[c] == 0 -> n_beats++ :: else fi;
             dirty[c] = false;
             if :: looked[c] > 0 -> looked[c]-- :: else fi;
@@ -213,7 +216,7 @@ end:
             od;
             l = 0; o = 0 }
         if
-        :: atomic { n_unheard < UNHEARD -> n_unheard++; dirty[c] = true; looked[c]++ } /* lost */
+        :: atomic { n_unheard < UNHEARD && FAILS(c) -> n_unheard++; dirty[c] = true; looked[c]++ } /* lost */
 #ifdef BAD_COUNTS_UNHEARD
             confirmed++
 #endif
@@ -236,7 +239,7 @@ end:
             od;
             l = 0 }
         if
-        :: atomic { n_unheard < UNHEARD -> /* the same beat again */
+        :: atomic { n_unheard < UNHEARD && FAILS(c) -> /* the same beat again */
                 n_unheard++; dirty[c] = true; looked[c]++ }
 #ifdef BAD_COUNTS_UNHEARD
             confirmed++
@@ -321,7 +324,7 @@ inline look(me, nth)
         :: else
         fi;
 #ifndef BAD_NO_ORDER
-        if :: a > my_at -> break :: else fi;
+        if :: a > my_at || (a == my_at && w > my_serial) -> break :: else fi;
 #endif
         if :: steps == MEMBERS -> break :: else fi;
         if

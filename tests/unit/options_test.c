@@ -91,6 +91,7 @@ static void given_options_stay_as_they_are(void **state)
         .replica_timeout_ms = 5,
         .max_hold_ms = TEN_YEARS,
         .release_timeout_ms = 6,
+        .deadlock_ms = RELOCK_FOREVER,
         .connections = 1024,
         .min_replicas = 7,
         .flags = RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN,

@@ -36,6 +36,9 @@ static const struct {
     {&relock_script_rw_force_unlock, "rw_force_unlock"},
     {&relock_script_rw_inspect, "rw_inspect"},
     {&relock_script_unlock, "unlock"},
+    {&relock_script_waits_behind, "waits_behind"},
+    {&relock_script_waits_find, "waits_find"},
+    {&relock_script_waits_record, "waits_record"},
     {&relock_script_write_lock, "write_lock"},
     {&relock_script_write_unlock, "write_unlock"},
 };

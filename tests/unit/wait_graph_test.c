@@ -1,0 +1,230 @@
+/* What looks find, and what it proves. */
+#include "lock/wait_graph.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char form[] = "hash";
+static struct relock_graph graph;
+
+static int begin(void **state)
+{
+    (void)state;
+    relock_graph_clear(&graph);
+    return 0;
+}
+
+static size_t lock(const char *name)
+{
+    return relock_graph_add_lock(&graph, name, strlen(name), form, 0);
+}
+
+/* The owner whose client is `id` waits for this lock. */
+static size_t wait_for(const char *name, const char *id, uint64_t at_us, uint64_t beat)
+{
+    size_t wait = relock_graph_add_wait(&graph, id, 1, at_us, lock(name));
+
+    graph.waits[wait].beat = beat;
+    return wait;
+}
+
+/* .. and its hold of that number is on this lock. */
+static void hold(const char *name, const char *number, size_t wait)
+{
+    const char *id = graph.waits[wait].id;
+    size_t at = relock_graph_add_hold(&graph, lock(name), id, strlen(id), number, strlen(number));
+
+    graph.holds[at].wait = wait;
+}
+
+/* One look: "us" holds a and waits for b; "them" holds b and waits for a. Returns our wait. */
+static size_t look(const char *their_number, uint64_t their_serial, uint64_t their_at_us,
+                   uint64_t their_beat)
+{
+    size_t us, them;
+
+    relock_graph_clear(&graph);
+    us = wait_for("b", "us", 20, 0);
+    them = wait_for("a", "them", their_at_us, their_beat);
+    graph.waits[them].serial = their_serial;
+    hold("a", "7", us);
+    hold("b", their_number, them);
+    return us;
+}
+
+static void the_youngest_wait_of_a_cycle_is_its_victim(void **state)
+{
+    struct relock_proof *proof;
+    size_t us = look("9", 1, 10, 1);
+
+    (void)state;
+    proof = relock_graph_search(&graph, us);
+    assert_non_null(proof);
+    assert_int_equal(proof->n, 2);
+    free(proof);
+    assert_null(relock_graph_search(&graph, relock_graph_find(&graph, "them", 1)));
+}
+
+static void of_two_waits_of_the_same_time_one_is_the_victim(void **state)
+{
+    struct relock_proof *ours, *theirs;
+    size_t us = look("9", 1, 20, 1);
+
+    (void)state;
+    ours = relock_graph_search(&graph, us);
+    theirs = relock_graph_search(&graph, relock_graph_find(&graph, "them", 1));
+    assert_non_null(ours); /* "us" is greater than "them" */
+    assert_null(theirs);
+    free(ours);
+}
+
+static void a_chain_that_ends_is_no_cycle(void **state)
+{
+    size_t us = wait_for("b", "us", 20, 0);
+
+    (void)state;
+    hold("a", "7", us);
+    assert_null(relock_graph_search(&graph, us));
+    hold("b", "9", wait_for("c", "them", 10, 1));
+    assert_null(relock_graph_search(&graph, us));
+}
+
+/* A hold that is left behind on the lock for which its owner waits. */
+static void an_owner_does_not_wait_for_itself(void **state)
+{
+    size_t us = wait_for("b", "us", 20, 0);
+
+    (void)state;
+    hold("b", "7", us);
+    assert_null(relock_graph_search(&graph, us));
+}
+
+static void each_of_several_readers_is_followed(void **state)
+{
+    size_t us = wait_for("shelf", "us", 20, 0);
+    struct relock_proof *proof;
+
+    (void)state;
+    hold("a", "7", us);
+    hold("shelf", "8", wait_for("elsewhere", "one", 10, 1));
+    hold("shelf", "9", wait_for("a", "two", 11, 1));
+    proof = relock_graph_search(&graph, us);
+    assert_non_null(proof);
+    assert_string_equal(proof->steps[0].field, "9");
+    free(proof);
+}
+
+/* Returns what the third look says. */
+static enum relock_proof_state prove(uint64_t beat, const char *number, uint64_t serial)
+{
+    struct relock_proof *proof = relock_graph_search(&graph, look("9", 1, 10, 4));
+    enum relock_proof_state state;
+
+    assert_non_null(proof);
+    assert_int_equal(relock_proof_check(proof, &graph, look("9", 1, 10, 5)), RELOCK_PROOF_OPEN);
+    state = relock_proof_check(proof, &graph, look(number, serial, 10, beat));
+    free(proof);
+    return state;
+}
+
+static void two_beats_after_the_second_look_prove_a_cycle(void **state)
+{
+    (void)state;
+    assert_int_equal(prove(5, "9", 1), RELOCK_PROOF_OPEN);
+    assert_int_equal(prove(6, "9", 1), RELOCK_PROOF_OPEN);
+    assert_int_equal(prove(7, "9", 1), RELOCK_PROOF_DONE);
+}
+
+static void another_hold_or_another_wait_is_another_cycle(void **state)
+{
+    (void)state;
+    assert_int_equal(prove(7, "10", 1), RELOCK_PROOF_GONE);
+    assert_int_equal(prove(7, "9", 2), RELOCK_PROOF_GONE);
+}
+
+static void the_log_says_who_waits_for_what(void **state)
+{
+    size_t us = look("9", 1, 10, 4);
+    struct relock_proof *proof = relock_graph_search(&graph, us);
+    char text[256];
+
+    (void)state;
+    assert_non_null(proof);
+    relock_proof_explain(proof, &graph, us, text, sizeof(text));
+    assert_string_equal(text, "this owner holds a, for which client them waits, who holds b; "
+                              "release that and start again");
+    free(proof);
+}
+
+static size_t ring(unsigned n)
+{
+    char name[16], id[16];
+    size_t first = 0;
+
+    relock_graph_clear(&graph);
+    for (unsigned i = 0; i < n; i++) {
+        size_t wait;
+
+        snprintf(id, sizeof(id), "%u", i);
+        snprintf(name, sizeof(name), "lock%u", (i + 1) % n);
+        wait = wait_for(name, id, i == 0 ? 1000 : i, 1);
+        first = i == 0 ? wait : first;
+        snprintf(name, sizeof(name), "lock%u", i);
+        hold(name, "7", wait);
+    }
+    return first;
+}
+
+static void a_cycle_of_64_is_found_and_no_longer_one(void **state)
+{
+    struct relock_proof *proof = relock_graph_search(&graph, ring(RELOCK_GRAPH_STEPS));
+    char text[256];
+
+    (void)state;
+    assert_non_null(proof);
+    assert_int_equal(proof->n, RELOCK_GRAPH_STEPS);
+    relock_proof_explain(proof, &graph, 0, text, sizeof(text));
+    assert_non_null(strstr(text, "another lock of this cycle"));
+    free(proof);
+    assert_null(relock_graph_search(&graph, ring(RELOCK_GRAPH_STEPS + 1)));
+}
+
+static void a_graph_has_a_limit(void **state)
+{
+    char name[16];
+
+    (void)state;
+    for (unsigned i = 0; i < RELOCK_GRAPH_MOST; i++) {
+        snprintf(name, sizeof(name), "%u", i);
+        assert_int_equal(lock(name), i);
+    }
+    assert_int_equal(lock("5"), 5);
+    assert_int_equal(lock("more"), RELOCK_GRAPH_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_youngest_wait_of_a_cycle_is_its_victim, begin, begin),
+        cmocka_unit_test_setup_teardown(of_two_waits_of_the_same_time_one_is_the_victim, begin,
+                                        begin),
+        cmocka_unit_test_setup_teardown(a_chain_that_ends_is_no_cycle, begin, begin),
+        cmocka_unit_test_setup_teardown(an_owner_does_not_wait_for_itself, begin, begin),
+        cmocka_unit_test_setup_teardown(each_of_several_readers_is_followed, begin, begin),
+        cmocka_unit_test_setup_teardown(two_beats_after_the_second_look_prove_a_cycle, begin,
+                                        begin),
+        cmocka_unit_test_setup_teardown(another_hold_or_another_wait_is_another_cycle, begin,
+                                        begin),
+        cmocka_unit_test_setup_teardown(the_log_says_who_waits_for_what, begin, begin),
+        cmocka_unit_test_setup_teardown(a_cycle_of_64_is_found_and_no_longer_one, begin, begin),
+        cmocka_unit_test_setup_teardown(a_graph_has_a_limit, begin, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
