@@ -29,7 +29,8 @@
  * -DOWNERS, -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in each round;
  * -DSEEKS_FROM=n: the first n owners do not look; -DSHARED: owners 0 and 1 are of
  * one client; -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n
- * records or their answers that are lost; -DBEATS=n records without a reason. -DBAD_*: a rule left out.
+ * records or their answers that are lost; -DBEATS=n records without a reason. -DWHOLE_LOOKS:
+ * a look is one step. -DBAD_*: a rule left out.
  */
 #ifndef OWNERS
 #define OWNERS 2
@@ -347,6 +348,12 @@ inline look(me, nth)
     l = 0; nl = 0; w = 0; a = 0; b = 0; hc = 0; hn = 0; o = 0; steps = 0
 }
 
+#ifdef WHOLE_LOOKS
+#define LOOK(nth) atomic { look(me, nth) }
+#else
+#define LOOK(nth) look(me, nth)
+#endif
+
 /* Ghost: whether the cycle that the first look has found is there. */
 inline see()
 {
@@ -386,14 +393,14 @@ end:
     :: atomic { serial[me] != 0 && at[me] != 0 && serial[me] != done ->
 #endif
             my_serial = serial[me]; my_at = at[me]; mine = wants[me]; done = my_serial }
-        look(me, 1);
+        LOOK(1);
         if
         :: !found -> goto next
         :: else
         fi;
         see();
 #ifndef BAD_ONE_LOOK
-        look(me, 2);
+        LOOK(2);
         if
         :: !found || !same -> goto next
         :: else
@@ -401,7 +408,7 @@ end:
 #ifndef BAD_NO_BEAT
         do
         :: proved = true;
-            look(me, 3);
+            LOOK(3);
             if
             :: !found || !same || proved -> break
             :: else
