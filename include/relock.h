@@ -1078,6 +1078,29 @@ typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg)
 RELOCK_API int relock_waiters(struct relock_client *client, const char *name, relock_waiters_fn *fn,
                               void *arg);
 
+/** Describes an owner that waits for a lock while it holds another one. */
+struct relock_nested_wait {
+    const char *name;        /* the lock that it waits for */
+    const char *id;          /* of its client */
+    const char *client_name; /* as in struct relock_lock_info */
+    const char *hold;        /* the number of its hold in Redis; of a plain lock, the token */
+    uint64_t waited_ms;      /* for so long, when its client recorded it last */
+};
+
+/** Takes one wait that relock_nested_waits() has found. Returns whether to go on. */
+typedef bool relock_nested_waits_fn(const struct relock_nested_wait *wait, void *arg);
+
+/**
+ * Reports which owners have been waiting for longer than their client's `deadlock_ms`, while they
+ * hold other locks: once for each of their holds. It is what clients of relock record to find
+ * deadlocks, see docs/wire.md. It visits the whole key space, in small steps (SCAN).
+ *
+ * Threads: any; asks Redis, each command for up to `command_timeout_ms`.
+ * Returns: RELOCK_OK, or a common error.
+ */
+RELOCK_API int relock_nested_waits(struct relock_client *client, relock_nested_waits_fn *fn,
+                                   void *arg);
+
 /** Describes a server of a client. */
 struct relock_server_info {
     const char *address;    /* without the password */

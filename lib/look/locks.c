@@ -4,17 +4,12 @@
  * SCAN runs on each server, for hashes and for strings, and look.lua tells which of these are
  * locks.
  */
-#include "base/decimal.h"
 #include "lock/keys.h"
-#include "look/nodes.h"
-#include "look/sight.h"
+#include "look/scan.h"
 #include "redis/reply.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define PAGE "1000" /* keys that Redis visits for one SCAN */
-#define WORD(text) ((struct relock_text){(text), sizeof(text) - 1})
 
 struct search {
     struct relock_sight sight;
@@ -34,7 +29,8 @@ static bool is_lock(const struct relock_lock_info *info)
 /* Keys that belong to a lock of another name. */
 static bool is_part(const char *key)
 {
-    return strncmp(key, "relock_waiters:", 15) == 0 || strncmp(key, "redisson_lock_", 14) == 0;
+    return strncmp(key, "relock_waiters:", 15) == 0 || strncmp(key, "relock_waits:", 13) == 0 ||
+           strncmp(key, "redisson_lock_", 14) == 0;
 }
 
 static int show(struct search *search, struct relock_text name, bool is_exact)
@@ -57,64 +53,27 @@ static int show(struct search *search, struct relock_text name, bool is_exact)
     return RELOCK_OK;
 }
 
-static int show_page(struct search *search, const struct redisReply *keys)
+static int show_page(void *arg, struct relock_node *node, const struct redisReply *keys)
 {
+    struct search *search = arg;
     const struct redisReply *element;
     const char *key;
     size_t len, known;
     int r = RELOCK_OK;
 
+    (void)node;
     for (size_t i = 0; r == RELOCK_OK && (element = relock_reply_at(keys, i)); i++)
         if (!search->ended && relock_reply_text(element, &key, &len) &&
             relock_keys_name(key, &known) && known == len && !is_part(key))
             r = show(search, (struct relock_text){key, len}, false);
-    return r;
-}
-
-/* All keys of this type at the node. */
-static int scan(struct search *search, struct relock_node *node, struct relock_text type)
-{
-    struct relock_text words[] = {WORD("SCAN"),  WORD("0"),  WORD("MATCH"), search->pattern,
-                                  WORD("COUNT"), WORD(PAGE), WORD("TYPE"),  type};
-    char cursor[RELOCK_DECIMAL_MAX] = "0";
-
-    do {
-        struct redisReply *reply;
-        const char *next;
-        size_t len;
-        int r = relock_nodes_ask(node, words, 8, relock_sight_deadline(&search->sight), &reply,
-                                 search->sight.why);
-
-        if (r != RELOCK_OK)
-            return r;
-        if (!relock_reply_text(relock_reply_at(reply, 0), &next, &len) || len >= sizeof(cursor))
-            r = RELOCK_E_SERVER;
-        else
-            memcpy(cursor, next, len + 1);
-        words[1] = (struct relock_text){cursor, strlen(cursor)};
-        if (r == RELOCK_OK)
-            r = show_page(search, relock_reply_at(reply, 1));
-        relock_reply_free(reply);
-        if (r != RELOCK_OK)
-            return r;
-    } while (!search->ended && strcmp(cursor, "0") != 0);
-    return RELOCK_OK;
+    return r == RELOCK_OK && search->ended ? RELOCK_SCAN_END : r;
 }
 
 static int search_all(struct search *search)
 {
-    struct relock_topology *topology = search->sight.client->topology;
-    struct relock_node *node = relock_nodes_first(topology);
-    int r = RELOCK_OK;
+    static const char *const types[] = {"hash", "string", NULL};
+    int r = relock_scan(&search->sight, search->pattern, types, show_page, search);
 
-    for (; node && r == RELOCK_OK; node = relock_nodes_next(topology, node)) {
-        r = scan(search, node, WORD("hash"));
-        if (r == RELOCK_OK && !search->ended)
-            r = scan(search, node, WORD("string"));
-        if (search->ended)
-            break;
-    }
-    relock_nodes_end(topology, node);
     return r == RELOCK_OK && !search->shown ? search->refused : r;
 }
 

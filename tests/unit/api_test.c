@@ -66,6 +66,7 @@ static void every_public_function_is_in_the_library(void **state)
     NAMED(relock_unlock);
     NAMED(relock_valid_ms);
     NAMED(relock_waiters);
+    NAMED(relock_nested_waits);
     NAMED(relock_who_holds);
     NAMED(relock_wrlock_new);
 #undef NAMED

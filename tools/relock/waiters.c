@@ -4,23 +4,35 @@
 #include "statuses.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct waiters {
     struct args args;
     struct relock_client *client;
     struct report *report;
     const struct lock_row *lock; /* the one whose waiters come */
+    struct lock_list *list;
+    bool are_nested; /* those that hold other locks */
 };
 
-static void read_options(struct args *args, int argc, char **argv)
+enum { NESTED = ARGS_OWN };
+
+static void read_options(struct waiters *waiters, int argc, char **argv)
 {
-    static const struct option known[] = {ARGS_JSON_OPTION, ARGS_OPTIONS};
+    static const struct option known[] = {
+        {"nested", no_argument, NULL, NESTED}, ARGS_JSON_OPTION, ARGS_OPTIONS};
     int letter;
 
-    while ((letter = getopt_long(argc, argv, ARGS_LETTERS, known, NULL)) >= 0)
-        args_take(args, letter);
+    while ((letter = getopt_long(argc, argv, ARGS_LETTERS, known, NULL)) >= 0) {
+        if (letter == NESTED)
+            waiters->are_nested = true;
+        else
+            args_take(&waiters->args, letter);
+    }
+    if (waiters->are_nested && optind < argc)
+        args_refuse(&waiters->args, "--nested takes no names");
     for (int i = optind; i < argc; i++)
-        (void)args_name(args, argv[i]);
+        (void)args_name(&waiters->args, argv[i]);
 }
 
 static bool add_row(const struct relock_waiter_info *info, void *arg)
@@ -68,8 +80,50 @@ static int show(struct waiters *waiters, char **names)
     return report_print(waiters->report, false) ? STATUS_OK : STATUS_FAILED;
 }
 
+/* ---- those that hold other locks ----------------------------------------------------------- */
+
+static const struct lock_row *find_row(const struct lock_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->rows[i].name, name) == 0)
+            return &list->rows[i];
+    return NULL;
+}
+
+static bool add_nested(const struct relock_nested_wait *wait, void *arg)
+{
+    struct waiters *waiters = arg;
+    const struct lock_row *lock = find_row(waiters->list, wait->name);
+
+    report_text(waiters->report, wait->name, COLOUR_NONE);
+    report_text(waiters->report, lock_list_who(wait->client_name, wait->id), COLOUR_NONE);
+    report_text(waiters->report, wait->id, COLOUR_NONE);
+    report_text(waiters->report, wait->hold, COLOUR_NONE);
+    report_text(waiters->report, lock ? lock_row_holder(lock) : NULL, COLOUR_NONE);
+    report_ms(waiters->report, (int64_t)wait->waited_ms);
+    return true;
+}
+
+static int show_nested(struct waiters *waiters)
+{
+    struct lock_list list = {0};
+    int r = lock_list_find(&list, waiters->client, "*");
+
+    waiters->list = &list;
+    if (r == RELOCK_OK)
+        r = relock_nested_waits(waiters->client, add_nested, waiters);
+    lock_list_free(&list);
+    if (r != RELOCK_OK)
+        return session_fail(&waiters->args, "cannot read", r);
+    return report_print(waiters->report, false) ? STATUS_OK : STATUS_FAILED;
+}
+
 static int run_waiters(const struct command *self, int argc, char **argv)
 {
+    static const struct column nested[] = {
+        {"LOCK", "name"}, {"WAITER", "waiter"}, {"", "waiter_id"},       {"ITS HOLD", "hold"},
+        {"BEHIND", "behind"}, {"WAITS", "waited_ms"}, {NULL, NULL},
+    };
     static const struct column columns[] = {
         {"LOCK", "name"}, {"PLACE", "place"},   {"WAITER", "waiter"}, {"", "waiter_id"},
         {"FOR", "for"},   {"BEHIND", "behind"}, {"STATE", "is_told"}, {"GONE IN", "gone_in_ms"},
@@ -78,10 +132,10 @@ static int run_waiters(const struct command *self, int argc, char **argv)
     struct waiters waiters = {.args = {.command = self}};
     int status;
 
-    read_options(&waiters.args, argc, argv);
+    read_options(&waiters, argc, argv);
     waiters.client = session_open(&waiters.args, &(struct relock_options){.connections = 1});
-    waiters.report = report_new(columns, waiters.args.is_json);
-    status = show(&waiters, argv + optind);
+    waiters.report = report_new(waiters.are_nested ? nested : columns, waiters.args.is_json);
+    status = waiters.are_nested ? show_nested(&waiters) : show(&waiters, argv + optind);
     report_free(waiters.report);
     relock_client_free(waiters.client);
     return status;
@@ -95,8 +149,10 @@ const struct command command_waiters = {
     "their turns. It finds the queues of fair locks, and clients of relock that wait\n"
     "in line. It does not find waiters for spin and plain locks, those of other\n"
     "libraries and, except for fair locks, those in a cluster. A client counts once,\n"
-    "however many of its threads wait. Redis does not store since when they wait.\n"
-    "GONE IN: then a waiter for a fair lock loses its place, unless it asks again.\n"
+    "however many of its threads wait.\n"
+    "GONE IN is when a waiter of a fair lock is dropped, unless it asks again.\n"
+    "      --nested              instead, show which owners have waited for more than a\n"
+    "                            second while they hold another lock, and for how long\n"
     "      --json                for programs\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"

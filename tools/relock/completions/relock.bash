@@ -23,7 +23,8 @@ _relock()
             return
         fi
         ;;
-    status | list | waiters) words="$common --json" ;;
+    status | list) words="$common --json" ;;
+    waiters) words="$common --json --nested" ;;
     watch) words="$common --json --interval" ;;
     break) words="$common --yes" ;;
     top) words="$common --json --interval --once" ;;
