@@ -61,7 +61,8 @@ static bool is_drained(const struct relock_client *client) RELOCK_REQUIRES(clien
     const struct relock_client_hook *hook = atomic_load(&client->hook);
 
     return client->guarded.n_settling == 0 && relock_outbox_is_empty(&client->guarded.leaving) &&
-           !client->guarded.leaving_later && relock_waits_are_drained(client) && (!hook || hook->ops->is_drained(client));
+           !client->guarded.leaving_later && relock_waits_are_drained(client) &&
+           (!hook || hook->ops->is_drained(client));
 }
 
 static void release_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex)

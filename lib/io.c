@@ -65,8 +65,9 @@ static uint64_t turn(void *arg)
     relock_listeners_deliver(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
     is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses ||
-             client->guarded.leaving.posted || client->guarded.recording.posted || client->guarded.due || client->guarded.tasks ||
-             client->guarded.commands.posted || client->guarded.inbox == RELOCK_INBOX_WANTED;
+             client->guarded.leaving.posted || client->guarded.recording.posted ||
+             client->guarded.due || client->guarded.tasks || client->guarded.commands.posted ||
+             client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     relock_mutex_unlock(&client->mutex);

@@ -14,15 +14,15 @@
 
 #define HOLDS_MOST "256" /* of one lock that a look follows: there may be many readers */
 
-/* Between two looks: between the first and the second, and up to the one that proves it, each time a
- * little longer, because a client may have died. */
+/* Between two looks: between the first and the second, and up to the one that proves it, each time
+ * a little longer, because a client may have died. */
 #define NEXT_MS 2
 #define SOON_MS 20
 #define SOON_STEP_MS 10
 #define SOON_MAX_MS 300
 
-/* Between two looks that find nothing. The first ones come early, because the record of a plain lock,
- * or one at another server, may come a little after this one. */
+/* Between two looks that find nothing. The first ones come early, because the record of a plain
+ * lock, or one at another server, may come a little after this one. */
 #define EARLY_MS 60
 #define LATER_MS 1000
 
@@ -154,8 +154,7 @@ static const struct relock_resource *wanted_by(const struct relock_waiter *waite
 
 static bool takes_part(const struct relock_waiter *waiter)
 {
-    return waiter->wait.at_us > 0 && waiter->wait.is_recorded &&
-           waiter->end == RELOCK_WAITER_WAITS;
+    return waiter->wait.at_us > 0 && waiter->wait.is_recorded && waiter->end == RELOCK_WAITER_WAITS;
 }
 
 STEP size_t follow_own(struct relock_client *client, const struct relock_waiter *waiter,
@@ -168,8 +167,8 @@ STEP size_t follow_own(struct relock_client *client, const struct relock_waiter 
     size_t wait = RELOCK_GRAPH_NONE;
 
     if (lock != RELOCK_GRAPH_NONE)
-        wait = relock_graph_add_wait(graph, client->id, waiter->wait.serial, waiter->wait.at_us,
-                                     lock);
+        wait =
+            relock_graph_add_wait(graph, client->id, waiter->wait.serial, waiter->wait.at_us, lock);
     if (wait != RELOCK_GRAPH_NONE)
         graph->waits[wait].owner = waiter->owner;
     return wait;
@@ -256,8 +255,8 @@ STEP void take_holds(struct relock_client *client, size_t lock, const struct red
         }
         ask = post(client, lock, hold);
         if (ask)
-            ask->key_len = relock_chain_key(ask->key, graph->holds[hold].id,
-                                            strlen(graph->holds[hold].id));
+            ask->key_len =
+                relock_chain_key(ask->key, graph->holds[hold].id, strlen(graph->holds[hold].id));
     }
 }
 

@@ -21,9 +21,9 @@ struct relock_waiter;
 struct relock_wait {
     struct relock_waiter *next, *prev; /* of the client: all waits that sleep, the oldest first */
     uint64_t serial;                   /* of the waits of this client; 0: it is not in the list */
-    uint64_t at_us;    /* when it was first recorded, on the clock of the server; 0: it was not */
-    uint64_t sent;     /* the beat with which it was sent for the first time */
-    bool is_recorded;  /* some hold of its owner is in `entries` */
+    uint64_t at_us;   /* when it was first recorded, on the clock of the server; 0: it was not */
+    uint64_t sent;    /* the beat with which it was sent for the first time */
+    bool is_recorded; /* some hold of its owner is in `entries` */
     struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
 };
 
@@ -35,10 +35,10 @@ struct relock_recorded_hold {
 
 /* What Redis has of one client, in one hash: waits.c. */
 struct relock_waits_record {
-    uint64_t beat;   /* the last one that was answered */
-    bool is_sent;    /* the next one is on its way */
-    bool is_dirty;   /* what it brings is not so any more */
-    bool may_exist;  /* Redis may have the hash */
+    uint64_t beat;  /* the last one that was answered */
+    bool is_sent;   /* the next one is on its way */
+    bool is_dirty;  /* what it brings is not so any more */
+    bool may_exist; /* Redis may have the hash */
 };
 
 #define RELOCK_WAITS_RECORDS 2 /* by client id; and the holds of plain locks by their tokens */

@@ -31,7 +31,8 @@ struct relock_graph_lock {
 
 struct relock_graph_hold {
     size_t lock;
-    size_t wait; /* of its owner; RELOCK_GRAPH_NONE: the owner does not wait, or that is not known */
+    size_t
+        wait; /* of its owner; RELOCK_GRAPH_NONE: the owner does not wait, or that is not known */
     char id[RELOCK_UUID_LEN + 1]; /* of its client, or what the tokens of that client begin with */
     char field[RELOCK_FIELD_MAX]; /* its number, or its token */
 };

@@ -20,10 +20,10 @@
 
 #define LEASE_TEXT "5000" /* ms; of the record of a client that has died */
 #define BEAT_MS 250
-#define SCAN_MS 1000      /* an owner that waits may get and lose holds through other threads */
-#define SCAN_MIN_MS 20    /* many waits are found at once */
-#define REFUSED_MS 60000  /* before another attempt of a user without the right */
-#define HOLDS_MOST 1000   /* that are recorded */
+#define SCAN_MS 1000     /* an owner that waits may get and lose holds through other threads */
+#define SCAN_MIN_MS 20   /* many waits are found at once */
+#define REFUSED_MS 60000 /* before another attempt of a user without the right */
+#define HOLDS_MOST 1000  /* that are recorded */
 
 #define ALL 0    /* the record by client id */
 #define TOKENS 1 /* that of plain locks */
@@ -132,8 +132,7 @@ STEP void scan(struct relock_client *client, uint64_t now_ms)
     forget_holds(client);
     DL_FOREACH2(client->guarded.holds, held.hold, client_next)
     {
-        if (held.hold->count == 0 || held.hold->detached ||
-            held.hold->resource->kind->is_composite)
+        if (held.hold->count == 0 || held.hold->detached || held.hold->resource->kind->is_composite)
             continue;
         held.waiter = wait_of(client, held.hold->owner, now_ms);
         if (!held.waiter || !relock_chain_counts(&held, now_ms) || !has_room(waits))
@@ -196,12 +195,11 @@ STEP bool append_hold(struct send *send, const struct relock_client *client,
         (void)relock_tokens_write(&client->tokens, held->hold->number, field);
     else
         (void)relock_decimal(field, held->hold->number);
-    value_len = snprintf(value, sizeof(value), "%llu %llu %llu %s ",
-                         (unsigned long long)waiter->wait.at_us,
-                         (unsigned long long)(now_ms - waiter->joined_ms),
-                         (unsigned long long)waiter->wait.serial, relock_chain_form(wanted->kind));
-    head_len = snprintf(head, sizeof(head), "%s %zu ", field,
-                        (size_t)value_len + wanted->name_len);
+    value_len =
+        snprintf(value, sizeof(value), "%llu %llu %llu %s ", (unsigned long long)waiter->wait.at_us,
+                 (unsigned long long)(now_ms - waiter->joined_ms),
+                 (unsigned long long)waiter->wait.serial, relock_chain_form(wanted->kind));
+    head_len = snprintf(head, sizeof(head), "%s %zu ", field, (size_t)value_len + wanted->name_len);
     return append(send, head, (size_t)head_len) && append(send, value, (size_t)value_len) &&
            append(send, wanted->name, wanted->name_len);
 }
@@ -379,9 +377,8 @@ STEP bool post(struct relock_client *client, unsigned which)
         return true;
     }
     (void)relock_tokens_write(&client->tokens, 0, token);
-    new->key_len = which == TOKENS
-                       ? relock_chain_key(new->key, token, RELOCK_TOKENS_PREFIX * 2)
-                       : relock_chain_key(new->key, client->id, RELOCK_UUID_LEN);
+    new->key_len = which == TOKENS ? relock_chain_key(new->key, token, RELOCK_TOKENS_PREFIX * 2)
+                                   : relock_chain_key(new->key, client->id, RELOCK_UUID_LEN);
     record->is_sent = true;
     relock_outbox_post(client, &client->guarded.recording, &new->entry);
     return true;

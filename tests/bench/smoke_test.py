@@ -24,6 +24,7 @@ RESULTS = {
     "passing": ["passing"],
     "cached": ["cached_1", "cached_64"],
     "recall": ["recall"],
+    "deadlock": [f"deadlock_{n}" for n in [2, 3, 4]],
     "commands": ["commands"],
     "waiting": ["waiting_1", "waiting_100", "waiting_1000"],
     "async": ["async"],

@@ -1,5 +1,6 @@
 /* relock status, list, waiters, watch, top, break: what they show of locks, and how they end. */
 #include "cli/tool.h"
+#include "support/actor.h"
 #include "support/peer.h"
 
 #include <signal.h>
@@ -83,6 +84,39 @@ static void list_sorts_and_top_counts(void **state)
     end(holder);
     assert_int_equal(tool_wait(waiter), 0);
     assert_true(peer_unlock(f->probe, "a", PEER));
+}
+
+static void nested_waiters_are_those_with_another_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.client_name = "shop", .deadlock_ms = 100});
+    struct relock_lock *mine = fixture_lock(f, client, "mine");
+    struct relock_lock *theirs = fixture_lock(f, client, "theirs");
+    struct actor *actor = actor_start();
+    struct tool *tool;
+    bool is_there = false;
+
+    assert_true(peer_lock(f->probe, "theirs", PEER, LEASE_MS));
+    assert_int_equal(actor_lock(actor, mine), RELOCK_OK);
+    actor_begin_lock(actor, theirs);
+    while (!is_there) {
+        tool = tool_start(f, "waiters", "--nested");
+        assert_int_equal(tool_wait(tool), 0);
+        is_there = strstr(tool_out(tool), "theirs") != NULL;
+    }
+    assert_non_null(strstr(tool_out(tool), "shop"));
+    assert_non_null(strstr(tool_out(tool), PEER));
+    tool = tool_start(f, "waiters", "--nested", "--json");
+    assert_int_equal(tool_wait(tool), 0);
+    assert_true(tool_printed_json(tool));
+    assert_non_null(strstr(tool_out(tool), "\"behind\": \"" PEER "\""));
+    assert_tool(f, 125, "waiters", "--nested", "theirs");
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_int_equal(actor_result(actor), RELOCK_OK);
+    assert_int_equal(actor_unlock(actor, theirs), RELOCK_OK);
+    assert_int_equal(actor_unlock(actor, mine), RELOCK_OK);
+    assert_true(wait_for_no_keys(f->probe));
 }
 
 static void watch_prints_each_change(void **state)
@@ -187,6 +221,7 @@ static void break_does_not_delete_what_is_no_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SERVER_TEST(nested_waiters_are_those_with_another_lock),
         TOOL_TEST(status_shows_the_holder_and_whether_all_are_held),
         TOOL_TEST(json_is_for_programs_whatever_a_name_has),
         TOOL_TEST(list_sorts_and_top_counts),

@@ -22,8 +22,8 @@ static struct two two_with(struct faults *t, uint64_t lease_ms)
 {
     struct relock_options options = {
         .watchdog_timeout_ms = lease_ms, .recheck_ms = LONG_MS, .deadlock_ms = DEADLOCK_MS};
-    struct two two = {.clients = {faults_connected_client(t, &options),
-                                  fixture_client(t->f, &options)}};
+    struct two two = {
+        .clients = {faults_connected_client(t, &options), fixture_client(t->f, &options)}};
     static const char *const names[] = {"a", "b"};
 
     for (int i = 0; i < 2; i++) {
@@ -32,8 +32,7 @@ static struct two two_with(struct faults *t, uint64_t lease_ms)
         two.actors[i] = actor_start();
         assert_result(actor_lock(two.actors[i], two.has[i]), RELOCK_OK);
     }
-    snprintf(two.record, sizeof(two.record), "relock_waits:{%s}",
-             relock_client_id(two.clients[0]));
+    snprintf(two.record, sizeof(two.record), "relock_waits:{%s}", relock_client_id(two.clients[0]));
     return two;
 }
 
@@ -59,8 +58,7 @@ static void assert_that_one_is_refused(struct faults *t, struct two *two)
     assert_result(actor_result(two->actors[1 - victim]), RELOCK_OK);
     assert_result(actor_unlock(two->actors[1 - victim], two->wants[1 - victim]), RELOCK_OK);
     assert_result(actor_unlock(two->actors[1 - victim], two->has[1 - victim]), RELOCK_OK);
-    assert_int_equal(
-        stats_of(two->clients[0]).deadlocks + stats_of(two->clients[1]).deadlocks, 1);
+    assert_int_equal(stats_of(two->clients[0]).deadlocks + stats_of(two->clients[1]).deadlocks, 1);
     assert_true(wait_for_no_keys(t->f->probe));
 }
 

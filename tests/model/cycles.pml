@@ -30,7 +30,7 @@
  * -DSEEKS_FROM=n: the first n owners do not look; -DSHARED: owners 0 and 1 are of
  * one client; -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n
  * records or their answers that are lost; -DBEATS=n records without a reason. -DWHOLE_LOOKS:
- * a look is one step. -DBAD_*: a rule left out.
+ * a look is one step; -DSTANDING: each owner has its first lock at the beginning. -DBAD_*: a rule left out.
  */
 #ifndef OWNERS
 #define OWNERS 2
@@ -161,6 +161,9 @@ proctype owner(byte me)
 {
     byte rounds, calls, l, next;
 
+#ifdef STANDING
+    if :: me < LOCKS -> calls = 1 :: else fi; /* it has its first lock */
+#endif
     do
     :: rounds == ROUNDS -> break
     :: rounds < ROUNDS ->
@@ -495,6 +498,16 @@ init
               if :: i >= SEEKS_FROM -> run seeker(i) :: else fi;
               i++
         od;
+#ifdef STANDING
+        i = 0;
+        do
+        :: i == LOCKS -> break
+        :: i < LOCKS ->
+            n_holds++;
+            r_client[i] = CLIENT(i); r_number[i] = n_holds;
+            m_number[i] = n_holds; m_owner[i] = i; i++
+        od;
+#endif
         i = 0;
         do :: i == CLIENTS -> break :: i < CLIENTS -> run recorder(i); i++ od;
         if :: LOSSES > 0 -> run expiry() :: else fi

@@ -51,6 +51,12 @@ static bool note_waiter(const struct relock_waiter_info *info, void *arg)
     return true;
 }
 
+static bool note_nested(const struct relock_nested_wait *wait, void *arg)
+{
+    note(arg, "%s:%s:%s:%d ", wait->name, wait->client_name, wait->hold, wait->waited_ms >= 100);
+    return true;
+}
+
 /* SCAN has no order, so a test that expects several looks for each. */
 static const char *see(struct relock_client *client, const char *pattern, struct view *view)
 {
@@ -250,9 +256,52 @@ static void without_rights_it_is_an_error_and_is_logged(void **state)
     probe_text(f->probe, "ACL DELUSER reader");
 }
 
+struct nested {
+    struct relock_client *client;
+    struct view view;
+};
+
+static bool sees_a_nested_wait(void *arg)
+{
+    struct nested *nested = arg;
+
+    nested->view = (struct view){0};
+    return relock_nested_waits(nested->client, note_nested, &nested->view) == RELOCK_OK &&
+           *nested->view.text;
+}
+
+static void a_wait_of_an_owner_with_another_lock_is_seen(void **state)
+{
+    struct fixture *f = *state;
+    const struct relock_options options = {
+        .client_name = "shop", .name_prefix = "shop:", .deadlock_ms = 100};
+    struct nested nested = {.client = fixture_client(f, &options)};
+    struct relock_lock *mine = fixture_lock(f, nested.client, "mine");
+    struct relock_lock *theirs = fixture_lock(f, nested.client, "theirs");
+    struct actor *actor = actor_start();
+    struct relock_client *stranger = fixture_client(f, NULL);
+    char expected[128];
+
+    assert_false(sees_a_nested_wait(&nested));
+    assert_true(peer_lock(f->probe, "shop:theirs", PEER, LEASE_MS));
+    assert_result(actor_lock(actor, mine), RELOCK_OK);
+    snprintf(expected, sizeof(expected), "theirs:shop:%s:1 ",
+             probe_only_field(f->probe, "shop:mine") + strlen(relock_client_id(stranger)) + 1);
+    actor_begin_lock(actor, theirs);
+    assert_true(wait_until(sees_a_nested_wait, &nested, SOON_MS));
+    assert_string_equal(nested.view.text, expected);
+    assert_true(peer_unlock(f->probe, "shop:theirs", PEER));
+    assert_gets_in(actor, theirs);
+    assert_result(actor_unlock(actor, mine), RELOCK_OK);
+    assert_true(wait_for_no_keys(f->probe));
+    assert_result(relock_nested_waits(NULL, note_nested, NULL), RELOCK_E_INVALID);
+    assert_result(relock_nested_waits(stranger, NULL, NULL), RELOCK_E_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_wait_of_an_owner_with_another_lock_is_seen),
         FENCED_TEST(a_held_lock_of_each_kind_is_recognised),
         SERVER_TEST(a_pattern_finds_all_locks_that_match_and_nothing_else),
         SERVER_TEST(a_name_is_reported_whatever_its_key_is),

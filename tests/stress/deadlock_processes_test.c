@@ -57,7 +57,7 @@ struct worker {
 };
 
 static fixture_constructor_fn *const constructors[N_LOCKS] = {
-    relock_lock_new,   relock_fairlock_new, relock_lock_new, relock_spinlock_new,
+    relock_lock_new,   relock_fairlock_new, relock_lock_new,     relock_spinlock_new,
     relock_wrlock_new, relock_lock_new,     relock_plainlock_new};
 static const char *const names[N_LOCKS] = {"one", "fair", "two", "spin", "rw", "three", "plain"};
 
@@ -296,8 +296,8 @@ static uint64_t watch(struct storm *storm, uint64_t ms)
 
 static struct storm *share(void)
 {
-    struct storm *storm = mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct storm *storm =
+        mmap(NULL, sizeof(*storm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pthread_mutexattr_t attr;
 
     assert_true(storm != MAP_FAILED);

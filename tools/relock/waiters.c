@@ -121,7 +121,7 @@ static int show_nested(struct waiters *waiters)
 static int run_waiters(const struct command *self, int argc, char **argv)
 {
     static const struct column nested[] = {
-        {"LOCK", "name"}, {"WAITER", "waiter"}, {"", "waiter_id"},       {"ITS HOLD", "hold"},
+        {"LOCK", "name"},     {"WAITER", "waiter"},   {"", "waiter_id"}, {"ITS HOLD", "hold"},
         {"BEHIND", "behind"}, {"WAITS", "waited_ms"}, {NULL, NULL},
     };
     static const struct column columns[] = {
