@@ -82,7 +82,8 @@ struct relock_client *patient_client(struct fixture *f, uint64_t long_ms)
 
 struct relock_client *woken_client(struct fixture *f)
 {
-    return fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    return fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS,
+                                                      .deadlock_ms = RELOCK_FOREVER});
 }
 
 struct relock_client *child_client(struct fixture *f, const struct relock_options *options)
