@@ -14,10 +14,10 @@
  *
  *   acquire(), release_all()   relock_take, relock_release            lib/lock/take.c release.c
  *   give                       relock_holds_hand_off                  lib/lock/holds.c
- *   recorder, compose          relock_waits_turn, the timer, answers  lib/lock/waits.c
- *   execute                    scripts/waits.lua
- *   seeker, look()             relock_chain_look and its answers      lib/lock/chain.c
- *   compared, proved           relock_proof_check                     lib/lock/proof.c
+ *   recorder                   relock_record_send, on_sent            lib/lock/record.c waits.c
+ *   execute                    scripts/waits_record.lua
+ *   seeker, look()             relock_chain_look, conclude            lib/lock/chain.c
+ *   same, proved               relock_proof_check                     lib/lock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
  * Each command of a look is one step, so all may change between two of them.
@@ -117,7 +117,8 @@ inline acquire(me, l)
             m_number[l] = n_holds; m_owner[l] = me;
             if :: serial[me] != 0 -> end_wait(me) :: else fi;
             break }
-    :: atomic { serial[me] == 0 && !given[me] && (r_client[l] != NONE || m_owner[l] != NONE) ->
+    :: atomic { serial[me] == 0 && !given[me] && !refused[me] &&
+                (r_client[l] != NONE || m_owner[l] != NONE) ->
             begin_wait(me, l) }
     :: atomic { serial[me] != 0 && !given[me] && !refused[me] && n_timeouts < TIMEOUTS ->
             n_timeouts++; end_wait(me); break }
