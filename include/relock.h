@@ -283,7 +283,7 @@ struct relock_options {
      * RELOCK_FOREVER: none of this client's does */
     uint64_t deadlock_ms;
 
-    uint64_t reserved[1];
+    uint64_t reserved[8];
 };
 
 /**

@@ -70,6 +70,7 @@ void row_passing(const struct plan *plan, struct report *report);
 /* Locks that stay with the process: pairs from memory, and how soon another client gets one. */
 void row_cached(const struct plan *plan, struct report *report);
 void row_recall(const struct plan *plan, struct report *report);
+
 /* A cycle of processes: how soon one is refused. */
 void row_deadlock(const struct plan *plan, struct report *report);
 
