@@ -5,6 +5,9 @@
  *     WAITED_AT    OPEN         another thread opens it, and wakes the sleeper
  *                  CLOSED       the deadline of the sleeper has passed
  *     OPEN         CLOSED       the waiting thread has seen it
+ *     CLOSED       POLLED + fd  the waiting thread is about to poll that eventfd, among others
+ *     POLLED + fd  OPEN         another thread opens it, and writes to the eventfd
+ *                  CLOSED       the waiting thread no longer polls
  */
 #include "base/gate.h"
 
@@ -12,30 +15,44 @@
 #include "base/futex.h"
 #include "base/tsan.h"
 
-enum state { CLOSED, OPEN, WAITED_AT };
+#include <sys/eventfd.h>
+
+enum state { CLOSED, OPEN, WAITED_AT, POLLED };
 
 void relock_gate_init(struct relock_gate *gate)
 {
     atomic_init(&gate->state, CLOSED);
 }
 
-/* Returns whether the waiting thread may be asleep and has to be woken. */
-static bool set_open(struct relock_gate *gate)
+/* Returns the state before. After that the gate may be gone. */
+static unsigned set_open(struct relock_gate *gate)
 {
     relock_tsan_release(gate);
-    return atomic_exchange(&gate->state, OPEN) == WAITED_AT;
+    return atomic_exchange(&gate->state, OPEN);
+}
+
+static void wake_poller(unsigned was)
+{
+    if (was >= POLLED)
+        (void)eventfd_write((int)(was - POLLED), 1);
 }
 
 void relock_gate_open(struct relock_gate *gate)
 {
-    if (set_open(gate))
+    unsigned was = set_open(gate);
+
+    if (was == WAITED_AT)
         relock_futex_wake(&gate->state);
+    wake_poller(was);
 }
 
 void relock_gate_open_under(struct relock_gate *gate, struct relock_mutex *mutex)
 {
-    if (set_open(gate))
+    unsigned was = set_open(gate);
+
+    if (was == WAITED_AT)
         relock_mutex_wake_after(mutex, &gate->state);
+    wake_poller(was); /* after the unlock, the eventfd might be closed */
 }
 
 /* Announces that this thread is about to sleep. Returns false if the gate is open. */
@@ -63,6 +80,22 @@ bool relock_gate_wait(struct relock_gate *gate, uint64_t deadline_ms)
     }
     /* If the gate was opened just at the deadline, that still counts. */
     opened = atomic_exchange(&gate->state, CLOSED) == OPEN;
+    if (opened)
+        relock_tsan_acquire(gate);
+    return opened;
+}
+
+bool relock_gate_begin_poll(struct relock_gate *gate, int event_fd)
+{
+    unsigned was = CLOSED;
+
+    return atomic_compare_exchange_strong(&gate->state, &was, POLLED + (unsigned)event_fd);
+}
+
+bool relock_gate_end_poll(struct relock_gate *gate)
+{
+    bool opened = atomic_exchange(&gate->state, CLOSED) == OPEN;
+
     if (opened)
         relock_tsan_acquire(gate);
     return opened;

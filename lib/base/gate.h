@@ -27,6 +27,15 @@ void relock_gate_open(struct relock_gate *gate);
 void relock_gate_open_under(struct relock_gate *gate, struct relock_mutex *mutex)
     RELOCK_REQUIRES(*mutex);
 
+/*
+ * For a thread that sleeps in poll(2) instead: between begin and end, an opener writes to the
+ * eventfd. Begin returns false if the gate is open; end closes the gate and returns whether it was
+ * open. Openers use the eventfd while they hold the mutex of open_under, or that which keeps the
+ * gate from being freed; until then it must not be closed.
+ */
+bool relock_gate_begin_poll(struct relock_gate *gate, int event_fd);
+bool relock_gate_end_poll(struct relock_gate *gate);
+
 /* Waits until the gate is open and closes it again. Returns false once `deadline_ms` has passed. */
 bool relock_gate_wait(struct relock_gate *gate, uint64_t deadline_ms);
 

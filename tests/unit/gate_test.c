@@ -7,6 +7,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -82,6 +84,73 @@ static void a_gate_can_be_opened_after_a_wait_that_timed_out(void **state)
     relock_gate_open(gate);
     assert_true(relock_gate_wait(gate, soon()));
 }
+
+/* ---- gates that are polled ----------------------------------------------------------------- */
+
+static int make_event(void)
+{
+    int event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    assert_true(event_fd >= 0);
+    return event_fd;
+}
+
+static bool has_event(int event_fd)
+{
+    eventfd_t count;
+
+    return eventfd_read(event_fd, &count) == 0;
+}
+
+static void an_opening_wakes_a_thread_that_polls(void **state)
+{
+    struct relock_gate *gate = *state;
+    struct relock_mutex mutex;
+    int event_fd = make_event();
+
+    relock_mutex_init(&mutex);
+    assert_true(relock_gate_begin_poll(gate, event_fd));
+    relock_gate_open(gate);
+    assert_true(has_event(event_fd));
+    assert_true(relock_gate_end_poll(gate));
+
+    /* At once, though the mutex is locked: after the unlock the descriptor may be closed. */
+    assert_true(relock_gate_begin_poll(gate, event_fd));
+    relock_mutex_lock(&mutex);
+    relock_gate_open_under(gate, &mutex);
+    assert_true(has_event(event_fd));
+    relock_mutex_unlock(&mutex);
+    assert_true(relock_gate_end_poll(gate));
+    relock_mutex_deinit(&mutex);
+    close(event_fd);
+}
+
+static void a_gate_that_is_open_is_not_polled(void **state)
+{
+    struct relock_gate *gate = *state;
+    int event_fd = make_event();
+
+    relock_gate_open(gate);
+    assert_false(relock_gate_begin_poll(gate, event_fd));
+    assert_true(relock_gate_end_poll(gate));
+    assert_false(has_event(event_fd));
+    close(event_fd);
+}
+
+static void after_the_poll_an_opening_leaves_the_descriptor_alone(void **state)
+{
+    struct relock_gate *gate = *state;
+    int event_fd = make_event();
+
+    assert_true(relock_gate_begin_poll(gate, event_fd));
+    assert_false(relock_gate_end_poll(gate));
+    relock_gate_open(gate);
+    assert_false(has_event(event_fd));
+    assert_true(relock_gate_wait(gate, 0));
+    close(event_fd);
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
 
 /* Two threads. Each opens the other's gate and waits at its own. */
 struct pair {
@@ -233,6 +302,9 @@ int main(void)
         cmocka_unit_test_setup(an_opening_counts_after_the_deadline, make_gate),
         cmocka_unit_test_setup(a_wait_ends_at_its_deadline_and_not_before, make_gate),
         cmocka_unit_test_setup(a_gate_can_be_opened_after_a_wait_that_timed_out, make_gate),
+        cmocka_unit_test_setup(an_opening_wakes_a_thread_that_polls, make_gate),
+        cmocka_unit_test_setup(a_gate_that_is_open_is_not_polled, make_gate),
+        cmocka_unit_test_setup(after_the_poll_an_opening_leaves_the_descriptor_alone, make_gate),
         cmocka_unit_test(a_thread_is_woken_by_another),
         SLEEPER_TEST(a_waiter_let_through_under_a_mutex_is_woken_by_the_unlock),
         SLEEPER_TEST(a_waiter_let_through_under_a_mutex_is_woken_by_a_wait),
