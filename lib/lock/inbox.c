@@ -152,7 +152,6 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
             be_deaf(client, event);
         signal_waiting(client);
     }
-    relock_listeners_deliver(client);
     relock_mutex_unlock(&client->mutex);
 }
 

@@ -53,6 +53,7 @@ static void notify(struct relock_client *client, struct relock_listener *listene
     if (listener->due == 0)
         LL_PREPEND2(client->guarded.due, listener, next_due);
     listener->due |= event;
+    relock_client_wake(client); /* this may not be the I/O thread, which delivers */
 }
 
 void relock_listeners_hear(struct relock_client *client, struct relock_resource *resource,
@@ -71,10 +72,8 @@ void relock_listeners_tell(struct relock_client *client, struct relock_resource 
 
     DL_FOREACH(listeners_of(resource), listener)
     {
-        if (listener != besides && stands(listener, resource)) {
+        if (listener != besides && stands(listener, resource))
             notify(client, listener, event);
-            relock_client_wake(client);
-        }
     }
 }
 

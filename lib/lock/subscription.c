@@ -193,7 +193,6 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
     signal_sides(resource, is_message);
     relock_listeners_hear(client, resource,
                           is_message ? RELOCK_HEARD_MESSAGE : RELOCK_HEARD_CHANGE);
-    relock_listeners_deliver(client);
     relock_mutex_unlock(&client->mutex);
 }
 

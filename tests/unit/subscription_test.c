@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "lock/listener.h"
 #include "offline.h"
+#include "redis/loop.h"
 #include "redis/node_io.h"
 #include "redis/pubsub.h"
 
@@ -285,9 +286,12 @@ static void deliver(struct relock_listener *listener, unsigned events)
     at->base.next_due = &at->base; /* it may be gone now: a reader would go round for ever */
 }
 
-static void listeners_are_notified_under_the_mutex_and_delivered_without(void **state)
+/* Any thread may have read the message, and only the I/O thread delivers. */
+static void listeners_are_notified_under_the_mutex_and_hear_in_the_next_turn(void **state)
 {
     static const struct relock_listener_ops ops = {.notify = notify, .deliver = deliver};
+    const enum relock_channel_event events[] = {RELOCK_CHANNEL_SUBSCRIBED, RELOCK_CHANNEL_MESSAGE,
+                                                RELOCK_CHANNEL_DOWN};
 
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -295,15 +299,48 @@ static void listeners_are_notified_under_the_mutex_and_delivered_without(void **
         relock_listener_add(resource, &told[i].base);
     }
     subscribe();
-    be_told(RELOCK_CHANNEL_SUBSCRIBED);
-    be_told(RELOCK_CHANNEL_MESSAGE);
-    be_told(RELOCK_CHANNEL_DOWN);
+    for (size_t n = 0; n < sizeof(events) / sizeof(*events); n++) {
+        be_told(events[n]);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(told[i].n_delivered, i != 1 ? n : 0);
+        relock_mutex_lock(&client.mutex);
+        relock_listeners_deliver(&client);
+        relock_mutex_unlock(&client.mutex);
+    }
     for (int i = 0; i < 3; i++) {
         assert_int_equal(told[i].n_notified, 3);
         assert_int_equal(told[i].n_delivered, i != 1 ? 3 : 0);
         assert_int_equal(told[i].notified, RELOCK_HEARD_CHANGE);
         relock_listener_remove(resource, &told[i].base);
     }
+}
+
+static uint64_t turn(void *arg)
+{
+    (void)arg;
+    return RELOCK_NEVER;
+}
+
+static void a_notice_wakes_the_io_thread(void **state)
+{
+    static const struct relock_listener_ops ops = {.notify = notify, .deliver = deliver};
+    bool is_woken;
+
+    (void)state;
+    told[0] = (struct told){.base.ops = &ops, .is_due = true};
+    relock_listener_add(resource, &told[0].base);
+    subscribe();
+    assert_int_equal(relock_loop_new(turn, NULL, &client.loop), RELOCK_OK);
+    client.guarded.turn_at_ms = RELOCK_NEVER;
+    be_told(RELOCK_CHANNEL_MESSAGE);
+    is_woken = client.guarded.turn_at_ms == 0;
+    client.guarded.turn_at_ms = 0;
+    client.loop = relock_loop_free(client.loop);
+    assert_true(is_woken);
+    relock_mutex_lock(&client.mutex);
+    relock_listeners_deliver(&client);
+    relock_mutex_unlock(&client.mutex);
+    relock_listener_remove(resource, &told[0].base);
 }
 
 #define SUBSCRIPTION_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
@@ -321,7 +358,8 @@ int main(void)
         SUBSCRIPTION_TEST(a_subscription_stays_while_a_listener_waits),
         SUBSCRIPTION_TEST(each_event_is_a_reason_to_ask),
         SUBSCRIPTION_TEST(an_event_without_listeners_takes_the_mutex_once),
-        SUBSCRIPTION_TEST(listeners_are_notified_under_the_mutex_and_delivered_without),
+        SUBSCRIPTION_TEST(listeners_are_notified_under_the_mutex_and_hear_in_the_next_turn),
+        SUBSCRIPTION_TEST(a_notice_wakes_the_io_thread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
