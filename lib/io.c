@@ -45,11 +45,18 @@ static bool run_hook(struct relock_client *client) RELOCK_REQUIRES(client->mutex
     return hook && hook->ops->turn(client);
 }
 
+/* Whether messages are for this thread: other threads would only hand them on. */
+static bool needs_messages(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    return atomic_load(&client->hook) || client->guarded.n_threadless > 0;
+}
+
 static uint64_t turn(void *arg)
 {
     struct relock_client *client = arg;
     uint64_t follow_ms = relock_node_io_follow(client->topology);
     uint64_t next_ms;
+    bool needs;
     bool is_due;
 
     relock_mutex_lock(&client->mutex);
@@ -70,7 +77,9 @@ static uint64_t turn(void *arg)
              client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
+    needs = needs_messages(client);
     relock_mutex_unlock(&client->mutex);
+    relock_node_io_attend(client->topology, needs);
     relock_node_io_flush(client->topology); /* a thread may wait for the answers */
     relock_client_reap(client);
     return next_ms < follow_ms ? next_ms : follow_ms;

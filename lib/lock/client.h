@@ -162,7 +162,8 @@ struct relock_client {
         struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */
 
         struct relock_timers timers;
-        struct relock_waiter *waiting;                     /* acquires that wait for this server */
+        struct relock_waiter *waiting; /* acquires that wait for this server */
+        unsigned n_threadless;         /* acquires that wait, and that no thread waits in */
         struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
         uint64_t n_searches;                               /* for deadlocks */
         struct relock_waits waits;                         /* that last for long */

@@ -10,6 +10,8 @@
 #include "lock/ask.h"
 #include "lock/deadlock.h"
 #include "lock/request.h"
+#include "redis/direct.h"
+#include "redis/node_io.h"
 
 /*
  * Check the owner's other side first: the holder ahead may be this owner. A reader under its own
@@ -102,11 +104,18 @@ void relock_wait_woken(struct relock_acquire *acquire)
         acquire->client->guarded.stats.wakes++;
 }
 
+/* A head waits for a message, and may read it itself. */
 static void sleep_in_queue(struct relock_acquire *acquire, uint64_t until_ms)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
+    struct relock_pubsub *pubsub =
+        acquire->has_slept ? relock_node_io_shared(acquire->client->topology) : NULL;
+
     relock_mutex_unlock(&acquire->client->mutex);
-    (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
+    if (pubsub)
+        relock_direct_wait(pubsub, &acquire->waiter.gate, until_ms);
+    else
+        (void)relock_gate_wait(&acquire->waiter.gate, until_ms);
     relock_mutex_lock(&acquire->client->mutex);
     relock_wait_woken(acquire);
 }

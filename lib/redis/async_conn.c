@@ -10,14 +10,19 @@
  *     BACKING_OFF   DIALING       the pause is over        -
  *
  * In READY, the timer also sends a PING after ping_ms of silence, and checks after FINE_MS whether
- * the connection has proved to work. The one function due_ms() computes the next deadline.
+ * the connection has proved to work. async_wait.c computes the next deadline.
+ *
+ * If a thread that waits for messages may read them itself (reading.h), the I/O thread stops to
+ * watch the socket when something comes. A timer, or relock_async_conn_attend(), starts that again.
  */
 #include "redis/async_conn.h"
 
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "redis/async_wait.h"
 #include "redis/peer.h"
+#include "redis/reading.h"
 #include "redis/reply.h"
 
 #include <stdio.h>
@@ -26,75 +31,7 @@
 #define MIN_PAUSE_MS 10
 #define MAX_PAUSE_MS 1000
 
-/* A connection that is up for so long and owes no answer works, like one that has answered. */
-#define FINE_MS 1000
-
-static bool has_unanswered(const struct relock_async_conn *conn)
-{
-    return conn->n_sent > conn->n_answered;
-}
-
-/* ---- waiting ------------------------------------------------------------------------------- */
-
-static void watch(struct relock_async_conn *conn, int fd, int events)
-{
-    if (ev_is_active(&conn->io) && conn->io.fd == fd && conn->watched == events)
-        return;
-    ev_io_stop(conn->ev, &conn->io);
-    if (fd < 0)
-        return;
-    conn->watched = events;
-    ev_io_set(&conn->io, fd, events);
-    ev_io_start(conn->ev, &conn->io);
-}
-
-/* How long it may stay quiet; RELOCK_NEVER: for ever. */
-static uint64_t quiet_limit_ms(const struct relock_async_conn *conn)
-{
-    if (!has_unanswered(conn))
-        return conn->ping_ms > 0 ? conn->ping_ms : RELOCK_NEVER;
-    return conn->pinging && conn->pong_ms < conn->answer_ms ? conn->pong_ms : conn->answer_ms;
-}
-
-static uint64_t due_when_ready_ms(const struct relock_async_conn *conn)
-{
-    uint64_t due_ms = relock_clock_after(conn->quiet_ms, quiet_limit_ms(conn));
-    uint64_t fine_ms = conn->since_ms + FINE_MS;
-    bool is_to_prove = conn->health.state != RELOCK_HEALTH_FINE && !has_unanswered(conn);
-
-    return is_to_prove && fine_ms < due_ms ? fine_ms : due_ms;
-}
-
-static uint64_t due_ms(const struct relock_async_conn *conn)
-{
-    switch (conn->state) {
-    case RELOCK_ASYNC_CONN_DIALING:
-        return conn->dial.deadline_ms;
-    case RELOCK_ASYNC_CONN_LOGGING_IN:
-        return relock_clock_after(conn->since_ms, conn->server->connect_timeout_ms);
-    case RELOCK_ASYNC_CONN_READY:
-        return due_when_ready_ms(conn);
-    case RELOCK_ASYNC_CONN_BACKING_OFF:
-        return conn->since_ms + conn->pause_ms;
-    case RELOCK_ASYNC_CONN_CLOSED:
-        break;
-    }
-    return RELOCK_NEVER;
-}
-
-/* Sets the timer. To be called whenever due_ms() comes earlier; when it comes later, the timer
- * fires once for nothing. */
-static void arm(struct relock_async_conn *conn)
-{
-    uint64_t left_ms = relock_clock_left(relock_clock_now_ms(), due_ms(conn));
-
-    ev_timer_stop(conn->ev, &conn->timer);
-    if (left_ms == RELOCK_NEVER)
-        return;
-    ev_now_update(conn->ev);
-    ev_timer_set(&conn->timer, (double)left_ms / 1000, 0.);
-    ev_timer_start(conn->ev, &conn->timer);
-}
+/* ---- states -------------------------------------------------------------------------------- */
 
 static void count(struct relock_async_conn *conn, enum relock_async_conn_state state)
 {
@@ -113,7 +50,7 @@ static void enter(struct relock_async_conn *conn, enum relock_async_conn_state s
     count(conn, state);
     conn->state = state;
     conn->since_ms = relock_clock_now_ms();
-    arm(conn);
+    relock_async_wait_arm(conn);
 }
 
 /* ---- failing ------------------------------------------------------------------------------- */
@@ -124,17 +61,13 @@ static void prove(struct relock_async_conn *conn)
     conn->pause_ms = 0;
 }
 
-static bool is_fine(const struct relock_async_conn *conn)
-{
-    return !has_unanswered(conn) && relock_clock_now_ms() - conn->since_ms >= FINE_MS;
-}
-
 static void drop(struct relock_async_conn *conn)
 {
-    watch(conn, -1, 0);
+    relock_async_wait_for(conn, -1, 0);
     relock_dial_end(&conn->dial);
     relock_login_end(&conn->login);
     relock_wire_close(&conn->wire);
+    conn->met = RELOCK_OK;
     conn->n_sent = 0;
     conn->n_answered = 0;
 }
@@ -143,7 +76,7 @@ static void fail(struct relock_async_conn *conn, const char *why)
 {
     bool was_up = conn->state == RELOCK_ASYNC_CONN_READY;
 
-    if (was_up && is_fine(conn))
+    if (was_up && relock_async_wait_is_fine(conn))
         prove(conn);
     relock_health_break(&conn->health, why);
     drop(conn);
@@ -172,7 +105,7 @@ static void begin_login(struct relock_async_conn *conn, struct relock_socket soc
         return;
     }
     relock_login_begin(&conn->login, conn->server, &conn->wire.out);
-    watch(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
     enter(conn, RELOCK_ASYNC_CONN_LOGGING_IN);
 }
 
@@ -181,13 +114,14 @@ static void step_dial(struct relock_async_conn *conn)
     struct relock_socket socket;
     int r;
 
-    watch(conn, -1, 0); /* the dial may close its socket */
+    relock_async_wait_for(conn, -1, 0); /* the dial may close its socket */
     r = relock_dial_step(&conn->dial, relock_clock_now_ms(), &socket);
     if (r == RELOCK_OK) {
         begin_login(conn, socket);
     } else if (r == RELOCK_AGAIN) {
-        watch(conn, conn->dial.fd, relock_dial_wants_to_write(&conn->dial) ? EV_WRITE : EV_READ);
-        arm(conn);
+        relock_async_wait_for(conn, conn->dial.fd,
+                              relock_dial_wants_to_write(&conn->dial) ? EV_WRITE : EV_READ);
+        relock_async_wait_arm(conn);
     } else {
         fail(conn, conn->dial.why);
     }
@@ -234,7 +168,7 @@ static void become_ready(struct relock_async_conn *conn)
 
 void relock_async_conn_send(struct relock_async_conn *conn, unsigned n_replies)
 {
-    bool was_idle = !has_unanswered(conn);
+    bool was_idle = !relock_async_wait_is_owed(conn);
 
     conn->n_sent += n_replies;
     conn->pinging = false;
@@ -242,9 +176,9 @@ void relock_async_conn_send(struct relock_async_conn *conn, unsigned n_replies)
         conn->quiet_ms = relock_clock_now_ms();
         if (conn->silent_ms == RELOCK_NEVER)
             conn->silent_ms = conn->quiet_ms;
-        arm(conn);
+        relock_async_wait_arm(conn);
     }
-    watch(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
 }
 
 bool relock_async_conn_ping(struct relock_async_conn *conn)
@@ -259,7 +193,7 @@ bool relock_async_conn_ping(struct relock_async_conn *conn)
     }
     relock_async_conn_send(conn, 1);
     conn->pinging = true;
-    arm(conn);
+    relock_async_wait_arm(conn);
     return true;
 }
 
@@ -269,18 +203,18 @@ void relock_async_conn_flush(struct relock_async_conn *conn)
         return;
     /* The loop meets a failure again at the socket, and handles it. */
     if (relock_wire_flush(&conn->wire) == RELOCK_OK)
-        watch(conn, conn->wire.fd, EV_READ);
+        relock_async_wait_for(conn, conn->wire.fd, EV_READ);
 }
 
 void relock_async_conn_answered(struct relock_async_conn *conn, bool proves)
 {
-    if (!has_unanswered(conn))
+    if (!relock_async_wait_is_owed(conn))
         return;
     conn->n_answered++;
     if (proves)
         prove(conn);
-    if (!has_unanswered(conn))
-        arm(conn);
+    if (!relock_async_wait_is_owed(conn))
+        relock_async_wait_arm(conn);
 }
 
 static void take_reply(struct relock_async_conn *conn, const struct redisReply *reply)
@@ -300,7 +234,7 @@ static void take_reply(struct relock_async_conn *conn, const struct redisReply *
 
 static void receive(struct relock_async_conn *conn)
 {
-    int r = relock_wire_fill(&conn->wire);
+    int r = conn->met < 0 ? conn->met : relock_wire_fill(&conn->wire);
     bool came = r == RELOCK_OK;
 
     if (came)
@@ -316,20 +250,27 @@ static void receive(struct relock_async_conn *conn)
         if (conn->wire.fd < 0)
             return; /* the reply has ended the connection */
     }
-    if (came && !has_unanswered(conn))
+    if (came && !relock_async_wait_is_owed(conn))
         conn->silent_ms = RELOCK_NEVER;
     if (r < 0)
         fail(conn, conn->wire.why);
 }
 
-/* ---- events -------------------------------------------------------------------------------- */
+/* ---- other threads that read --------------------------------------------------------------- */
 
-static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
+void relock_async_conn_attend(struct relock_async_conn *conn)
 {
-    struct relock_async_conn *conn = watcher->data;
+    if (!relock_async_wait_is_due(conn))
+        return;
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+    if (conn->met < 0)
+        receive(conn);
+}
+
+static void handle_io(struct relock_async_conn *conn, int events)
+{
     int r;
 
-    (void)ev;
     if (conn->state == RELOCK_ASYNC_CONN_DIALING) {
         step_dial(conn);
         return;
@@ -340,30 +281,43 @@ static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
             fail(conn, conn->wire.why);
             return;
         }
-        watch(conn, conn->wire.fd, r == RELOCK_AGAIN ? EV_READ | EV_WRITE : EV_READ);
+        relock_async_wait_for(conn, conn->wire.fd,
+                              r == RELOCK_AGAIN ? EV_READ | EV_WRITE : EV_READ);
     }
-    if (events & EV_READ)
+    if (events == EV_READ && relock_async_wait_may_leave(conn))
+        relock_async_wait_leave(conn);
+    else if (events & EV_READ)
         receive(conn);
+}
+
+static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
+{
+    struct relock_async_conn *conn = watcher->data;
+
+    (void)ev;
+    relock_reading_lock(conn->reading);
+    handle_io(conn, events);
+    relock_reading_unlock(conn->reading);
 }
 
 static void check_ready(struct relock_async_conn *conn)
 {
-    if (conn->health.state != RELOCK_HEALTH_FINE && is_fine(conn))
+    if (conn->health.state != RELOCK_HEALTH_FINE && relock_async_wait_is_fine(conn))
         prove(conn);
-    if (relock_clock_now_ms() < due_ms(conn))
-        arm(conn);
-    else if (has_unanswered(conn))
+    if (conn->left_until_ms <= relock_clock_now_ms()) {
+        conn->left_until_ms = RELOCK_NEVER;
+        relock_async_conn_attend(conn); /* a thread that still polls wakes this one when it stops */
+    }
+    if (relock_clock_now_ms() < relock_async_wait_due_ms(conn))
+        relock_async_wait_arm(conn);
+    else if (relock_async_wait_is_owed(conn))
         relock_async_conn_fail(conn, "no answer in time");
     else if (!relock_async_conn_ping(conn))
         relock_async_conn_fail(conn, "out of memory for a command");
 }
 
-static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
+static void handle_timer(struct relock_async_conn *conn)
 {
-    struct relock_async_conn *conn = watcher->data;
-
-    (void)ev;
-    (void)events;
     switch (conn->state) {
     case RELOCK_ASYNC_CONN_DIALING:
         step_dial(conn);
@@ -385,6 +339,17 @@ static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
     }
 }
 
+static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
+{
+    struct relock_async_conn *conn = watcher->data;
+
+    (void)ev;
+    (void)events;
+    relock_reading_lock(conn->reading);
+    handle_timer(conn);
+    relock_reading_unlock(conn->reading);
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 
 void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
@@ -397,6 +362,7 @@ void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
         .arg = arg,
         .ev = ev,
         .answer_ms = server->command_timeout_ms,
+        .left_until_ms = RELOCK_NEVER,
         .silent_ms = RELOCK_NEVER,
     };
     relock_dial_init(&conn->dial, server);

@@ -5,63 +5,23 @@
  * growing and random pause between attempts. Sending only appends to a buffer: the bytes go out
  * when the loop finds the socket writable, so no callback is called from inside a call to it.
  *
- * Threads: the I/O thread; init and deinit while that does not run.
+ * Threads: the I/O thread; init and deinit while that does not run. With `reading`, other threads
+ * may read, and its mutex guards all but the constants: callbacks of the loop lock it, and callers
+ * of these functions.
  */
 #ifndef RELOCK_ASYNC_CONN_H
 #define RELOCK_ASYNC_CONN_H
 
-#include "redis/dial.h"
-#include "redis/health.h"
-#include "redis/login.h"
-#include "redis/wire.h"
+#include "redis/async_wait.h"
 
-#include <ev.h>
-
+struct redisReply;
 struct relock_peer;
-
-enum relock_async_conn_state {
-    RELOCK_ASYNC_CONN_CLOSED, /* not opened */
-    RELOCK_ASYNC_CONN_DIALING,
-    RELOCK_ASYNC_CONN_LOGGING_IN,
-    RELOCK_ASYNC_CONN_READY,
-    RELOCK_ASYNC_CONN_BACKING_OFF, /* failed; the next attempt follows */
-};
 
 struct relock_async_conn_ops {
     void (*up)(void *arg);                                    /* commands can be sent */
     void (*reply)(void *arg, const struct redisReply *reply); /* while up */
     void (*down)(void *arg);   /* it was up and failed: nothing more comes */
     void (*failed)(void *arg); /* after each failure, and `down`; may close it; or NULL */
-};
-
-struct relock_async_conn {
-    /* constant */
-    const struct relock_server *server;
-    const struct relock_async_conn_ops *ops;
-    void *arg;
-    struct ev_loop *ev;
-    uint64_t answer_ms; /* the longest that an answer may take */
-    uint64_t ping_ms;   /* after so much silence a PING is sent; 0: never */
-    uint64_t pong_ms;   /* the longest that the answer to a PING may take */
-
-    enum relock_async_conn_state state;
-    uint64_t since_ms; /* when it entered this state */
-    struct relock_dial dial;
-    struct relock_login login; /* `conn_id` is this connection's while READY */
-    struct relock_wire wire;
-    struct relock_health health;
-    uint64_t pause_ms; /* the last pause before an attempt; 0: it has worked since */
-    ev_io io;
-    int watched; /* the events that `io` waits for */
-    ev_timer timer;
-
-    uint64_t n_sent;     /* commands with an answer that were sent over this connection */
-    uint64_t n_answered; /* and how many of them were answered */
-    bool pinging;        /* nothing but a PING is unanswered */
-    uint64_t quiet_ms;   /* when bytes last came, or when a command was sent and none unanswered */
-    uint64_t silent_ms;  /* since when the server has owed an answer, over all connections */
-
-    bool was_ready; /* it came up before */
 };
 
 void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
@@ -108,6 +68,10 @@ void relock_async_conn_flush(struct relock_async_conn *conn);
 /* To be called for each of those replies, to distinguish them from messages. `proves`: the reply
  * shows that the connection works. */
 void relock_async_conn_answered(struct relock_async_conn *conn, bool proves);
+
+/* Of a connection that other threads may read: reads again if that is up to the I/O thread now, and
+ * handles what they have met. */
+void relock_async_conn_attend(struct relock_async_conn *conn);
 
 /* In a forked child: closes the descriptor and does nothing else. */
 void relock_async_conn_abandon(struct relock_async_conn *conn);

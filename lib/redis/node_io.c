@@ -15,9 +15,10 @@ static int make_pubsub(struct relock_topology *topology, struct relock_node *nod
     if (node->pubsub)
         return RELOCK_OK;
     r = relock_pubsub_new(topology->io.loop, node->server, topology->io.ping_ms, &node->pubsub);
-    if (r == RELOCK_OK)
-        relock_pubsub_join(node->pubsub, topology, node);
-    return r;
+    if (r < 0)
+        return r;
+    relock_pubsub_join(node->pubsub, topology, node);
+    return topology->is_cluster ? RELOCK_OK : relock_pubsub_share(node->pubsub, topology->io.loop);
 }
 
 static int make_pipeline(struct relock_topology *topology, struct relock_node *node)
@@ -187,6 +188,18 @@ void relock_node_io_flush(struct relock_topology *topology)
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         if (at->pipeline)
             relock_pipeline_flush(at->pipeline);
+}
+
+void relock_node_io_attend(struct relock_topology *topology, bool is_needed)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pubsub)
+            relock_pubsub_attend(at->pubsub, is_needed);
+}
+
+struct relock_pubsub *relock_node_io_shared(struct relock_topology *topology)
+{
+    return !topology || topology->is_cluster ? NULL : atomic_load(&topology->nodes)->pubsub;
 }
 
 void relock_node_io_cut(struct relock_topology *topology, const struct relock_peer *peer)

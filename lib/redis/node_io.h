@@ -38,6 +38,13 @@ uint64_t relock_node_io_follow(struct relock_topology *topology);
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);
 
+/* In each turn: reads messages where other threads no longer do. `is_needed`: they are not to. */
+void relock_node_io_attend(struct relock_topology *topology, bool is_needed);
+
+/* The connection whose messages a thread that waits may read itself: direct.h. NULL in a cluster,
+ * where the channels of locks have several. Threads: any, while the I/O thread runs. */
+struct relock_pubsub *relock_node_io_shared(struct relock_topology *topology);
+
 /* Ends the connections that lead to this peer, also those of the lanes. */
 void relock_node_io_cut(struct relock_topology *topology, const struct relock_peer *peer);
 

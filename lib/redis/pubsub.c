@@ -2,19 +2,13 @@
 
 #include "base/hash.h"
 #include "redis/channel.h"
-#include "redis/explain.h"
 #include "redis/loop.h"
-#include "redis/node.h"
-#include "redis/reply.h"
-#include "redis/slot.h"
-#include "redis/slot_map.h"
+#include "redis/pubsub_reply.h"
+#include "redis/reading.h"
 #include "redis/topology.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Several nodes may refer to each other. */
-#define MAX_REDIRECTS 5
 
 static const struct relock_pubsub_words plain = {
     .subscribe = "SUBSCRIBE",
@@ -75,172 +69,9 @@ static void on_failure(void *arg)
         relock_async_conn_close(&pubsub->conn);
 }
 
-/* A command has its reply: returns the channel if it was the last SUBSCRIBE of one. */
-static struct relock_channel *take_answer(struct relock_pubsub *pubsub)
-{
-    struct relock_leave *first = pubsub->leaves;
-    struct relock_channel *at;
-
-    relock_async_conn_answered(&pubsub->conn, true);
-    if (first && first->nth == pubsub->conn.n_answered) {
-        DL_DELETE(pubsub->leaves, first);
-        free(first);
-        return NULL;
-    }
-    for (at = pubsub->channels; at; at = at->hh.next)
-        if (at->subscribe_nth == pubsub->conn.n_answered)
-            return at;
-    return NULL;
-}
-
-/* The server does not take the SUBSCRIBE. */
-static void refuse(struct relock_channel *channel, const char *error)
-{
-    const struct relock_server *server = channel->pubsub->conn.server;
-    char name[RELOCK_LOG_NAME_MAX];
-    char why[RELOCK_WHY_MAX];
-
-    if (relock_explain_is_missing(error)) {
-        relock_explain_extra(server, RELOCK_EXTRA_HEAR, error);
-    } else {
-        relock_explain(why, NULL, error);
-        relock_log_write(server->log, RELOCK_LOG_WARNING,
-                         "%s: not subscribed: %s; waiters ask more often instead",
-                         relock_log_name(channel->name, name), why);
-    }
-    relock_channel_tell(channel, RELOCK_CHANNEL_REFUSED, NULL);
-}
-
-/* A reply to an UNSUBSCRIBE that crossed with the server's own looks like one to another command.
- */
-static bool is_of(const struct relock_channel *channel, const char *moved)
-{
-    struct relock_redirect redirect;
-
-    return !relock_slot_map_redirect(moved, &redirect) ||
-           redirect.slot == relock_slot_of(relock_channel_name(channel));
-}
-
-/* Another node has the slot. */
-static void redirect(struct relock_channel *channel, const char *error)
-{
-    struct relock_pubsub *pubsub = channel->pubsub;
-    struct relock_node *node = NULL;
-    bool asks;
-
-    if (++channel->n_redirects <= MAX_REDIRECTS)
-        node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
-    relock_topology_drop(pubsub->topology, node); /* only this thread frees nodes */
-    channel->subscribe_nth = 0;
-    if (node && node != pubsub->node)
-        relock_channel_move(channel, node);
-    else
-        relock_channel_strand(channel);
-}
-
-static void on_error(struct relock_pubsub *pubsub, const char *error)
-{
-    enum relock_refusal refusal = relock_refusal_of(error);
-    struct relock_channel *channel = take_answer(pubsub);
-    bool is_in_cluster = pubsub->topology && pubsub->topology->is_cluster;
-
-    if (!channel)
-        return;
-    if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED && !is_of(channel, error))
-        relock_async_conn_fail(&pubsub->conn, "the server sent a reply to another command");
-    else if (is_in_cluster && refusal == RELOCK_REFUSED_MOVED)
-        redirect(channel, error);
-    else if (is_in_cluster && (refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE))
-        relock_channel_strand(channel);
-    else
-        refuse(channel, error);
-}
-
-static struct relock_channel *find(struct relock_pubsub *pubsub, const struct redisReply *name)
-{
-    struct relock_channel *channel;
-    const char *text;
-    size_t len;
-
-    if (!relock_reply_text(name, &text, &len))
-        return NULL;
-    HASH_FIND(hh, pubsub->channels, text, len, channel);
-    return channel;
-}
-
-static void on_subscribed(struct relock_pubsub *pubsub, const struct redisReply *name)
-{
-    struct relock_channel *channel = find(pubsub, name);
-
-    relock_async_conn_answered(&pubsub->conn, true);
-    /* If the channel was left and subscribed again since, its own acknowledgement follows. */
-    if (!channel || channel->subscribe_nth != pubsub->conn.n_answered)
-        return;
-    channel->is_subscribed = true;
-    channel->n_redirects = 0;
-    relock_channel_tell(channel, RELOCK_CHANNEL_SUBSCRIBED, NULL);
-}
-
-/* Whether this is the reply to the next command, which was to leave that channel. */
-static bool is_left(const struct relock_pubsub *pubsub, const struct redisReply *name)
-{
-    const struct relock_leave *first = pubsub->leaves;
-    const char *text;
-    size_t len;
-
-    return first && first->nth == pubsub->conn.n_answered + 1 &&
-           relock_reply_text(name, &text, &len) && len == first->len &&
-           memcmp(text, first->name, len) == 0;
-}
-
-/* The server ends a subscription when the slot of the channel goes to another node. That is where
- * the next command is sent on to. */
-static void on_unsubscribed(struct relock_pubsub *pubsub, const struct redisReply *name)
-{
-    struct relock_channel *channel = find(pubsub, name);
-
-    if (!pubsub->words->may_end) {
-        relock_async_conn_answered(&pubsub->conn, true);
-    } else if (is_left(pubsub, name)) {
-        (void)take_answer(pubsub);
-    } else if (channel && channel->is_subscribed) {
-        channel->is_subscribed = false;
-        relock_channel_tell(channel, RELOCK_CHANNEL_DOWN, NULL);
-        (void)relock_channel_subscribe(channel);
-    }
-}
-
-static void on_message(struct relock_pubsub *pubsub, const struct redisReply *name,
-                       const struct redisReply *message)
-{
-    const struct relock_channel *channel = find(pubsub, name);
-
-    if (channel)
-        relock_channel_tell(channel, RELOCK_CHANNEL_MESSAGE, message);
-}
-
-static void on_reply(void *arg, const struct redisReply *reply)
-{
-    struct relock_pubsub *pubsub = arg;
-    const char *error = relock_reply_error(reply);
-    const struct redisReply *kind = relock_reply_at(reply, 0);
-    const struct redisReply *name = relock_reply_at(reply, 1);
-
-    if (error)
-        on_error(pubsub, error);
-    else if (kind && relock_reply_is(kind, pubsub->words->message))
-        on_message(pubsub, name, relock_reply_at(reply, 2));
-    else if (kind && relock_reply_is(kind, pubsub->words->subscribed))
-        on_subscribed(pubsub, name);
-    else if (kind && relock_reply_is(kind, pubsub->words->unsubscribed))
-        on_unsubscribed(pubsub, name);
-    else
-        relock_async_conn_answered(&pubsub->conn, true); /* PING */
-}
-
 static const struct relock_async_conn_ops conn_ops = {
     .up = on_up,
-    .reply = on_reply,
+    .reply = relock_pubsub_take_reply,
     .down = on_down,
     .failed = on_failure,
 };
@@ -269,6 +100,12 @@ void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *to
         pubsub->words = &sharded;
 }
 
+int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop)
+{
+    pubsub->conn.reading = relock_reading_new(loop);
+    return pubsub->conn.reading ? RELOCK_OK : RELOCK_E_NOMEM;
+}
+
 void relock_pubsub_follow(struct relock_pubsub *pubsub)
 {
     struct relock_channel *at, *next;
@@ -287,12 +124,11 @@ void relock_pubsub_follow(struct relock_pubsub *pubsub)
 
 /* ---- subscribers --------------------------------------------------------------------------- */
 
-struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
-                                                  size_t len, relock_channel_fn *fn, void *arg)
+static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct relock_text name,
+                                           relock_channel_fn *fn, void *arg)
 {
-    struct relock_subscriber *subscriber = pubsub ? malloc(sizeof(*subscriber)) : NULL;
-    struct relock_channel *channel =
-        subscriber ? relock_channel_find_or_make(pubsub, (struct relock_text){name, len}) : NULL;
+    struct relock_subscriber *subscriber = malloc(sizeof(*subscriber));
+    struct relock_channel *channel = subscriber ? relock_channel_find_or_make(pubsub, name) : NULL;
     bool is_first;
 
     if (!channel) {
@@ -309,14 +145,30 @@ struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, 
     return subscriber;
 }
 
+struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
+                                                  size_t len, relock_channel_fn *fn, void *arg)
+{
+    struct relock_subscriber *subscriber;
+
+    if (!pubsub)
+        return NULL;
+    relock_reading_lock(pubsub->conn.reading);
+    subscriber = subscribe(pubsub, (struct relock_text){name, len}, fn, arg);
+    relock_reading_unlock(pubsub->conn.reading);
+    return subscriber;
+}
+
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
 {
     struct relock_channel *channel = subscriber->channel;
+    struct relock_reading *reading = channel->pubsub->conn.reading;
 
+    relock_reading_lock(reading);
     DL_DELETE(channel->subscribers, subscriber);
     free(subscriber);
     if (!channel->subscribers)
         relock_channel_leave(channel);
+    relock_reading_unlock(reading);
 }
 
 bool relock_pubsub_is_idle(const struct relock_pubsub *pubsub)
@@ -351,21 +203,41 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)
         free(channel);
         channel = next;
     }
+    pubsub->conn.reading = relock_reading_free(pubsub->conn.reading);
     free(pubsub);
     return NULL;
+}
+
+/* ---- the I/O thread ------------------------------------------------------------------------ */
+
+void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed)
+{
+    struct relock_reading *reading = pubsub->conn.reading;
+
+    if (!reading)
+        return;
+    relock_reading_lock(reading);
+    reading->shared.is_needed = is_needed;
+    relock_async_conn_attend(&pubsub->conn);
+    relock_reading_unlock(reading);
+}
+
+void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer)
+{
+    relock_reading_lock(pubsub->conn.reading);
+    relock_async_conn_cut(&pubsub->conn, peer);
+    relock_reading_unlock(pubsub->conn.reading);
+}
+
+void relock_pubsub_log_in_again(struct relock_pubsub *pubsub)
+{
+    relock_reading_lock(pubsub->conn.reading);
+    relock_async_conn_log_in_again(&pubsub->conn);
+    relock_reading_unlock(pubsub->conn.reading);
 }
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub)
 {
     relock_async_conn_abandon(&pubsub->conn);
-}
-
-void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer)
-{
-    relock_async_conn_cut(&pubsub->conn, peer);
-}
-
-void relock_pubsub_log_in_again(struct relock_pubsub *pubsub)
-{
-    relock_async_conn_log_in_again(&pubsub->conn);
+    relock_reading_abandon(pubsub->conn.reading);
 }

@@ -6,7 +6,8 @@
  * subscribed again after each reconnect. Subscribers learn of each acknowledgement, since only from
  * then on no message is missed: a waiter retries once at that point.
  *
- * Threads: the I/O thread; new and free while that does not run.
+ * Threads: the I/O thread; new, share and free while that does not run. If it is shared, another
+ * thread that waits may read the messages: direct.h.
  */
 #ifndef RELOCK_PUBSUB_H
 #define RELOCK_PUBSUB_H
@@ -35,6 +36,9 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
 void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *topology,
                         struct relock_node *node);
 
+/* Other threads may read the messages. In no cluster. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop);
+
 /* Keys may have other nodes now. */
 void relock_pubsub_follow(struct relock_pubsub *pubsub);
 
@@ -50,7 +54,9 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);
 /*
  * Adds a subscriber to a channel; its `fn` is called for each event until it unsubscribes. If the
  * channel is subscribed already, `fn` is called before this returns. If the server refuses
- * SUBSCRIBE, that is logged, `fn` is called, and SUBSCRIBE is repeated only on a new connection.
+ * SUBSCRIBE, that is logged, `fn` is called, and SUBSCRIBE is repeated only on a new connection. If
+ * the pubsub is shared, `fn` may call none of these functions, and any thread may call it with a
+ * message.
  *
  * Returns NULL when out of memory, also if there was none for the pubsub.
  */
@@ -65,6 +71,10 @@ void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *p
 
 /* Makes the connection again, if there is one: the credentials have changed. */
 void relock_pubsub_log_in_again(struct relock_pubsub *pubsub);
+
+/* In each turn of the I/O thread: takes back what is up to it, if the pubsub is shared.
+ * `is_needed`: other threads are not to read. */
+void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed);
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);
 

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@ enum { GOES, IS_TO_STOP, STANDS };
 /* constant while the thread must stop */
 static char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* "" with TCP */
 static in_port_t port;
+
+static bool is_waiter;
 
 static atomic_int state;
 
@@ -49,6 +52,14 @@ static bool has_connection(const struct pollfd *fds, nfds_t n)
     return false;
 }
 
+static bool is_io_thread(void)
+{
+    char name[16] = "";
+
+    (void)pthread_getname_np(pthread_self(), name, sizeof(name));
+    return strcmp(name, "relock:io") == 0;
+}
+
 static void stand_still(void)
 {
     uint64_t deadline_ms = deadline_in(SOON_MS);
@@ -67,7 +78,7 @@ static int wait_for(struct pollfd *fds, nfds_t n, int wait_ms)
 
     *(void **)&next = dlsym(RTLD_NEXT, "poll");
     n_ready = next(fds, n, wait_ms);
-    if (atomic_load(&state) == IS_TO_STOP && has_connection(fds, n))
+    if (atomic_load(&state) == IS_TO_STOP && is_io_thread() != is_waiter && has_connection(fds, n))
         stand_still();
     return n_ready;
 }
@@ -92,14 +103,25 @@ static bool stands(void *arg)
     return atomic_load(&state) == STANDS;
 }
 
-bool io_thread_stop(const char *url)
+static bool stop(const char *url, bool waiter)
 {
     bool is_path = strncmp(url, "unix://", strlen("unix://")) == 0;
 
     (void)snprintf(path, sizeof(path), "%s", is_path ? url + strlen("unix://") : "");
     port = htons(is_path ? 0 : (uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10));
+    is_waiter = waiter;
     atomic_store(&state, IS_TO_STOP);
     return wait_until(stands, NULL, SOON_MS);
+}
+
+bool io_thread_stop(const char *url)
+{
+    return stop(url, false);
+}
+
+bool io_thread_stop_waiter(const char *url)
+{
+    return stop(url, true);
 }
 
 bool io_thread_go_on(void)

@@ -1,0 +1,113 @@
+/*
+ * Waiters that read their messages themselves. Only messages and the times of the line wake them,
+ * no recheck.
+ */
+#include "faults.h"
+#include "io_thread.h"
+#include "support/line.h"
+
+struct scene {
+    struct faults *t;
+    struct relock_client *client; /* of the waiters */
+    struct relock_lock *held;     /* "orders" */
+    uint64_t n_waits;             /* of the waiters, so far */
+};
+
+static void set(struct scene *scene, struct faults *t)
+{
+    *scene = (struct scene){.t = t};
+    scene->client = faults_client(t, &(struct relock_options){.recheck_ms = NEVER_MS});
+    scene->held = fixture_lock(t->f, line_client(t->f), "orders");
+    assert_result(relock_lock(scene->held), RELOCK_OK);
+}
+
+static bool waits_again(void *arg)
+{
+    const struct scene *scene = arg;
+
+    return stats_of(scene->client).waits > scene->n_waits;
+}
+
+/* A waiter for "orders", which asks no more until a message comes: it has waited for its inbox, for
+ * the channel of the lock, and now waits for the release. */
+static struct actor *begin_to_wait(struct scene *scene)
+{
+    struct actor *actor = actor_start();
+
+    actor_begin_lock(actor, fixture_lock(scene->t->f, scene->client, "orders"));
+    scene->n_waits = 2;
+    assert_true(wait_until(waits_again, scene, SOON_MS));
+    return actor;
+}
+
+static void a_waiter_gets_the_lock_while_the_io_thread_stands_still(void **state)
+{
+    struct scene scene;
+    struct actor *actor;
+
+    set(&scene, *state);
+    actor = begin_to_wait(&scene);
+    assert_true(io_thread_stop(proxy_url(scene.t->proxy)));
+    assert_result(relock_unlock(scene.held), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_true(io_thread_go_on());
+    assert_int_equal(stats_of(scene.client).rechecks, 0);
+    assert_result(actor_unlock(actor, fixture_lock(scene.t->f, scene.client, "orders")), RELOCK_OK);
+}
+
+/* A debugger may have stopped it, or it is in a handler of a signal. */
+static void no_waiter_depends_on_one_that_stands_still(void **state)
+{
+    struct scene scene;
+    struct relock_lock *parcels;
+    struct actor *stopped, *other = actor_start();
+    struct relock_lock *wanted;
+
+    set(&scene, *state);
+    parcels = fixture_lock(scene.t->f, line_client(scene.t->f), "parcels");
+    wanted = fixture_lock(scene.t->f, scene.client, "parcels");
+    assert_result(relock_lock(parcels), RELOCK_OK);
+    stopped = begin_to_wait(&scene);
+    assert_true(io_thread_stop_waiter(proxy_url(scene.t->proxy)));
+
+    actor_begin_lock(other, wanted);
+    assert_true(probe_wait_in_line(scene.t->f->probe, "parcels", 1));
+    assert_result(relock_unlock(parcels), RELOCK_OK);
+    assert_result(actor_result(other), RELOCK_OK);
+    assert_true(io_thread_go_on());
+
+    assert_result(actor_unlock(other, wanted), RELOCK_OK);
+    assert_result(relock_unlock(scene.held), RELOCK_OK);
+    assert_result(actor_result(stopped), RELOCK_OK);
+    assert_result(actor_unlock(stopped, fixture_lock(scene.t->f, scene.client, "orders")),
+                  RELOCK_OK);
+}
+
+/* The next connection mostly has the same descriptor. */
+static void a_waiter_that_reads_survives_the_end_of_the_connection(void **state)
+{
+    struct scene scene;
+    struct actor *actor;
+
+    set(&scene, *state);
+    actor = begin_to_wait(&scene);
+    for (uint64_t n = 0; n < 3; n++) {
+        scene.n_waits = stats_of(scene.client).waits + 1; /* the end, and a subscription */
+        proxy_cut(scene.t->proxy, "SUBSCRIBE");
+        assert_true(wait_until(waits_again, &scene, SOON_MS));
+    }
+    assert_result(relock_unlock(scene.held), RELOCK_OK);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(actor_unlock(actor, fixture_lock(scene.t->f, scene.client, "orders")), RELOCK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_waiter_gets_the_lock_while_the_io_thread_stands_still),
+        FAULT_TEST(no_waiter_depends_on_one_that_stands_still),
+        FAULT_TEST(a_waiter_that_reads_survives_the_end_of_the_connection),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}
