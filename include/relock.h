@@ -226,6 +226,7 @@ struct relock_client;
 #define RELOCK_ANNOUNCE_PLAIN 2u /* plain locks: publish releases, and subscribe while waiting */
 #define RELOCK_TLS_INSECURE 4u   /* TLS without checking the server's certificate: for tests only */
 #define RELOCK_NO_SPIN 8u        /* wait for replies asleep, never by retries for up to 50 us */
+#define RELOCK_NO_TRACKING 16u   /* no CLIENT TRACKING: losses are noticed by renewals alone */
 
 /** Options of a client. The library copies the strings. */
 struct relock_options {
@@ -418,9 +419,9 @@ struct relock_stats {
     struct relock_histogram round_trip; /* commands that acquire, or release the last level */
     struct relock_histogram margin;     /* how long a hold was still certain when it was renewed */
     struct relock_contended contended_names[RELOCK_CONTENDED_NAMES]; /* the highest first */
-    uint64_t reused;   /* first levels acquired from memory, of a lock that was kept (`keep_ms`) */
-    uint64_t recalled; /* kept or held locks that another client has asked back */
-    uint64_t kept;     /* now: locks that are kept and nobody holds */
+    uint64_t reused;    /* first levels acquired from memory, of a lock that was kept (`keep_ms`) */
+    uint64_t recalled;  /* kept or held locks that another client has asked back */
+    uint64_t kept;      /* now: locks that are kept and nobody holds */
     uint64_t deadlocks; /* waits refused because they closed a cycle, here or between processes */
 };
 
@@ -1201,10 +1202,11 @@ RELOCK_API int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min
 /**
  * A plain lock: `SET name token NX PX`, as redis-py, redsync and node-redlock use it.
  *
- * Those libraries publish nothing, so waiters poll as for a spin lock. Clients with
- * RELOCK_ANNOUNCE_PLAIN also wake each other. Redis stores no levels: relock_hold_count() and
- * relock_who_holds() report the levels of the caller's own hold while Redis has it, and 1 for any
- * other holder.
+ * Those libraries publish nothing, so waiters sleep until Redis reports a change of the key. While
+ * it does not, because the user may not use CLIENT TRACKING, say, they poll as for a spin lock.
+ * Clients with RELOCK_ANNOUNCE_PLAIN also wake each other. Redis stores no levels:
+ * relock_hold_count() and relock_who_holds() report the levels of the caller's own hold while Redis
+ * has it, and 1 for any other holder.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.

@@ -7,8 +7,10 @@
 #include "lock/listener.h"
 #include "lock/losses.h"
 #include "lock/outbox.h"
+#include "lock/reports.h"
 #include "lock/subscription.h"
 #include "lock/task.h"
+#include "lock/vigil.h"
 #include "lock/waits.h"
 #include "lock/watchdog.h"
 #include "redis/loop.h"
@@ -48,7 +50,8 @@ static bool run_hook(struct relock_client *client) RELOCK_REQUIRES(client->mutex
 /* Whether messages are for this thread: other threads would only hand them on. */
 static bool needs_messages(const struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    return atomic_load(&client->hook) || client->guarded.n_threadless > 0;
+    return atomic_load(&client->hook) || client->guarded.n_threadless > 0 ||
+           client->guarded.n_armed > 0 || client->options.keep_ms > 0;
 }
 
 static uint64_t turn(void *arg)
@@ -65,24 +68,46 @@ static uint64_t turn(void *arg)
     relock_task_run_due(client);
     relock_outbox_send_all(client, &client->guarded.commands);
     relock_subscription_sync(client);
+    relock_vigil_sync(client);
     relock_inbox_sync(client);
     relock_outbox_send_all(client, &client->guarded.leaving);
     relock_outbox_send_all(client, &client->guarded.recording);
     relock_losses_take_up_next(client);
     relock_listeners_deliver(client);
     /* Last: from here on the mutex stays locked until it is known when the next turn is due. */
-    is_due = run_hook(client) || client->guarded.to_sync || client->guarded.losses ||
-             client->guarded.leaving.posted || client->guarded.recording.posted ||
-             client->guarded.due || client->guarded.tasks || client->guarded.commands.posted ||
-             client->guarded.inbox == RELOCK_INBOX_WANTED;
+    is_due = run_hook(client) || client->guarded.to_sync || client->guarded.to_watch ||
+             client->guarded.losses || client->guarded.leaving.posted ||
+             client->guarded.recording.posted || client->guarded.due || client->guarded.tasks ||
+             client->guarded.commands.posted || client->guarded.inbox == RELOCK_INBOX_WANTED;
     next_ms = is_due ? 0 : relock_timers_next_ms(&client->guarded.timers);
     client->guarded.turn_at_ms = next_ms;
     needs = needs_messages(client);
     relock_mutex_unlock(&client->mutex);
+    relock_node_io_track(client->topology);
     relock_node_io_attend(client->topology, needs);
     relock_node_io_flush(client->topology); /* a thread may wait for the answers */
     relock_client_reap(client);
     return next_ms < follow_ms ? next_ms : follow_ms;
+}
+
+static void on_tracking(void *arg, const struct relock_node *node, bool is_on)
+{
+    struct relock_client *client = arg;
+
+    relock_mutex_lock(&client->mutex);
+    relock_reports_turn(client, node, is_on);
+    relock_vigil_turn(client, node, is_on);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static void on_changed(void *arg, const char *key, size_t len)
+{
+    struct relock_client *client = arg;
+
+    relock_mutex_lock(&client->mutex);
+    relock_reports_hear(client, key, len);
+    relock_vigil_hear(client, key, len);
+    relock_mutex_unlock(&client->mutex);
 }
 
 static void on_up(void *arg)
@@ -90,6 +115,8 @@ static void on_up(void *arg)
     struct relock_client *client = arg;
 
     relock_mutex_lock(&client->mutex);
+    relock_reports_follow(client);
+    relock_vigil_follow(client);
     relock_watchdog_up(client);
     relock_line_leave_again(client);
     relock_async_command_up(client);
@@ -112,6 +139,8 @@ int relock_io_start(struct relock_client *client)
         .answer_ms = relock_watchdog_answer_ms(options),
         .ping_ms = options->recheck_ms * PING_RECHECKS,
         .up = on_up,
+        .tracking = on_tracking,
+        .changed = on_changed,
         .arg = client,
     };
     int r;

@@ -1,9 +1,10 @@
 --[[
 Renews the lease of a hold, if that makes it longer. Also used to extend a hold, because a plain
-lock has no hold count in Redis to correct.
+lock has no hold count in Redis to correct. The last command is a read, so that client tracking
+reports the next change.
 
 KEYS[1]  the lock: a string, the token of the hold
-ARGV[1]  lease, ms
+ARGV[1]  lease, ms; -1: only looks
 ARGV[2]  token of the hold
 
 Returns  1 if the hold now has at least that lease,
@@ -15,5 +16,6 @@ if token ~= ARGV[2] then
 end
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
     redis.call('pexpire', KEYS[1], ARGV[1])
+    redis.call('exists', KEYS[1])
 end
 return 1

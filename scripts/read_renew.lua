@@ -1,10 +1,10 @@
 --[[
 Renews the lease of a read hold and of all its levels, if that makes it longer. It does not renew
 other readers. It does not touch the hold count, which the owner may be changing over another
-connection.
+connection. The last command on the lock is a read, so that client tracking reports the next change.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
-ARGV[1]  lease, ms
+ARGV[1]  lease, ms; -1: only looks
 ARGV[2]  field of the hold, "<client id>:<number>"
 
 Returns  1 if the hold now has at least that lease,
@@ -32,5 +32,6 @@ end
 
 if redis.call('pttl', KEYS[1]) < lease then
     redis.call('pexpire', KEYS[1], lease)
+    redis.call('exists', KEYS[1])
 end
 return 1

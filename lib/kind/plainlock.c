@@ -1,17 +1,18 @@
 /*
  * Plain locks: a string with a random value, as the documentation of Redis describes it and other
  * libraries use it. Levels are counted here alone. Other libraries neither publish nor listen, so
- * waiters poll. With RELOCK_ANNOUNCE_PLAIN clients of this library also publish their releases.
+ * waiters have Redis report changes of the key, and poll while it does not. With
+ * RELOCK_ANNOUNCE_PLAIN clients of this library also publish their releases.
  */
 #include "lock/commands.h"
 #include "lock/keys.h"
 #include "lock/lock.h"
 
-#define PLAIN                                                                                   \
-    .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                   \
-    .renew = &relock_script_plain_renew, .extend = &relock_script_plain_renew,                  \
-    .inspect = &relock_script_plain_inspect, .force_unlock = &relock_script_plain_force_unlock, \
-    .message = RELOCK_MESSAGE_FREE, .has_token_only = true, .is_polled = true,                  \
+#define PLAIN                                                                                      \
+    .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                      \
+    .renew = &relock_script_plain_renew, .extend = &relock_script_plain_renew,                     \
+    .inspect = &relock_script_plain_inspect, .force_unlock = &relock_script_plain_force_unlock,    \
+    .message = RELOCK_MESSAGE_FREE, .has_token_only = true, .is_polled = true, .is_watched = true, \
     .is_handed_off = true, .operations = &relock_command_operations
 
 static const struct relock_kind silent = {PLAIN};

@@ -13,6 +13,7 @@
 #include "lock/inbox.h"
 #include "lock/line.h"
 #include "lock/subscription.h"
+#include "lock/vigil.h"
 #include "redis/inflight.h"
 
 /* The hold to ask for. A hold with a place in the queue in Redis is used again, with its number. */
@@ -99,6 +100,7 @@ static void wait_for_release(struct relock_acquire *acquire, const struct relock
 
     if (acquire->waiter.tries)
         return;
+    relock_vigil_want(acquire->client, queue);
     is_outside |= has_line && !relock_inbox_want(acquire->client);
     if (has_line && (acquire->joins || is_outside))
         relock_line_refused(acquire->client, queue, &acquire->sent, busy);

@@ -155,6 +155,7 @@ struct relock_client {
         struct relock_outbox leaving;    /* takes the client out of lines */
         struct relock_outbox_entry *leaving_later; /* the same, when there is a connection again */
         struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
+        struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */
         struct relock_task *tasks;           /* for the I/O thread to run */
         struct relock_outbox commands;       /* of asynchronous calls */
         struct relock_async_command *paused; /* the same, before another attempt */
@@ -163,6 +164,7 @@ struct relock_client {
 
         struct relock_timers timers;
         struct relock_waiter *waiting; /* acquires that wait for this server */
+        unsigned n_armed;              /* holds whose changes Redis reports: arming.h */
         unsigned n_threadless;         /* acquires that wait, and that no thread waits in */
         struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
         uint64_t n_searches;                               /* for deadlocks */

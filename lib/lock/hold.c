@@ -53,12 +53,14 @@ bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms)
  */
 static uint64_t held_due_ms(const struct relock_hold *hold, uint64_t now_ms)
 {
-    bool is_overdue = hold->command != RELOCK_HOLD_NOTHING_SENT && hold->renew_at_ms <= now_ms;
+    uint64_t due_ms = hold->arming.due_ms;
 
-    if (!relock_hold_is_renewed(hold, now_ms) || is_overdue ||
-        hold->renew_at_ms > hold->valid_until_ms)
+    if (relock_hold_is_renewed(hold, now_ms) && hold->renew_at_ms < due_ms)
+        due_ms = hold->renew_at_ms;
+    if ((hold->command != RELOCK_HOLD_NOTHING_SENT && due_ms <= now_ms) ||
+        due_ms > hold->valid_until_ms)
         return hold->valid_until_ms;
-    return hold->renew_at_ms;
+    return due_ms;
 }
 
 bool relock_hold_is_in_use(const struct relock_hold *hold)

@@ -21,6 +21,7 @@
 
 struct relock_conn_id;
 struct relock_events;
+struct relock_node;
 struct relock_observer;
 struct relock_resource;
 struct relock_task;
@@ -43,7 +44,7 @@ enum relock_hold_keeping {
     RELOCK_HOLD_RENEWED, /* the watchdog renews it, since some level asked for that */
 };
 
-/* The I/O thread's command in flight: a renewal, or the release of a settling hold. */
+/* The I/O thread's command in flight: a renewal, a check, or the release of a settling hold. */
 enum relock_hold_command {
     RELOCK_HOLD_NOTHING_SENT,
     RELOCK_HOLD_SENT,
@@ -56,6 +57,14 @@ enum relock_hold_notice {
     RELOCK_HOLD_TO_TAKE_UP, /* in `losses` of the client, for the I/O thread */
     RELOCK_HOLD_TO_TELL,    /* in `to_tell` of the client, for whoever calls on_lost */
     RELOCK_HOLD_TELLING,    /* on_lost is running */
+};
+
+/* Whether Redis reports the next change of the lock. Changed by arming.c alone. */
+struct relock_arming {
+    const struct relock_node *node;  /* that reports it; NULL: none does. Only to be compared */
+    uint64_t due_ms;                 /* when it is to be armed by a check; RELOCK_NEVER: not */
+    uint64_t pause_ms;               /* since the last command, before the next check */
+    struct relock_hold *next, *prev; /* of the primary resource: those that are armed */
 };
 
 struct relock_hold {
@@ -93,6 +102,7 @@ struct relock_hold {
     struct relock_timer timer;
     uint64_t renew_at_ms; /* when the I/O thread sends its next command */
     uint64_t sent_ms;     /* when it sent the last one */
+    struct relock_arming arming;
 
     relock_lost_fn *on_lost;
     void *arg;

@@ -33,6 +33,7 @@
 
 #include "base/clock.h"
 #include "base/probe.h"
+#include "lock/arming.h"
 #include "lock/events.h"
 #include "lock/keys.h"
 #include "lock/observer.h"
@@ -70,6 +71,7 @@ static struct relock_hold *new_hold(struct relock_client *client, struct relock_
     hold->state = RELOCK_HOLD_ASKED;
     hold->renewal_ms = resource->lease_ms;
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
+    hold->arming.due_ms = RELOCK_NEVER;
     relock_timer_init(&hold->timer, client->fire_hold);
     DL_APPEND2(client->guarded.holds, hold, client_prev, client_next);
     return hold;
@@ -96,6 +98,7 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
     if (--hold->refs > 0)
         return;
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
+    relock_arming_drop(hold);
     relock_resources_unref(client, hold->resource);
     relock_conn_id_unref(hold->fence);
     (void)relock_events_unref(hold->events);
@@ -182,6 +185,7 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
     start_lease(hold, sent_ms, hold->lease_ms);
     if (hold->cache_until_ms > 0)
         hold->cache_until_ms = relock_clock_after(now_ms, client->options.keep_ms);
+    relock_arming_begin(client, hold, now_ms);
     client->guarded.stats.acquired++;
     relock_holds_arm(client, hold, now_ms);
 }
@@ -189,9 +193,12 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
 void relock_holds_begin_detached(struct relock_client *client, struct relock_hold *hold,
                                  uint64_t sent_ms, uint64_t lease_ms)
 {
+    uint64_t now_ms = relock_clock_now_ms();
+
     hold->state = RELOCK_HOLD_HELD;
     start_lease(hold, sent_ms, lease_ms);
-    relock_holds_arm(client, hold, relock_clock_now_ms());
+    relock_arming_begin(client, hold, now_ms);
+    relock_holds_arm(client, hold, now_ms);
 }
 
 static void lengthen(struct relock_hold *hold, uint64_t valid_until_ms)
@@ -233,6 +240,12 @@ void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
     hold->renew_at_ms = relock_clock_after(now_ms, relock_hold_renewal_ms(hold->renewal_ms));
 }
 
+void relock_holds_send_check(struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->command = RELOCK_HOLD_SENT;
+    hold->sent_ms = now_ms;
+}
+
 void relock_holds_end_command(struct relock_client *client, struct relock_hold *hold,
                               uint64_t now_ms)
 {
@@ -264,6 +277,13 @@ void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, 
     lengthen(hold, relock_hold_valid_until(hold->sent_ms, hold->renewal_ms));
     if (hold->command == RELOCK_HOLD_SENT_BEFORE)
         verify_soon(hold, now_ms);
+}
+
+void relock_holds_end_check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    if (hold->command == RELOCK_HOLD_SENT_BEFORE)
+        verify_soon(hold, now_ms);
+    relock_holds_end_command(client, hold, now_ms);
 }
 
 void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)

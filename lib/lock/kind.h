@@ -31,6 +31,7 @@ struct relock_kind {
 
     bool has_token_only; /* in Redis a hold is a token without client, number and count */
     bool is_polled;      /* not all releases are published, so waiters poll */
+    bool is_watched;     /* they sleep instead while Redis reports changes: see vigil.h */
     bool is_handed_off;  /* between threads of the process, without Redis */
     bool is_cached;      /* with `keep_ms`: its script recalls a hold that is cached elsewhere */
     bool is_shared;      /* several owners may hold it at the same time */

@@ -5,7 +5,9 @@
 
 #define DEFAULT_URL "redis://127.0.0.1:6379"
 #define WATCHDOG_MIN_MS 30
-#define FLAGS (RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN)
+#define FLAGS                                                                     \
+    (RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN | \
+     RELOCK_NO_TRACKING)
 #define MAX_CONNECTIONS 1024
 #define MAX_PREFIX 1024
 

@@ -179,6 +179,15 @@ void relock_request_renew(struct relock_request *request, const struct relock_ho
     begin_lease(request, hold->resource->kind->renew, hold, hold->renewal_ms);
 }
 
+void relock_request_check(struct relock_request *request, const struct relock_hold *hold)
+{
+    static const char no_lease[] = "-1"; /* also a lock without a lease has a longer one */
+
+    begin(request, hold->resource->kind->renew, hold->resource);
+    add_text(request, no_lease, strlen(no_lease));
+    add_field(request, request->field, hold->resource, hold->number);
+}
+
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, uint64_t lease_ms)
 {

@@ -53,6 +53,9 @@ void relock_request_leave(struct relock_request *request, const struct relock_cl
                           const char *name, size_t len, const char *side);
 
 void relock_request_renew(struct relock_request *request, const struct relock_hold *hold);
+
+/* The same without a change in Redis: only tells whether the hold is there. */
+void relock_request_check(struct relock_request *request, const struct relock_hold *hold);
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, uint64_t lease_ms);
 

@@ -34,6 +34,7 @@
 struct relock_client;
 struct relock_events;
 struct relock_listener;
+struct relock_node;
 struct relock_subscriber;
 struct relock_task;
 
@@ -148,6 +149,26 @@ struct relock_search {
     struct relock_resource *next;        /* to be visited */
 };
 
+/* vigil.c has the transitions. */
+enum relock_vigil_state {
+    RELOCK_VIGIL_OFF,
+    RELOCK_VIGIL_WANTED,   /* the I/O thread is to begin it */
+    RELOCK_VIGIL_SENT,     /* its command is in flight */
+    RELOCK_VIGIL_OUTDATED, /* the same, and its answer does not count */
+    RELOCK_VIGIL_ON,       /* the lock is held, and Redis reports when it is not any more */
+};
+
+/* Whether Redis reports the next change of the lock to waiters. Changed by vigil.c alone. */
+struct relock_vigil {
+    enum relock_vigil_state state;
+    const struct relock_node *node; /* unless OFF or WANTED: that reports it. Only to be compared */
+    uint64_t holder;                /* a hash of who held the lock when it was last on */
+    uint64_t sent_ms;               /* when its last command was sent */
+    uint64_t not_before_ms;         /* when it may begin again */
+    uint64_t pause_ms;              /* see pace.h */
+    struct relock_resource *next, *prev; /* of the client: WANTED */
+};
+
 struct relock_resource {
     UT_hash_handle hh;              /* in the client's table of names */
     struct relock_client *client;   /* constant */
@@ -172,6 +193,7 @@ struct relock_resource {
     struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
     struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
     struct relock_hold *cached; /* stays for the next local owner; NULL: none. Nobody waits then */
+    struct relock_hold *armed;  /* of a primary: those that are, of secondaries as well */
     uint64_t taken_ms;          /* when this process acquired the lock from Redis */
 
     struct relock_waiter *queue;
@@ -192,6 +214,7 @@ struct relock_resource {
 
     struct relock_line line;
     struct relock_subscription subscription;
+    struct relock_vigil vigil;         /* of a primary */
     struct relock_listener *listeners; /* of layers above, see listener.h */
     struct relock_search search;
 

@@ -129,6 +129,15 @@ struct relock_resource *relock_resources_find(struct relock_client *client, cons
     return found;
 }
 
+struct relock_resource *relock_resources_find_key(struct relock_client *client, const char *key,
+                                                  size_t len)
+{
+    struct relock_resource *found;
+
+    HASH_FIND(hh, client->guarded.resources, key, len, found);
+    return found;
+}
+
 /* ---- not by name --------------------------------------------------------------------------- */
 
 struct relock_resource *relock_resources_new_unlisted(struct relock_client *client,

@@ -41,6 +41,11 @@ struct relock_resource *relock_resources_find(struct relock_client *client, cons
                                               size_t len, const char *side)
     RELOCK_REQUIRES(client->mutex);
 
+/* The primary of the lock that is this key in Redis. Returns NULL, or a resource without a new
+ * reference. */
+struct relock_resource *relock_resources_find_key(struct relock_client *client, const char *key,
+                                                  size_t len) RELOCK_REQUIRES(client->mutex);
+
 /* The last reference frees. */
 void relock_resources_unref(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);

@@ -10,6 +10,7 @@
 #include "lock/ask.h"
 #include "lock/deadlock.h"
 #include "lock/request.h"
+#include "lock/vigil.h"
 #include "redis/direct.h"
 #include "redis/node_io.h"
 
@@ -55,14 +56,15 @@ static bool yields(const struct relock_acquire *acquire, uint64_t now_ms)
     return now_ms < acquire->waiter.queues_on->yields_until_ms && now_ms < acquire->deadline_ms;
 }
 
-/* The interval between two attempts of the head: it polls if not every release is published. Those
- * who are before this client in the line do so, too. */
+/* The interval between two attempts of the head: it polls if not every release is published or
+ * reported. Those who are before this client in the line do so, too. */
 static uint64_t recheck_after(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex)
 {
     bool is_behind = acquire->waiter.queues_on->line.state == RELOCK_LINE_BEHIND;
+    bool is_told = is_behind || relock_vigil_is_on(acquire->resource);
 
-    return acquire->resource->kind->is_polled && !is_behind
+    return acquire->resource->kind->is_polled && !is_told
                ? acquire->pause_ms
                : relock_request_recheck_ms(acquire->resource);
 }

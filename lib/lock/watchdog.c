@@ -1,6 +1,8 @@
 #include "lock/watchdog.h"
 
 #include "base/clock.h"
+#include "lock/arming.h"
+#include "lock/check.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/observer.h"
@@ -114,15 +116,18 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
 
 void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
-    struct relock_pipeline *pipeline;
     struct relock_request request;
+    struct relock_node *node;
     int r;
 
     relock_request_renew(&request, hold);
-    pipeline = relock_node_io_pipeline(client->topology, request.call.key);
-    r = relock_pipeline_call(pipeline, &request.call, on_renewed, relock_holds_ref(hold));
+    node = relock_node_io_open(client->topology, request.call.key);
+    request.call.tracks = relock_arming_take(hold, node, now_ms);
+    r = relock_pipeline_call(node ? node->pipeline : NULL, &request.call, on_renewed,
+                             relock_holds_ref(hold));
     if (r == RELOCK_OK) {
         relock_holds_send(hold, now_ms);
+        relock_arming_sent(hold, request.call.tracks ? node : NULL);
     } else {
         relock_holds_unref(client, hold);
         /* Without a connection: when there is one again. Without memory: soon. */
@@ -155,7 +160,10 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
         hold->resource->kind->operations->renew(client, hold, now_ms); /* may end it */
         return;
     }
-    relock_holds_arm(client, hold, now_ms);
+    if (hold->arming.due_ms <= now_ms && hold->command == RELOCK_HOLD_NOTHING_SENT)
+        relock_check_send(client, hold, now_ms);
+    else
+        relock_holds_arm(client, hold, now_ms);
 }
 
 void relock_watchdog_up(struct relock_client *client)

@@ -3,7 +3,8 @@
  *
  * A hold is renewed three tenths of its lease after its last renewal was sent. Renewals are
  * pipelined, one key each. If one fails, its hold is suspect and the renewal is repeated, until the
- * hold is no longer certain and so lost. The same timer drives holds that settle.
+ * hold is no longer certain and so lost. The same timer drives checks (check.h) and holds that
+ * settle.
  *
  * Only a hold has this timer, so a lock that is not held cannot be renewed.
  *
@@ -14,7 +15,7 @@
 
 #include "lock/client.h"
 
-/* The timer of a hold has run out: renews, loses or settles it. Mutex locked. */
+/* The timer of a hold has run out: renews, checks, loses or settles it. Mutex locked. */
 void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms);
 
 /* Renews a lock that is one key. */

@@ -48,7 +48,8 @@ struct relock_call {
     size_t n_args;
     struct relock_conn_id **fence; /* the connection to kill first; NULL: not needed */
     struct relock_flight *flight;  /* of a pipeline: lives until the answer; NULL: not needed */
-    unsigned min_replicas;         /* above 0: WAIT until so many replicas have it */
+    bool tracks; /* of a pipeline that tracks: the server reports the next change of its keys */
+    unsigned min_replicas; /* above 0: WAIT until so many replicas have it */
     uint64_t replica_timeout_ms;
 
     /* the outcome */

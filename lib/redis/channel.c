@@ -45,12 +45,17 @@ static bool send_command(struct relock_pubsub *pubsub, const char *verb,
     return true;
 }
 
+static const struct relock_pubsub_words *words_of(const struct relock_channel *channel)
+{
+    return channel->is_local ? &relock_pubsub_plain : channel->pubsub->words;
+}
+
 bool relock_channel_subscribe(struct relock_channel *channel)
 {
     struct relock_pubsub *pubsub = channel->pubsub;
 
     channel->is_stranded = false;
-    if (!send_command(pubsub, pubsub->words->subscribe, channel))
+    if (!send_command(pubsub, words_of(channel)->subscribe, channel))
         return false;
     channel->subscribe_nth = pubsub->conn.n_sent;
     return true;
@@ -68,14 +73,14 @@ void relock_channel_begin(struct relock_channel *channel, bool is_first)
 
 static void send_unsubscribe(struct relock_pubsub *pubsub, const struct relock_channel *channel)
 {
-    struct relock_leave *leave =
-        pubsub->words->may_end ? malloc(sizeof(*leave) + channel->len) : NULL;
+    const struct relock_pubsub_words *words = words_of(channel);
+    struct relock_leave *leave = words->may_end ? malloc(sizeof(*leave) + channel->len) : NULL;
 
-    if (pubsub->words->may_end && !leave) {
+    if (words->may_end && !leave) {
         relock_async_conn_fail(&pubsub->conn, "out of memory for a command");
         return;
     }
-    if (!send_command(pubsub, pubsub->words->unsubscribe, channel)) {
+    if (!send_command(pubsub, words->unsubscribe, channel)) {
         free(leave);
     } else if (leave) {
         leave->nth = pubsub->conn.n_sent;
@@ -95,8 +100,8 @@ void relock_channel_leave(struct relock_channel *channel)
     free(channel);
 }
 
-void relock_channel_tell(const struct relock_channel *channel, enum relock_channel_event event,
-                         const struct redisReply *message)
+static void tell(const struct relock_channel *channel, enum relock_channel_event event,
+                 const struct redisReply *message)
 {
     const struct relock_subscriber *subscriber;
     const char *text = NULL;
@@ -105,6 +110,17 @@ void relock_channel_tell(const struct relock_channel *channel, enum relock_chann
     (void)relock_reply_text(message, &text, &len);
     DL_FOREACH(channel->subscribers, subscriber)
     subscriber->fn(subscriber->arg, event, text, len);
+}
+
+void relock_channel_tell(const struct relock_channel *channel, enum relock_channel_event event,
+                         const struct redisReply *message)
+{
+    const struct redisReply *at = relock_reply_at(message, 0);
+
+    if (!at)
+        tell(channel, event, message);
+    for (size_t i = 0; at; at = relock_reply_at(message, ++i))
+        tell(channel, event, at);
 }
 
 void relock_channel_strand(struct relock_channel *channel)

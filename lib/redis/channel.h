@@ -30,6 +30,7 @@ struct relock_channel {
     uint64_t subscribe_nth; /* the count of the commands sent, at its last SUBSCRIBE; 0: none */
     bool is_subscribed;     /* that SUBSCRIBE was acknowledged */
     bool is_stranded;       /* no node takes it now: subscribed again with the next map */
+    bool is_local;          /* constant: it is this node's own, and never sharded */
     unsigned n_redirects;   /* since it was last subscribed, or stranded */
     size_t len;
     char name[];
@@ -52,6 +53,8 @@ struct relock_pubsub_words {
     const char *message;
     bool may_end; /* the server ends subscriptions by itself */
 };
+
+extern const struct relock_pubsub_words relock_pubsub_plain;
 
 struct relock_pubsub {
     struct relock_async_conn conn;
@@ -84,7 +87,7 @@ void relock_channel_begin(struct relock_channel *channel, bool is_first);
 /* It has no subscribers any more: unsubscribes it and frees it. */
 void relock_channel_leave(struct relock_channel *channel);
 
-/* Calls all subscribers. */
+/* Calls all subscribers; if the message is a list, for each of its elements. */
 void relock_channel_tell(const struct relock_channel *channel, enum relock_channel_event event,
                          const struct redisReply *message);
 

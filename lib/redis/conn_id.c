@@ -50,6 +50,22 @@ struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id)
     return conn_id->node;
 }
 
+uint64_t relock_conn_id_number(const struct relock_conn_id *conn_id)
+{
+    return conn_id->id;
+}
+
+bool relock_conn_id_has_run(const struct relock_conn_id *conn_id)
+{
+    return *conn_id->run != '\0';
+}
+
+bool relock_conn_id_is_beside(const struct relock_conn_id *conn_id,
+                              const struct relock_conn_id *other)
+{
+    return relock_conn_id_has_run(conn_id) && strcmp(conn_id->run, other->run) == 0;
+}
+
 struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id)
 {
     atomic_fetch_add(&conn_id->refs, 1);

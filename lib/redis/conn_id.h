@@ -37,6 +37,14 @@ void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relo
 /* The node of the server; NULL if it has none. */
 struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id);
 
+/* The number that the server gave it. */
+uint64_t relock_conn_id_number(const struct relock_conn_id *conn_id);
+
+/* Whether the run of its server is known, and whether both lead to that run. */
+bool relock_conn_id_has_run(const struct relock_conn_id *conn_id);
+bool relock_conn_id_is_beside(const struct relock_conn_id *conn_id,
+                              const struct relock_conn_id *other);
+
 struct relock_conn_id *relock_conn_id_ref(struct relock_conn_id *conn_id);
 
 /* Takes NULL. Returns NULL. */

@@ -135,6 +135,8 @@ void relock_explain_extra(const struct relock_server *server, enum relock_extra 
                                        "set min_replicas to 0"},
         [RELOCK_EXTRA_HEAR] = {"SUBSCRIBE", "waiters retry every recheck_ms: allow it, or set a "
                                             "shorter recheck_ms"},
+        [RELOCK_EXTRA_TRACK] = {"CLIENT TRACKING", "a loss is noticed with the next renewal, and "
+                                                   "waiters for plain locks poll"},
     };
     unsigned bit = 1U << extra;
 

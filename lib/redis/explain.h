@@ -21,13 +21,14 @@ bool relock_explain_is_missing(const char *error);
 
 /* Commands without which locks work, but with fewer guarantees. */
 enum relock_extra {
-    RELOCK_EXTRA_NAME, /* CLIENT SETNAME */
-    RELOCK_EXTRA_RUN,  /* INFO, over a unix socket */
-    RELOCK_EXTRA_INFO, /* CLIENT INFO */
-    RELOCK_EXTRA_KILL, /* CLIENT KILL */
-    RELOCK_EXTRA_LOAD, /* SCRIPT LOAD */
-    RELOCK_EXTRA_WAIT, /* WAIT, for min_replicas */
-    RELOCK_EXTRA_HEAR, /* SUBSCRIBE */
+    RELOCK_EXTRA_NAME,  /* CLIENT SETNAME */
+    RELOCK_EXTRA_RUN,   /* INFO, over a unix socket */
+    RELOCK_EXTRA_INFO,  /* CLIENT INFO */
+    RELOCK_EXTRA_KILL,  /* CLIENT KILL */
+    RELOCK_EXTRA_LOAD,  /* SCRIPT LOAD */
+    RELOCK_EXTRA_WAIT,  /* WAIT, for min_replicas */
+    RELOCK_EXTRA_HEAR,  /* SUBSCRIBE */
+    RELOCK_EXTRA_TRACK, /* CLIENT TRACKING, and what it needs */
 };
 
 /* Warns, once for each server, that this command is missing, and of the consequence. */

@@ -16,6 +16,7 @@
 struct relock_lanes;
 struct relock_pipeline;
 struct relock_pubsub;
+struct relock_tracking;
 
 struct relock_node {
     /* constant */
@@ -33,6 +34,8 @@ struct relock_node {
     /* used by the I/O thread; NULL until it first uses the node */
     struct relock_pipeline *pipeline;
     struct relock_pubsub *pubsub;
+    struct relock_tracking *tracking; /* used by the I/O thread; NULL until it is wanted */
+    bool wants_tracking;              /* likewise: see tracking.h */
 };
 
 /* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */

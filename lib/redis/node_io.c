@@ -4,6 +4,7 @@
 #include "redis/lanes.h"
 #include "redis/pipeline.h"
 #include "redis/pubsub.h"
+#include "redis/tracking.h"
 
 /* Between two looks for nodes to free. */
 #define LOOK_MS 1000
@@ -60,6 +61,7 @@ void relock_node_io_stop(struct relock_topology *topology)
     struct relock_node *at = topology ? atomic_load(&topology->nodes) : NULL;
 
     for (; at; at = at->next) {
+        relock_tracking_free(at);
         at->pubsub = relock_pubsub_free(at->pubsub);
         at->pipeline = relock_pipeline_free(at->pipeline);
     }
@@ -75,8 +77,7 @@ void relock_node_io_abandon(struct relock_topology *topology)
     }
 }
 
-/* Returns NULL if none is known, or it cannot be opened. */
-static struct relock_node *find_open(struct relock_topology *topology, struct relock_text key)
+struct relock_node *relock_node_io_open(struct relock_topology *topology, struct relock_text key)
 {
     struct relock_node *node = relock_topology_find(topology, key);
 
@@ -86,7 +87,7 @@ static struct relock_node *find_open(struct relock_topology *topology, struct re
 struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology,
                                                 struct relock_text key)
 {
-    struct relock_node *node = find_open(topology, key);
+    struct relock_node *node = relock_node_io_open(topology, key);
 
     return node ? node->pipeline : NULL;
 }
@@ -94,7 +95,7 @@ struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology
 struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
                                             struct relock_text key)
 {
-    struct relock_node *node = find_open(topology, key);
+    struct relock_node *node = relock_node_io_open(topology, key);
 
     return node ? node->pubsub : NULL;
 }
@@ -106,6 +107,8 @@ static void close_unused(struct relock_topology *topology)
         if (relock_topology_uses(topology, at))
             continue;
         relock_lanes_close_idle(at->lanes);
+        if (at->pipeline && relock_pipeline_is_idle(at->pipeline))
+            relock_tracking_end(at);
         if (at->pipeline)
             relock_pipeline_close_idle(at->pipeline);
         if (at->pubsub)
@@ -149,6 +152,7 @@ static bool free_unused(struct relock_topology *topology, struct relock_node *no
     if (atomic_exchange(&node->was_used, false) || !is_idle(node))
         return false;
     relock_lanes_close_idle(node->lanes);
+    relock_tracking_end(node);
     node->pubsub = relock_pubsub_free(node->pubsub);
     node->pipeline = relock_pipeline_free(node->pipeline);
     return relock_topology_remove(topology, node);
@@ -181,6 +185,13 @@ uint64_t relock_node_io_follow(struct relock_topology *topology)
     if (atomic_load(&topology->has_changed))
         follow(topology);
     return topology->is_cluster ? look(topology) : RELOCK_NEVER;
+}
+
+void relock_node_io_track(struct relock_topology *topology)
+{
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pubsub && at->pipeline)
+            relock_tracking_step(topology, at);
 }
 
 void relock_node_io_flush(struct relock_topology *topology)

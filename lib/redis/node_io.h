@@ -20,8 +20,9 @@ void relock_node_io_stop(struct relock_topology *topology);
 /* In a forked child: closes the descriptors and does nothing else. */
 void relock_node_io_abandon(struct relock_topology *topology);
 
-/* The connections to the node that holds this key now; opens them first. NULL while no node is
- * known, or when out of memory. */
+/* The node that holds this key now, or the connections to it; opens them first. NULL while no node
+ * is known, or when out of memory. */
+struct relock_node *relock_node_io_open(struct relock_topology *topology, struct relock_text key);
 struct relock_pipeline *relock_node_io_pipeline(struct relock_topology *topology,
                                                 struct relock_text key);
 struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
@@ -34,6 +35,9 @@ struct relock_pubsub *relock_node_io_pubsub(struct relock_topology *topology,
  * when to call it again; RELOCK_NEVER: only after a change.
  */
 uint64_t relock_node_io_follow(struct relock_topology *topology);
+
+/* Turns tracking on where it is wanted. Under no mutex, before the thread waits. */
+void relock_node_io_track(struct relock_topology *topology);
 
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);

@@ -1,5 +1,6 @@
 #include "redis/pipeline.h"
 
+#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "redis/async_conn.h"
@@ -22,6 +23,7 @@ struct relock_pipeline {
     relock_pipeline_up_fn *up;
     void *arg;
     struct relock_sent_command *in_flight; /* in the order of their replies */
+    bool tracks;                           /* the server does */
 };
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -97,7 +99,7 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     fence = fence_here(pipeline, call->fence ? *call->fence : NULL);
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    command = relock_sent_command_new(call, fence ? RELOCK_NEXT_KILL : RELOCK_NEXT_CALL, out);
+    command = relock_sent_command_new(call, fence != NULL, call->tracks && pipeline->tracks, out);
     if (!command) {
         relock_buffer_take_back(out, from);
         return RELOCK_E_NOMEM;
@@ -106,6 +108,40 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     command->arg = arg;
     send_command(pipeline, command);
     return RELOCK_OK;
+}
+
+int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, relock_pipeline_fn *fn,
+                          void *arg)
+{
+    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
+    struct relock_sent_command *command;
+    char id[RELOCK_DECIMAL_MAX];
+    size_t from = out->len;
+
+    if (!relock_async_conn_is_up(&pipeline->conn))
+        return RELOCK_E_CONN;
+    (void)relock_decimal(id, number);
+    relock_command_words(out, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP");
+    command = out->failed ? NULL : calloc(1, sizeof(*command));
+    if (!command) {
+        relock_buffer_take_back(out, from);
+        return RELOCK_E_NOMEM;
+    }
+    command->fn = fn;
+    command->arg = arg;
+    command->n_replies = 1;
+    send_command(pipeline, command);
+    return RELOCK_OK;
+}
+
+void relock_pipeline_set_tracks(struct relock_pipeline *pipeline, bool tracks)
+{
+    pipeline->tracks = tracks;
+}
+
+bool relock_pipeline_tracks(const struct relock_pipeline *pipeline)
+{
+    return pipeline->tracks;
 }
 
 void relock_pipeline_ping(struct relock_pipeline *pipeline)
@@ -138,7 +174,8 @@ void relock_pipeline_flush(struct relock_pipeline *pipeline)
 static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                    enum relock_call_form form)
 {
-    if (!relock_sent_command_repeat(command, form, relock_async_conn_out(&pipeline->conn)))
+    if (!relock_sent_command_repeat(command, form, command->tracks && pipeline->tracks,
+                                    relock_async_conn_out(&pipeline->conn)))
         return false;
     send_command(pipeline, command);
     return true;
@@ -223,6 +260,8 @@ static void on_reply(void *arg, const struct redisReply *reply)
         return;
     }
     relock_async_conn_answered(&pipeline->conn, refusal != RELOCK_REFUSED_HERE);
+    if (command->next_reply == RELOCK_NEXT_CACHING && error)
+        pipeline->tracks = false;
     if (!relock_sent_command_take(command, pipeline->conn.server, reply))
         return;
     DL_DELETE(pipeline->in_flight, command);
@@ -243,6 +282,7 @@ static void on_down(void *arg)
     struct relock_pipeline *pipeline = arg;
     struct relock_sent_command *command;
 
+    pipeline->tracks = false;
     while ((command = pipeline->in_flight)) {
         DL_DELETE(pipeline->in_flight, command);
         if (command->fn)
@@ -324,8 +364,10 @@ void relock_pipeline_open(struct relock_pipeline *pipeline)
 
 void relock_pipeline_close_idle(struct relock_pipeline *pipeline)
 {
-    if (!pipeline->in_flight)
-        relock_async_conn_close(&pipeline->conn);
+    if (pipeline->in_flight)
+        return;
+    pipeline->tracks = false;
+    relock_async_conn_close(&pipeline->conn);
 }
 
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline)

@@ -79,6 +79,18 @@ void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg);
 
+/*
+ * Has the server report changes of keys to the connection of that number (CLIENT TRACKING). Calls
+ * `fn` once, later. Returns as relock_pipeline_call.
+ */
+int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, relock_pipeline_fn *fn,
+                          void *arg);
+
+/* Whether calls that track do so: from when the program says that the server has agreed, until the
+ * connection ends or the server says that it no longer does. */
+void relock_pipeline_set_tracks(struct relock_pipeline *pipeline, bool tracks);
+bool relock_pipeline_tracks(const struct relock_pipeline *pipeline);
+
 /* Sends PING, unless a command is in flight. */
 void relock_pipeline_ping(struct relock_pipeline *pipeline);
 

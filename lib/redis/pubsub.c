@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct relock_pubsub_words plain = {
+const struct relock_pubsub_words relock_pubsub_plain = {
     .subscribe = "SUBSCRIBE",
     .unsubscribe = "UNSUBSCRIBE",
     .subscribed = "subscribe",
@@ -65,7 +65,8 @@ static void on_failure(void *arg)
     if (!pubsub->topology)
         return;
     relock_topology_distrust(pubsub->topology, pubsub->node);
-    if (!pubsub->channels)
+    if (relock_pubsub_is_idle(pubsub) &&
+        (!pubsub->channels || !relock_topology_uses(pubsub->topology, pubsub->node)))
         relock_async_conn_close(&pubsub->conn);
 }
 
@@ -84,7 +85,7 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
     if (!new)
         return RELOCK_E_NOMEM;
     relock_async_conn_init(&new->conn, relock_loop_ev(loop), server, &conn_ops, new);
-    new->words = &plain;
+    new->words = &relock_pubsub_plain;
     new->conn.ping_ms = ping_ms;
     new->conn.pong_ms = ping_ms;
     *pubsub = new;
@@ -114,6 +115,8 @@ void relock_pubsub_follow(struct relock_pubsub *pubsub)
         struct relock_node *node = relock_topology_find(pubsub->topology, relock_channel_name(at));
 
         next = at->hh.next;
+        if (at->is_local)
+            continue;
         if (node && node != pubsub->node)
             relock_channel_move(at, node);
         else if (at->is_stranded && relock_async_conn_is_up(&pubsub->conn) &&
@@ -125,7 +128,7 @@ void relock_pubsub_follow(struct relock_pubsub *pubsub)
 /* ---- subscribers --------------------------------------------------------------------------- */
 
 static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct relock_text name,
-                                           relock_channel_fn *fn, void *arg)
+                                           bool is_local, relock_channel_fn *fn, void *arg)
 {
     struct relock_subscriber *subscriber = malloc(sizeof(*subscriber));
     struct relock_channel *channel = subscriber ? relock_channel_find_or_make(pubsub, name) : NULL;
@@ -137,6 +140,7 @@ static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct 
     }
     *subscriber = (struct relock_subscriber){.channel = channel, .fn = fn, .arg = arg};
     is_first = !channel->subscribers;
+    channel->is_local = is_local;
     DL_APPEND(channel->subscribers, subscriber);
     if (channel->is_subscribed)
         fn(arg, RELOCK_CHANNEL_SUBSCRIBED, NULL, 0); /* no acknowledgement will come */
@@ -145,17 +149,31 @@ static struct relock_subscriber *subscribe(struct relock_pubsub *pubsub, struct 
     return subscriber;
 }
 
-struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
-                                                  size_t len, relock_channel_fn *fn, void *arg)
+static struct relock_subscriber *lock_and_subscribe(struct relock_pubsub *pubsub,
+                                                    struct relock_text name, bool is_local,
+                                                    relock_channel_fn *fn, void *arg)
 {
     struct relock_subscriber *subscriber;
 
     if (!pubsub)
         return NULL;
     relock_reading_lock(pubsub->conn.reading);
-    subscriber = subscribe(pubsub, (struct relock_text){name, len}, fn, arg);
+    subscriber = subscribe(pubsub, name, is_local, fn, arg);
     relock_reading_unlock(pubsub->conn.reading);
     return subscriber;
+}
+
+struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
+                                                  size_t len, relock_channel_fn *fn, void *arg)
+{
+    return lock_and_subscribe(pubsub, (struct relock_text){name, len}, false, fn, arg);
+}
+
+struct relock_subscriber *relock_pubsub_subscribe_here(struct relock_pubsub *pubsub,
+                                                       const char *name, size_t len,
+                                                       relock_channel_fn *fn, void *arg)
+{
+    return lock_and_subscribe(pubsub, (struct relock_text){name, len}, true, fn, arg);
 }
 
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
@@ -173,15 +191,31 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber)
 
 bool relock_pubsub_is_idle(const struct relock_pubsub *pubsub)
 {
-    return !pubsub->channels;
+    for (const struct relock_channel *at = pubsub->channels; at; at = at->hh.next)
+        if (!at->is_local)
+            return false;
+    return true;
 }
 
 void relock_pubsub_close_idle(struct relock_pubsub *pubsub)
 {
-    if (pubsub->channels)
+    if (!relock_pubsub_is_idle(pubsub))
         return;
-    drop_leaves(pubsub);
     relock_async_conn_close(&pubsub->conn);
+    on_down(pubsub);
+}
+
+void relock_pubsub_reopen(struct relock_pubsub *pubsub)
+{
+    relock_reading_lock(pubsub->conn.reading);
+    if (pubsub->channels)
+        relock_async_conn_open(&pubsub->conn);
+    relock_reading_unlock(pubsub->conn.reading);
+}
+
+struct relock_conn_id *relock_pubsub_conn_id(const struct relock_pubsub *pubsub)
+{
+    return relock_async_conn_is_up(&pubsub->conn) ? pubsub->conn.login.conn_id : NULL;
 }
 
 struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub)

@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+struct relock_conn_id;
 struct relock_loop;
 struct relock_node;
 struct relock_peer;
@@ -42,10 +43,17 @@ int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop);
 /* Keys may have other nodes now. */
 void relock_pubsub_follow(struct relock_pubsub *pubsub);
 
-/* Whether there is no channel. */
+/* The id of the current connection, which the pubsub owns; NULL while there is none, or when the
+ * server does not tell it. */
+struct relock_conn_id *relock_pubsub_conn_id(const struct relock_pubsub *pubsub);
+
+/* Connects, if it has a channel, after relock_pubsub_close_idle(). */
+void relock_pubsub_reopen(struct relock_pubsub *pubsub);
+
+/* Whether there is no channel but the node's own. */
 bool relock_pubsub_is_idle(const struct relock_pubsub *pubsub);
 
-/* Closes the connection if there is no channel. */
+/* Closes the connection if there is no channel but the node's own, which is down then. */
 void relock_pubsub_close_idle(struct relock_pubsub *pubsub);
 
 /* Drops all channels. Takes NULL. Returns NULL. */
@@ -62,6 +70,13 @@ struct relock_pubsub *relock_pubsub_free(struct relock_pubsub *pubsub);
  */
 struct relock_subscriber *relock_pubsub_subscribe(struct relock_pubsub *pubsub, const char *name,
                                                   size_t len, relock_channel_fn *fn, void *arg);
+
+/* The same for a channel of this node's own: it is never sharded, goes to no other node, and does
+ * not keep the pubsub from being idle. If SUBSCRIBE is refused, the log says that CLIENT TRACKING
+ * is missing. */
+struct relock_subscriber *relock_pubsub_subscribe_here(struct relock_pubsub *pubsub,
+                                                       const char *name, size_t len,
+                                                       relock_channel_fn *fn, void *arg);
 
 /* Removes the subscriber from its channel and frees it. */
 void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);

@@ -39,7 +39,9 @@ static void refuse(struct relock_channel *channel, const char *error)
     char name[RELOCK_LOG_NAME_MAX];
     char why[RELOCK_WHY_MAX];
 
-    if (relock_explain_is_missing(error)) {
+    if (channel->is_local) {
+        relock_explain_extra(server, RELOCK_EXTRA_TRACK, error);
+    } else if (relock_explain_is_missing(error)) {
         relock_explain_extra(server, RELOCK_EXTRA_HEAR, error);
     } else {
         relock_explain(why, NULL, error);
@@ -134,11 +136,12 @@ static bool is_left(const struct relock_pubsub *pubsub, const struct redisReply 
 
 /* The server ends a subscription when the slot of the channel goes to another node. That is where
  * the next command is sent on to. */
-static void on_unsubscribed(struct relock_pubsub *pubsub, const struct redisReply *name)
+static void on_unsubscribed(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
+                            const struct redisReply *name)
 {
     struct relock_channel *channel = find(pubsub, name);
 
-    if (!pubsub->words->may_end) {
+    if (!words->may_end) {
         relock_async_conn_answered(&pubsub->conn, true);
     } else if (is_left(pubsub, name)) {
         (void)take_answer(pubsub);
@@ -158,21 +161,35 @@ static void on_message(struct relock_pubsub *pubsub, const struct redisReply *na
         relock_channel_tell(channel, RELOCK_CHANNEL_MESSAGE, message);
 }
 
+/* Beside sharded channels, the node's own is a plain one. */
+static const struct relock_pubsub_words *words_of(const struct relock_pubsub *pubsub,
+                                                  const struct redisReply *kind)
+{
+    const struct relock_pubsub_words *plain = &relock_pubsub_plain;
+
+    return kind && (relock_reply_is(kind, plain->message) ||
+                    relock_reply_is(kind, plain->subscribed) ||
+                    relock_reply_is(kind, plain->unsubscribed))
+               ? plain
+               : pubsub->words;
+}
+
 void relock_pubsub_take_reply(void *arg, const struct redisReply *reply)
 {
     struct relock_pubsub *pubsub = arg;
     const char *error = relock_reply_error(reply);
     const struct redisReply *kind = relock_reply_at(reply, 0);
     const struct redisReply *name = relock_reply_at(reply, 1);
+    const struct relock_pubsub_words *words = words_of(pubsub, kind);
 
     if (error)
         on_error(pubsub, error);
-    else if (kind && relock_reply_is(kind, pubsub->words->message))
+    else if (kind && relock_reply_is(kind, words->message))
         on_message(pubsub, name, relock_reply_at(reply, 2));
-    else if (kind && relock_reply_is(kind, pubsub->words->subscribed))
+    else if (kind && relock_reply_is(kind, words->subscribed))
         on_subscribed(pubsub, name);
-    else if (kind && relock_reply_is(kind, pubsub->words->unsubscribed))
-        on_unsubscribed(pubsub, name);
+    else if (kind && relock_reply_is(kind, words->unsubscribed))
+        on_unsubscribed(pubsub, words, name);
     else
         relock_async_conn_answered(&pubsub->conn, true); /* PING */
 }
@@ -181,6 +198,6 @@ void relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *r
 {
     const struct redisReply *kind = relock_reply_at(reply, 0);
 
-    if (kind && relock_reply_is(kind, pubsub->words->message))
+    if (kind && relock_reply_is(kind, words_of(pubsub, kind)->message))
         on_message(pubsub, relock_reply_at(reply, 1), relock_reply_at(reply, 2));
 }

@@ -5,13 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct relock_sent_command *relock_sent_command_new(const struct relock_call *call,
-                                                    enum relock_next_reply first,
-                                                    struct relock_buffer *out)
+static void write_caching(struct relock_buffer *out)
+{
+    relock_command_words(out, "CLIENT", "CACHING", "YES");
+}
+
+/* Which reply comes behind those to KILL and LOAD. */
+static enum relock_next_reply caching_or_call(const struct relock_sent_command *command)
+{
+    return command->is_tracked ? RELOCK_NEXT_CACHING : RELOCK_NEXT_CALL;
+}
+
+struct relock_sent_command *relock_sent_command_new(const struct relock_call *call, bool is_fenced,
+                                                    bool is_tracked, struct relock_buffer *out)
 {
     struct relock_sent_command *command = NULL;
     size_t from;
 
+    if (is_tracked)
+        write_caching(out);
     relock_call_write_head(call->script, call->n_args, RELOCK_CALL_BY_HASH, out);
     from = out->len;
     relock_call_write_args(call, out);
@@ -19,29 +31,38 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
         command = malloc(sizeof(*command) + out->len - from);
     if (!command)
         return NULL;
-    *command = (struct relock_sent_command){.next_reply = first,
-                                            .n_replies = first == RELOCK_NEXT_CALL ? 1 : 2,
+    *command = (struct relock_sent_command){.n_replies = 1U + is_fenced + is_tracked,
+                                            .tracks = call->tracks,
+                                            .is_tracked = is_tracked,
                                             .script = call->script,
                                             .flight = call->flight,
                                             .n_args = call->n_args,
                                             .len = out->len - from};
+    command->next_reply = is_fenced ? RELOCK_NEXT_KILL : caching_or_call(command);
     memcpy(command->args, out->data + from, command->len);
     return command;
 }
 
 bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
-                                struct relock_buffer *out)
+                                bool may_track, struct relock_buffer *out)
 {
+    bool loads = form == RELOCK_CALL_LOADED;
     size_t from = out->len;
 
     command->form = form;
-    command->next_reply = form == RELOCK_CALL_LOADED ? RELOCK_NEXT_LOAD : RELOCK_NEXT_CALL;
+    command->is_tracked = may_track && !command->asks;
+    command->n_replies = 1U + loads + command->asks + command->is_tracked;
+    command->next_reply = loads ? RELOCK_NEXT_LOAD : caching_or_call(command);
     if (command->asks) {
         command->next_reply = RELOCK_NEXT_ASKING;
         relock_command_words(out, "ASKING");
     }
-    command->n_replies = command->next_reply == RELOCK_NEXT_CALL ? 1 : 2;
-    relock_call_write_head(command->script, command->n_args, form, out);
+    if (loads)
+        relock_call_write_load(command->script, out);
+    if (command->is_tracked)
+        write_caching(out);
+    relock_call_write_head(command->script, command->n_args, loads ? RELOCK_CALL_BY_HASH : form,
+                           out);
     relock_buffer_append(out, command->args, command->len);
     if (out->failed) {
         relock_buffer_take_back(out, from);
@@ -58,13 +79,16 @@ bool relock_sent_command_take(struct relock_sent_command *command,
         return true;
     case RELOCK_NEXT_KILL:
         command->is_kill_refused = !relock_conn_id_is_killed(server, reply);
+        command->next_reply = caching_or_call(command);
         break;
     case RELOCK_NEXT_LOAD: /* the reply to the command tells whether the script is there now */
         command->cannot_load = relock_call_cannot_load(server, reply);
+        command->next_reply = caching_or_call(command);
         break;
     case RELOCK_NEXT_ASKING:
+    case RELOCK_NEXT_CACHING: /* the pipeline looks at it */
+        command->next_reply = RELOCK_NEXT_CALL;
         break;
     }
-    command->next_reply = RELOCK_NEXT_CALL;
     return false;
 }

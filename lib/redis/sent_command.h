@@ -1,9 +1,11 @@
 /*
  * Sent command - a command in flight on a pipeline, kept so that it can be sent again
  *
- * Redis answers a command with one reply, and with one more if KILL, ASKING or LOAD was sent before
- * it. The command knows which of the two comes next. After the reply to CALL the pipeline ends the
- * command, or sends it again over this or another connection: `args` has its arguments as bytes.
+ * Redis answers a command with one reply, and with one more for each of KILL, ASKING, LOAD and
+ * CACHING that was sent before it. The command knows which of them comes next. ASKING and CACHING
+ * must stand right before the command, so a command behind ASKING is not tracked. After the reply
+ * to CALL the pipeline ends the command, or sends it again over this or another connection: `args`
+ * has its arguments as bytes.
  *
  * Threads: the I/O thread.
  */
@@ -16,10 +18,11 @@
 #include <stddef.h>
 
 enum relock_next_reply {
-    RELOCK_NEXT_CALL,   /* the last one; the only one of a PING */
-    RELOCK_NEXT_KILL,   /* CLIENT KILL, of the fence */
-    RELOCK_NEXT_ASKING, /* if the slot of the key is on its way to this server */
-    RELOCK_NEXT_LOAD,   /* SCRIPT LOAD, if the server lacks the script */
+    RELOCK_NEXT_CALL,    /* the last one; the only one of a PING */
+    RELOCK_NEXT_KILL,    /* CLIENT KILL, of the fence */
+    RELOCK_NEXT_ASKING,  /* if the slot of the key is on its way to this server */
+    RELOCK_NEXT_LOAD,    /* SCRIPT LOAD, if the server lacks the script */
+    RELOCK_NEXT_CACHING, /* CLIENT CACHING, if the command is tracked */
 };
 
 struct relock_sent_command {
@@ -27,6 +30,8 @@ struct relock_sent_command {
     unsigned n_replies; /* all that were due when it was last sent */
     enum relock_call_form form;
     bool asks;            /* it follows ASKING, which SCRIPT LOAD would use up */
+    bool tracks;          /* constant: the server is to report the next change of its keys */
+    bool is_tracked;      /* it follows CLIENT CACHING */
     bool is_kill_refused; /* for now: an older command may still run */
     bool cannot_load;     /* the server or the user lacks SCRIPT LOAD */
     unsigned n_redirects;
@@ -40,16 +45,15 @@ struct relock_sent_command {
     char args[]; /* as bytes */
 };
 
-/* Appends the call to the buffer. `first` is its first reply. Returns NULL when out of memory; the
+/* Appends the call to the buffer. `is_fenced`: behind a KILL. Returns NULL when out of memory; the
  * buffer may have a part of it then. */
-struct relock_sent_command *relock_sent_command_new(const struct relock_call *call,
-                                                    enum relock_next_reply first,
-                                                    struct relock_buffer *out);
+struct relock_sent_command *relock_sent_command_new(const struct relock_call *call, bool is_fenced,
+                                                    bool is_tracked, struct relock_buffer *out);
 
-/* Appends the command once more, in this form. Returns false when out of memory: the buffer is as
- * it was. */
+/* Appends the command once more, in this form, and tracked if it may be. Returns false when out of
+ * memory: the buffer is as it was. */
 bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
-                                struct relock_buffer *out);
+                                bool may_track, struct relock_buffer *out);
 
 /* Takes a reply. Returns whether it is the last one. */
 bool relock_sent_command_take(struct relock_sent_command *command,

@@ -72,6 +72,13 @@ struct relock_topology_io {
     uint64_t answer_ms;       /* see relock_pipeline_new */
     uint64_t ping_ms;         /* see relock_pubsub_new */
     void (*up)(void *arg);    /* a connection was made, or keys have other nodes now */
+    /* A node reports changes of keys from now on, or no longer does; what it was to report is
+     * forgotten. See tracking.h. */
+    void (*tracking)(void *arg, const struct relock_node *node, bool is_on);
+
+    /* A node reports that this key has changed, `len` bytes; NULL: perhaps all keys have. On any
+     * thread that reads the subscriptions. */
+    void (*changed)(void *arg, const char *key, size_t len);
     void *arg;
 
     /* Opens the connections of the I/O thread to a node, unless they are open. Returns RELOCK_OK,

@@ -196,6 +196,7 @@ static void connections_to_a_host_name_are_restored(void **state)
                                       .options = {.url = url,
                                                   .user = USER,
                                                   .password = PASSWORD,
+                                                  .flags = RELOCK_NO_TRACKING,
                                                   .watchdog_timeout_ms = LONG_MS},
                                       .before = hold_connected,
                                       .act = be_cut_off_from_a_name,

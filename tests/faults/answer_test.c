@@ -7,7 +7,8 @@
 /* The delay of a reply. Renewals are repeated after three tenths of the lease. */
 static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_ms)
 {
-    return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = lease_ms,
+    return faults_client(t, &(struct relock_options){.flags = RELOCK_NO_TRACKING,
+                                                     .watchdog_timeout_ms = lease_ms,
                                                      .recheck_ms = LONG_MS,
                                                      .command_timeout_ms = slow_ms(SOON_MS)});
 }
@@ -131,7 +132,8 @@ static void a_late_answer_does_not_verify_a_hold_that_was_handed_off_since(void 
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+        faults_client(t, &(struct relock_options){.flags = RELOCK_NO_TRACKING,
+                                                  .watchdog_timeout_ms = LONG_MS,
                                                   .handoff_ms = LONG_MS,
                                                   .command_timeout_ms = slow_ms(SOON_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
@@ -231,7 +233,8 @@ static void a_waiter_that_releases_a_late_grant_gets_no_hand_off(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LATE_MS,
+        faults_client(t, &(struct relock_options){.flags = RELOCK_NO_TRACKING,
+                                                  .watchdog_timeout_ms = LATE_MS,
                                                   .recheck_ms = LONG_MS,
                                                   .handoff_ms = SOON_MS,
                                                   .connections = 2,
@@ -265,7 +268,8 @@ static void a_level_dropped_during_an_extension_is_not_handed_off(void **state)
 {
     struct faults *t = *state;
     struct relock_client *client =
-        faults_client(t, &(struct relock_options){.handoff_ms = LONG_MS,
+        faults_client(t, &(struct relock_options){.flags = RELOCK_NO_TRACKING,
+                                                  .handoff_ms = LONG_MS,
                                                   .release_timeout_ms = LATE_MS,
                                                   .command_timeout_ms = slow_ms(SOON_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");

@@ -70,6 +70,7 @@ static void a_connection_that_keeps_failing_is_not_logged_each_time(void **state
     struct faults *t = *state;
     struct relock_client *client = faults_connected_client(
         t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                    .flags = RELOCK_NO_TRACKING,
                                     .log_level = RELOCK_LOG_INFO});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *rule;

@@ -16,6 +16,7 @@ static struct relock_client *client_with(struct faults *t, uint64_t command_time
                                 &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
                                                          .recheck_ms = LONG_MS,
                                                          .handoff_ms = LONG_MS,
+                                                         .flags = RELOCK_NO_TRACKING,
                                                          .command_timeout_ms = command_timeout_ms});
 }
 

@@ -74,7 +74,7 @@ static void impossible_options_are_refused_and_logged(void **state)
 {
     struct relock_options bad[] = {
         {.client_name = "with blank"},       {.client_name = "with\nline"},
-        {.flags = RELOCK_NO_SPIN << 1},      {.flags = 0x80000000u},
+        {.flags = RELOCK_NO_TRACKING << 1},  {.flags = 0x80000000u},
         {.watchdog_timeout_ms = UINT64_MAX}, {.connections = 1u << 31},
     };
     struct fixture *f = *state;

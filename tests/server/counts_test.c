@@ -315,7 +315,7 @@ static void crowd_goes(struct crowd *crowd)
 static void however_many_clients_wait_a_release_causes_three_attempts(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *lock = fixture_lock(f, woken_client(f), "orders");
     struct crowd crowd;
     long long before;
 

@@ -103,7 +103,7 @@ static void a_plain_lock_without_the_right_to_its_channel_is_not_announced(void 
     assert_true(log_wait(f->log, "the server refused PUBLISH", SOON_MS));
     assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, NEVER_MS));
     actor_begin_lock(waiting, lock);
-    assert_true(log_wait(f->log, ": SUBSCRIBE: ", SOON_MS));
+    assert_true(log_wait(f->log, "orders}: not subscribed: ", SOON_MS));
     assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
     assert_gets_in(waiting, lock);
 }

@@ -7,7 +7,8 @@
 
 static struct red very_patient_red(struct servers *s)
 {
-    struct relock_options options = {.recheck_ms = NEVER_MS, .watchdog_timeout_ms = LONG_LEASE_MS};
+    struct relock_options options = {
+        .recheck_ms = NEVER_MS, .watchdog_timeout_ms = LONG_LEASE_MS, .flags = RELOCK_NO_TRACKING};
     struct red red = red_new_by_proxy(s, &options);
 
     red_settle(s, &red, s->n);

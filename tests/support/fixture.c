@@ -77,13 +77,15 @@ struct relock_client *watchful_client(struct fixture *f, uint64_t lease_ms)
 struct relock_client *patient_client(struct fixture *f, uint64_t long_ms)
 {
     return fixture_client(f, &(struct relock_options){.recheck_ms = slow_ms(long_ms),
-                                                      .watchdog_timeout_ms = slow_ms(long_ms)});
+                                                      .watchdog_timeout_ms = slow_ms(long_ms),
+                                                      .flags = RELOCK_NO_TRACKING});
 }
 
 struct relock_client *woken_client(struct fixture *f)
 {
     return fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS,
-                                                      .deadlock_ms = RELOCK_FOREVER});
+                                                      .deadlock_ms = RELOCK_FOREVER,
+                                                      .flags = RELOCK_NO_TRACKING});
 }
 
 struct relock_client *child_client(struct fixture *f, const struct relock_options *options)

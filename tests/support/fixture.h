@@ -74,7 +74,8 @@ struct relock_client *watchful_client(struct fixture *f, uint64_t lease_ms);
 struct relock_client *patient_client(struct fixture *f, uint64_t long_ms);
 
 /* A client whose waiters never recheck: only a message or the end of a lease wakes them. It sends
- * nothing while they wait. */
+ * nothing while they wait. Neither this nor patient_client() checks its holds, so all its commands
+ * are those of the test. */
 struct relock_client *woken_client(struct fixture *f);
 
 /* In a child process, which frees it: a client as fixture_client() makes it. The child must be

@@ -1,0 +1,88 @@
+#include "lock/reports.h"
+
+#include "base/clock.h"
+#include "lock/arming.h"
+#include "lock/holds.h"
+#include "lock/resources.h"
+#include "redis/topology.h"
+
+static void check_at(struct relock_client *client, struct relock_hold *hold, uint64_t at_ms,
+                     uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    relock_arming_drop(hold);
+    if (!relock_hold_is_held(hold))
+        return;
+    relock_arming_set(hold, at_ms);
+    relock_holds_arm(client, hold, now_ms);
+}
+
+/* If a command is in flight, its reply may be older than the report, so a check follows. */
+static void hear(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    check_at(client, hold, relock_arming_pace(hold, now_ms), now_ms);
+}
+
+static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        if (hold->arming.node)
+            hear(client, hold, now_ms);
+    }
+}
+
+void relock_reports_hear(struct relock_client *client, const char *key, size_t len)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_resource *resource;
+
+    if (!key) {
+        hear_all(client, now_ms);
+        return;
+    }
+    resource = relock_resources_find_key(client, key, len);
+    while (resource && resource->armed)
+        hear(client, resource->armed, now_ms);
+}
+
+/* ---- nodes --------------------------------------------------------------------------------- */
+
+static const struct relock_node *node_of(struct relock_client *client,
+                                         const struct relock_hold *hold)
+{
+    const struct relock_resource *resource = hold->resource;
+
+    return relock_topology_find(client->topology,
+                                (struct relock_text){resource->name, resource->name_len});
+}
+
+/* Those that became old enough meanwhile have no node, and are not due. */
+void relock_reports_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        if (!is_on && hold->arming.node == node)
+            relock_arming_drop(hold);
+        else if (is_on && !hold->arming.node && hold->arming.due_ms == RELOCK_NEVER &&
+                 hold->resource->kind->renew && node_of(client, hold) == node)
+            check_at(client, hold, now_ms, now_ms);
+    }
+}
+
+void relock_reports_follow(struct relock_client *client)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    {
+        if (hold->arming.node && node_of(client, hold) != hold->arming.node)
+            check_at(client, hold, now_ms, now_ms);
+    }
+}

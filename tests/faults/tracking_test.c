@@ -1,0 +1,182 @@
+/* Client tracking: reports that come at a bad moment, or not at all. */
+#include "faults.h"
+#include "support/plain_peer.h"
+
+#define AT_ONCE_MS 5000 /* a machine that stands still */
+
+/* Nothing ends by time. */
+static struct relock_client *calm(struct faults *t)
+{
+    return faults_client(t, &(struct relock_options){
+                                .recheck_ms = LONG_MS,
+                                .watchdog_timeout_ms = LONG_MS,
+                                .command_timeout_ms = slow_ms(10000),
+                            });
+}
+
+static void assert_lost(struct faults *t, struct relock_lock *lock)
+{
+    assert_true(losses_wait(t->f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+/* The reply to the check says that the lock is held, and is older. */
+static void a_report_before_the_reply_to_a_check_counts(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
+    struct proxy_rule *check = proxy_next(t->proxy, PROXY_HOLD_REPLY, "renew");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(check, 1));
+    let_pass(50);
+    probe_int(t->f->probe, "DEL orders");
+    let_pass(50); /* the report */
+    proxy_let_go(check);
+    assert_lost(t, lock);
+}
+
+/* Its report is lost. */
+static void a_loss_without_a_subscriber_is_found_when_there_is_one(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
+    struct proxy_rule *subscribe;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_counts(t->proxy, "renew", 1));
+    subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE");
+    proxy_cut(t->proxy, "SUBSCRIBE");
+    assert_true(proxy_met(subscribe, 1));
+    probe_int(t->f->probe, "DEL orders");
+    let_pass(50);
+    assert_int_equal(losses_count(t->f->losses), 0);
+    proxy_let_go(subscribe);
+    assert_lost(t, lock);
+}
+
+static void a_loss_without_a_pipeline_is_found_when_there_is_one(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_counts(t->proxy, "renew", 1));
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "CLIENT TRACKING");
+    probe_int(t->f->probe, "DEL orders");
+    proxy_refuse(t->proxy, false);
+    assert_lost(t, lock);
+}
+
+/* A check that wrote would be a change for the other one, and so on for ever. The writes must be a
+ * millisecond apart: else the lease has not become shorter. */
+static void two_readers_do_not_answer_each_other(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *ours = fixture_lock_of(t->f, calm(t), "orders", relock_rdlock_new);
+    struct relock_lock *theirs = fixture_lock_of(t->f, calm(t), "orders", relock_rdlock_new);
+    size_t before;
+
+    proxy_delay(t->proxy, 2);
+    assert_result(relock_lock(ours), RELOCK_OK);
+    assert_result(relock_lock(theirs), RELOCK_OK);
+    assert_true(proxy_counts(t->proxy, "read_renew", 2));
+    let_pass(300);
+    before = proxy_count(t->proxy, "read_renew");
+    let_pass(1000);
+    print_message("%d, %d\n", (int)before, (int)proxy_count(t->proxy, "read_renew"));
+    assert_int_equal(proxy_count(t->proxy, "read_renew"), before);
+    probe_text(t->f->probe, "FLUSHALL");
+    assert_true(losses_wait(t->f->losses, 2, slow_ms(AT_ONCE_MS)));
+    proxy_delay(t->proxy, 0);
+    assert_result(relock_unlock(ours), RELOCK_LOST);
+    assert_result(relock_unlock(theirs), RELOCK_LOST);
+}
+
+/* ---- waiters for plain locks --------------------------------------------------------------- */
+
+static struct relock_lock *plainlock(struct faults *t)
+{
+    return fixture_lock_of(t->f, calm(t), "orders", relock_plainlock_new);
+}
+
+/* A peer holds the lock, and the waiter sleeps until Redis reports a change. */
+static struct actor *falls_asleep(struct faults *t, struct relock_lock *lock)
+{
+    struct actor *waiting = actor_start();
+    size_t n_read = proxy_count(t->proxy, "plain_inspect");
+
+    assert_true(plain_peer_lock(t->f->probe, "orders", PLAIN_PEER, LONG_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(proxy_counts(t->proxy, "plain_inspect", n_read + 1));
+    let_pass(200);
+    return waiting;
+}
+
+/* The pauses between two polls are longer than the test. */
+static void a_report_before_the_reply_to_a_waiter_counts(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = plainlock(t);
+    struct actor *waiting = falls_asleep(t, lock);
+    struct proxy_rule *read;
+
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    assert_gets_in(waiting, lock);
+    assert_result(relock_spinlock_set_pauses(lock, LONG_MS, LONG_MS), RELOCK_OK);
+    read = proxy_next(t->proxy, PROXY_HOLD_REPLY, "plain_inspect");
+    waiting = falls_asleep(t, lock);
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    let_pass(50);
+    proxy_let_go(read);
+    assert_gets_in(waiting, lock);
+}
+
+static void a_waiter_polls_while_there_is_no_subscriber(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = plainlock(t);
+    struct actor *waiting = falls_asleep(t, lock);
+    struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE");
+
+    proxy_cut(t->proxy, "SUBSCRIBE");
+    assert_true(proxy_met(subscribe, 1));
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    assert_gets_in(waiting, lock);
+    proxy_let_go(subscribe);
+}
+
+/* A waiter that would poll after an hour is asleep again, and is woken. */
+static void a_waiter_sleeps_again_when_there_is_a_subscriber(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = plainlock(t);
+    struct actor *waiting;
+    size_t n_read;
+
+    assert_result(relock_spinlock_set_pauses(lock, LONG_MS, LONG_MS), RELOCK_OK);
+    waiting = falls_asleep(t, lock);
+    n_read = proxy_count(t->proxy, "plain_inspect");
+    proxy_cut(t->proxy, "SUBSCRIBE");
+    assert_true(proxy_counts(t->proxy, "plain_inspect", n_read + 1));
+    let_pass(50);
+    assert_true(plain_peer_unlock(t->f->probe, "orders", PLAIN_PEER));
+    assert_gets_in(waiting, lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_report_before_the_reply_to_a_check_counts),
+        FAULT_TEST(a_loss_without_a_subscriber_is_found_when_there_is_one),
+        FAULT_TEST(a_loss_without_a_pipeline_is_found_when_there_is_one),
+        FAULT_TEST(two_readers_do_not_answer_each_other),
+        FAULT_TEST(a_report_before_the_reply_to_a_waiter_counts),
+        FAULT_TEST(a_waiter_polls_while_there_is_no_subscriber),
+        FAULT_TEST(a_waiter_sleeps_again_when_there_is_a_subscriber),
+    };
+
+    return FAULT_TESTS_RUN(tests);
+}

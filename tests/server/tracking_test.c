@@ -1,0 +1,388 @@
+/*
+ * Client tracking: a hold that is gone is found at once, long before the next renewal, and what
+ * that costs. Waiters for plain locks: watched_test.c.
+ */
+#include "support/actor.h"
+#include "support/kinds.h"
+#include "support/peer.h"
+#include "support/rights.h"
+
+#include <stdio.h>
+
+#define CHANNEL "__redis__:invalidate"
+#define AT_ONCE_MS 3000 /* a machine that stands still; the next renewal is an hour away */
+#define SHORT_MS 400    /* a third of a lease */
+
+/* A client whose renewals come after an hour. */
+static struct relock_client *calm(struct fixture *f, unsigned flags)
+{
+    return fixture_client(f, &(struct relock_options){
+                                 .watchdog_timeout_ms = NEVER_MS,
+                                 .command_timeout_ms = slow_ms(10000),
+                                 .flags = flags,
+                             });
+}
+
+/* How many checks Redis has tracked. */
+static long long n_armed(struct probe *probe)
+{
+    return probe_calls(probe, "client|caching");
+}
+
+struct armings {
+    struct probe *probe;
+    long long n;
+};
+
+static bool has_armed(void *arg)
+{
+    const struct armings *armings = arg;
+
+    return n_armed(armings->probe) >= armings->n;
+}
+
+static bool wait_armed(struct fixture *f, long long n)
+{
+    struct armings armings = {f->probe, n};
+
+    return wait_until(has_armed, &armings, SOON_MS);
+}
+
+/* Acquires the lock, and waits until it is armed. */
+static void hold_armed(struct fixture *f, struct relock_lock *lock, const struct relock_how *how)
+{
+    long long before = n_armed(f->probe);
+
+    assert_result(relock_acquire(lock, how, NULL), RELOCK_OK);
+    assert_true(wait_armed(f, before + 1));
+}
+
+/* With the keys of the levels of a reader. */
+static void delete_lock(struct fixture *f)
+{
+    if (kind_now() == &kinds[KIND_READ])
+        probe_text(f->probe, "FLUSHALL");
+    else
+        probe_int(f->probe, "DEL orders");
+}
+
+static void assert_lost_at_once(struct fixture *f, struct relock_lock *lock, int reason)
+{
+    struct loss loss;
+
+    assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
+    loss = losses_get(f->losses, 0);
+    assert_int_equal(loss.reason, reason);
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+/* ---- losses -------------------------------------------------------------------------------- */
+
+static void a_deleted_lock_is_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = calm(f, 0);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+
+    hold_armed(f, lock, NULL);
+    delete_lock(f);
+    assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
+    assert_int_equal(stats_of(client).renewed, 0);
+}
+
+static void a_lock_is_lost_at_once_when_all_keys_are_flushed(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+
+    hold_armed(f, lock, NULL);
+    probe_text(f->probe, "FLUSHALL");
+    assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
+}
+
+static void a_lock_that_another_takes_is_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+
+    hold_armed(f, lock, NULL);
+    assert_true(kind_peer_usurp(f, "orders"));
+    assert_lost_at_once(f, lock, RELOCK_LOST_TAKEN);
+    assert_true(kind_peer_unlock(f, "orders"));
+}
+
+static void a_forced_unlock_is_noticed_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    struct relock_lock *operators = kind_lock(f, calm(f, 0), "orders");
+
+    hold_armed(f, lock, NULL);
+    assert_result(relock_force_unlock(operators), RELOCK_OK);
+    assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
+}
+
+/* The lease in Redis is made shorter, so it ends there long before it ends here. */
+static void a_lease_that_ends_early_in_redis_is_noticed_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+
+    hold_armed(f, lock, NULL);
+    probe_int(f->probe, "PEXPIRE orders 300");
+    assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
+}
+
+static void a_fixed_lease_is_armed_and_not_extended(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = calm(f, 0);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    long long pttl;
+
+    hold_armed(f, lock, &(struct relock_how){.lease_ms = NEVER_MS / 2});
+    pttl = probe_pttl(f->probe, "orders");
+    assert_true(pttl > 0 && pttl <= (long long)NEVER_MS / 2);
+    delete_lock(f);
+    assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
+    assert_int_equal(stats_of(client).renewed, 0);
+}
+
+static void a_nested_lock_is_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+
+    hold_armed(f, lock, NULL);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    let_pass(50); /* any number of reports and checks later */
+    delete_lock(f);
+    assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+/* A renewal writes, which disarms, and reads, which arms. One follows a hand-off. */
+static void a_renewed_lock_is_still_armed(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(
+        f, &(struct relock_options){.watchdog_timeout_ms = NEVER_MS, .handoff_ms = NEVER_MS});
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+
+    hold_armed(f, lock, NULL);
+    actor_begin_lock(waiting, lock);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_result(actor_result(waiting), RELOCK_OK);
+    assert_true(wait_for_renewals(client, 0, 1));
+    delete_lock(f);
+    assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_result(actor_unlock(waiting, lock), RELOCK_LOST);
+}
+
+/* The next renewal comes 3.6 s later. */
+static void a_renewed_reader_is_still_armed(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = watchful_client(f, 12000);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+
+    hold_armed(f, lock, NULL);
+    assert_true(wait_for_renewals(client, 0, 1));
+    delete_lock(f);
+    assert_true(losses_wait(f->losses, 1, 3000));
+    assert_int_equal(stats_of(client).renewed, 1);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+/* Each key that is armed pushes another one out, which is reported as if it had changed. */
+static void a_full_table_of_tracked_keys_causes_few_checks(void **state)
+{
+    enum { N = 40 };
+    struct fixture *f = *state;
+    struct relock_client *client = calm(f, 0);
+    long long before = n_armed(f->probe);
+    struct relock_lock *locks[N];
+    char name[16];
+
+    probe_text(f->probe, "CONFIG SET tracking-table-max-keys 10");
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "orders%d", i);
+        locks[i] = fixture_lock(f, client, name);
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+    }
+    let_pass(4000);
+    print_message("%d checks\n", (int)(n_armed(f->probe) - before));
+    assert_in_range(n_armed(f->probe) - before, N, 20 * N);
+    assert_int_equal(losses_count(f->losses), 0);
+    for (int i = 0; i < N; i++)
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+    probe_text(f->probe, "CONFIG SET tracking-table-max-keys 1000000");
+}
+
+static void members_and_votes_are_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = calm(f, 0);
+    struct relock_lock *orders = fixture_lock(f, client, "orders");
+    struct relock_lock *bills = fixture_lock(f, client, "bills");
+    struct relock_lock **both = fixture_place(f);
+
+    assert_result(relock_multilock_new((struct relock_lock *[]){orders, bills}, 2, both),
+                  RELOCK_OK);
+    assert_result(relock_lock(*both), RELOCK_OK);
+    assert_true(wait_armed(f, 2));
+    probe_int(f->probe, "DEL bills");
+    assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_int_equal(relock_valid_ms(*both), 0);
+    assert_result(relock_unlock(*both), RELOCK_LOST);
+}
+
+/* ---- costs --------------------------------------------------------------------------------- */
+
+static void a_short_hold_costs_no_command(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    long long scripts, armed = n_armed(f->probe), turned_on;
+
+    assert_true(wait_for_login(f->probe));
+    turned_on = probe_calls(f->probe, "client|tracking");
+    scripts = probe_script_calls(f->probe);
+    for (int i = 0; i < 20; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+    }
+    let_pass(300);
+    assert_int_equal(probe_script_calls(f->probe), scripts + 40);
+    assert_int_equal(n_armed(f->probe), armed);
+    assert_int_equal(probe_calls(f->probe, "client|tracking"), turned_on);
+    assert_int_equal(probe_subscribers(f->probe, CHANNEL), 0);
+}
+
+static void a_long_hold_costs_one_check_and_its_release_none(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    long long scripts = probe_script_calls(f->probe), armed = n_armed(f->probe);
+
+    hold_armed(f, lock, NULL);
+    let_pass(300);
+    assert_int_equal(probe_script_calls(f->probe), scripts + 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    let_pass(300);
+    assert_int_equal(probe_script_calls(f->probe), scripts + 3);
+    assert_int_equal(n_armed(f->probe), armed + 1);
+}
+
+/* Each of the two writes is reported, and costs one check at most. */
+static void a_level_costs_one_check_at_most(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    long long before;
+
+    hold_armed(f, lock, NULL);
+    before = n_armed(f->probe);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    let_pass(200);
+    assert_in_range(n_armed(f->probe) - before, 0, 1);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    let_pass(200);
+    assert_in_range(n_armed(f->probe) - before, 0, 2);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* Reports that come all the time are answered less and less often. */
+static void a_lock_that_changes_all_the_time_is_checked_seldom(void **state)
+{
+    enum { N = 200 };
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    long long before;
+
+    hold_armed(f, lock, NULL);
+    before = n_armed(f->probe);
+    for (int i = 0; i < N; i++) {
+        probe_int(f->probe, "PEXPIRE orders %d", (int)NEVER_MS - i);
+        let_pass(2);
+    }
+    print_message("%d changes: %d checks\n", N, (int)(n_armed(f->probe) - before));
+    assert_in_range(n_armed(f->probe) - before, 1, N / 5);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* ---- without it ---------------------------------------------------------------------------- */
+
+static void a_program_can_do_without(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, calm(f, RELOCK_NO_TRACKING), "orders");
+    long long turned_on = probe_calls(f->probe, "client|tracking");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    let_pass(400);
+    assert_int_equal(probe_calls(f->probe, "client|tracking"), turned_on);
+    assert_int_equal(probe_subscribers(f->probe, CHANNEL), 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static void without_the_right_a_loss_is_found_by_a_renewal(void **state)
+{
+    struct fixture *f = *state;
+    long long armed = n_armed(f->probe);
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    rights_give(f, WIRE_PAGE, "reentrant", "+client|tracking");
+    client = rights_client(f, 3 * SHORT_MS, 0);
+    lock = fixture_lock(f, client, "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(log_wait(f->log, "CLIENT TRACKING", SOON_MS));
+    assert_true(wait_for_renewals(client, 0, 2));
+    assert_int_equal(log_count(f->log, "CLIENT TRACKING"), 1);
+    probe_int(f->probe, "DEL orders");
+    assert_true(losses_wait(f->losses, 1, SOON_MS));
+    assert_int_equal(n_armed(f->probe), armed);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        KINDS_TEST(a_deleted_lock_is_lost_at_once),
+        KINDS_TEST_OF(a_deleted_lock_is_lost_at_once, read),
+        KINDS_TEST_OF(a_deleted_lock_is_lost_at_once, write),
+        KINDS_TEST(a_lock_is_lost_at_once_when_all_keys_are_flushed),
+        KINDS_TEST_OF(a_lock_is_lost_at_once_when_all_keys_are_flushed, read),
+        KINDS_TEST(a_lock_that_another_takes_is_lost_at_once),
+        KINDS_TEST(a_forced_unlock_is_noticed_at_once),
+        KINDS_TEST_OF(a_forced_unlock_is_noticed_at_once, read),
+        KINDS_TEST_OF(a_forced_unlock_is_noticed_at_once, write),
+        KINDS_TEST(a_lease_that_ends_early_in_redis_is_noticed_at_once),
+        KINDS_TEST(a_fixed_lease_is_armed_and_not_extended),
+        KINDS_TEST_OF(a_fixed_lease_is_armed_and_not_extended, read),
+        KINDS_TEST(a_nested_lock_is_lost_at_once),
+        KINDS_TEST_OF(a_nested_lock_is_lost_at_once, read),
+        KINDS_TEST_OF(a_nested_lock_is_lost_at_once, write),
+        KINDS_TEST_OF(a_renewed_lock_is_still_armed, reentrant),
+        KINDS_TEST_OF(a_renewed_lock_is_still_armed, spin),
+        KINDS_TEST_OF(a_renewed_lock_is_still_armed, plain),
+        KINDS_TEST_OF(a_renewed_reader_is_still_armed, read),
+        SERVER_TEST(a_full_table_of_tracked_keys_causes_few_checks),
+        SERVER_TEST(members_and_votes_are_lost_at_once),
+        KINDS_TEST(a_short_hold_costs_no_command),
+        KINDS_TEST(a_long_hold_costs_one_check_and_its_release_none),
+        KINDS_TEST_OF(a_long_hold_costs_one_check_and_its_release_none, read),
+        KINDS_TEST(a_level_costs_one_check_at_most),
+        KINDS_TEST(a_lock_that_changes_all_the_time_is_checked_seldom),
+        KINDS_TEST(a_program_can_do_without),
+        SERVER_TEST(without_the_right_a_loss_is_found_by_a_renewal),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
