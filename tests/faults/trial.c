@@ -36,7 +36,8 @@ struct relock_options trial_options(struct trial *trial, const struct scene *sce
         all.watchdog_timeout_ms = slow_ms(LEASE_MS);
     if (all.recheck_ms == 0)
         all.recheck_ms = slow_ms(RECHECK_MS);
-    all.on_log = count_line; /* the fixture's callback stores its arguments */
+    all.flags |= RELOCK_NO_TRACKING; /* its connections would come and go meanwhile */
+    all.on_log = count_line;         /* the fixture's callback stores its arguments */
     all.log_level = RELOCK_LOG_DEBUG;
     return all;
 }

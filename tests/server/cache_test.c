@@ -30,7 +30,7 @@ static void an_unused_lock_is_acquired_from_memory(void **state)
     keeping_fill(client, lock);
     snprintf(holder, sizeof(holder), "%s", kind_holder(f, "orders"));
     before = stats_of(client);
-    calls = probe_calls(f->probe, "pexpire") + probe_calls(f->probe, "del");
+    calls = probe_calls(f->probe, "hset") + probe_calls(f->probe, "del");
     for (int i = 0; i < 3; i++) {
         assert_result(actor_lock(other, lock), RELOCK_OK);
         assert_result(relock_trylock(lock), RELOCK_BUSY); /* it is held */
@@ -38,7 +38,7 @@ static void an_unused_lock_is_acquired_from_memory(void **state)
         assert_result(relock_trylock(lock), RELOCK_OK); /* and now free */
         assert_result(relock_unlock(lock), RELOCK_OK);
     }
-    assert_int_equal(probe_calls(f->probe, "pexpire") + probe_calls(f->probe, "del"), calls);
+    assert_int_equal(probe_calls(f->probe, "hset") + probe_calls(f->probe, "del"), calls);
     assert_string_equal(kind_holder(f, "orders"), holder);
     after = stats_of(client);
     assert_int_equal(after.reused, before.reused + 6);

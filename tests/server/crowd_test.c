@@ -93,7 +93,7 @@ static void join(struct member members[N_THREADS])
 static void each_thread_of_a_crowd_gets_its_own_answers(void **state)
 {
     struct fixture *f = *state;
-    struct relock_options options = {.connections = N_CONNECTIONS};
+    struct relock_options options = {.connections = N_CONNECTIONS, .flags = RELOCK_NO_TRACKING};
     struct relock_client *client = fixture_client(f, &options);
     struct member members[N_THREADS];
     long long before = probe_script_calls(f->probe);
