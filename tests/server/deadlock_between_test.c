@@ -26,7 +26,7 @@ struct ring {
 
 static struct relock_client *client_of(struct fixture *f, int n, uint64_t deadlock_ms)
 {
-    char name[16];
+    char name[32];
 
     snprintf(name, sizeof(name), "shop-%d", n);
     return fixture_client(f, &(struct relock_options){
