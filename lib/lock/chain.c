@@ -217,7 +217,8 @@ static size_t add_hold(struct relock_graph *graph, size_t lock, const char *text
 
     if (graph->locks[lock].form == form_token)
         return len == 2 * (RELOCK_TOKENS_PREFIX + sizeof(uint64_t))
-                   ? relock_graph_add_hold(graph, lock, text, RELOCK_TOKENS_PREFIX * 2, text, len)
+                   ? relock_graph_add_hold(graph, lock, text, (size_t)2 * RELOCK_TOKENS_PREFIX,
+                                           text, len)
                    : RELOCK_GRAPH_NONE;
     if (len > suffix_len && memcmp(text + len - suffix_len, suffix, suffix_len) == 0)
         len -= suffix_len;

@@ -60,7 +60,7 @@ static bool append(struct send *send, const char *text, size_t len)
     size_t room = 2 * (send->len + len);
     char *new;
 
-    if (send->len + len > send->room) {
+    if (!send->text || send->len + len > send->room) {
         new = realloc(send->text, room);
         if (!new)
             return false;
@@ -269,8 +269,9 @@ bool relock_record_send(struct relock_client *client, unsigned which)
         return true;
     }
     (void)relock_tokens_write(&client->tokens, 0, token);
-    new->key_len = which == TOKENS ? relock_chain_key(new->key, token, RELOCK_TOKENS_PREFIX * 2)
-                                   : relock_chain_key(new->key, client->id, RELOCK_UUID_LEN);
+    new->key_len = which == TOKENS
+                       ? relock_chain_key(new->key, token, (size_t)2 * RELOCK_TOKENS_PREFIX)
+                       : relock_chain_key(new->key, client->id, RELOCK_UUID_LEN);
     record->is_sent = true;
     relock_outbox_post(client, &client->guarded.recording, &new->entry);
     return true;

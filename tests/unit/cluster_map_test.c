@@ -53,6 +53,8 @@ static struct relock_topology *topology;
 
 /* ---- the nodes ----------------------------------------------------------------------------- */
 
+static pthread_mutex_t drawing = PTHREAD_MUTEX_INITIALIZER; /* of the maps, while nodes run */
+
 static void answer(struct fake *fake, int fd, const char *commands)
 {
     for (const char *at = strchr(commands, '*'); at; at = strchr(at + 1, '*')) {
@@ -60,7 +62,9 @@ static void answer(struct fake *fake, int fd, const char *commands)
         const char *text = is_question ? fake->map : "-ERR unknown command\r\n";
 
         atomic_fetch_add(&fake->n_questions, is_question);
+        pthread_mutex_lock(&drawing);
         (void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+        pthread_mutex_unlock(&drawing);
     }
 }
 
@@ -174,8 +178,10 @@ static void draw_silent(void)
 
 static void draw_second(void)
 {
+    pthread_mutex_lock(&drawing);
     (void)add_range(fakes[0].map + sprintf(fakes[0].map, "*1\r\n"), 0, RELOCK_SLOTS - 1,
                     fakes[1].port);
+    pthread_mutex_unlock(&drawing);
 }
 
 /* The first node has all slots and does not know its own host. */
