@@ -7,6 +7,7 @@
 #include "lock/let_go.h"
 #include "lock/listener.h"
 #include "lock/resources.h"
+#include "lock/reuse.h"
 #include "lock/settle.h"
 
 #include <string.h>
@@ -17,9 +18,9 @@ bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, u
         return false;
     /* An observer that is left belongs to a composite of which this lock was released apart. */
     if (hold->observers || relock_listeners_await(hold->resource) ||
-        !relock_holds_is_reusable(client, hold, now_ms))
+        !relock_reuse_is_possible(client, hold, now_ms))
         return false;
-    relock_holds_cache(client, hold);
+    relock_reuse_cache(client, hold);
     return true;
 }
 
@@ -30,7 +31,7 @@ static void take(struct relock_acquire *acquire, struct relock_hold *hold, uint6
 {
     acquire->joined_us = now_us;
     acquire->waiter.queues_on = NULL;
-    relock_holds_take_cached(acquire->client, hold, &acquire->waiter, now_us);
+    relock_reuse_take_cached(acquire->client, hold, &acquire->waiter, now_us);
     acquire->valid_until_ms = hold->valid_until_ms;
     acquire->hold = relock_holds_ref(hold);
 }
@@ -54,7 +55,7 @@ int relock_cache_take(struct relock_acquire *acquire)
     uint64_t now_ms = now_us / 1000;
 
     if (!acquire->waiter.renewed || now_ms >= hold->cache_until_ms ||
-        !relock_holds_is_reusable(acquire->client, hold, now_ms))
+        !relock_reuse_is_possible(acquire->client, hold, now_ms))
         return have_released(acquire, hold, now_ms);
     take(acquire, hold, now_us);
     return RELOCK_OK;
@@ -70,7 +71,7 @@ void relock_cache_release(struct relock_client *client, struct relock_hold *hold
     struct relock_answer answer = {.sent_ms = relock_clock_now_ms(), .why = why};
 
     resource->refs++; /* it may end with the hold */
-    relock_holds_leave_cache(client, hold);
+    relock_reuse_leave_cache(client, hold);
     resource->kind->operations->release(client, hold, deadline_ms, &answer);
     if (answer.verdict == RELOCK_VERDICT_FAILED)
         resource->kind->operations->let_go(client, hold, relock_clock_now_ms());

@@ -1,6 +1,6 @@
 /*
- * The states of a hold. This file alone changes them, but for `notice`, which losses.c changes,
- * too.
+ * The states of a hold. This file alone changes them, but for those of cached holds, which reuse.c
+ * changes, and `notice`, which losses.c changes, too.
  *
  *   state       becomes    when
  *   ASKED       HELD       Redis grants it: relock_holds_begin and its like
@@ -10,20 +10,20 @@
  *   SUSPECT     HELD       a renewal is granted: renew
  *   both        LOST       Redis does not have it, or its time is over: lose, check_time
  *               LEAVING    the last level is released: leave
- *   HELD        CACHED     the same, and it stays with the process: cache
- *   CACHED      HELD       the next owner gets it: take_cached
- *               LEAVING    nobody wants it here, or others do elsewhere: leave_cache
+ *   HELD        CACHED     the same, and it stays with the process: reuse.c
+ *   CACHED      HELD       the next owner gets it: assign, for reuse.c
+ *               LEAVING    nobody wants it here, or others do elsewhere: reuse.c
  *   LOST        SETTLING   its last level is released, and Redis may have it: settle
  *               ENDED      ... and Redis does not have it: end
  *   LEAVING     ENDED      Redis knows, or the kind sees to it by itself: end
  *               SETTLING   Redis may not know: settle
  *   SETTLING    ENDED      Redis knows, or refuses for a whole lease: end
  *
- *   keeping     FIXED -> KEPT: begin
- *               each -> RENEWED: begin, hand_off, keep
+ *   keeping     FIXED -> KEPT: assign
+ *               each -> RENEWED: assign, keep
  *               KEPT -> FIXED, of a detached hold also RENEWED -> FIXED: keep
  *   command     NOTHING_SENT -> SENT: send
- *               SENT -> SENT_BEFORE: hand_off
+ *               SENT -> SENT_BEFORE: verify
  *               both -> NOTHING_SENT: end_command
  *   notice      NO_NOTICE -> TO_TAKE_UP: lose
  *               TO_TAKE_UP -> NO_NOTICE -> TO_TELL -> TELLING -> NO_NOTICE: losses.c
@@ -134,10 +134,8 @@ static enum relock_hold_keeping keeping_for(const struct relock_waiter *waiter)
     return waiter->of_composite ? RELOCK_HOLD_KEPT : RELOCK_HOLD_FIXED;
 }
 
-/* Sets the fields that a hold takes from its call: the first one, or one that gets a hand-off. */
-static void become_waiters(struct relock_client *client, struct relock_hold *hold,
-                           struct relock_waiter *waiter, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
+void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_waiter *waiter, uint64_t now_ms)
 {
     uint64_t max_ms = client->options.max_hold_ms;
 
@@ -173,7 +171,7 @@ void relock_holds_begin(struct relock_client *client, struct relock_hold *hold,
 
     hold->since_us = relock_clock_now_us();
     now_ms = hold->since_us / 1000;
-    become_waiters(client, hold, waiter, now_ms);
+    relock_holds_assign(client, hold, waiter, now_ms);
     hold->resource->taken_ms = now_ms;
     if (hold->resource->kind->is_collection) { /* its locks have the leases, and are counted */
         hold->renew_at_ms = RELOCK_NEVER;
@@ -253,16 +251,25 @@ void relock_holds_end_command(struct relock_client *client, struct relock_hold *
     relock_holds_arm(client, hold, now_ms);
 }
 
-/*
- * The hold was handed off. No command verified that Redis still has it: the watchdog
- * renews it within a few milliseconds, and the answer tells.
- */
 static void verify_soon(struct relock_hold *hold, uint64_t now_ms)
 {
     uint64_t at_ms = relock_clock_after(now_ms, VERIFY_MS);
 
     if (at_ms < hold->renew_at_ms)
         hold->renew_at_ms = at_ms;
+}
+
+void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    uint64_t before_ms = hold->renew_at_ms;
+
+    if (hold->command != RELOCK_HOLD_NOTHING_SENT) {
+        hold->command = RELOCK_HOLD_SENT_BEFORE;
+        return;
+    }
+    verify_soon(hold, now_ms);
+    if (hold->renew_at_ms != before_ms)
+        relock_holds_arm(client, hold, now_ms);
 }
 
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
@@ -291,127 +298,6 @@ void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold
     hold->state = RELOCK_HOLD_SUSPECT;
     hold->renew_at_ms = again_ms;
     client->guarded.stats.renewal_failures++;
-}
-
-/* ---- handing off --------------------------------------------------------------------------- */
-
-bool relock_holds_is_reusable(const struct relock_client *client, const struct relock_hold *hold,
-                              uint64_t now_ms)
-{
-    uint64_t enough_ms = relock_hold_renewal_ms(client->options.watchdog_timeout_ms);
-
-    if ((hold->state != RELOCK_HOLD_HELD && hold->state != RELOCK_HOLD_CACHED) ||
-        hold->count_dirty || !relock_hold_is_renewed(hold, now_ms) ||
-        relock_clock_left(now_ms, hold->valid_until_ms) < enough_ms)
-        return false;
-    /* Should the new owner die, the lock must be free when its own lease would have ended. */
-    if (hold->lease_ms > client->options.watchdog_timeout_ms ||
-        hold->renewal_ms != client->options.watchdog_timeout_ms)
-        return false;
-    return relock_client_is_open(client);
-}
-
-/* Until when the process may go on handing it off, though others may wait elsewhere. */
-static uint64_t turn_end_ms(const struct relock_client *client, const struct relock_hold *hold)
-{
-    uint64_t end_ms = relock_clock_after(hold->resource->taken_ms, client->options.handoff_ms);
-
-    /* If others did, they would have recalled it. */
-    return hold->recalled || hold->cache_until_ms < end_ms ? end_ms : hold->cache_until_ms;
-}
-
-static struct relock_waiter *next_owner(const struct relock_client *client,
-                                        const struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
-{
-    struct relock_waiter *head = hold->resource->queue;
-
-    if (!hold->resource->kind->is_handed_off)
-        return NULL;
-    while (head && (head->end != RELOCK_WAITER_WAITS || head->is_asking))
-        head = head->next;
-    if (!head || !head->renewed || !relock_holds_is_reusable(client, hold, now_ms))
-        return NULL;
-    if (now_ms >= turn_end_ms(client, hold))
-        return NULL;
-    return head;
-}
-
-static void verify_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
-{
-    uint64_t before_ms = hold->renew_at_ms;
-
-    if (hold->command != RELOCK_HOLD_NOTHING_SENT) {
-        hold->command = RELOCK_HOLD_SENT_BEFORE;
-        return;
-    }
-    verify_soon(hold, now_ms);
-    if (hold->renew_at_ms != before_ms)
-        relock_holds_arm(client, hold, now_ms);
-}
-
-bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-{
-    struct relock_waiter *waiter = next_owner(client, hold, now_ms);
-
-    if (!waiter)
-        return false;
-    RELOCK_PROBE(hand_off, hold->resource->name, hold->owner, waiter->owner);
-    DL_DELETE(hold->resource->holds, hold);
-    client->guarded.stats.holds--;
-    become_waiters(client, hold, waiter, now_ms);
-    client->guarded.stats.passed_on++;
-    verify_hand_off(client, hold, now_ms);
-    waiter->hold = relock_holds_ref(hold);
-    relock_resource_end_wait(waiter, RELOCK_WAITER_GRANTED, &client->mutex);
-    return true;
-}
-
-/* ---- caching ------------------------------------------------------------------------------- */
-
-void relock_holds_cache(struct relock_client *client, struct relock_hold *hold)
-{
-    struct relock_resource *resource = hold->resource;
-
-    hold->state = RELOCK_HOLD_CACHED;
-    hold->cap_ms = RELOCK_NEVER;
-    hold->on_lost = NULL;
-    hold->arg = NULL;
-    hold->cancel_on_lost = NULL;
-    (void)relock_events_unref(hold->events);
-    hold->events = NULL;
-    DL_DELETE(resource->holds, hold);
-    client->guarded.stats.holds--;
-    client->guarded.stats.kept++;
-    resource->holder = NULL;
-    resource->cached = hold;
-    relock_resource_doubt(resource);
-    /* The next owner leaves the timer as it is, so that this is done once in a while only. */
-    if (!relock_timer_is_set(&client->guarded.timers, &hold->timer) ||
-        hold->timer.due_ms > hold->cache_until_ms)
-        relock_client_set_timer(client, &hold->timer, hold->cache_until_ms);
-}
-
-void relock_holds_take_cached(struct relock_client *client, struct relock_hold *hold,
-                              struct relock_waiter *waiter, uint64_t now_us)
-{
-    uint64_t now_ms = now_us / 1000;
-
-    hold->resource->cached = NULL;
-    hold->since_us = now_us;
-    client->guarded.stats.kept--;
-    client->guarded.stats.reused++;
-    become_waiters(client, hold, waiter, now_ms);
-    verify_hand_off(client, hold, now_ms);
-}
-
-void relock_holds_leave_cache(struct relock_client *client, struct relock_hold *hold)
-{
-    hold->state = RELOCK_HOLD_LEAVING;
-    hold->resource->cached = NULL;
-    client->guarded.stats.kept--;
-    relock_client_unset_timer(client, &hold->timer);
 }
 
 /* ---- ending -------------------------------------------------------------------------------- */

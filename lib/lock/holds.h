@@ -2,7 +2,7 @@
  * Holds - how a hold begins, lives and ends
  *
  * Each function takes a hold from one state to the next and updates all that depends on it: its
- * resource, its timer, the list of losses. No other file changes the state of a hold.
+ * resource, its timer, the list of losses. Only reuse.h changes the state of a hold, too.
  *
  * Threads: with the mutex of the client locked.
  */
@@ -35,6 +35,12 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 
 /* Some hold with levels of this owner, or of any owner if that is 0. NULL if there is none. */
 struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Makes it HELD by the owner of the waiter, with all that a hold takes from its call: the first
+ * one, or one that gets it from memory. */
+void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
+                         struct relock_waiter *waiter, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
 /* Redis granted it to the waiter, whose acquire was sent at `sent_ms`. */
@@ -75,6 +81,11 @@ void relock_holds_end_command(struct relock_client *client, struct relock_hold *
 void relock_holds_end_check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* It got its owner from memory. No command verified that Redis still has it: the watchdog renews it
+ * within a few milliseconds, and the answer tells. */
+void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
 /* Redis granted the renewal. The caller arms. */
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
@@ -87,28 +98,6 @@ void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold
 /* Sets its timer to when the I/O thread has to act on it, see relock_hold_due_ms(). Every function
  * here arms, unless it leaves that to the caller. */
 void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex);
-
-/* Hands it off with its number to the head of the queue, if possible. Returns whether it did. */
-bool relock_holds_hand_off(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex);
-
-/* Whether another owner of this process may get it from memory: it is certain for long enough, and
- * no more lasting than what that owner would acquire itself. */
-bool relock_holds_is_reusable(const struct relock_client *client, const struct relock_hold *hold,
-                              uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
-
-/* Its last level is released, and it stays with the process: see cache.h. */
-void relock_holds_cache(struct relock_client *client, struct relock_hold *hold)
-    RELOCK_REQUIRES(client->mutex);
-
-/* The owner of the waiter, which has not joined the queue, gets the cached hold. */
-void relock_holds_take_cached(struct relock_client *client, struct relock_hold *hold,
-                              struct relock_waiter *waiter, uint64_t now_us)
-    RELOCK_REQUIRES(client->mutex);
-
-/* The cached hold does not stay any longer: the caller releases or ends it. */
-void relock_holds_leave_cache(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 /* It ended without a release: `reason` is RELOCK_LOST_*. The I/O thread reports it. */

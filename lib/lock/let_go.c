@@ -3,6 +3,7 @@
 #include "lock/holds.h"
 #include "lock/kind.h"
 #include "lock/operations.h"
+#include "lock/reuse.h"
 #include "lock/subscription.h"
 
 static void leave(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
@@ -18,7 +19,7 @@ static void leave(struct relock_client *client, struct relock_hold *hold, uint64
 static void leave_cache(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex)
 {
-    relock_holds_leave_cache(client, hold);
+    relock_reuse_leave_cache(client, hold);
     relock_subscription_idle(client, hold->resource);
 }
 

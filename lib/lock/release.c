@@ -16,6 +16,7 @@
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/owner.h"
+#include "lock/reuse.h"
 #include "lock/subscription.h"
 
 #include <assert.h>
@@ -90,7 +91,7 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->held_us = view->began_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
     RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
-    if (relock_holds_hand_off(lock->client, hold, view->began_us / 1000)) {
+    if (relock_reuse_hand_off(lock->client, hold, view->began_us / 1000)) {
         hold->since_us = view->began_us;
         if (view->counts)
             relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);

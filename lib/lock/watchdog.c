@@ -7,6 +7,7 @@
 #include "lock/let_go.h"
 #include "lock/observer.h"
 #include "lock/request.h"
+#include "lock/reuse.h"
 #include "lock/settle.h"
 #include "lock/verdict.h"
 #include "redis/explain.h"
@@ -45,7 +46,7 @@ static void lose(struct relock_client *client, struct relock_hold *hold, int rea
         relock_holds_lose(client, hold, reason, now_ms);
         return;
     }
-    relock_holds_leave_cache(client, hold);
+    relock_reuse_leave_cache(client, hold);
     relock_holds_end(client, hold);
 }
 

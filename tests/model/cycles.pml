@@ -13,7 +13,7 @@
  * What stands for what:
  *
  *   acquire(), release_all()   relock_take, relock_release            lib/lock/take.c release.c
- *   give                       relock_holds_hand_off                  lib/lock/holds.c
+ *   give                       relock_reuse_hand_off                  lib/lock/reuse.c
  *   recorder                   relock_record_send, on_sent            lib/lock/record.c waits.c
  *   execute                    scripts/waits_record.lua
  *   seeker, look()             relock_chain_look, conclude            lib/lock/chain.c

@@ -16,7 +16,7 @@
  *   ask              relock_ask                             lib/lock/ask.c
  *   search()         relock_deadlock_enter                  lib/lock/deadlock.c
  *   leave()          relock_deadlock_leave                  lib/lock/deadlock.c
- *   give             relock_holds_hand_off, a release       lib/lock/holds.c release.c
+ *   give             relock_reuse_hand_off, a release       lib/lock/reuse.c release.c
  *   lose             relock_holds_lose                      lib/lock/holds.c
  *
  * A step that is atomic here is one critical section of the client's mutex, or one script of Redis.

@@ -19,12 +19,12 @@
  *
  *   LEASE          the pexpire of scripts/lock.lua extend.lua renew.lua
  *   acquire        relock_ask, take_granted, release_useless           lib/lock/ask.c
- *   begin          relock_holds_begin, become_waiters                  lib/lock/holds.c
+ *   begin          relock_holds_begin, relock_holds_assign             lib/lock/holds.c
  *   KNOW           relock_holds_prolong, relock_hold_valid_until       lib/lock/holds.c hold.c
  *   nest           relock_levels_add, conclude                         lib/lock/levels.c
  *   extend         relock_levels_extend, conclude                      lib/lock/levels.c
  *   last           release_last, release_lost                          lib/lock/release.c
- *   hand off       relock_holds_hand_off                               lib/lock/holds.c
+ *   hand off       relock_reuse_hand_off                               lib/lock/reuse.c
  *   lose()         relock_holds_lose, relock_holds_check_time          lib/lock/holds.c
  *   watchdog       relock_watchdog_fire, relock_watchdog_renew, on_renewed, take_answer,
  *                  relock_watchdog_up                                  lib/lock/watchdog.c

@@ -30,7 +30,7 @@
  *   keep            relock_levels_extend, conclude                     lib/lock/levels.c
  *   partly, last    relock_levels_remove                               lib/lock/levels.c
  *                   release_last, judge_last                           lib/lock/release.c
- *   hand off        next_owner, relock_holds_hand_off                  lib/lock/holds.c
+ *   hand off        next_owner, relock_reuse_hand_off                  lib/lock/reuse.c
  *   fresh()         relock_holds_new, relock_keys_number               lib/lock/holds.c keys.c
  *   settle()        relock_holds_settle                                lib/lock/holds.c
  *   settler         relock_settle_step, release, on_released           lib/lock/settle.c

@@ -40,7 +40,7 @@
  *                   relock_ask, take_granted, release_useless, take_refused, take_failure
  *                                                                      ask.c
  *                   release, release_last, release_lost, judge_last    release.c
- *                   relock_holds_hand_off, next_owner, relock_let_go       holds.c let_go.c
+ *                   relock_reuse_hand_off, next_owner, relock_let_go       reuse.c let_go.c
  *   fresh, settle   relock_holds_new, relock_holds_settle              holds.c
  *   watchdog        relock_holds_lose, relock_holds_check_time, relock_holds_suspect,
  *                   relock_holds_renew                                 holds.c
