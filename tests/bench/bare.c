@@ -159,6 +159,35 @@ void bare_renew(redisContext *redis, const struct bare_lock *lock, unsigned n)
     }
 }
 
+/* ---- a plain lock -------------------------------------------------------------------------- */
+
+#define TOKEN "bare"
+#define PLAIN_UNLOCK                                 \
+    "if redis.call('get', KEYS[1]) ~= ARGV[1] then " \
+    "    return 0 "                                  \
+    "end "                                           \
+    "return redis.call('del', KEYS[1])"
+
+void bare_plain_take(redisContext *redis, const char *name)
+{
+    redisReply *reply =
+        must_reply(redis, redisCommand(redis, "SET %s " TOKEN " NX PX " LEASE_MS, name));
+
+    if (reply->type != REDIS_REPLY_STATUS)
+        die("%s is held by another", name);
+    freeReplyObject(reply);
+}
+
+void bare_plain_give(redisContext *redis, const char *name)
+{
+    redisReply *reply =
+        must_reply(redis, redisCommand(redis, "EVAL %s 1 %s " TOKEN, PLAIN_UNLOCK, name));
+
+    if (reply->integer != 1)
+        die("%s was not held", name);
+    freeReplyObject(reply);
+}
+
 /* ---- other questions ----------------------------------------------------------------------- */
 
 void bare_subscribe(redisContext *redis, const struct bare_lock *lock)
@@ -173,6 +202,15 @@ void bare_await_message(redisContext *redis)
     if (redisGetReply(redis, &reply) != REDIS_OK)
         die("bare subscriber: %s", redis->errstr);
     freeReplyObject(must_reply(redis, reply));
+}
+
+void bare_delete(redisContext *redis, const char *key)
+{
+    redisReply *reply = must_reply(redis, redisCommand(redis, "DEL %s", key));
+
+    if (reply->integer != 1)
+        die("%s is not there", key);
+    freeReplyObject(reply);
 }
 
 bool bare_exists(redisContext *redis, const char *key)

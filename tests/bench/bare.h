@@ -52,6 +52,14 @@ void bare_give(struct redisContext *redis, const struct bare_lock *lock);
 void bare_subscribe(struct redisContext *redis, const struct bare_lock *lock);
 void bare_await_message(struct redisContext *redis);
 
+/* A plain lock, as redis-py takes and gives it: with a token, and without a message. One round trip
+ * each. */
+void bare_plain_take(struct redisContext *redis, const char *name);
+void bare_plain_give(struct redisContext *redis, const char *name);
+
+/* Deletes a key that is there. */
+void bare_delete(struct redisContext *redis, const char *key);
+
 bool bare_exists(struct redisContext *redis, const char *key);
 
 /* The number of connections with a subscription, of any client. */

@@ -6,9 +6,6 @@
 #include "crowd.h"
 #include "rows.h"
 
-#include <pthread.h>
-#include <string.h>
-
 #define KEEP_MS 1000
 #define LONG_MS 60000
 #define THREADS_MAX 64
@@ -151,44 +148,26 @@ static uint64_t recall(struct sides *sides)
     return from_ns;
 }
 
-struct waiter {
-    struct relock_lock *lock;
-    uint64_t taken_ns;
-};
-
-static void *take(void *arg)
+static void give(void *lock)
 {
-    struct waiter *waiter = arg;
-
-    ours_take(waiter->lock);
-    waiter->taken_ns = now_ns();
-    ours_give(waiter->lock);
-    return NULL;
+    ours_give(lock);
 }
 
 /* From the release by one client until another one has the lock. */
 static uint64_t pass(const struct sides *sides)
 {
-    struct waiter waiter;
     char name[NAME_MAX_LEN];
-    struct relock_lock *lock;
-    pthread_t thread;
-    uint64_t from_ns;
+    struct relock_lock *ours, *theirs;
+    uint64_t took_ns;
 
     row_name(name, "pass", 0);
-    lock = ours_lock(sides->holds, name);
-    waiter.lock = ours_lock(sides->waits, name);
-    ours_take(lock);
-    if (pthread_create(&thread, NULL, take, &waiter) != 0)
-        die("no thread");
-    ours_await_waiters(sides->waits, 1);
-    sleep_ns(PAUSE_NS);
-    from_ns = now_ns();
-    ours_give(lock);
-    pthread_join(thread, NULL);
-    relock_lock_free(waiter.lock);
-    relock_lock_free(lock);
-    return waiter.taken_ns - from_ns;
+    ours = ours_lock(sides->holds, name);
+    theirs = ours_lock(sides->waits, name);
+    ours_take(ours);
+    took_ns = ours_time_pass(sides->waits, theirs, PAUSE_NS, give, ours);
+    relock_lock_free(theirs);
+    relock_lock_free(ours);
+    return took_ns;
 }
 
 static uint64_t trip(const struct sides *sides)

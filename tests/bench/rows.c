@@ -2,6 +2,7 @@
 
 #include "bare.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #define LOOK_NS 200000
@@ -87,4 +88,36 @@ void ours_await_waiters(struct relock_client *client, unsigned n)
             die("%llu calls wait instead of %u", (unsigned long long)ours_stats(client).waiters, n);
         sleep_ns(LOOK_NS);
     }
+}
+
+struct waiter {
+    struct relock_lock *lock;
+    uint64_t taken_ns;
+};
+
+static void *wait_once(void *arg)
+{
+    struct waiter *waiter = arg;
+
+    ours_take(waiter->lock);
+    waiter->taken_ns = now_ns();
+    ours_give(waiter->lock);
+    return NULL;
+}
+
+uint64_t ours_time_pass(struct relock_client *client, struct relock_lock *lock, uint64_t pause_ns,
+                        void (*release)(void *arg), void *arg)
+{
+    struct waiter waiter = {.lock = lock};
+    pthread_t thread;
+    uint64_t from_ns;
+
+    if (pthread_create(&thread, NULL, wait_once, &waiter) != 0)
+        die("no thread");
+    ours_await_waiters(client, 1);
+    sleep_ns(pause_ns);
+    from_ns = now_ns();
+    release(arg);
+    pthread_join(thread, NULL);
+    return waiter.taken_ns - from_ns;
 }

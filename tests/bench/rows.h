@@ -71,6 +71,12 @@ void row_passing(const struct plan *plan, struct report *report);
 void row_cached(const struct plan *plan, struct report *report);
 void row_recall(const struct plan *plan, struct report *report);
 
+/* A held lock is deleted: how soon its holder hears. */
+void row_lost(const struct plan *plan, struct report *report);
+
+/* A plain lock that another library releases: how soon a waiter has it, and its commands. */
+void row_plain(const struct plan *plan, struct report *report);
+
 /* A cycle of processes: how soon one is refused. */
 void row_deadlock(const struct plan *plan, struct report *report);
 
@@ -133,5 +139,11 @@ void must_be_gone(struct redisContext *redis, const char *name);
 
 /* Waits until so many calls of the client wait. */
 void ours_await_waiters(struct relock_client *client, unsigned n);
+
+/* A thread begins to wait for this lock of the client, for which nobody else of it waits, and after
+ * a pause another owner releases it. Returns how long it took from before `release` until the
+ * thread had the lock. */
+uint64_t ours_time_pass(struct relock_client *client, struct relock_lock *lock, uint64_t pause_ns,
+                        void (*release)(void *arg), void *arg);
 
 #endif

@@ -24,6 +24,8 @@ RESULTS = {
     "passing": ["passing"],
     "cached": ["cached_1", "cached_64"],
     "recall": ["recall"],
+    "lost": ["lost"],
+    "plain": ["plain"],
     "deadlock": [f"deadlock_{n}" for n in [2, 3, 4]],
     "commands": ["commands"],
     "waiting": ["waiting_1", "waiting_100", "waiting_1000"],
@@ -47,6 +49,7 @@ HOLD = {
     ("clients", "each"): 1,
     ("fairness", "overtaken"): 0,
     ("names", "subscribes"): 1,
+    ("plain", "commands"): 0,
     ("contention_2_2_0.2", "least"): 1,
     ("contention_2_2_0.2", "other_least"): 1,
 }
