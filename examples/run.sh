@@ -72,6 +72,7 @@ main()
     run_example "$build/examples/tutorial_pool" "unix://$scratch/server.sock"
     run_example "$build/examples/timed" "unix://$scratch/server.sock"
     run_example "$build/examples/long_job" "unix://$scratch/server.sock"
+    run_example "$build/examples/lost" "unix://$scratch/server.sock"
     run_example "$build/examples/tutorial_deadlock" "unix://$scratch/server.sock"
     run_example "$build/examples/deadlock_processes" "unix://$scratch/server.sock"
     run_example "$build/examples/tutorial_test"
