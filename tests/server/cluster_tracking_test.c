@@ -1,0 +1,119 @@
+/*
+ * Client tracking in a cluster: the node that owns the slot of a held lock reports its changes, and
+ * when it has moved, the new owner does. The client hears of a move with the next renewal.
+ */
+#include "support/cluster_fixture.h"
+
+#define NAME "orders"
+#define LEASE_MS 30000  /* a renewal each 10 s */
+#define AT_ONCE_MS 5000 /* much sooner than the renewal after the one that armed the lock */
+
+struct armings {
+    struct probe *probe;
+    long long before;
+};
+
+/* How many checks the node has tracked. */
+static struct armings armings_of(struct clustered *c, size_t node)
+{
+    struct probe *probe = c->cluster->node[node].probe;
+
+    return (struct armings){probe, probe_calls(probe, "client|caching")};
+}
+
+static bool has_armed(void *arg)
+{
+    const struct armings *armings = arg;
+
+    return probe_calls(armings->probe, "client|caching") > armings->before;
+}
+
+static void await_armed(struct armings *armings)
+{
+    assert_true(wait_until(has_armed, armings, slow_ms(LEASE_MS)));
+}
+
+/* One renewal is enough: it tells the client of the move. */
+static void await_armed_anew(struct relock_client *client, struct armings *armings)
+{
+    uint64_t renewed = stats_of(client).renewed;
+
+    await_armed(armings);
+    assert_true(stats_of(client).renewed <= renewed + 1);
+}
+
+struct hold {
+    struct relock_client *client;
+    struct relock_lock *lock;
+    int slot;
+    size_t owner; /* of the slot */
+};
+
+/* Acquires the lock, and waits until the owner of its slot guards it. */
+static struct hold hold_armed(struct clustered *c)
+{
+    struct hold hold = {.slot = cluster_slot(c->cluster, NAME)};
+    struct armings armings;
+
+    hold.owner = cluster_owner(c->cluster, hold.slot);
+    armings = armings_of(c, hold.owner);
+    hold.client =
+        clustered_client(c, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                                     .connect_timeout_ms = slow_ms(1000)});
+    hold.lock = fixture_lock(c->f, hold.client, NAME);
+    assert_result(relock_lock(hold.lock), RELOCK_OK);
+    await_armed(&armings);
+    return hold;
+}
+
+static void assert_lost_when_deleted(struct clustered *c, struct relock_lock *lock)
+{
+    assert_int_equal(losses_count(c->f->losses), 0);
+    assert_int_equal(probe_int(cluster_probe(c->cluster, NAME), "DEL " NAME), 1);
+    assert_true(losses_wait(c->f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_int_equal(losses_get(c->f->losses, 0).reason, RELOCK_LOST_GONE);
+    assert_int_equal(relock_valid_ms(lock), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
+}
+
+static void a_deleted_lock_is_lost_at_once(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = hold_armed(c);
+
+    assert_lost_when_deleted(c, hold.lock);
+}
+
+static void a_lock_whose_slot_moved_is_lost_at_once(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = hold_armed(c);
+    size_t to = clustered_other(c, hold.slot);
+    struct armings armings = armings_of(c, to);
+
+    cluster_move(c->cluster, hold.slot, to);
+    await_armed_anew(hold.client, &armings);
+    assert_lost_when_deleted(c, hold.lock);
+}
+
+static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = hold_armed(c);
+    struct armings armings = armings_of(c, cluster_replica(c->cluster, hold.owner));
+
+    (void)cluster_fail_over(c->cluster, hold.owner);
+    await_armed_anew(hold.client, &armings);
+    assert_lost_when_deleted(c, hold.lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLUSTER_TEST(a_deleted_lock_is_lost_at_once),
+        CLUSTER_TEST(a_lock_whose_slot_moved_is_lost_at_once),
+        CLUSTER_TEST(a_lock_is_lost_at_once_after_a_planned_failover),
+    };
+
+    return CLUSTER_TESTS_RUN(tests);
+}
