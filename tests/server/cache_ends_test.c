@@ -128,8 +128,8 @@ static void a_kept_lock_that_is_deleted_ends_in_silence(void **state)
 static void the_next_owner_learns_soon_that_a_kept_lock_was_taken(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        keeping_client(f, &(struct relock_options){.watchdog_timeout_ms = LONG_MS});
+    struct relock_client *client = keeping_client(
+        f, &(struct relock_options){.watchdog_timeout_ms = LONG_MS, .flags = RELOCK_NO_TRACKING});
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct losses *losses = losses_new();
     struct relock_how how = {.on_lost = losses_write, .arg = losses};

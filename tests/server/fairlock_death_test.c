@@ -120,7 +120,7 @@ static void the_others_go_on_when_one_dies(struct fixture *f, int dead)
 
 static bool one_listens(void *arg)
 {
-    return probe_n_channels(arg) == 1;
+    return probe_n_lock_channels(arg) == 1;
 }
 
 /* It listened until then. No waiter would ask by itself before the test ends. */

@@ -14,7 +14,8 @@ static void the_next_owner_learns_that_its_hold_was_broken(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(
-        f, &(struct relock_options){.handoff_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS});
+        f, &(struct relock_options){
+               .handoff_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS, .flags = RELOCK_NO_TRACKING});
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct relock_lock *theirs = kind_lock(f, fixture_client(f, NULL), "orders");
     struct losses *losses = losses_new();
@@ -43,9 +44,11 @@ static void the_next_owner_learns_that_its_hold_was_broken(void **state)
 static void a_waiter_behind_a_broken_hold_gets_the_lock(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(
-        f, &(struct relock_options){
-               .handoff_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS, .recheck_ms = LONG_MS});
+    struct relock_client *client =
+        fixture_client(f, &(struct relock_options){.handoff_ms = LONG_MS,
+                                                   .watchdog_timeout_ms = LONG_MS,
+                                                   .recheck_ms = LONG_MS,
+                                                   .flags = RELOCK_NO_TRACKING});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *next = actor_start(), *last = actor_start();
 

@@ -268,7 +268,7 @@ static void start_first_thread(void)
 
 void fixture_skip(void)
 {
-    print_error("no redis-server and no valkey-server: skipped\n");
+    print_error("there is no server that can run this: skipped\n");
     exit(SERVER_EXIT_SKIP);
 }
 
