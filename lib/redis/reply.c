@@ -75,14 +75,19 @@ const char *relock_reply_error(const struct redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
 }
 
+static bool begins_with(const char *error, const char *code)
+{
+    size_t len = strlen(code);
+
+    return strncmp(error, code, len) == 0 && (error[len] == ' ' || error[len] == '\0');
+}
+
 /* In servers before 7.0 the code of an error in a script follows words about the script. */
-static bool has_code(const char *error, const char *code)
+static bool has_inside(const char *error, const char *code)
 {
     size_t len = strlen(code);
     const char *at;
 
-    if (strncmp(error, code, len) == 0 && (error[len] == ' ' || error[len] == '\0'))
-        return true;
     for (at = strstr(error, " -"); at; at = strstr(at + 1, " -"))
         if (strncmp(at + 2, code, len) == 0 && at[2 + len] == ' ')
             return true;
@@ -105,7 +110,10 @@ enum relock_refusal relock_refusal_of(const char *error)
     };
 
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
-        if (has_code(error, codes[i].code))
+        if (begins_with(error, codes[i].code))
+            return codes[i].refusal;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+        if (has_inside(error, codes[i].code))
             return codes[i].refusal;
     /* An ACL right that a script lacks has no code of its own. */
     if (strstr(error, "The user executing the script") || strstr(error, "ACL failure in script"))
