@@ -144,12 +144,13 @@ static void play_round(struct run *run)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* Without the counters of fenced locks, which stay. */
+/* Without the counters of fenced locks, which stay, and the queues of fair locks, which have no
+ * lease: a failover may bring back a place that its waiter had given up, until the next acquire. */
 static const char *keys_of(const struct cluster *cluster, size_t i)
 {
     static const char script[] = "local all = {}\n"
                                  "for _, key in ipairs(redis.call('keys', '*')) do\n"
-                                 "    if not key:find('^redisson_lock_token:') then\n"
+                                 "    if not key:find('^redisson_lock_%a+:') then\n"
                                  "        table.insert(all, key)\n"
                                  "    end\n"
                                  "end\n"
