@@ -174,7 +174,7 @@ static void a_recall_names_the_hold(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 
     /* One about an older hold changes nothing. */
-    let_pass(REST_MS + 1);
+    let_pass(REST_MS + 300);
     keeping_fill(client, lock);
     probe_int(f->probe, "PUBLISH %s %b", inbox, message, strlen(message));
     probe_int(f->probe, "PUBLISH %s %s", inbox, "recall:");
