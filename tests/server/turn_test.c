@@ -36,12 +36,16 @@ static void a_waiter_that_starts_anew_asks_though_others_wait_before_it(void **s
     struct sides ours = sides_of(f, client);
     struct relock_how how = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
     struct actor *first = actor_start(), *reader = actor_start(), *writer = actor_start();
+    long long before;
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
+    before = probe_script_calls(f->probe);
     actor_begin_lock(first, ours.read);
     assert_true(wait_for_waiters(client, 1));
     actor_begin_acquire(reader, ours.read, &how);
     assert_true(wait_for_waiters(client, 2));
+    /* The first of them asks again in line, and when it listens. Later, an attempt gets in. */
+    assert_true(sides_wait_asked(f->probe, before, 4));
     actor_begin_acquire(writer, ours.write, &how);
     assert_true(wait_for_waiters(client, 3));
     let_others_read_first(ours);
