@@ -75,15 +75,20 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
 {
     struct relock_lane *lane;
     uint64_t pause_ms = MIN_PAUSE_MS;
+    char last[RELOCK_WHY_MAX];
     int r;
 
     (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
     r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
     if (r < 0)
         return r;
-    do {
-        r = load_all(lane, deadline_ms, why);
-    } while (may_find_another(lane, r) && pause_before_retry(&pause_ms, deadline_ms));
+    r = load_all(lane, deadline_ms, why);
+    while (may_find_another(lane, r) && pause_before_retry(&pause_ms, deadline_ms)) {
+        r = load_all(lane, deadline_ms, last);
+        /* At the deadline, the earlier reason says more than that the time is over. */
+        if (r != RELOCK_OK && relock_clock_now_ms() < deadline_ms)
+            (void)snprintf(why, RELOCK_WHY_MAX, "%s", last);
+    }
     relock_lanes_leave(node->lanes, lane);
     return r;
 }
@@ -220,7 +225,7 @@ static int run_at(struct relock_call *call, const struct place *place, bool alon
     r = attempt(call, lane, deadline_ms, place, next);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
-        if (relock_clock_now_ms() < deadline_ms)
+        if (r != RELOCK_OK && relock_clock_now_ms() < deadline_ms)
             relock_topology_distrust(place->topology, place->node);
         else
             relock_topology_recheck(place->topology);

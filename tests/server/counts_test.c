@@ -73,7 +73,7 @@ static void a_pair_is_two_commands_and_nothing_else(void **state)
 static void a_level_is_two_commands_and_nothing_else(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *lock = fixture_lock(f, woken_client(f), "orders");
     long long before;
 
     take_and_give_often(lock);
