@@ -79,7 +79,8 @@ static int contend(struct child *parent, void *arg)
 {
     const struct contest *contest = arg;
     struct relock_options options = {.url = contest->server->tcp_url,
-                                     .watchdog_timeout_ms = WATCHDOG_MS};
+                                     .watchdog_timeout_ms = WATCHDOG_MS,
+                                     .command_timeout_ms = WATCHDOG_MS}; /* the JVMs start now */
     struct relock_client *client;
     struct relock_lock *lock;
     int64_t hold_us, from_ms;
