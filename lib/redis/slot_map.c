@@ -83,12 +83,14 @@ static const char *after(const char *text, const char *word)
 /* Returns what follows the number; NULL if there is none, or it is larger than `max`. */
 static const char *read_number(const char *text, unsigned long max, unsigned long *number)
 {
-    char *end;
+    const char *at = text;
 
-    if (*text < '0' || *text > '9')
-        return NULL;
-    *number = strtoul(text, &end, 10);
-    return *number <= max ? end : NULL;
+    for (*number = 0; *at >= '0' && *at <= '9'; at++) {
+        *number = *number * 10 + (unsigned long)(*at - '0');
+        if (*number > max)
+            return NULL;
+    }
+    return at > text ? at : NULL;
 }
 
 /* Addresses of IPv6 have colons of their own. */

@@ -71,6 +71,7 @@ static const struct row {
     {"cached", row_cached, "locks that are kept: 1 and 64 threads, against Redis each time"},
     {"recall", row_recall, "a lock that is kept, acquired by another client"},
     {"lost", row_lost, "a held lock is deleted: how soon on_lost is called"},
+    {"armed", row_armed, "locks that client tracking guards: commands and memory"},
     {"plain", row_plain, "a plain lock that another library releases, acquired by a waiter"},
     {"deadlock", row_deadlock, "2 to 4 processes wait for each other: how soon one is refused"},
     {"commands", row_commands, "commands for a pair, a level, an acquisition in a crowd"},

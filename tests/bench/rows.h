@@ -74,6 +74,9 @@ void row_recall(const struct plan *plan, struct report *report);
 /* A held lock is deleted: how soon its holder hears. */
 void row_lost(const struct plan *plan, struct report *report);
 
+/* Locks that client tracking guards: commands, and memory of Redis. */
+void row_armed(const struct plan *plan, struct report *report);
+
 /* A plain lock that another library releases: how soon a waiter has it, and its commands. */
 void row_plain(const struct plan *plan, struct report *report);
 

@@ -25,6 +25,7 @@ RESULTS = {
     "cached": ["cached_1", "cached_64"],
     "recall": ["recall"],
     "lost": ["lost"],
+    "armed": ["armed"],
     "plain": ["plain"],
     "deadlock": [f"deadlock_{n}" for n in [2, 3, 4]],
     "commands": ["commands"],
