@@ -26,7 +26,7 @@ static void a_report_before_the_reply_to_a_check_counts(void **state)
 {
     struct faults *t = *state;
     struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
-    struct proxy_rule *check = proxy_next(t->proxy, PROXY_HOLD_REPLY, "renew");
+    struct proxy_rule *check = proxy_next(t->proxy, PROXY_HOLD_REPLY, "check");
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_true(proxy_met(check, 1));
@@ -45,7 +45,7 @@ static void a_loss_without_a_subscriber_is_found_when_there_is_one(void **state)
     struct proxy_rule *subscribe;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(proxy_counts(t->proxy, "renew", 1));
+    assert_true(proxy_counts(t->proxy, "check", 1));
     subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE");
     proxy_cut(t->proxy, "SUBSCRIBE");
     assert_true(proxy_met(subscribe, 1));
@@ -62,7 +62,7 @@ static void a_loss_without_a_pipeline_is_found_when_there_is_one(void **state)
     struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(proxy_counts(t->proxy, "renew", 1));
+    assert_true(proxy_counts(t->proxy, "check", 1));
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "CLIENT TRACKING");
     probe_int(t->f->probe, "DEL orders");
@@ -82,12 +82,12 @@ static void two_readers_do_not_answer_each_other(void **state)
     proxy_delay(t->proxy, 2);
     assert_result(relock_lock(ours), RELOCK_OK);
     assert_result(relock_lock(theirs), RELOCK_OK);
-    assert_true(proxy_counts(t->proxy, "read_renew", 2));
+    assert_true(proxy_counts(t->proxy, "read_check", 2));
     let_pass(300);
-    before = proxy_count(t->proxy, "read_renew");
+    before = proxy_count(t->proxy, "read_check");
     let_pass(1000);
-    print_message("%d, %d\n", (int)before, (int)proxy_count(t->proxy, "read_renew"));
-    assert_int_equal(proxy_count(t->proxy, "read_renew"), before);
+    print_message("%d, %d\n", (int)before, (int)proxy_count(t->proxy, "read_check"));
+    assert_int_equal(proxy_count(t->proxy, "read_check"), before);
     probe_text(t->f->probe, "FLUSHALL");
     assert_true(losses_wait(t->f->losses, 2, slow_ms(AT_ONCE_MS)));
     proxy_delay(t->proxy, 0);

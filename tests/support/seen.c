@@ -33,6 +33,15 @@ void seen_name_script(struct seen *seen, const char *name, const char *sha1)
     snprintf(script->sha1, sizeof(script->sha1), "%s", sha1);
 }
 
+/* A renewal with a lease of -1 only looks. */
+static void name_check(char *words)
+{
+    char *renew = strstr(words, "renew ");
+
+    if (renew && seen_is_like(words, "* 1 * -1"))
+        memcpy(renew, "check", strlen("check"));
+}
+
 void seen_translate(const struct seen *seen, char words[FRAME_WORDS_MAX])
 {
     for (size_t i = 0; i < seen->n_scripts; i++) {
@@ -45,6 +54,7 @@ void seen_translate(const struct seen *seen, char words[FRAME_WORDS_MAX])
             continue;
         memmove(words + len, words + n, strlen(words + n) + 1); /* the name is shorter */
         memcpy(words, script->name, len);
+        name_check(words);
         return;
     }
 }

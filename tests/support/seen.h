@@ -29,7 +29,8 @@ struct seen {
 void seen_deinit(struct seen *seen);
 void seen_clear(struct seen *seen); /* the scripts stay known */
 
-/* From now on an EVALSHA of that script begins with its name instead. */
+/* From now on an EVALSHA of that script begins with its name instead. Of a script that renews, a
+ * call that only looks is named "check", "plain_check" or "read_check". */
 void seen_name_script(struct seen *seen, const char *name, const char *sha1);
 void seen_translate(const struct seen *seen, char words[FRAME_WORDS_MAX]);
 
