@@ -10,7 +10,8 @@ static void a_good_server_is_found_to_be_good(void **state)
     struct fixture *f = *state;
     struct tool *tool = tool_start(f, "doctor");
 
-    assert_int_equal(tool_wait(tool), 0);
+    if (tool_wait(tool) != 0)
+        fail_msg("%s", tool_out(tool));
     assert_non_null(strstr(tool_out(tool), "ok    eviction"));
     assert_non_null(strstr(tool_out(tool), "note  persistence"));
     assert_non_null(strstr(tool_out(tool), "ok    fair"));

@@ -6,7 +6,7 @@
 
 #define FIELD_MAX 64
 #define WAIT_MS 50
-#define HELD_MS 500 /* by another doctor */
+#define HELD_MS 3000 /* by another doctor */
 #define SLOW_TRIP_US 20000
 #define CLOCK_MS 2000
 #define NAME_MAX 4096
