@@ -194,7 +194,8 @@ static void no_server_gets_the_lock_again_for_answers_older_than_the_loss(void *
 {
     struct servers *s = *state;
     uint64_t lease_ms = slow_ms(3 * LEASE_MS);
-    struct red red = red_new_by_proxy(s, &(struct relock_options){.watchdog_timeout_ms = lease_ms});
+    struct red red = red_new_by_proxy(
+        s, &(struct relock_options){.watchdog_timeout_ms = lease_ms, .flags = RELOCK_NO_TRACKING});
     struct proxy_rule *rule;
 
     red_settle(s, &red, s->n);
