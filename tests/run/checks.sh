@@ -50,10 +50,10 @@ check_shellcheck()
     shellcheck -x tools/*.sh examples/*.sh tests/*.sh tests/*/*.sh tests/*/*/*.sh .ci/run
 }
 
-# Do the library and the tests compile if Meson joins files (unity)?
+# Does the library compile if Meson joins files (unity)? In the long form, the tests, too.
 check_unity()
 {
-    build_with gcc unity -Dunity=on
+    build_with gcc unity -Dunity=on -Dtests="$([[ $long == yes ]] && echo enabled || echo disabled)"
 }
 
 check_model()
@@ -125,7 +125,7 @@ check_examples()
 
 check_fuzz()
 {
-    local seconds=20
+    local seconds=12
 
     [[ $long == no ]] || seconds=600
     tests/fuzz/run.sh "$out/fuzz" $seconds
