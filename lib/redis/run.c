@@ -225,7 +225,7 @@ static int run_at(struct relock_call *call, const struct place *place, bool alon
     r = attempt(call, lane, deadline_ms, place, next);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
-        if (r != RELOCK_OK && relock_clock_now_ms() < deadline_ms)
+        if (relock_clock_now_ms() < deadline_ms)
             relock_topology_distrust(place->topology, place->node);
         else
             relock_topology_recheck(place->topology);
