@@ -236,6 +236,7 @@ static void a_call_without_a_handshake_says_what_it_waited_for(void **state)
     struct stranger stranger;
     struct relock_client *client;
     struct relock_lock *lock;
+    char cause[128];
 
     start_stranger(&stranger, NULL);
     client = fixture_client(f, &(struct relock_options){.url = stranger.url,
@@ -244,7 +245,9 @@ static void a_call_without_a_handshake_says_what_it_waited_for(void **state)
     lock = fixture_lock(f, client, "orders");
     log_clear(f->log);
     assert_result(relock_timedlock(lock, HANGS_MS), RELOCK_E_CONN);
-    assert_true(log_wait(f->log, "no answer to the TLS handshake", SOON_MS));
+    snprintf(cause, sizeof(cause), "in time: %s: no answer to the TLS handshake",
+             stranger.url + strlen("rediss://"));
+    assert_true(log_wait(f->log, cause, SOON_MS));
     stop_stranger(&stranger);
 }
 
