@@ -1,8 +1,8 @@
 #include "lock/chain.h"
 
 #include "base/clock.h"
-#include "lock/acquire.h"
 #include "lock/outbox.h"
+#include "lock/proofs.h"
 #include "lock/request.h"
 #include "lock/wait_graph.h"
 #include "redis/reply.h"
@@ -14,22 +14,9 @@
 
 #define HOLDS_MOST "256" /* of one lock that a look follows: there may be many readers */
 
-/* Between two looks: between the first and the second, and up to the one that proves it, each time
- * a little longer, because a client may have died. */
-#define NEXT_MS 2
-#define SOON_MS 20
-#define SOON_STEP_MS 10
-#define SOON_MAX_MS 300
-
-/* Between two looks that find nothing. The first ones come early, because the record of a plain
- * lock, or one at another server, may come a little after this one. */
-#define EARLY_MS 60
-#define LATER_MS 1000
-
 struct relock_chain {
     struct relock_graph graph;
     unsigned n_asked; /* commands without an answer */
-    uint64_t pause_ms;
 };
 
 /* A command of a look: who holds this lock, or what the owner of this hold waits for. */
@@ -152,11 +139,6 @@ static const struct relock_resource *wanted_by(const struct relock_waiter *waite
     return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
 }
 
-static bool takes_part(const struct relock_waiter *waiter)
-{
-    return waiter->wait.at_us > 0 && waiter->wait.is_recorded && waiter->end == RELOCK_WAITER_WAITS;
-}
-
 STEP size_t follow_own(struct relock_client *client, const struct relock_waiter *waiter,
                        unsigned step)
 {
@@ -198,7 +180,7 @@ STEP void follow_own_hold(struct relock_client *client, size_t hold, unsigned st
         const struct relock_recorded_hold *held = &waits->holds[i];
         size_t wait;
 
-        if (!takes_part(held->waiter) || !relock_chain_counts(held, now_ms) ||
+        if (!relock_proofs_concern(held->waiter) || !relock_chain_counts(held, now_ms) ||
             !is_field(client, held->hold, graph->holds[hold].field))
             continue;
         wait = follow_own(client, held->waiter, step);
@@ -313,84 +295,6 @@ STEP void take_wait(struct relock_client *client, size_t hold, const struct redi
                    who + RELOCK_UUID_LEN + 1);
 }
 
-/* ---- the end of a look --------------------------------------------------------------------- */
-
-STEP void refuse(struct relock_client *client, struct relock_waiter *waiter, size_t wait)
-{
-    struct relock_graph *graph = &client->guarded.waits.chain->graph;
-    struct relock_acquire *acquire =
-        (struct relock_acquire *)((char *)waiter - offsetof(struct relock_acquire, waiter));
-    char why[RELOCK_WHY_MAX];
-
-    relock_proof_explain(waiter->wait.proof, graph, wait, why, sizeof(why));
-    relock_acquire_keep_why(acquire, why);
-    graph->waits[wait].is_over = true;
-    client->guarded.stats.deadlocks++;
-    relock_resource_end_wait(waiter, RELOCK_WAITER_REFUSED, &client->mutex);
-}
-
-/* Returns whether another look is to follow soon. */
-STEP bool decide(struct relock_client *client, struct relock_waiter *waiter)
-{
-    struct relock_graph *graph = &client->guarded.waits.chain->graph;
-    size_t wait = relock_graph_find(graph, client->id, waiter->wait.serial);
-    enum relock_proof_state state = RELOCK_PROOF_GONE;
-
-    if (wait == RELOCK_GRAPH_NONE || !takes_part(waiter))
-        return false;
-    if (waiter->wait.proof)
-        state = relock_proof_check(waiter->wait.proof, graph, wait);
-    if (state == RELOCK_PROOF_DONE) {
-        refuse(client, waiter, wait);
-        return false;
-    }
-    if (state == RELOCK_PROOF_GONE) {
-        relock_chain_forget(waiter);
-        waiter->wait.proof = relock_graph_search(graph, wait);
-    }
-    return waiter->wait.proof != NULL;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How long after this look the next one follows. */
-STEP uint64_t pause_after(struct relock_client *client, bool has_proof, bool is_new)
-{
-    struct relock_waits *waits = &client->guarded.waits;
-    struct relock_chain *chain = waits->chain;
-
-    if (is_new) {
-        chain->pause_ms = SOON_MS;
-        return NEXT_MS;
-    }
-    if (has_proof)
-        return chain->pause_ms = least(chain->pause_ms + SOON_STEP_MS, SOON_MAX_MS);
-    if (waits->look_pause_ms == 0)
-        return waits->look_pause_ms = EARLY_MS;
-    return waits->look_pause_ms = least(4 * waits->look_pause_ms, LATER_MS);
-}
-
-STEP void conclude(struct relock_client *client)
-{
-    struct relock_waits *waits = &client->guarded.waits;
-    bool is_new = false, has_proof = false;
-    struct relock_waiter *at;
-
-    for (at = waits->asleep; at; at = at->wait.next) {
-        const struct relock_proof *before = at->wait.proof;
-
-        has_proof |= decide(client, at);
-        is_new |= at->wait.proof && at->wait.proof != before;
-    }
-    waits->look_at_ms = relock_clock_in(pause_after(client, has_proof, is_new));
-    if (!relock_timer_is_set(&client->guarded.timers, &waits->timer) ||
-        waits->look_at_ms < waits->timer.due_ms)
-        relock_client_set_timer(client, &waits->timer, waits->look_at_ms);
-}
-
 STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *entry, int result,
                     const struct redisReply *reply)
 {
@@ -402,7 +306,7 @@ STEP void on_answer(struct relock_client *client, struct relock_outbox_entry *en
         take_holds(client, ask->lock, reply);
     free(ask);
     if (--client->guarded.waits.chain->n_asked == 0)
-        conclude(client);
+        relock_proofs_conclude(client, &client->guarded.waits.chain->graph);
 }
 
 /* ---- looks --------------------------------------------------------------------------------- */
@@ -419,24 +323,18 @@ void relock_chain_look(struct relock_client *client)
         return;
     relock_graph_clear(&waits->chain->graph);
     for (at = waits->asleep; at; at = at->wait.next) {
-        if (!takes_part(at))
+        if (!relock_proofs_concern(at))
             continue;
         (void)follow_own(client, at, 0);
         waits->look_at_ms = RELOCK_NEVER;
         if (waits->chain->n_asked == 0) /* out of memory */
-            waits->look_at_ms = relock_clock_in(LATER_MS);
+            waits->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS);
     }
 }
 
 bool relock_chain_is_idle(const struct relock_client *client)
 {
     return !client->guarded.waits.chain || client->guarded.waits.chain->n_asked == 0;
-}
-
-void relock_chain_forget(struct relock_waiter *waiter)
-{
-    free(waiter->wait.proof);
-    waiter->wait.proof = NULL;
 }
 
 void relock_chain_free(struct relock_client *client)

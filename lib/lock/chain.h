@@ -1,9 +1,10 @@
 /*
- * Chain - follows waits from client to client, and refuses those that close a cycle
+ * Chain - follows waits from client to client, to find those that close a cycle
  *
  * A look begins with the waits of this client that are recorded (waits.h). It asks Redis who holds
  * these locks, what the owners of these holds are waiting for, and so on. What it knows about this
- * client's own waits comes from memory. wait_graph.h says how three looks prove a deadlock.
+ * client's own waits comes from memory. With the last answer the look ends, and proofs.h draws the
+ * conclusion.
  *
  * The chain ends at a hold whose owner does not wait, or of which nobody records that: a hold with
  * a fixed lease, or one of another library.
@@ -30,9 +31,6 @@ size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t l
 void relock_chain_look(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 bool relock_chain_is_idle(const struct relock_client *client) RELOCK_REQUIRES(client->mutex);
-
-/* The wait is over: forgets what a look knew about it. Any thread. */
-void relock_chain_forget(struct relock_waiter *waiter);
 
 /* No answer will come any more. */
 void relock_chain_free(struct relock_client *client) RELOCK_REQUIRES(client->mutex);

@@ -1,7 +1,8 @@
 /*
  * Recorded - the state of waits that last for long
  *
- * One struct is a part of each waiter, the other of the client. waits.c and chain.c change them.
+ * One struct is a part of each waiter, the other of the client. waits.c and the modules that it
+ * calls change them.
  *
  * Threads: guarded by the mutex of the client.
  */
@@ -24,7 +25,7 @@ struct relock_wait {
     uint64_t at_us;   /* when it was first recorded, on the clock of the server; 0: it was not */
     uint64_t sent;    /* the beat with which it was sent for the first time */
     bool is_recorded; /* some hold of its owner is in `entries` */
-    struct relock_proof *proof; /* that it closes a cycle: chain.c; NULL: it seems to close none */
+    struct relock_proof *proof; /* that it closes a cycle: proofs.c; NULL: it seems to close none */
 };
 
 /* A hold whose owner waits. */
@@ -51,7 +52,8 @@ struct relock_waits {
     uint64_t scan_at_ms; /* searches the holds whose owners wait; RELOCK_NEVER, like the others */
     uint64_t beat_at_ms; /* sends the records */
     uint64_t look_at_ms; /* follows the chains */
-    uint64_t look_pause_ms; /* before the next look, if this one finds nothing */
+    uint64_t look_pause_ms;  /* after the last look that found nothing */
+    uint64_t proof_pause_ms; /* after the last look that continued a proof */
 
     struct relock_recorded_hold *holds;
     size_t n_holds, n_room;

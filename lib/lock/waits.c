@@ -4,6 +4,7 @@
 #include "lock/chain.h"
 #include "lock/holds.h"
 #include "lock/outbox.h"
+#include "lock/proofs.h"
 #include "lock/record.h"
 
 #include <stddef.h>
@@ -190,7 +191,7 @@ void relock_waits_leave(struct relock_client *client, struct relock_waiter *wait
         return;
     DL_DELETE2(waits->asleep, waiter, wait.prev, wait.next);
     waiter->wait.serial = 0;
-    relock_chain_forget(waiter);
+    relock_proofs_drop(waiter);
     if (!waiter->wait.is_recorded)
         return;
     for (size_t i = 0; i < waits->n_holds; i++) {

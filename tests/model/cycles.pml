@@ -16,7 +16,8 @@
  *   give                       relock_reuse_hand_off                  lib/lock/reuse.c
  *   recorder                   relock_record_send, on_sent            lib/lock/record.c waits.c
  *   execute                    scripts/waits_record.lua
- *   seeker, look()             relock_chain_look, conclude            lib/lock/chain.c
+ *   seeker, look()             relock_chain_look                      lib/lock/chain.c
+ *   the end of look()          relock_proofs_conclude                 lib/lock/proofs.c
  *   same, proved               relock_proof_check                     lib/lock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
