@@ -3,18 +3,16 @@
  * is found all the same, nothing else is, and no record is left.
  */
 #include "faults/faults.h"
+#include "support/ring.h"
 
 #include <stdio.h>
 
-#define DEADLOCK_MS 200
 #define BEAT_OF "EVAL return(tonumber(redis.call('hget',KEYS[1],'beat'))) 1 %s"
 #define LEASE_MS 5000 /* after three tenths, a connection that owes an answer is replaced */
 
 /* The first client reaches the server through the proxy, the second one directly. */
 struct two {
-    struct relock_client *clients[2];
-    struct relock_lock *has[2], *wants[2];
-    struct actor *actors[2];
+    struct ring ring;
     char record[64]; /* of the first client */
 };
 
@@ -22,17 +20,11 @@ static struct two two_with(struct faults *t, uint64_t lease_ms)
 {
     struct relock_options options = {
         .watchdog_timeout_ms = lease_ms, .recheck_ms = LONG_MS, .deadlock_ms = DEADLOCK_MS};
-    struct two two = {
-        .clients = {faults_connected_client(t, &options), fixture_client(t->f, &options)}};
-    static const char *const names[] = {"a", "b"};
+    struct relock_client *clients[] = {faults_connected_client(t, &options),
+                                       fixture_client(t->f, &options)};
+    struct two two = {.ring = ring_of(t->f, clients, 2)};
 
-    for (int i = 0; i < 2; i++) {
-        two.has[i] = fixture_lock(t->f, two.clients[i], names[i]);
-        two.wants[i] = fixture_lock(t->f, two.clients[i], names[1 - i]);
-        two.actors[i] = actor_start();
-        assert_result(actor_lock(two.actors[i], two.has[i]), RELOCK_OK);
-    }
-    snprintf(two.record, sizeof(two.record), "relock_waits:{%s}", relock_client_id(two.clients[0]));
+    snprintf(two.record, sizeof(two.record), "relock_waits:{%s}", relock_client_id(clients[0]));
     return two;
 }
 
@@ -43,22 +35,12 @@ static struct two two_of(struct faults *t)
 
 static void begin(struct two *two, int nth)
 {
-    actor_begin_lock(two->actors[nth], two->wants[nth]);
+    actor_begin_lock(two->ring.actors[nth], two->ring.wants[nth]);
 }
 
 static void assert_that_one_is_refused(struct faults *t, struct two *two)
 {
-    int victim;
-
-    while (actor_is_busy(two->actors[0]) && actor_is_busy(two->actors[1]))
-        let_pass(1);
-    victim = actor_is_busy(two->actors[0]) ? 1 : 0;
-    assert_result(actor_result(two->actors[victim]), RELOCK_E_DEADLOCK);
-    assert_result(actor_unlock(two->actors[victim], two->has[victim]), RELOCK_OK);
-    assert_result(actor_result(two->actors[1 - victim]), RELOCK_OK);
-    assert_result(actor_unlock(two->actors[1 - victim], two->wants[1 - victim]), RELOCK_OK);
-    assert_result(actor_unlock(two->actors[1 - victim], two->has[1 - victim]), RELOCK_OK);
-    assert_int_equal(stats_of(two->clients[0]).deadlocks + stats_of(two->clients[1]).deadlocks, 1);
+    (void)ring_assert_one_is_refused(&two->ring);
     assert_true(wait_for_no_keys(t->f->probe));
 }
 
@@ -117,16 +99,9 @@ static void a_record_that_is_not_confirmed_proves_nothing(void **state)
     assert_true(proxy_met(rule, 1));
     begin(&two, 1);
     let_pass(4 * DEADLOCK_MS);
-    assert_true(actor_is_busy(two.actors[0]) && actor_is_busy(two.actors[1]));
+    assert_true(actor_is_busy(two.ring.actors[0]) && actor_is_busy(two.ring.actors[1]));
     proxy_let_go(rule);
     assert_that_one_is_refused(t, &two);
-}
-
-static bool is_there(void *arg)
-{
-    const struct two *two = arg;
-
-    return stats_of(two->clients[0]).waiters == 1;
 }
 
 /* A server that has forgotten the record: a failover, or FLUSHALL. */
@@ -136,7 +111,7 @@ static void a_record_that_is_gone_comes_back(void **state)
     struct two two = two_of(t);
 
     begin(&two, 0);
-    assert_true(wait_until(is_there, &two, SOON_MS));
+    assert_true(wait_for_waiters(two.ring.clients[0], 1));
     assert_true(proxy_counts(t->proxy, "waits_record", 1));
     assert_int_equal(probe_int(t->f->probe, "DEL %s", two.record) >= 0, 1);
     assert_true(proxy_counts(t->proxy, "waits_record", 3));
@@ -173,16 +148,16 @@ static void a_record_is_deleted_when_the_connection_is_back(void **state)
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
-    actor_begin_acquire(two.actors[0], two.wants[0], &how);
+    actor_begin_acquire(two.ring.actors[0], two.ring.wants[0], &how);
     assert_true(proxy_counts(t->proxy, "waits_record", 2));
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
     relock_cancel_fire(how.cancel);
-    (void)actor_result(two.actors[0]);
+    (void)actor_result(two.ring.actors[0]);
     proxy_refuse(t->proxy, false);
     assert_true(probe_wait_no_key(t->f->probe, two.record, SOON_MS));
-    assert_result(actor_unlock(two.actors[0], two.has[0]), RELOCK_OK);
-    assert_result(actor_unlock(two.actors[1], two.has[1]), RELOCK_OK);
+    assert_result(actor_unlock(two.ring.actors[0], two.ring.has[0]), RELOCK_OK);
+    assert_result(actor_unlock(two.ring.actors[1], two.ring.has[1]), RELOCK_OK);
     assert_true(wait_for_no_keys(t->f->probe));
     relock_cancel_free(how.cancel);
 }

@@ -1,0 +1,211 @@
+/*
+ * The records of waits in Redis, from which other clients see deadlocks: what they show, when they
+ * go, and what follows from them.
+ */
+#include "support/child.h"
+#include "support/peer.h"
+#include "support/rights.h"
+#include "support/ring.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A lock of ours that a foreign owner holds, and a wait for it. */
+struct waiting {
+    struct relock_client *client;
+    struct relock_lock *mine, *theirs;
+    struct actor *actor;
+    char record[64];
+};
+
+static struct waiting wait_for_a_peer(struct fixture *f)
+{
+    struct waiting w = {.client = ring_client(f, 0, DEADLOCK_MS)};
+
+    w.mine = fixture_lock(f, w.client, "mine");
+    w.theirs = fixture_lock(f, w.client, "theirs");
+    w.actor = actor_start();
+    snprintf(w.record, sizeof(w.record), "relock_waits:{%s}", relock_client_id(w.client));
+    assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
+    assert_result(actor_lock(w.actor, w.mine), RELOCK_OK);
+    return w;
+}
+
+struct key {
+    struct probe *probe;
+    const char *name;
+    long long exists;
+};
+
+static bool is_there(void *arg)
+{
+    const struct key *key = arg;
+
+    return probe_int(key->probe, "EXISTS %s", key->name) == key->exists;
+}
+
+static bool wait_for_record(struct fixture *f, const struct waiting *w, bool exists)
+{
+    return wait_until(is_there, &(struct key){f->probe, w->record, exists}, SOON_MS);
+}
+
+static void end_waiting(struct fixture *f, const struct waiting *w)
+{
+    assert_true(wait_for_record(f, w, false));
+    assert_result(actor_unlock(w->actor, w->mine), RELOCK_OK);
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+static void a_record_shows_what_the_owner_of_a_hold_waits_for(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = wait_for_a_peer(f);
+    char field[64];
+    const char *value;
+
+    snprintf(field, sizeof(field), "%s",
+             probe_only_field(f->probe, "mine") + strlen(relock_client_id(w.client)) + 1);
+    actor_begin_timedlock(w.actor, w.theirs, slow_ms(8 * DEADLOCK_MS));
+    assert_true(wait_for_record(f, &w, true));
+    value = probe_text(f->probe, "HGET %s %s", w.record, field);
+    assert_true(strlen(value) > 12);
+    assert_string_equal(value + strlen(value) - 12, " hash theirs");
+    assert_int_equal(probe_int(f->probe, "HLEN %s", w.record), 3);
+    assert_in_range(probe_pttl(f->probe, w.record), 1, 5000);
+    assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
+    end_waiting(f, &w);
+}
+
+static void a_record_goes_with_a_cancelled_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = wait_for_a_peer(f);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    actor_begin_acquire(w.actor, w.theirs, &how);
+    assert_true(wait_for_record(f, &w, true));
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(w.actor), RELOCK_CANCELLED);
+    end_waiting(f, &w);
+    relock_cancel_free(how.cancel);
+}
+
+static void a_record_goes_with_its_client(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = wait_for_a_peer(f);
+
+    actor_begin_lock(w.actor, w.theirs);
+    assert_true(wait_for_record(f, &w, true));
+    fixture_free_client(f, w.client);
+    assert_int_equal(probe_int(f->probe, "EXISTS %s", w.record), 0);
+    assert_result(actor_result(w.actor), RELOCK_E_CLOSED);
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+static int free_inherited(struct child *parent, void *arg)
+{
+    (void)parent;
+    child_must(relock_client_free(arg) == NULL);
+    return EXIT_SUCCESS;
+}
+
+static void a_forked_child_leaves_the_record_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = wait_for_a_peer(f);
+
+    actor_begin_timedlock(w.actor, w.theirs, slow_ms(10 * DEADLOCK_MS));
+    assert_true(wait_for_record(f, &w, true));
+    assert_int_equal(child_wait(child_start(free_inherited, w.client), SOON_MS), EXIT_SUCCESS);
+    assert_true(wait_for_record(f, &w, true));
+    assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
+    end_waiting(f, &w);
+}
+
+static void a_wait_of_an_owner_without_locks_is_not_recorded(void **state)
+{
+    struct fixture *f = *state;
+    struct waiting w = wait_for_a_peer(f);
+    long long n_calls;
+
+    assert_result(actor_unlock(w.actor, w.mine), RELOCK_OK);
+    actor_begin_timedlock(w.actor, w.theirs, 3 * DEADLOCK_MS);
+    assert_true(wait_for_waiters(w.client, 1));
+    let_pass(DEADLOCK_MS / 2);
+    n_calls = probe_script_calls(f->probe);
+    assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
+    assert_in_range(probe_script_calls(f->probe) - n_calls, 0, 1); /* it leaves the line */
+    assert_int_equal(probe_int(f->probe, "EXISTS %s", w.record), 0);
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+/* What another client claims by hand, and does not confirm: it has died, say. */
+static void a_record_that_nobody_confirms_proves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = ring_client(f, 0, DEADLOCK_MS);
+    struct relock_lock *mine = fixture_lock(f, client, "mine");
+    struct relock_lock *theirs = fixture_lock(f, client, "theirs");
+    static const char peer[] = "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10";
+    static const char claim[] =
+        "local\t_blank=string.char(32);"
+        "return(redis.call('hset',KEYS[1],'41','5'.._blank..'500'.._blank..'3'.._blank..'hash'.."
+        "_blank..'mine','client',ARGV[1].._blank..'peer','beat',ARGV[2]))";
+    char record[80];
+
+    assert_result(relock_lock(mine), RELOCK_OK);
+    assert_true(peer_lock(f->probe, "theirs", PEER, PEER_LEASE_MS));
+    snprintf(record, sizeof(record), "relock_waits:{%s}", peer);
+    assert_int_equal(probe_int(f->probe, "EVAL %s 1 %s %s 7", claim, record, peer), 3);
+    assert_result(relock_timedlock(theirs, (int64_t)slow_ms(6 * DEADLOCK_MS)), RELOCK_TIMEOUT);
+    assert_int_equal(probe_int(f->probe, "HEXISTS %s looked", record), 1);
+    probe_int(f->probe, "DEL %s", record);
+    assert_true(peer_unlock(f->probe, "theirs", PEER));
+    assert_result(relock_unlock(mine), RELOCK_OK);
+    assert_int_equal(stats_of(client).deadlocks, 0);
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+/* Without the right to the key, and one line in the log. */
+static void a_user_without_the_right_is_told_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct relock_lock *mine, *theirs;
+
+    rights_give(f, WIRE_PAGE, "reentrant", "~relock_waits:");
+    client = rights_client(f, slow_ms(NEVER_MS), 0);
+    mine = fixture_lock(f, client, "orders:1");
+    theirs = fixture_lock(f, client, "orders:2");
+    assert_true(peer_lock(f->probe, "orders:2", PEER, PEER_LEASE_MS));
+    assert_result(relock_lock(mine), RELOCK_OK);
+    for (int i = 0; i < 2; i++)
+        assert_result(relock_timedlock(theirs, (int64_t)slow_ms(1500)), RELOCK_TIMEOUT);
+    assert_true(log_wait_n(f->log, "waits are not recorded, so deadlocks with other processes", 1,
+                           SOON_MS));
+    assert_int_equal(log_count(f->log, "waits are not recorded"), 1);
+    assert_result(relock_unlock(mine), RELOCK_OK);
+    assert_true(peer_unlock(f->probe, "orders:2", PEER));
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVER_TEST(a_record_shows_what_the_owner_of_a_hold_waits_for),
+        SERVER_TEST(a_record_goes_with_a_cancelled_wait),
+        SERVER_TEST(a_record_goes_with_its_client),
+        SERVER_TEST(a_forked_child_leaves_the_record_alone),
+        SERVER_TEST(a_wait_of_an_owner_without_locks_is_not_recorded),
+        SERVER_TEST(a_record_that_nobody_confirms_proves_nothing),
+        SERVER_TEST(a_user_without_the_right_is_told_once),
+    };
+
+    return SERVER_TESTS_RUN(tests);
+}
