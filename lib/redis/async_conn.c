@@ -17,7 +17,6 @@
  */
 #include "redis/async_conn.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "redis/async_wait.h"
@@ -27,9 +26,6 @@
 
 #include <stdio.h>
 #include <unistd.h>
-
-#define MIN_PAUSE_MS 10
-#define MAX_PAUSE_MS 1000
 
 /* ---- states -------------------------------------------------------------------------------- */
 
@@ -55,12 +51,6 @@ static void enter(struct relock_async_conn *conn, enum relock_async_conn_state s
 
 /* ---- failing ------------------------------------------------------------------------------- */
 
-static void prove(struct relock_async_conn *conn)
-{
-    relock_health_prove(&conn->health);
-    conn->pause_ms = 0;
-}
-
 static void drop(struct relock_async_conn *conn)
 {
     relock_async_wait_for(conn, -1, 0);
@@ -77,10 +67,9 @@ static void fail(struct relock_async_conn *conn, const char *why)
     bool was_up = conn->state == RELOCK_ASYNC_CONN_READY;
 
     if (was_up && relock_async_wait_is_fine(conn))
-        prove(conn);
+        relock_health_prove(&conn->health);
     relock_health_break(&conn->health, why);
     drop(conn);
-    conn->pause_ms = relock_backoff_ms(conn->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
     enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
     if (was_up)
         conn->ops->down(conn->arg);
@@ -212,7 +201,7 @@ void relock_async_conn_answered(struct relock_async_conn *conn, bool proves)
         return;
     conn->n_answered++;
     if (proves)
-        prove(conn);
+        relock_health_prove(&conn->health);
     if (!relock_async_wait_is_owed(conn))
         relock_async_wait_arm(conn);
 }
@@ -303,7 +292,7 @@ static void on_io(struct ev_loop *ev, ev_io *watcher, int events)
 static void check_ready(struct relock_async_conn *conn)
 {
     if (conn->health.state != RELOCK_HEALTH_FINE && relock_async_wait_is_fine(conn))
-        prove(conn);
+        relock_health_prove(&conn->health);
     if (conn->left_until_ms <= relock_clock_now_ms()) {
         conn->left_until_ms = RELOCK_NEVER;
         relock_async_conn_attend(conn); /* a thread that still polls wakes this one when it stops */

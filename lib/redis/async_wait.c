@@ -83,7 +83,7 @@ uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn)
     case RELOCK_ASYNC_CONN_READY:
         return due_when_ready_ms(conn);
     case RELOCK_ASYNC_CONN_BACKING_OFF:
-        return conn->since_ms + conn->pause_ms;
+        return conn->since_ms + conn->health.pause_ms;
     case RELOCK_ASYNC_CONN_CLOSED:
         break;
     }

@@ -42,7 +42,6 @@ struct relock_async_conn {
     struct relock_login login; /* `conn_id` is this connection's while READY */
     struct relock_wire wire;
     struct relock_health health;
-    uint64_t pause_ms; /* the last pause before an attempt; 0: it has worked since */
     ev_io io;
     int watched;            /* the events that `io` waits for */
     uint64_t left_until_ms; /* another thread reads, and `io` is stopped; RELOCK_NEVER: not so */

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "redis/loop.h"
 #include "redis/reply.h"
+#include "redis/sharding.h"
 #include "redis/slot_survey.h"
 
 #include <stdio.h>
@@ -96,40 +97,6 @@ static int take_map(struct cluster *cluster, struct relock_slot_query *query,
                : fail(query, RELOCK_E_CONN, "CLUSTER SLOTS names no master: no node has slots yet");
 }
 
-static bool is_to_be_sharded(const struct cluster *cluster, const struct relock_slot_query *query)
-{
-    enum relock_url_pubsub wanted = cluster->server->url.pubsub;
-
-    return wanted == RELOCK_URL_PUBSUB_AUTO ? *query->not_sharded == '\0'
-                                            : wanted == RELOCK_URL_PUBSUB_SHARDED;
-}
-
-static void say_pubsub(const struct cluster *cluster, const struct relock_slot_query *query,
-                       bool is_sharded)
-{
-    const char *why = "the url says so";
-
-    if (cluster->server->url.pubsub == RELOCK_URL_PUBSUB_AUTO)
-        why = is_sharded ? "the cluster has them" : query->not_sharded;
-    relock_log_write(cluster->server->log, RELOCK_LOG_INFO,
-                     "%s: waiters use %s channels (%s); programs that use the other form wake them "
-                     "late, so set ?pubsub= in all urls if they differ",
-                     cluster->server->label, is_sharded ? "sharded" : "plain", why);
-}
-
-/* Only once, and before any node is known: all processes that use a lock must agree, and so must
- * the scripts and the subscriptions of this one. */
-static void choose_pubsub(struct cluster *cluster, const struct relock_slot_query *query)
-{
-    bool is_sharded = is_to_be_sharded(cluster, query);
-
-    if (cluster->is_known)
-        return;
-    cluster->is_known = true;
-    atomic_store(&cluster->topology.is_sharded, is_sharded);
-    say_pubsub(cluster, query, is_sharded);
-}
-
 static void say_answered(struct cluster *cluster, const struct relock_slot_query *query)
 {
     if (cluster->has_failed)
@@ -145,7 +112,9 @@ static int take(void *arg, struct relock_slot_query *query, const struct redisRe
     struct cluster *cluster = arg;
     int r;
 
-    choose_pubsub(cluster, query);
+    if (!cluster->is_known)
+        atomic_store(&cluster->topology.is_sharded, relock_sharding_choose(cluster->server, query));
+    cluster->is_known = true;
     r = take_map(cluster, query, map);
     if (r == RELOCK_OK)
         say_answered(cluster, query);

@@ -8,8 +8,13 @@
  */
 #include "redis/health.h"
 
+#include "base/backoff.h"
+
 #include <stdio.h>
 #include <string.h>
+
+#define MIN_PAUSE_MS 10
+#define MAX_PAUSE_MS 1000
 
 void relock_health_init(struct relock_health *health, const struct relock_server *server)
 {
@@ -34,6 +39,7 @@ void relock_health_break(struct relock_health *health, const char *why)
     relock_log_write(health->server->log, is_new ? RELOCK_LOG_WARNING : RELOCK_LOG_DEBUG,
                      "%s; reconnecting", why);
     (void)snprintf(health->why, sizeof(health->why), "%s", why);
+    health->pause_ms = relock_backoff_ms(health->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
 }
 
 void relock_health_return(struct relock_health *health, bool again)
@@ -49,4 +55,5 @@ void relock_health_prove(struct relock_health *health)
     if (health->state == RELOCK_HEALTH_REJECTED)
         log_up(health, true);
     health->state = RELOCK_HEALTH_FINE;
+    health->pause_ms = 0;
 }

@@ -1,5 +1,6 @@
 /*
- * Health - whether a connection that is made again after each failure has proved to work
+ * Health - whether a connection that is made again after each failure has proved to work, and the
+ * pause before the next attempt
  *
  * The log gets one line when the connection breaks and one when it is back, however many attempts
  * lie between. Some servers accept a connection and end it at the first command; after the second
@@ -23,11 +24,12 @@ struct relock_health {
     const struct relock_server *server;
     enum relock_health_state state;
     char why[RELOCK_WHY_MAX]; /* the last failure that was logged */
+    uint64_t pause_ms; /* before the next attempt, after the last failure; 0: it has worked since */
 };
 
 void relock_health_init(struct relock_health *health, const struct relock_server *server);
 
-/* The connection has failed, or an attempt to make it. */
+/* The connection has failed, or an attempt to make it. The pause grows. */
 void relock_health_break(struct relock_health *health, const char *why);
 
 /* It is up. `again`: not for the first time. */
