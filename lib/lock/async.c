@@ -174,8 +174,8 @@ static void answered(struct relock_async_command *command, int result,
 {
     struct relock_async *call = call_of_command(command);
 
-    if (command->state == RELOCK_ASYNC_COMMAND_ABANDONED)
-        call->refs++;
+    if (command->state != RELOCK_ASYNC_COMMAND_IDLE)
+        call->refs++; /* until gone() */
     call->ops->answered(call, result, reply);
 }
 

@@ -1,13 +1,17 @@
 /*
  *     state       becomes     when
- *     IDLE        RUNNING     begin; KILLING if the hold has a fence
+ *     IDLE        KILLING     begin, if the hold has a fence
+ *                 RUNNING     begin, else
  *     KILLING     RUNNING     the fence is killed
- *     both        PAUSED      the connection broke, or the server refused for now
- *                 ABANDONED   the deadline comes while it is in flight
+ *                 PAUSED      the connection broke, or the server refused for now
+ *                 FORGOTTEN   the deadline
  *     RUNNING     IDLE        the answer
- *     PAUSED      RUNNING     the pause is over, or there is a connection; or KILLING
+ *                 PAUSED      the connection broke, or the server refused for now
+ *                 ABANDONED   the deadline
+ *     PAUSED      as IDLE     the pause is over, or there is a connection
  *                 IDLE        the deadline
- *     ABANDONED   IDLE        the answer, or the end of the client
+ *     FORGOTTEN   IDLE        the answer, or the end of the client; a late kill does no harm
+ *     ABANDONED   IDLE        the same; the hold waits for it
  */
 #include "lock/async_command.h"
 
@@ -88,16 +92,13 @@ RELOCK_UNCHECKED static void end(struct relock_async_command *command, int resul
 
 static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
-    bool is_script = command->state == RELOCK_ASYNC_COMMAND_RUNNING;
-
     say(command, "Redis did not answer in time");
-    command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
-    command->is_left = is_script;
-    if (is_script) {
+    if (command->state == RELOCK_ASYNC_COMMAND_KILLING) {
+        command->state = RELOCK_ASYNC_COMMAND_FORGOTTEN;
+    } else {
+        command->state = RELOCK_ASYNC_COMMAND_ABANDONED;
         command->unanswered = true;
         relock_settle_leave(command->hold, command->flight.conn_id);
-    } else {
-        command->flight.is_in_flight = false; /* killing it late does no harm */
     }
     command->ops->end(command, RELOCK_E_CONN, NULL);
 }
@@ -187,20 +188,10 @@ static void take_failure(struct relock_async_command *command, int result,
     put_off(command);
 }
 
-static void take_answer(struct relock_async_command *command, int result,
-                        const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
+static void finish_late(struct relock_client *client, struct relock_async_command *command,
+                        bool is_answered) RELOCK_REQUIRES(client->mutex)
 {
-    if (command->state == RELOCK_ASYNC_COMMAND_KILLING)
-        take_kill(command, result, reply);
-    else if (result == RELOCK_OK)
-        end(command, result, reply);
-    else
-        take_failure(command, result, reply);
-}
-
-static void finish_abandoned(struct relock_client *client, struct relock_async_command *command,
-                             bool is_answered) RELOCK_REQUIRES(client->mutex)
-{
+    bool is_script = command->state == RELOCK_ASYNC_COMMAND_ABANDONED;
     struct relock_hold *hold = command->hold;
     struct relock_conn_id *conn_id = command->flight.conn_id;
 
@@ -208,9 +199,8 @@ static void finish_abandoned(struct relock_client *client, struct relock_async_c
     command->hold = NULL;
     command->state = RELOCK_ASYNC_COMMAND_IDLE;
     /* If the script is no longer in flight, a server has redirected it without running it. */
-    if (command->is_left)
+    if (is_script)
         relock_settle_ended(client, hold, conn_id, is_answered || !command->flight.is_in_flight);
-    command->is_left = false;
     (void)relock_conn_id_unref(conn_id);
     relock_holds_unref(client, hold);
     command->ops->gone(command);
@@ -222,17 +212,31 @@ RELOCK_UNCHECKED static void answer(struct relock_client *client, struct relock_
 {
     struct relock_async_command *command = command_of(entry);
 
-    if (command->state == RELOCK_ASYNC_COMMAND_ABANDONED)
-        finish_abandoned(client, command, result != RELOCK_E_CONN);
-    else
-        take_answer(command, result, reply);
+    switch (command->state) {
+    case RELOCK_ASYNC_COMMAND_KILLING:
+        take_kill(command, result, reply);
+        break;
+    case RELOCK_ASYNC_COMMAND_RUNNING:
+        if (result == RELOCK_OK)
+            end(command, result, reply);
+        else
+            take_failure(command, result, reply);
+        break;
+    case RELOCK_ASYNC_COMMAND_FORGOTTEN:
+    case RELOCK_ASYNC_COMMAND_ABANDONED:
+        finish_late(client, command, result != RELOCK_E_CONN);
+        break;
+    case RELOCK_ASYNC_COMMAND_IDLE:
+    case RELOCK_ASYNC_COMMAND_PAUSED:
+        break; /* nothing is in flight */
+    }
 }
 
 static void drop(struct relock_client *client, struct relock_outbox_entry *entry)
     RELOCK_REQUIRES(client->mutex)
 {
     /* No call is in progress any more. */
-    finish_abandoned(client, command_of(entry), false);
+    finish_late(client, command_of(entry), false);
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */

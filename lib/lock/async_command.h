@@ -38,7 +38,8 @@ enum relock_async_command_state {
     RELOCK_ASYNC_COMMAND_KILLING,   /* the fence of the hold, in the outbox or in flight */
     RELOCK_ASYNC_COMMAND_RUNNING,   /* the script, likewise */
     RELOCK_ASYNC_COMMAND_PAUSED,    /* until the next attempt */
-    RELOCK_ASYNC_COMMAND_ABANDONED, /* ended, but in flight */
+    RELOCK_ASYNC_COMMAND_FORGOTTEN, /* ended, but the kill is in flight */
+    RELOCK_ASYNC_COMMAND_ABANDONED, /* ended, but the script is in flight, and the hold counts it */
 };
 
 struct relock_async_command {
@@ -52,7 +53,6 @@ struct relock_async_command {
     struct relock_timer timer; /* the next attempt, or the deadline */
     struct relock_flight flight;
     bool unanswered;                          /* as in struct relock_call */
-    bool is_left;                             /* the script was abandoned: the hold counts it */
     int refusal;                              /* of the last attempt; RELOCK_OK: there was none */
     char why[RELOCK_WHY_MAX];                 /* of a failure */
     struct relock_async_command *next, *prev; /* of the client: those that are paused */

@@ -20,7 +20,7 @@ static struct ring ring_in(struct fixture *f, struct relock_client *client, int 
 
 static void play_ring(struct fixture *f, int n)
 {
-    struct relock_client *client = patient_client(f, NEVER_MS);
+    struct relock_client *client = woken_client(f);
     struct ring ring = ring_in(f, client, n);
 
     ring_close(&ring);
@@ -47,7 +47,7 @@ static void one_of_five_is_refused(void **state)
 static void the_log_names_the_locks_and_owners_of_the_cycle(void **state)
 {
     struct fixture *f = *state;
-    struct ring ring = ring_in(f, patient_client(f, NEVER_MS), 2);
+    struct ring ring = ring_in(f, woken_client(f), 2);
     struct relock_grant grant;
     char line[160];
 
@@ -68,7 +68,7 @@ static void the_log_names_the_locks_and_owners_of_the_cycle(void **state)
 
 static void a_writer_waits_for_each_of_the_readers(void **state)
 {
-    struct relock_client *client = patient_client(*state, NEVER_MS);
+    struct relock_client *client = woken_client(*state);
     struct relock_client *clients[] = {client, client, client};
 
     ring_play_readers(*state, clients, true);
@@ -79,7 +79,7 @@ static void a_writer_waits_for_each_of_the_readers(void **state)
 static void a_reader_does_not_wait_for_readers(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f, NEVER_MS);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *read = fixture_lock_of(f, client, "shelf", relock_rdlock_new);
     struct relock_lock *other = fixture_lock(f, client, "orders");
     struct actor *one = actor_start(), *two = actor_start();
@@ -102,7 +102,7 @@ static void a_reader_does_not_wait_for_readers(void **state)
 static void a_multi_lock_waits_as_its_owner(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, patient_client(f, NEVER_MS));
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
     struct actor *collecting = actor_start(), *other = actor_start();
 
     assert_result(actor_lock(other, t.b), RELOCK_OK);
@@ -119,7 +119,7 @@ static void a_multi_lock_waits_as_its_owner(void **state)
 static void a_multi_lock_is_in_the_way_with_each_member(void **state)
 {
     struct fixture *f = *state;
-    struct multi_pair t = multi_pair_of(f, patient_client(f, NEVER_MS));
+    struct multi_pair t = multi_pair_of(f, woken_client(f));
     struct relock_lock *last = fixture_lock(f, t.client, "last");
     struct actor *collecting = actor_start(), *other = actor_start();
 
@@ -138,7 +138,7 @@ static void a_multi_lock_is_in_the_way_with_each_member(void **state)
 static void owners_of_an_event_loop_take_part(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f, NEVER_MS);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
     struct relock_how one = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
     struct relock_how two = {.wait_ms = RELOCK_FOREVER, .owner = relock_owner_new()};
@@ -163,7 +163,7 @@ static void owners_of_an_event_loop_take_part(void **state)
 static void a_chain_is_no_cycle(void **state)
 {
     struct fixture *f = *state;
-    struct ring ring = ring_in(f, patient_client(f, NEVER_MS), 3);
+    struct ring ring = ring_in(f, woken_client(f), 3);
     struct relock_lock *foreign = kind_lock(f, ring.clients[0], "foreign");
 
     assert_true(kind_peer_lock(f, "foreign"));
@@ -178,7 +178,7 @@ static void a_chain_is_no_cycle(void **state)
 static void an_attempt_without_waiting_is_not_refused(void **state)
 {
     struct fixture *f = *state;
-    struct ring ring = ring_in(f, patient_client(f, NEVER_MS), 2);
+    struct ring ring = ring_in(f, woken_client(f), 2);
 
     actor_begin_lock(ring.actors[0], ring.wants[0]);
     assert_true(wait_for_waiters(ring.clients[0], 1));
@@ -190,7 +190,7 @@ static void an_attempt_without_waiting_is_not_refused(void **state)
 static void a_fixed_lease_ends_by_itself(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = patient_client(f, NEVER_MS);
+    struct relock_client *client = woken_client(f);
     struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
     const struct relock_how leased = {.lease_ms = slow_ms(LEASE_MS)};
     struct actor *one = actor_start(), *two = actor_start();
@@ -230,7 +230,7 @@ static void a_lost_hold_is_in_nobodys_way(void **state)
 static void a_wait_that_has_ended_is_not_followed(void **state)
 {
     struct fixture *f = *state;
-    struct ring ring = ring_in(f, patient_client(f, NEVER_MS), 2);
+    struct ring ring = ring_in(f, woken_client(f), 2);
     struct relock_how how = waits;
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);

@@ -52,20 +52,25 @@ void ring_unwind(struct ring *ring, int first)
     }
 }
 
-static int n_busy(const struct ring *ring)
+struct waiting {
+    struct actor *const *actors;
+    int n;
+};
+
+static int n_busy(const struct waiting *waiting)
 {
     int n = 0;
 
-    for (int i = 0; i < ring->n; i++)
-        n += actor_is_busy(ring->actors[i]);
+    for (int i = 0; i < waiting->n; i++)
+        n += actor_is_busy(waiting->actors[i]);
     return n;
 }
 
 static bool one_has_ended(void *arg)
 {
-    const struct ring *ring = arg;
+    const struct waiting *waiting = arg;
 
-    return n_busy(ring) < ring->n;
+    return n_busy(waiting) < waiting->n;
 }
 
 static uint64_t deadlocks_of(const struct ring *ring)
@@ -85,13 +90,14 @@ static uint64_t deadlocks_of(const struct ring *ring)
 
 int ring_assert_one_is_refused(struct ring *ring)
 {
+    struct waiting waiting = {ring->actors, ring->n};
     int victim = 0;
 
-    assert_true(wait_until(one_has_ended, ring, SOON_MS));
+    assert_true(wait_until(one_has_ended, &waiting, SOON_MS));
     while (actor_is_busy(ring->actors[victim]))
         victim++;
     assert_result(actor_result(ring->actors[victim]), RELOCK_E_DEADLOCK);
-    assert_int_equal(n_busy(ring), ring->n - 1);
+    assert_int_equal(n_busy(&waiting), ring->n - 1);
     assert_result(actor_check(ring->actors[victim], ring->has[victim]), RELOCK_OK);
     ring_unwind(ring, victim);
     assert_int_equal(deadlocks_of(ring), 1);
@@ -104,9 +110,9 @@ static void end_readers(struct actor *const actors[3], struct relock_lock *const
                         struct relock_lock *wants)
 {
     struct actor *reader = actors[1], *writer = actors[2];
+    struct waiting waiting = {actors + 1, 2};
 
-    while (actor_is_busy(reader) && actor_is_busy(writer))
-        let_pass(1);
+    assert_true(wait_until(one_has_ended, &waiting, SOON_MS));
     if (actor_is_busy(writer)) {
         assert_result(actor_result(reader), RELOCK_E_DEADLOCK);
         assert_result(actor_unlock(reader, read[1]), RELOCK_OK);
