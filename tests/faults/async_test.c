@@ -60,6 +60,24 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
     assert_null(relock_events_free(events));
 }
 
+/* The kill that comes before the second attempt is in flight at the deadline. */
+static void an_acquire_whose_fence_is_not_killed_in_time_leaves_nothing(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = client_with(t, short_ms());
+    struct relock_lock *lock = kind_lock(t->f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct proxy_rule *cut = kind_next(t, PROXY_CUT_UNANSWERED, "lock 1 orders");
+    struct proxy_rule *lost = proxy_next(t->proxy, PROXY_LOSE, "CLIENT KILL ID");
+    uint64_t owner;
+
+    assert_result(reactor_acquire(lock, NULL, events, &owner), RELOCK_E_CONN);
+    assert_true(proxy_met(cut, 1));
+    assert_true(proxy_met(lost, 1));
+    assert_true(wait_for_no_keys(t->f->probe));
+    assert_null(relock_events_free(events));
+}
+
 static void a_level_that_is_cut_off_counts_once(void **state)
 {
     struct faults *t = *state;
@@ -218,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(an_acquire_that_is_cut_off_is_repeated_and_counts_once),
         FAULT_TEST(an_acquire_without_an_answer_is_not_held_and_leaves_nothing),
+        FAULT_TEST(an_acquire_whose_fence_is_not_killed_in_time_leaves_nothing),
         FAULT_TEST(a_level_that_is_cut_off_counts_once),
         FAULT_TEST(a_release_that_is_cut_off_is_repeated_and_wakes_a_waiter),
         FAULT_TEST(a_release_without_an_answer_goes_on_in_the_background),
