@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "lock/arming.h"
-#include "lock/check.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/observer.h"
@@ -27,6 +26,37 @@ uint64_t relock_watchdog_answer_ms(const struct relock_options *options)
         ms = ANSWER_MIN_MS;
     return ms < options->command_timeout_ms ? ms : options->command_timeout_ms;
 }
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+/* Finds the node of the request, and whether the node is to track it. Returns NULL if none is
+ * known. */
+static struct relock_node *aim(struct relock_client *client, struct relock_hold *hold,
+                               struct relock_request *request, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_node *node = relock_node_io_open(client->topology, request->call.key);
+
+    request->call.tracks = relock_arming_take(hold, node, now_ms);
+    return node;
+}
+
+/* `fn` gets the hold, with a reference. */
+static int send(struct relock_client *client, struct relock_hold *hold, struct relock_node *node,
+                const struct relock_request *request, relock_pipeline_fn *fn)
+    RELOCK_REQUIRES(client->mutex)
+{
+    int r = relock_pipeline_call(node ? node->pipeline : NULL, &request->call, fn,
+                                 relock_holds_ref(hold));
+
+    if (r == RELOCK_OK)
+        relock_arming_sent(hold, request->call.tracks ? node : NULL);
+    else
+        relock_holds_unref(client, hold);
+    return r;
+}
+
+/* ---- renewals ------------------------------------------------------------------------------ */
 
 /* The renewal of a held hold is repeated. A cached one is let go: nobody needs it. */
 static void suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
@@ -122,22 +152,52 @@ void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hol
     int r;
 
     relock_request_renew(&request, hold);
-    node = relock_node_io_open(client->topology, request.call.key);
-    request.call.tracks = relock_arming_take(hold, node, now_ms);
-    r = relock_pipeline_call(node ? node->pipeline : NULL, &request.call, on_renewed,
-                             relock_holds_ref(hold));
-    if (r == RELOCK_OK) {
+    node = aim(client, hold, &request, now_ms);
+    r = send(client, hold, node, &request, on_renewed);
+    if (r == RELOCK_OK)
         relock_holds_send(hold, now_ms);
-        relock_arming_sent(hold, request.call.tracks ? node : NULL);
-    } else {
-        relock_holds_unref(client, hold);
-        /* Without a connection: when there is one again. Without memory: soon. */
-        suspect(client, hold,
-                r == RELOCK_E_CONN ? RELOCK_NEVER
-                                   : now_ms + relock_hold_retry_ms(hold->renewal_ms));
-    }
+    else if (r == RELOCK_E_CONN)
+        suspect(client, hold, RELOCK_NEVER); /* until there is a connection again */
+    else
+        suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
     relock_holds_arm(client, hold, now_ms);
 }
+
+/* ---- checks -------------------------------------------------------------------------------- */
+
+static void on_checked(void *arg, int result, const struct redisReply *reply)
+{
+    struct relock_hold *hold = arg;
+    struct relock_client *client = hold->resource->client;
+    uint64_t now_ms = relock_clock_now_ms();
+    int reason = 0;
+
+    if (result == RELOCK_OK)
+        reason = relock_verdict_loss(relock_verdict_renewal(reply));
+    relock_mutex_lock(&client->mutex);
+    if (reason && relock_hold_is_held(hold))
+        relock_holds_lose(client, hold, reason, now_ms);
+    relock_holds_end_check(client, hold, now_ms);
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+}
+
+static void check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_request request;
+    struct relock_node *node;
+
+    relock_request_check(&request, hold);
+    node = aim(client, hold, &request, now_ms);
+    if (request.call.tracks && send(client, hold, node, &request, on_checked) == RELOCK_OK)
+        relock_holds_send_check(hold, now_ms);
+    else if (request.call.tracks)
+        relock_arming_retry(hold, now_ms);
+    relock_holds_arm(client, hold, now_ms);
+}
+
+/* ---- the timer ----------------------------------------------------------------------------- */
 
 /* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms)
@@ -162,7 +222,7 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
         return;
     }
     if (hold->arming.due_ms <= now_ms && hold->command == RELOCK_HOLD_NOTHING_SENT)
-        relock_check_send(client, hold, now_ms);
+        check(client, hold, now_ms);
     else
         relock_holds_arm(client, hold, now_ms);
 }

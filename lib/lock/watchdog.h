@@ -1,10 +1,14 @@
 /*
- * Watchdog - renews holds, and notices when one cannot be renewed
+ * Watchdog - renews and checks holds, and notices when one is lost
  *
  * A hold is renewed three tenths of its lease after its last renewal was sent. Renewals are
  * pipelined, one key each. If one fails, its hold is suspect and the renewal is repeated, until the
- * hold is no longer certain and so lost. The same timer drives checks (check.h) and holds that
- * settle.
+ * hold is no longer certain and so lost. The same timer drives holds that settle.
+ *
+ * A check only asks Redis whether the hold is there, and has it report the next change of the lock
+ * (arming.h). It finds a hold that is gone exactly as a renewal does. But it makes no hold certain
+ * for longer, so it can be sent for a fixed lease, too. A failure says nothing about the hold: the
+ * next renewal tells.
  *
  * Only a hold has this timer, so a lock that is not held cannot be renewed.
  *

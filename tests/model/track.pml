@@ -13,7 +13,7 @@
  *
  * What stands for what:
  *
- *   check, renew     relock_check_send, relock_watchdog_renew   lib/lock/check.c watchdog.c
+ *   check, renew     check, relock_watchdog_renew               lib/lock/watchdog.c
  *   hear()           relock_arming_hear                         lib/lock/arming.c
  *   down, up         relock_arming_tracking                     lib/lock/arming.c
  *   arm, on_armed    relock_vigil_sync                          lib/lock/vigil.c
