@@ -5,11 +5,11 @@
 
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 
-/* The wait is on another client, so nothing else could end it. */
-static void a_loss_ends_the_waits_that_use_its_cancel(void **state)
+/* Acquires the lock, deletes this key, and sees the end of a wait. The wait is on another client,
+ * so nothing else could end it. */
+static void assert_that_the_loss_ends_a_wait(struct fixture *f, struct relock_lock *lock,
+                                             const char *key)
 {
-    struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, watchful_client(f, LEASE_MS), "orders");
     struct relock_client *other = fixture_client(f, NULL);
     struct relock_lock *taken = fixture_lock(f, other, "ledger");
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
@@ -23,12 +23,20 @@ static void a_loss_ends_the_waits_that_use_its_cancel(void **state)
     actor_begin_acquire(waiting, taken, &waits);
     assert_true(wait_for_waiters(other, 1));
     assert_true(actor_is_busy(waiting));
-    probe_int(f->probe, "DEL orders");
+    probe_int(f->probe, "DEL %s", key);
     assert_result(actor_result(waiting), RELOCK_CANCELLED);
     assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_result(relock_unlock(taken), RELOCK_OK);
     relock_cancel_free(how.cancel_on_lost);
+}
+
+static void a_loss_ends_the_waits_that_use_its_cancel(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_that_the_loss_ends_a_wait(f, kind_lock(f, watchful_client(f, LEASE_MS), "orders"),
+                                     "orders");
 }
 
 static void a_released_hold_fires_no_cancel(void **state)
@@ -70,24 +78,8 @@ static void the_loss_of_a_multi_lock_fires_its_cancel(void **state)
     struct fixture *f = *state;
     struct relock_lock *a = fixture_lock(f, watchful_client(f, LEASE_MS), "a");
     struct relock_lock *b = fixture_lock(f, watchful_client(f, LEASE_MS), "b");
-    struct relock_lock *both = fixture_multi(f, a, b, NULL);
-    struct relock_client *other = fixture_client(f, NULL);
-    struct relock_lock *taken = fixture_lock(f, other, "ledger");
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
-    struct relock_how waits = {.wait_ms = RELOCK_FOREVER};
-    struct actor *waiting = actor_start();
 
-    assert_result(relock_cancel_new(&how.cancel_on_lost), RELOCK_OK);
-    waits.cancel = how.cancel_on_lost;
-    assert_result(relock_acquire(both, &how, NULL), RELOCK_OK);
-    assert_result(relock_lock(taken), RELOCK_OK);
-    actor_begin_acquire(waiting, taken, &waits);
-    assert_true(wait_for_waiters(other, 1));
-    probe_int(f->probe, "DEL b");
-    assert_result(actor_result(waiting), RELOCK_CANCELLED);
-    assert_result(relock_unlock(both), RELOCK_LOST);
-    assert_result(relock_unlock(taken), RELOCK_OK);
-    relock_cancel_free(how.cancel_on_lost);
+    assert_that_the_loss_ends_a_wait(f, fixture_multi(f, a, b, NULL), "b");
 }
 
 int main(void)

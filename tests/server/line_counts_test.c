@@ -29,15 +29,11 @@ static void make_clients(struct crowd *crowd, struct fixture *f)
 
 static int take_turns(void *arg)
 {
-    for (int i = 0; i < N_ROUNDS; i++) {
-        int r = relock_lock(arg);
+    int r = RELOCK_OK;
 
-        if (r == RELOCK_OK)
-            r = relock_unlock(arg);
-        if (r != RELOCK_OK)
-            return r;
-    }
-    return RELOCK_OK;
+    for (int i = 0; i < N_ROUNDS && r == RELOCK_OK; i++)
+        r = actor_take_turn(arg);
+    return r;
 }
 
 /* All clients wait when `held` is released. What their first attempts cost is not counted. */
@@ -62,6 +58,14 @@ static void all_take_turns(struct crowd *crowd, struct fixture *f, struct relock
                   (unsigned long long)crowd->took_ms, crowd->n_scripts);
 }
 
+static void all_take_turns_at(struct crowd *crowd, struct fixture *f, const char *name)
+{
+    make_clients(crowd, f);
+    for (int i = 0; i < N_CLIENTS; i++)
+        crowd->locks[i] = kind_lock(f, crowd->clients[i], name);
+    all_take_turns(crowd, f, kind_lock(f, line_client(f), name));
+}
+
 /* On a machine that stood still, two clients ask for each reservation that ended. */
 static long long scripts_max(const struct crowd *crowd)
 {
@@ -73,10 +77,7 @@ static void an_acquisition_costs_four_scripts_at_most(void **state)
     struct fixture *f = *state;
     struct crowd crowd;
 
-    make_clients(&crowd, f);
-    for (int i = 0; i < N_CLIENTS; i++)
-        crowd.locks[i] = kind_lock(f, crowd.clients[i], "orders");
-    all_take_turns(&crowd, f, kind_lock(f, line_client(f), "orders"));
+    all_take_turns_at(&crowd, f, "orders");
     assert_true(crowd.n_scripts <= scripts_max(&crowd));
 }
 
@@ -86,10 +87,7 @@ static void a_plain_lock_is_polled_by_one_client(void **state)
     struct fixture *f = *state;
     struct crowd crowd;
 
-    make_clients(&crowd, f);
-    for (int i = 0; i < N_CLIENTS; i++)
-        crowd.locks[i] = kind_lock(f, crowd.clients[i], "orders");
-    all_take_turns(&crowd, f, kind_lock(f, line_client(f), "orders"));
+    all_take_turns_at(&crowd, f, "orders");
     assert_true(crowd.n_scripts <= scripts_max(&crowd) + (long long)crowd.took_ms);
 }
 

@@ -176,17 +176,23 @@ static void releases_on_the_other_servers_wake_one_after_the_other(void **state)
     red_delete_keys(s, sequencer, sequencer + 1);
 }
 
+static void two_stand_in_line(struct servers *s, struct red *first, struct red *second,
+                              struct red_line_turn turns[2], struct actor *waiting[2])
+{
+    waiting[0] = red_line_begin(&turns[0], first);
+    assert_true(red_line_wait(s, 1));
+    waiting[1] = red_line_begin(&turns[1], second);
+    assert_true(red_line_wait(s, 2));
+}
+
 static void its_death_wakes_those_that_stand_in_its_line(void **state)
 {
     struct servers *s = *state;
     struct red a = holding_red(s), b = red_line_new(s), c = red_line_new(s);
-    struct actor *waiting[2];
     struct red_line_turn turns[2];
+    struct actor *waiting[2];
 
-    waiting[0] = red_line_begin(&turns[0], &b);
-    assert_true(red_line_wait(s, 1));
-    waiting[1] = red_line_begin(&turns[1], &c);
-    assert_true(red_line_wait(s, 2));
+    two_stand_in_line(s, &b, &c, turns, waiting);
     server_kill(s->server[red_line_sequencer(s)]);
     red_unlock(&a);
     assert_results(waiting, 2, RELOCK_OK);
@@ -202,13 +208,10 @@ static void those_in_its_line_notice_that_it_hangs(void **state)
 {
     struct servers *s = *state;
     struct red a = holding_red(s), b = rechecking_red(s), c = rechecking_red(s);
-    struct actor *waiting[2];
     struct red_line_turn turns[2];
+    struct actor *waiting[2];
 
-    waiting[0] = red_line_begin(&turns[0], &b);
-    assert_true(red_line_wait(s, 1));
-    waiting[1] = red_line_begin(&turns[1], &c);
-    assert_true(red_line_wait(s, 2));
+    two_stand_in_line(s, &b, &c, turns, waiting);
     server_pause(s->server[red_line_sequencer(s)]);
     red_unlock(&a);
     assert_results(waiting, 2, RELOCK_OK);

@@ -58,6 +58,16 @@ static void assert_sleeps(struct fixture *f)
     assert_int_equal(probe_script_calls(f->probe), before);
 }
 
+/* Another library holds the lock, and a thread begins to wait for it. */
+static struct actor *begin_waiting(struct fixture *f, struct relock_lock *lock)
+{
+    struct actor *waiting = actor_start();
+
+    peer_locks(f);
+    actor_begin_lock(waiting, lock);
+    return waiting;
+}
+
 static void assert_gets_it(struct actor *waiting, struct relock_lock *lock)
 {
     uint64_t since_ms = now_ms();
@@ -73,13 +83,11 @@ static void a_waiter_sends_nothing_until_the_lock_is_deleted(void **state)
     struct fixture *f = *state;
     struct relock_client *client = calm(f, 0);
     struct relock_lock *lock = plainlock(f, client);
-    struct actor *waiting = actor_start();
 
     for (int i = 0; i < 3; i++) {
+        struct actor *waiting = begin_waiting(f, lock);
         uint64_t wakes;
 
-        peer_locks(f);
-        actor_begin_lock(waiting, lock);
         assert_sleeps(f);
         wakes = stats_of(client).wakes;
         assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
@@ -92,10 +100,8 @@ static void a_waiter_is_woken_when_the_lease_ends_early(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = plainlock(f, calm(f, 0));
-    struct actor *waiting = actor_start();
+    struct actor *waiting = begin_waiting(f, lock);
 
-    peer_locks(f);
-    actor_begin_lock(waiting, lock);
     assert_sleeps(f);
     probe_int(f->probe, "PEXPIRE orders 300");
     assert_gets_it(waiting, lock);
@@ -105,10 +111,8 @@ static void a_waiter_is_woken_when_all_keys_are_flushed(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = plainlock(f, calm(f, 0));
-    struct actor *waiting = actor_start();
+    struct actor *waiting = begin_waiting(f, lock);
 
-    peer_locks(f);
-    actor_begin_lock(waiting, lock);
     assert_sleeps(f);
     probe_text(f->probe, "FLUSHALL");
     assert_gets_it(waiting, lock);
@@ -119,10 +123,8 @@ static void a_waiter_sleeps_on_when_the_lease_is_extended(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = plainlock(f, calm(f, 0));
-    struct actor *waiting = actor_start();
+    struct actor *waiting = begin_waiting(f, lock);
 
-    peer_locks(f);
-    actor_begin_lock(waiting, lock);
     for (int i = 0; i < 3; i++) {
         assert_sleeps(f);
         probe_int(f->probe, "PEXPIRE orders %d", (int)NEVER_MS - i);
@@ -176,12 +178,10 @@ static void a_waiter_still_rechecks(void **state)
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.recheck_ms = QUIET_MS});
     struct relock_lock *lock = plainlock(f, client);
-    struct actor *waiting = actor_start();
+    struct actor *waiting = begin_waiting(f, lock);
     struct quiet quiet = {.probe = f->probe};
     long long before;
 
-    peer_locks(f);
-    actor_begin_lock(waiting, lock);
     assert_true(wait_until(is_quiet, &quiet, SOON_MS));
     before = probe_script_calls(f->probe);
     let_pass(5 * QUIET_MS / 2);
@@ -194,12 +194,9 @@ static void without_tracking_a_waiter_polls(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = plainlock(f, calm(f, RELOCK_NO_TRACKING));
-    struct actor *waiting = actor_start();
-    long long before;
+    long long before = probe_script_calls(f->probe);
+    struct actor *waiting = begin_waiting(f, lock);
 
-    peer_locks(f);
-    before = probe_script_calls(f->probe);
-    actor_begin_lock(waiting, lock);
     let_pass(3 * QUIET_MS);
     assert_true(probe_script_calls(f->probe) - before > 5);
     assert_int_equal(probe_subscribers(f->probe, CHANNEL), 0);

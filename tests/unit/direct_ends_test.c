@@ -14,11 +14,9 @@ static bool has_met_the_end(void *arg)
 
 static void replies_are_read_by_the_io_thread(void **state)
 {
-    struct relock_gate gate;
     struct actor *actor;
 
     (void)state;
-    relock_gate_init(&gate);
     leave_a_message(); /* so it watches again only to send */
     script_expect(script, "SUBSCRIBE b");
     have_a_turn(&turns.subscribes);
@@ -26,24 +24,19 @@ static void replies_are_read_by_the_io_thread(void **state)
     pretend_to_poll(false);
 
     /* A thread that begins to wait while the reply is owed leaves it alone. */
-    actor = begin_to_wait(&gate);
+    actor = begin_to_wait_alone();
     assert_false(is_polled(NULL));
     script_answer(script, SUBSCRIBED("b"));
     assert_true(relock_gate_wait(&events, soon()));
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    end_waiting(actor);
 }
 
 /* It polls from before the command was sent. */
 static void a_thread_that_polls_leaves_a_reply_alone(void **state)
 {
-    struct relock_gate gate;
-    struct actor *actor;
+    struct actor *actor = begin_to_poll();
 
     (void)state;
-    relock_gate_init(&gate);
-    actor = begin_to_wait(&gate);
-    assert_true(wait_until(is_polled, NULL, SOON_MS));
     script_expect(script, "SUBSCRIBE b");
     have_a_turn(&turns.subscribes);
     assert_true(script_played(script));
@@ -53,8 +46,7 @@ static void a_thread_that_polls_leaves_a_reply_alone(void **state)
     assert_false(relock_gate_wait(&events, 0));
     let_io_go_on();
     assert_true(relock_gate_wait(&events, soon()));
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    end_waiting(actor);
 }
 
 static void expect_another_connection(void)
@@ -119,22 +111,19 @@ static void a_thread_that_polls_hears_of_the_end_of_the_connection(void **state)
 /* Its replies are for the I/O thread. */
 static void a_connection_that_logs_in_is_not_polled(void **state)
 {
-    struct relock_gate gate;
     struct actor *actor;
 
     (void)state;
-    relock_gate_init(&gate);
     script_close(script);
     script_accept(script);
     script_expect(script, "HELLO");
     assert_true(script_played(script));
-    actor = begin_to_wait(&gate);
+    actor = begin_to_wait_alone();
     assert_false(is_polled(NULL));
     script_close(script);
     expect_another_connection();
     assert_true(script_played(script));
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    end_waiting(actor);
 }
 
 int main(void)

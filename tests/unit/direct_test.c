@@ -31,15 +31,10 @@ static void a_thread_reads_the_messages_of_others_too(void **state)
 
 static void a_gate_that_another_thread_opens_ends_the_poll(void **state)
 {
-    struct relock_gate gate;
-    struct actor *actor;
+    struct actor *actor = begin_to_poll();
 
     (void)state;
-    relock_gate_init(&gate);
-    actor = begin_to_wait(&gate);
-    assert_true(wait_until(is_polled, NULL, SOON_MS));
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    end_waiting(actor);
     nobody_waits();
 }
 
@@ -103,17 +98,13 @@ static void a_second_thread_has_the_io_thread_read(void **state)
 
 static void a_thread_that_leaves_late_has_the_io_thread_read(void **state)
 {
-    struct relock_gate gate;
     struct actor *actor;
 
     (void)state;
-    relock_gate_init(&gate);
     leave_the_socket();
     pretend_to_poll(false);
-    actor = begin_to_wait(&gate);
-    assert_true(wait_until(is_polled, NULL, SOON_MS));
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    actor = begin_to_poll();
+    end_waiting(actor);
     script_answer(script, MESSAGE("a"));
     assert_true(relock_gate_wait(&heard, soon()));
 }
@@ -149,49 +140,37 @@ static void nothing_is_left_to_a_thread_that_is_not_alone(void **state)
 
 static void a_second_thread_does_not_poll(void **state)
 {
-    struct relock_gate gate;
-    struct actor *actor;
+    struct actor *actor = begin_to_poll();
 
     (void)state;
-    relock_gate_init(&gate);
-    actor = begin_to_wait(&gate);
-    assert_true(wait_until(is_polled, NULL, SOON_MS));
     assert_false(relock_gate_wait(&heard, 0));
     relock_direct_wait(pubsub, &heard, in_ms(20));
     assert_true(is_polled(NULL)); /* the first still does */
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    end_waiting(actor);
     nobody_waits();
 }
 
 static void messages_that_the_io_thread_needs_are_not_left(void **state)
 {
-    struct relock_gate gate;
     struct actor *actor;
 
     (void)state;
-    relock_gate_init(&gate);
     leave_a_message();
     have_a_turn(&turns.is_needed);
     assert_true(relock_gate_wait(&heard, soon()));
     pretend_to_poll(false);
 
-    actor = begin_to_wait(&gate);
+    actor = begin_to_wait_alone();
     assert_false(is_polled(NULL));
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    end_waiting(actor);
 }
 
 /* A thread that polls already goes to its gate after the next message. */
 static void a_need_that_begins_later_ends_the_poll(void **state)
 {
-    struct relock_gate gate;
-    struct actor *actor;
+    struct actor *actor = begin_to_poll();
 
     (void)state;
-    relock_gate_init(&gate);
-    actor = begin_to_wait(&gate);
-    assert_true(wait_until(is_polled, NULL, SOON_MS));
     have_a_turn(&turns.is_needed);
     stop_io();
     script_answer(script, MESSAGE("a"));
@@ -199,8 +178,7 @@ static void a_need_that_begins_later_ends_the_poll(void **state)
     assert_true(wait_until(is_not_polled, NULL, SOON_MS));
     assert_true(actor_is_busy(actor));
     let_io_go_on();
-    relock_gate_open(&gate);
-    assert_int_equal(actor_result(actor), true);
+    end_waiting(actor);
 }
 
 int main(void)

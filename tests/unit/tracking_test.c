@@ -251,14 +251,19 @@ static void a_server_that_was_restarted_waits_for_its_own_subscriber(void **stat
     assert_hears("+");
 }
 
-static void tracking_that_was_turned_off_is_turned_on_again(void **state)
+static void turns_on_and_off(void)
 {
-    (void)state;
     both_connect();
     turns_on(OK);
     script_expect(cluster.script[0], "CLIENT CACHING YES");
     answers("EVALSHA * 1 orders 60000 id:7",
             "-ERR CLIENT CACHING can be called only when...\r\n:1\r\n");
+}
+
+static void tracking_that_was_turned_off_is_turned_on_again(void **state)
+{
+    (void)state;
+    turns_on_and_off();
     turns_on(OK);
     calls = true;
     call_ms = relock_clock_in(3 * LONG_MS);
@@ -268,11 +273,7 @@ static void tracking_that_was_turned_off_is_turned_on_again(void **state)
 static void a_server_that_turns_it_off_at_once_is_not_asked_again(void **state)
 {
     (void)state;
-    both_connect();
-    turns_on(OK);
-    script_expect(cluster.script[0], "CLIENT CACHING YES");
-    answers("EVALSHA * 1 orders 60000 id:7",
-            "-ERR CLIENT CACHING can be called only when...\r\n:1\r\n");
+    turns_on_and_off();
     calls = true;
     assert_hears("+1-");
     assert_false(relock_tracking_is_on(&cluster.node[0]));

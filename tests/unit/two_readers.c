@@ -184,6 +184,28 @@ struct actor *begin_to_wait(struct relock_gate *gate)
     return actor;
 }
 
+static struct relock_gate alone;
+
+struct actor *begin_to_wait_alone(void)
+{
+    relock_gate_init(&alone);
+    return begin_to_wait(&alone);
+}
+
+struct actor *begin_to_poll(void)
+{
+    struct actor *actor = begin_to_wait_alone();
+
+    assert_true(wait_until(is_polled, NULL, SOON_MS));
+    return actor;
+}
+
+void end_waiting(struct actor *actor)
+{
+    relock_gate_open(&alone);
+    assert_int_equal(actor_result(actor), true);
+}
+
 void nobody_waits(void)
 {
     assert_false(is_polled(NULL));

@@ -68,6 +68,12 @@ int wait_for(void *arg);
 /* Another thread waits for this gate. */
 struct actor *begin_to_wait(struct relock_gate *gate);
 
+/* Another thread waits for a gate of its own, until that is opened. The second function returns
+ * when it polls. */
+struct actor *begin_to_wait_alone(void);
+struct actor *begin_to_poll(void);
+void end_waiting(struct actor *actor);
+
 void nobody_waits(void);
 
 #define READERS_TEST(function) \
