@@ -3,14 +3,13 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "fake_server.h"
 #include "places.h"
 #include "redis/members.h"
 #include "redis/slot.h"
 #include "support/log.h"
 #include "support/wait.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +18,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -36,9 +33,7 @@ enum manner {
 
 /* Plays a node. */
 struct fake {
-    pthread_t thread;
-    int listening;
-    int port;
+    struct fake_server server;
     atomic_int manner;
     atomic_uint n_visits;
     atomic_uint n_questions; /* for the map */
@@ -63,56 +58,28 @@ static void answer(struct fake *fake, int fd, const char *commands)
 
         atomic_fetch_add(&fake->n_questions, is_question);
         pthread_mutex_lock(&drawing);
-        (void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+        fake_server_say(fd, text);
         pthread_mutex_unlock(&drawing);
     }
 }
 
-static void serve(struct fake *fake, int fd)
+static void serve(struct fake_server *self, int fd)
 {
-    char bytes[1024];
-    ssize_t n;
+    struct fake *fake = (struct fake *)self;
+    char text[1024];
 
     atomic_fetch_add(&fake->n_visits, 1);
-    while (atomic_load(&fake->manner) != HANGS_UP &&
-           (n = recv(fd, bytes, sizeof(bytes) - 1, 0)) > 0) {
-        bytes[n] = '\0';
+    while (atomic_load(&fake->manner) != HANGS_UP && fake_server_hear(fd, text, sizeof(text)))
         if (atomic_load(&fake->manner) == ANSWERS)
-            answer(fake, fd, bytes);
-    }
-    close(fd);
-}
-
-static void *run(void *arg)
-{
-    struct fake *fake = arg;
-    int fd;
-
-    while ((fd = accept(fake->listening, NULL, NULL)) >= 0)
-        serve(fake, fd);
-    return NULL;
+            answer(fake, fd, text);
 }
 
 static void start_node(struct fake *fake)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-
     atomic_store(&fake->manner, ANSWERS);
     atomic_store(&fake->n_visits, 0);
     atomic_store(&fake->n_questions, 0);
-    fake->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fake->listening, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(listen(fake->listening, 8), 0);
-    assert_int_equal(getsockname(fake->listening, (struct sockaddr *)&address, &len), 0);
-    fake->port = ntohs(address.sin_port);
-}
-
-static void stop_node(struct fake *fake)
-{
-    shutdown(fake->listening, SHUT_RDWR);
-    pthread_join(fake->thread, NULL);
-    close(fake->listening);
+    assert_true(fake_server_listen(&fake->server));
 }
 
 /* `host`: "" for that of the node itself. */
@@ -142,13 +109,13 @@ static void draw_maps(int dead)
     char *map = fakes[0].map;
 
     map += sprintf(map, "*3\r\n");
-    map += add_range(map, 10, 19, fakes[1].port);
-    map += add_range(map, 0, 9, fakes[0].port);
+    map += add_range(map, 10, 19, fakes[1].server.port);
+    map += add_range(map, 0, 9, fakes[0].server.port);
     (void)add_range(map, 20, RELOCK_SLOTS - 1, dead);
     map = fakes[1].map;
     map += sprintf(map, "*2\r\n");
-    map += add_range(map, 0, 9, fakes[0].port);
-    (void)add_range(map, 10, RELOCK_SLOTS - 1, fakes[1].port);
+    map += add_range(map, 0, 9, fakes[0].server.port);
+    (void)add_range(map, 10, RELOCK_SLOTS - 1, fakes[1].server.port);
 }
 
 /* All slots, with KEY, are at the second node. */
@@ -157,8 +124,8 @@ static void draw_halves(void)
     char *map = fakes[0].map;
 
     map += sprintf(map, "*2\r\n");
-    map += add_range(map, 0, 9, fakes[0].port);
-    (void)add_range(map, 10, RELOCK_SLOTS - 1, fakes[1].port);
+    map += add_range(map, 0, 9, fakes[0].server.port);
+    (void)add_range(map, 10, RELOCK_SLOTS - 1, fakes[1].server.port);
     strcpy(fakes[1].map, fakes[0].map);
 }
 
@@ -180,7 +147,7 @@ static void draw_second(void)
 {
     pthread_mutex_lock(&drawing);
     (void)add_range(fakes[0].map + sprintf(fakes[0].map, "*1\r\n"), 0, RELOCK_SLOTS - 1,
-                    fakes[1].port);
+                    fakes[1].server.port);
     pthread_mutex_unlock(&drawing);
 }
 
@@ -188,7 +155,7 @@ static void draw_second(void)
 static void draw_nameless(void)
 {
     (void)add_range_at(fakes[0].map + sprintf(fakes[0].map, "*1\r\n"), 0, RELOCK_SLOTS - 1, "",
-                       fakes[0].port);
+                       fakes[0].server.port);
 }
 
 /* ---- around the tests ---------------------------------------------------------------------- */
@@ -206,7 +173,7 @@ static int begin(void **state)
 static void run_nodes(void)
 {
     for (int i = 0; i < NODES; i++)
-        assert_int_equal(pthread_create(&fakes[i].thread, NULL, run, &fakes[i]), 0);
+        assert_true(fake_server_run(&fakes[i].server, serve));
 }
 
 /* By the url of the first node. */
@@ -217,7 +184,7 @@ static void connect_as(const char *host, uint64_t connect_ms)
     char why[RELOCK_WHY_MAX], url[64];
 
     run_nodes();
-    snprintf(url, sizeof(url), "redis+cluster://%s:%d", host, fakes[0].port);
+    snprintf(url, sizeof(url), "redis+cluster://%s:%d", host, fakes[0].server.port);
     options.url = url;
     assert_int_equal(relock_server_init(&server, &options, "id", &sink), RELOCK_OK);
     assert_int_equal(relock_cluster_new(&server, 1, &topology), RELOCK_OK);
@@ -232,7 +199,7 @@ static int end(void **state)
     topology = relock_topology_free(topology);
     relock_server_deinit(&server);
     for (int i = 0; i < NODES; i++)
-        stop_node(&fakes[i]);
+        fake_server_stop(&fakes[i].server);
     places_end();
     log_free(lines);
     return 0;
@@ -262,7 +229,7 @@ static bool is_at_the_new_master(void *arg)
     struct relock_node *node = relock_topology_find(topology, KEY);
 
     (void)arg;
-    if (node->server->url.port == fakes[1].port)
+    if (node->server->url.port == fakes[1].server.port)
         return true;
     relock_topology_distrust(topology, node);
     return false;
@@ -289,8 +256,8 @@ static void a_node_that_does_not_know_its_host_is_the_one_that_others_name(void 
     connect_as("localhost", slow_ms(SOON_MS));
     node = relock_topology_find(topology, KEY);
     assert_string_equal(node->server->url.host, "localhost");
-    assert_ptr_equal(redirect(node, "MOVED", "127.0.0.1", fakes[0].port, &asks), node);
-    assert_ptr_equal(redirect(node, "MOVED", "", fakes[0].port, &asks), node);
+    assert_ptr_equal(redirect(node, "MOVED", "127.0.0.1", fakes[0].server.port, &asks), node);
+    assert_ptr_equal(redirect(node, "MOVED", "", fakes[0].server.port, &asks), node);
     assert_null(node->next);
 }
 
@@ -303,9 +270,9 @@ static void a_node_that_others_have_named_is_found_without_its_host(void **state
     draw_nameless();
     connect_as("localhost", slow_ms(SOON_MS));
     node = relock_topology_find(topology, KEY);
-    named = redirect(node, "MOVED", "127.0.0.1", fakes[1].port, &asks);
+    named = redirect(node, "MOVED", "127.0.0.1", fakes[1].server.port, &asks);
     assert_ptr_not_equal(named, node);
-    assert_ptr_equal(redirect(node, "MOVED", "", fakes[1].port, &asks), named);
+    assert_ptr_equal(redirect(node, "MOVED", "", fakes[1].server.port, &asks), named);
 }
 
 static void one_question_serves_many_redirections(void **state)
@@ -319,7 +286,8 @@ static void one_question_serves_many_redirections(void **state)
     n_before = atomic_load(&fakes[0].n_questions) + atomic_load(&fakes[1].n_questions);
     do {
         struct relock_node *node = relock_topology_find(topology, KEY), *other;
-        int port = node->server->url.port == fakes[0].port ? fakes[1].port : fakes[0].port;
+        int port = node->server->url.port == fakes[0].server.port ? fakes[1].server.port
+                                                                  : fakes[0].server.port;
         bool asks;
 
         other = redirect(node, "MOVED", "127.0.0.1", port, &asks);

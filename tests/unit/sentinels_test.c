@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "fake_server.h"
 #include "places.h"
 #include "redis/peer.h"
 #include "redis/resolve.h"
@@ -33,9 +34,7 @@
 
 /* Plays a sentinel that gives each question the same answer. */
 struct fake {
-    pthread_t thread;
-    int listening;
-    int port;
+    struct fake_server server;
     _Atomic(const char *) answer;
     atomic_int epoch; /* from 0 to 9 */
     atomic_uint n_asked;
@@ -50,66 +49,30 @@ static char answer_of_place[64];
 
 /* ---- the sentinels ------------------------------------------------------------------------- */
 
-static void reply(int fd, const char *text)
+static void serve(struct fake_server *self, int fd)
 {
-    (void)send(fd, text, strlen(text), MSG_NOSIGNAL);
-}
+    struct fake *fake = (struct fake *)self;
+    char text[1024], fields[64];
 
-static void serve(struct fake *fake, int fd)
-{
-    char bytes[1024], fields[64];
-    ssize_t n;
-
-    while ((n = recv(fd, bytes, sizeof(bytes) - 1, 0)) > 0) {
-        bytes[n] = '\0';
-        if (!strstr(bytes, "GET-MASTER-ADDR-BY-NAME")) {
-            reply(fd, "*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n");
+    while (fake_server_hear(fd, text, sizeof(text))) {
+        if (!strstr(text, "GET-MASTER-ADDR-BY-NAME")) {
+            fake_server_say(fd, "*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n");
             continue;
         }
         atomic_fetch_add(&fake->n_asked, 1);
-        reply(fd, atomic_load(&fake->answer));
+        fake_server_say(fd, atomic_load(&fake->answer));
         snprintf(fields, sizeof(fields), "*2\r\n$12\r\nconfig-epoch\r\n$1\r\n%d\r\n",
                  atomic_load(&fake->epoch));
-        reply(fd, fields);
+        fake_server_say(fd, fields);
     }
-    close(fd);
 }
 
-static void *run(void *arg)
+static bool start(struct fake *fake)
 {
-    struct fake *fake = arg;
-    int fd;
-
-    while ((fd = accept(fake->listening, NULL, NULL)) >= 0)
-        serve(fake, fd);
-    return NULL;
-}
-
-static int start(struct fake *fake)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-
-    fake->listening = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(fake->listening, (struct sockaddr *)&address, len) != 0 ||
-        listen(fake->listening, 8) != 0 ||
-        getsockname(fake->listening, (struct sockaddr *)&address, &len) != 0)
-        return -1;
-    fake->port = ntohs(address.sin_port);
     atomic_store(&fake->answer, ADDRESS("7000"));
     atomic_store(&fake->epoch, 1);
     atomic_store(&fake->n_asked, 0);
-    return pthread_create(&fake->thread, NULL, run, fake);
-}
-
-static void stop(struct fake *fake)
-{
-    if (fake->listening < 0)
-        return;
-    shutdown(fake->listening, SHUT_RDWR);
-    pthread_join(fake->thread, NULL);
-    close(fake->listening);
-    fake->listening = -1;
+    return fake_server_listen(&fake->server) && fake_server_run(&fake->server, serve);
 }
 
 /* ---- around the tests ---------------------------------------------------------------------- */
@@ -124,10 +87,10 @@ static int begin(void **state)
     lines = log_new();
     sink = (struct relock_log){.level = RELOCK_LOG_DEBUG, .sink = log_write, .arg = lines};
     for (int i = 0; i < FAKES; i++)
-        if (start(&fakes[i]) != 0)
+        if (!start(&fakes[i]))
             return -1;
-    snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/shop", fakes[0].port,
-             fakes[1].port);
+    snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/shop",
+             fakes[0].server.port, fakes[1].server.port);
     options.url = url;
     if (relock_server_init(&server, &options, "id", &sink) != RELOCK_OK)
         return -1;
@@ -139,7 +102,7 @@ static int end(void **state)
     (void)state;
     relock_server_deinit(&server);
     for (int i = 0; i < FAKES; i++)
-        stop(&fakes[i]);
+        fake_server_stop(&fakes[i].server);
     places_end();
     lines = log_free(lines);
     return 0;
@@ -244,7 +207,7 @@ static void a_refusal_and_no_answer_is_no_refusal(void **state)
     (void)state;
 
     answer_with(0, NO_MASTER);
-    stop(&fakes[1]);
+    fake_server_stop(&fakes[1].server);
     assert_int_equal(look_up(), RELOCK_E_CONN);
     assert_non_null(strstr(found.why, "it knows no master"));
 }
