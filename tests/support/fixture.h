@@ -37,6 +37,7 @@
 #include "support/losses.h"
 #include "support/probe.h"
 #include "support/server.h"
+#include "support/stats.h"
 #include "support/wait.h"
 
 #include <relock.h>
@@ -112,17 +113,6 @@ int fixture_late_is_timeout(const struct relock_how *how, int result);
 /* Frees before the end of the test. */
 void fixture_free_client(struct fixture *f, struct relock_client *client);
 void fixture_free_lock(struct fixture *f, struct relock_lock *lock);
-
-struct relock_stats stats_of(struct relock_client *client);
-
-/* Waits until that many calls of the client wait. */
-bool wait_for_waiters(struct relock_client *client, uint64_t n);
-
-/* Waits until at least `n` renewals were granted after the first `since`, until `n` connections
- * were made again, or until waiters have asked `n` times without being told to. */
-bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n);
-bool wait_for_reconnects(struct relock_client *client, uint64_t n);
-bool wait_for_rechecks(struct relock_client *client, uint64_t n);
 
 /* Waits until both connections that a client opens at once, for callers and for renewals, have
  * logged in. No other client may be there. */

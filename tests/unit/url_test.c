@@ -1,17 +1,10 @@
-/* The parts of a url, and invalid urls. */
-#include "redis/server.h"
+/* The parts of a url that names one server, and invalid urls. */
+#include "urls.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include <cmocka.h>
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define MAX_PATH (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
 static const struct {
@@ -47,14 +40,6 @@ static const struct {
     {"unix:///s?db=12", .path = "/s", .db = 12},
 };
 
-static void assert_text(const char *got, const char *wanted)
-{
-    if (wanted)
-        assert_string_equal(got, wanted);
-    else
-        assert_null(got);
-}
-
 static void every_part_of_a_url_is_read(void **state)
 {
     (void)state;
@@ -73,76 +58,6 @@ static void every_part_of_a_url_is_read(void **state)
         assert_int_equal(url.tls, good[i].tls);
         relock_url_deinit(&url);
         assert_null(url.host);
-    }
-}
-
-static const struct {
-    const char *text;
-    const char *hosts[3];
-    unsigned ports[3];
-    const char *master, *user, *password;
-    unsigned db;
-    bool tls;
-} by_sentinels[] = {
-    {"redis+sentinel://s/m", {"s"}, {26379}, .master = "m"},
-    {"redis+sentinel://s/m/", {"s"}, {26379}, .master = "m"},
-    {"redis+sentinel://s:1/m/7", {"s"}, {1}, .master = "m", .db = 7},
-    {"redis+sentinel://s1,s2:2,s3/my-master",
-     {"s1", "s2", "s3"},
-     {26379, 2, 26379},
-     .master = "my-master"},
-    {"redis+sentinel://s1:1,s2/m", {"s1", "s2"}, {1, 26379}, .master = "m"},
-    {"redis+sentinel://[::1],10.0.0.1,[fe80::2]:3/m",
-     {"::1", "10.0.0.1", "fe80::2"},
-     {26379, 26379, 3},
-     .master = "m"},
-    {"redis+sentinel://:pw@s1,s2/m/1",
-     {"s1", "s2"},
-     {26379, 26379},
-     .master = "m",
-     .password = "pw",
-     .db = 1},
-    {"redis+sentinel://u:p,w@s1,s2/m",
-     {"s1", "s2"},
-     {26379, 26379},
-     .master = "m",
-     .user = "u",
-     .password = "p,w"},
-    {"redis+sentinel://s/a%2fb%20%25", {"s"}, {26379}, .master = "a/b %"},
-    {"rediss+sentinel://u:pw@s:1/m/2",
-     {"s"},
-     {1},
-     .master = "m",
-     .user = "u",
-     .password = "pw",
-     .db = 2,
-     .tls = true},
-};
-
-static void a_url_may_name_sentinels_and_their_master(void **state)
-{
-    (void)state;
-
-    for (size_t i = 0; i < COUNT(by_sentinels); i++) {
-        struct relock_url url;
-        const char *why;
-        unsigned n = 0;
-
-        assert_int_equal(relock_url_parse(&url, by_sentinels[i].text, &why), RELOCK_OK);
-        for (; n < 3 && by_sentinels[i].hosts[n]; n++) {
-            assert_string_equal(url.hosts[n].name, by_sentinels[i].hosts[n]);
-            assert_int_equal(url.hosts[n].port, by_sentinels[i].ports[n]);
-        }
-        assert_int_equal(url.n_hosts, n);
-        assert_text(url.master, by_sentinels[i].master);
-        assert_text(url.user, by_sentinels[i].user);
-        assert_text(url.password, by_sentinels[i].password);
-        assert_int_equal(url.db, by_sentinels[i].db);
-        assert_int_equal(url.tls, by_sentinels[i].tls);
-        assert_null(url.host);
-        assert_null(url.path);
-        relock_url_deinit(&url);
-        assert_null(url.master);
     }
 }
 
@@ -217,28 +132,6 @@ static const char *const invalid[] = {
     "redis://u:%00@h",
     "redis://u:a%00b@h",
     "redis://%00:pw@h",
-    /* sentinels */
-    "redis+sentinel://",
-    "redis+sentinel:///m",
-    "redis+sentinel://s",
-    "redis+sentinel://s/",
-    "redis+sentinel://s//0",
-    "redis+sentinel://,/m",
-    "redis+sentinel://s,/m",
-    "redis+sentinel://,s/m",
-    "redis+sentinel://s1,,s2/m",
-    "redis+sentinel://s1:,s2/m",
-    "redis+sentinel://s1,s2:0/m",
-    "redis+sentinel://s1,[::1/m",
-    "redis+sentinel://s/m/x",
-    "redis+sentinel://s/m/1/",
-    "redis+sentinel://s/m?db=1",
-    "redis+sentinel://s?db=1",
-    "redis+sentinel://s/m#1",
-    "redis+sentinel://s/m%00",
-    "redis+sentinel://u@s/m",
-    "redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m",
-    "unix+sentinel:///s/m",
     /* unix sockets */
     "unix://",
     "unix:///",
@@ -258,30 +151,12 @@ static const char *const invalid[] = {
     "unix:///s%2",
 };
 
-static void is_refused(const char *text, int wanted)
-{
-    struct relock_url url;
-    const char *why = NULL;
-
-    if (relock_url_parse(&url, text, &why) != wanted)
-        fail_msg("%s is not refused as it should be", text);
-    assert_non_null(why);
-    assert_string_not_equal(why, "");
-    /* Nothing is left to free. */
-    assert_null(url.host);
-    assert_null(url.path);
-    assert_null(url.user);
-    assert_null(url.password);
-    assert_null(url.master);
-    assert_int_equal(url.n_hosts, 0);
-}
-
 static void an_invalid_url_is_refused_with_a_reason(void **state)
 {
     (void)state;
 
     for (size_t i = 0; i < COUNT(invalid); i++)
-        is_refused(invalid[i], RELOCK_E_INVALID);
+        assert_refused(invalid[i]);
 }
 
 static void an_address_with_colons_needs_brackets(void **state)
@@ -305,57 +180,6 @@ static void an_address_with_colons_needs_brackets(void **state)
     }
 }
 
-static void a_url_may_name_nodes_of_a_cluster(void **state)
-{
-    static const struct {
-        const char *text;
-        unsigned n, last_port;
-        enum relock_url_pubsub pubsub;
-        bool tls;
-    } good_ones[] = {
-        {"redis+cluster://n1", 1, 6379, .tls = false},
-        {"redis+cluster://n1:7000,n1:7001/", 2, 7001, .tls = false},
-        {"redis+cluster://u:p,w@n1,n1:7001?pubsub=auto", 2, 7001, .tls = false},
-        {"redis+cluster://n1?pubsub=sharded", 1, 6379, .pubsub = RELOCK_URL_PUBSUB_SHARDED},
-        {"rediss+cluster://:pw@n1:1/?pubsub=plain", 1, 1, RELOCK_URL_PUBSUB_PLAIN, .tls = true},
-    };
-    static const char *const bad_ones[] = {
-        "redis+cluster://",
-        "redis+cluster:///",
-        "redis+cluster://n1,",
-        "redis+cluster://,n1",
-        "redis+cluster://n1/0",
-        "redis+cluster://n1/1",
-        "redis+cluster://n1?",
-        "redis+cluster://n1?db=0",
-        "redis+cluster://n1?pubsub=",
-        "redis+cluster://n1?pubsub=x",
-        "redis+cluster://n1#plain",
-        "redis+cluster://n1:0",
-        "redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
-        "redis://n1?pubsub=plain",
-        "redis+cluster://n1?pubsub=plain&",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(good_ones); i++) {
-        struct relock_url url;
-        const char *why;
-
-        assert_int_equal(relock_url_parse(&url, good_ones[i].text, &why), RELOCK_OK);
-        assert_true(url.cluster);
-        assert_null(url.host);
-        assert_int_equal(url.n_hosts, good_ones[i].n);
-        assert_string_equal(url.hosts[0].name, "n1");
-        assert_int_equal(url.hosts[url.n_hosts - 1].port, good_ones[i].last_port);
-        assert_int_equal(url.pubsub, good_ones[i].pubsub);
-        assert_int_equal(url.tls, good_ones[i].tls);
-        relock_url_deinit(&url);
-    }
-    for (size_t i = 0; i < COUNT(bad_ones); i++)
-        is_refused(bad_ones[i], RELOCK_E_INVALID);
-}
-
 static void a_path_may_be_as_long_as_a_socket_address_allows(void **state)
 {
     struct relock_url url;
@@ -370,7 +194,7 @@ static void a_path_may_be_as_long_as_a_socket_address_allows(void **state)
     relock_url_deinit(&url);
 
     snprintf(text, sizeof(text), "unix:///%0*d?db=1", (int)MAX_PATH, 7);
-    is_refused(text, RELOCK_E_INVALID);
+    assert_refused(text);
 
     /* The decoded length of the path counts. */
     snprintf(text, sizeof(text), "unix:///%%41%0*d", (int)MAX_PATH - 2, 7);
@@ -433,10 +257,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_of_a_url_is_read),
-        cmocka_unit_test(a_url_may_name_sentinels_and_their_master),
         cmocka_unit_test(an_invalid_url_is_refused_with_a_reason),
         cmocka_unit_test(an_address_with_colons_needs_brackets),
-        cmocka_unit_test(a_url_may_name_nodes_of_a_cluster),
         cmocka_unit_test(a_path_may_be_as_long_as_a_socket_address_allows),
         cmocka_unit_test(a_reason_contains_no_part_of_the_url),
     };

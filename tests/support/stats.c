@@ -1,0 +1,54 @@
+#include "support/stats.h"
+
+#include "support/fixture.h"
+
+struct relock_stats stats_of(struct relock_client *client)
+{
+    struct relock_stats stats;
+
+    assert_result(relock_client_stats(client, &stats, sizeof(stats)), RELOCK_OK);
+    return stats;
+}
+
+struct expected {
+    struct relock_client *client;
+    uint64_t waiters, renewed, reconnects, rechecks;
+};
+
+static bool has_waiters(void *arg)
+{
+    struct expected *expected = arg;
+    struct relock_stats stats;
+
+    return relock_client_stats(expected->client, &stats, sizeof(stats)) == RELOCK_OK &&
+           stats.waiters == expected->waiters;
+}
+
+bool wait_for_waiters(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_waiters, &(struct expected){client, .waiters = n}, SOON_MS);
+}
+
+static bool has_reached(void *arg)
+{
+    struct expected *expected = arg;
+    struct relock_stats stats = stats_of(expected->client);
+
+    return stats.renewed >= expected->renewed && stats.reconnects >= expected->reconnects &&
+           stats.rechecks >= expected->rechecks;
+}
+
+bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .renewed = since + n}, 3 * SOON_MS);
+}
+
+bool wait_for_reconnects(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .reconnects = n}, SOON_MS);
+}
+
+bool wait_for_rechecks(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .rechecks = n}, SOON_MS);
+}
