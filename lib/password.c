@@ -26,7 +26,7 @@ static int try_at(const struct relock_node *node, struct relock_credentials *cre
     struct relock_lane lane;
     int r;
 
-    /* What the login lacks was logged before. */
+    /* Warnings that were logged before are not repeated. */
     atomic_init(&counts.warned, atomic_load(&server.counts->warned));
     atomic_init(&counts.switches, atomic_load(&server.counts->switches));
     atomic_init(&counts.credentials, credentials);

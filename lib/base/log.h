@@ -31,7 +31,7 @@ __attribute__((format(printf, 4, 5))) void relock_log_cause(const struct relock_
                                                             struct relock_cause cause, int level,
                                                             const char *format, ...);
 
-/* What a line is about: see struct relock_record. */
+/* The subject of a line: see struct relock_record. */
 struct relock_subject {
     const char *lock;
     uint64_t owner;

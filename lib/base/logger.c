@@ -14,7 +14,7 @@ struct line {
     char text[]; /* of the record, and behind it the name of the lock */
 };
 
-/* What the thread writes next. */
+/* The lines that the thread writes next. */
 struct taken {
     struct relock_record record;
     struct line *line; /* that the record belongs to; NULL: `text` */

@@ -17,7 +17,7 @@ void relock_tsan_release(void *at);
 /* Call this with the same address after the atomic operation through which this thread gets it. */
 void relock_tsan_acquire(void *at);
 
-/* What this thread reads and writes in between is not reported; its mutexes still count. The calls
+/* ThreadSanitizer reports no access of this thread in between; its mutexes still count. The calls
  * are not nested. */
 void relock_tsan_look_away(void);
 void relock_tsan_look_again(void);

@@ -2,9 +2,9 @@
  * Async - an asynchronous call: no thread waits in it
  *
  * The I/O thread takes the steps of a blocking call, with the mutex of the client held. Where a
- * blocking call would sleep, the step sets a timer and returns. Whatever would wake that call posts
- * the task of this one. It counts as a call in progress, so a client is not freed before the call
- * has ended. Then the call becomes an event of its queue.
+ * blocking call would sleep, the step sets a timer and returns. A hand-off, a cancel or a message
+ * posts the task of the call, which is then the next step. The call counts as in progress, so its
+ * client is not freed before it has ended. When it has ended, it becomes an event of its queue.
  *
  * Threads: with the mutex of the client held; the I/O thread, unless a function says otherwise.
  */
@@ -22,7 +22,7 @@ struct relock_async_ops {
     /* The task was posted, or the timer fired. */
     void (*step)(struct relock_async *call);
 
-    /* Of its script: as in async_command.h. */
+    /* For its script: as in async_command.h. */
     void (*write)(struct relock_async *call, struct relock_request *request);
     void (*sent)(struct relock_async *call);
     void (*answered)(struct relock_async *call, int result, const struct redisReply *reply);
@@ -30,8 +30,8 @@ struct relock_async_ops {
     /* Runs the callback, under no mutex. */
     void (*deliver)(struct relock_async *call);
 
-    /* The queue of the call was closed: from now on, it uses nothing that the program may free.
-     * NULL: it uses nothing of that sort. */
+    /* The queue of the call was closed, so the program may free what it gave to the call: from now
+     * on the call does not use this. NULL: it was given nothing of that sort. */
     void (*forget)(struct relock_async *call);
 
     /* The call succeeded, but its queue is closed: releases what it acquired. */
@@ -60,8 +60,8 @@ int relock_async_check(const struct relock_lock *lock, const struct relock_event
 void *relock_async_alloc(size_t size);
 
 /*
- * Begins the call, whose memory is zero but for what its user has added, unless the client or the
- * queue is closed: then it returns why, and the memory is the caller's. Any thread; without the
+ * Begins the call. Its memory is zero, but for the fields that its user has added. If the client or
+ * the queue is closed, it returns why, and the memory stays the caller's. Any thread; without the
  * mutex, which it locks.
  */
 int relock_async_begin(struct relock_async *call, const struct relock_async_ops *ops,

@@ -1,13 +1,13 @@
 /*
  * Async command - runs one script for an asynchronous call, before a deadline
  *
- * As relock_call_run() does for a thread: a script whose connection breaks is repeated over another
- * one, and so is a script that the server refuses for now; what was not answered is a fence of the
- * hold. But the I/O thread sends it over its own connection and goes on. At the deadline a command
- * in flight is abandoned: it ends for the call, and the hold waits for the answer.
+ * The I/O thread sends the script over its own connection and goes on. Otherwise it follows the
+ * rules of relock_call_run(). If the connection breaks, or the server refuses for now, the script
+ * is sent again. A connection that owes the answer becomes the fence of the hold. At the deadline a
+ * command in flight is abandoned: the call ends, and the hold waits for the answer.
  *
- * A fence is killed in a round trip of its own, so at most one connection of a hold can still bring
- * an old command.
+ * A fence is killed in a round trip of its own before the script is sent again. So at most one
+ * connection of a hold can still bring an old command.
  *
  * Threads: the I/O thread, with the mutex of the client held.
  */
@@ -25,19 +25,19 @@ struct relock_async_command_ops {
     /* The script was written to the connection, perhaps again. */
     void (*sent)(struct relock_async_command *command);
 
-    /* The result, as that of relock_call_run(), with the reply if it is RELOCK_OK. It may begin
-     * another script, unless this one was abandoned. Unlocks the mutex meanwhile. */
+    /* The script has ended, with a result of relock_call_run(), and the reply if that is RELOCK_OK.
+     * May begin another script, unless this one was abandoned. May unlock the mutex meanwhile. */
     void (*end)(struct relock_async_command *command, int result, const struct redisReply *reply);
 
-    /* An abandoned script was answered, or the client ends: the command may be freed. */
+    /* The server has answered an abandoned command, or the client ends: it may be freed. */
     void (*gone)(struct relock_async_command *command);
 };
 
 enum relock_async_command_state {
     RELOCK_ASYNC_COMMAND_IDLE,
-    RELOCK_ASYNC_COMMAND_KILLING,   /* the fence of the hold, in the outbox or in flight */
-    RELOCK_ASYNC_COMMAND_RUNNING,   /* the script, likewise */
-    RELOCK_ASYNC_COMMAND_PAUSED,    /* until the next attempt */
+    RELOCK_ASYNC_COMMAND_KILLING, /* the kill of the hold's fence is in the outbox, or in flight */
+    RELOCK_ASYNC_COMMAND_RUNNING, /* the script is there */
+    RELOCK_ASYNC_COMMAND_PAUSED,  /* until the next attempt */
     RELOCK_ASYNC_COMMAND_FORGOTTEN, /* ended, but the kill is in flight */
     RELOCK_ASYNC_COMMAND_ABANDONED, /* ended, but the script is in flight, and the hold counts it */
 };

@@ -9,7 +9,7 @@
  * this client (inbox.h). A cached hold is then released at once, and a held one at its last
  * release. So a hold is cached only if the inbox was open since before the hold was asked for.
  *
- * Nobody waits here for a lock that is cached: whoever comes gets it, or has it released first.
+ * No call waits here for a lock that is cached: it gets the hold, or has it released first.
  *
  * Threads: any, with the mutex of the client held.
  */

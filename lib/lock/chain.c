@@ -243,7 +243,7 @@ STEP void take_holds(struct relock_client *client, size_t lock, const struct red
     }
 }
 
-/* What the record of another client says about a wait: "<at> <ms> <serial> <form> <lock>". */
+/* A wait in the record of another client: "<at> <ms> <serial> <form> <lock>". */
 struct recorded {
     uint64_t at_us, serial;
     const char *form, *name;

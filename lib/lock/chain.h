@@ -2,12 +2,12 @@
  * Chain - follows waits from client to client, to find those that close a cycle
  *
  * A look begins with the waits of this client that are recorded (waits.h). It asks Redis who holds
- * these locks, what the owners of these holds are waiting for, and so on. What it knows about this
- * client's own waits comes from memory. With the last answer the look ends, and proofs.h draws the
+ * these locks, then for which locks the owners of these holds wait, and so on. It reads the waits
+ * of this client from memory. The look ends with the last answer, and proofs.h draws the
  * conclusion.
  *
- * The chain ends at a hold whose owner does not wait, or of which nobody records that: a hold with
- * a fixed lease, or one of another library.
+ * The chain ends at a hold whose owner does not wait. It also ends at a hold for which no client
+ * records waits: one with a fixed lease, or one of another library.
  *
  * Threads: the I/O thread, with the mutex of the client held.
  */
@@ -17,7 +17,8 @@
 #include "lock/client.h"
 #include "lock/resource.h"
 
-/* Whether the owner of the hold, which waits here, stands in the way of others. */
+/* Whether the hold can be part of a cycle: its owner still waits here, and has the hold for certain
+ * and without a fixed lease. */
 bool relock_chain_counts(const struct relock_recorded_hold *held, uint64_t now_ms);
 
 /* The argument of waits_behind.lua for a lock of this kind. */
@@ -27,12 +28,12 @@ const char *relock_chain_form(const struct relock_kind *kind);
 #define RELOCK_CHAIN_KEY_MAX 64
 size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t len);
 
-/* Takes a look, unless one is under way. Sets `look_at_ms` when it has ended. */
+/* Takes a look, unless one is in progress. The end of the look sets `look_at_ms`. */
 void relock_chain_look(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 bool relock_chain_is_idle(const struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* No answer will come any more. */
+/* The I/O thread has ended, so no answer will come any more. */
 void relock_chain_free(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -21,7 +21,7 @@ struct search {
     uint64_t owner;  /* that must not be found */
     uint64_t number; /* of this search */
     uint64_t now_ms;
-    struct relock_resource *first; /* what that owner wants */
+    struct relock_resource *first; /* for which that owner waits */
     struct relock_resource *last;  /* to be visited */
     struct relock_resource *found; /* held by that owner: the cycle is closed */
 };

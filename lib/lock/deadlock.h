@@ -6,8 +6,8 @@
  * looks for such a cycle once, when it is about to sleep for the first time. That is enough: an
  * owner that waits does nothing else, so the last wait of a cycle closes it, and finds it.
  *
- * An owner whose lock is held by another process ends the search: what that process waits for is
- * not known here.
+ * The search ends at a lock that another process holds: this client does not know for what that
+ * process waits. chain.h follows such waits.
  *
  * Threads: any, with the mutex of the client held.
  */

@@ -10,7 +10,7 @@
 
 struct redisReply;
 
-/* What an owner has of a lock, as this process knows. */
+/* The levels that an owner has of a lock, as this process knows. */
 struct relock_claim {
     uint64_t owner;
     uint64_t number; /* of its hold; 0: none */

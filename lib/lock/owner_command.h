@@ -2,8 +2,8 @@
  * Owner command - one command about a hold, sent for its owner: a further level, an extension
  *
  * While it runs the hold is busy, and the owner's next command waits. Other threads do not wait:
- * they may lose the hold, release it, or change how its lease is kept. Whatever of this the servers
- * have to learn, the end of the command tells them.
+ * they may lose the hold, release it, or change how its lease is kept. If the servers have to learn
+ * this, the end of the command tells them.
  *
  * Threads: with the mutex of the client locked.
  */

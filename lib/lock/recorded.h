@@ -38,7 +38,7 @@ struct relock_recorded_hold {
 struct relock_waits_record {
     uint64_t beat;  /* the last one that was answered */
     bool is_sent;   /* the next one is on its way */
-    bool is_dirty;  /* what it brings is not so any more */
+    bool is_dirty;  /* the waits have changed since it was composed */
     bool may_exist; /* Redis may have the hash */
 };
 
@@ -60,7 +60,7 @@ struct relock_waits {
     struct relock_waits_record records[RELOCK_WAITS_RECORDS];
     bool is_refused; /* it was logged that the user may not write records */
 
-    struct relock_chain *chain; /* what the last look has found; NULL before the first */
+    struct relock_chain *chain; /* the last look; NULL before the first */
 };
 
 #endif

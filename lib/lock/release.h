@@ -36,7 +36,7 @@ int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
 int relock_release_lost(struct relock_client *client, struct relock_hold *hold,
                         uint64_t deadline_ms) RELOCK_REQUIRES(client->mutex);
 
-/* What was known when a last release was sent. */
+/* The facts that were known when a last release was sent. */
 struct relock_release_view {
     uint64_t owner;
     bool is_subscribed;

@@ -16,8 +16,8 @@
 void relock_reports_hear(struct relock_client *client, const char *key, size_t len)
     RELOCK_REQUIRES(client->mutex);
 
-/* The node reports from now on, or no longer does: what it was to report is forgotten. The I/O
- * thread. */
+/* The node reports from now on, or no longer does. In both cases it has forgotten all keys that it
+ * was to report. The I/O thread. */
 void relock_reports_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
     RELOCK_REQUIRES(client->mutex);
 

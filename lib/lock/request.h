@@ -27,7 +27,7 @@ struct relock_request {
     char channel[RELOCK_CHANNEL_MAX];
 };
 
-/* What becomes of a refused request. */
+/* The consequence if the request is refused. */
 enum relock_request_wait {
     RELOCK_REQUEST_TRIES,
     RELOCK_REQUEST_WAITS,   /* outside of the line: no reservation concerns it */

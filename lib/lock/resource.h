@@ -135,7 +135,7 @@ struct relock_line {
     struct relock_timer timer; /* FIRST: begins to listen. BEHIND: asks once */
 };
 
-/* What was known when a command was sent whose reply tells the place in the line. */
+/* The place as it was known when a command was sent whose reply tells the place in the line. */
 struct relock_line_view {
     uint64_t n_heard, n_seconds;
     bool is_listening; /* to the channel of the lock, and no message was missed since then */
@@ -322,7 +322,7 @@ void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, u
  */
 void relock_resource_released(struct relock_resource *resource, bool is_announced, uint64_t now_ms);
 
-/* Other clients wanted the lock, which is released now: what is acquired next is not cached. */
+/* Other clients wanted the lock, which is released now: the next holds are not cached. */
 void relock_resource_rest(struct relock_resource *resource, uint64_t now_ms);
 
 /* Ends the waits that began before `since_ms`, since when Redis has been unreachable. */

@@ -1,9 +1,9 @@
 /*
  * Task - a step of an asynchronous call, for the I/O thread to run
  *
- * Whatever would wake a blocking call posts the task of an asynchronous one. The I/O thread runs it
- * in its next turn. A task that is posted twice runs once. Posting carries no data: like a thread
- * that wakes up, the task looks at the state of that moment.
+ * An event that would wake a blocking call posts the task of an asynchronous one. The I/O thread
+ * runs it in its next turn. A task that is posted twice runs once. Posting carries no data: like a
+ * thread that wakes up, the task looks at the state of that moment.
  *
  * A cancel fires without the mutex of the client, so the tasks that it posts have a list of their
  * own.

@@ -31,7 +31,8 @@ void relock_vigil_sync(struct relock_client *client) RELOCK_REQUIRES(client->mut
 void relock_vigil_hear(struct relock_client *client, const char *key, size_t len)
     RELOCK_REQUIRES(client->mutex);
 
-/* The node tracks from now on, or no longer does: what it was to report is forgotten. */
+/* The node tracks from now on, or no longer does. In both cases it has forgotten all keys that it
+ * was to report. */
 void relock_vigil_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
     RELOCK_REQUIRES(client->mutex);
 

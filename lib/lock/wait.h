@@ -19,7 +19,7 @@
  */
 int relock_wait_end(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
-/* What the call does next. */
+/* The next step of the call. */
 enum relock_wait_step {
     RELOCK_WAIT_ENDS,   /* it returns the result */
     RELOCK_WAIT_LOOKS,  /* it looks again at once */

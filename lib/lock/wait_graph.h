@@ -100,7 +100,7 @@ enum relock_proof_state {
     RELOCK_PROOF_DONE, /* it was there */
 };
 
-/* What a further look says about it. */
+/* The state after a further look, which has found this graph. */
 enum relock_proof_state relock_proof_check(struct relock_proof *proof,
                                            const struct relock_graph *graph, size_t wait);
 

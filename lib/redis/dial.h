@@ -62,7 +62,7 @@ void relock_dial_end(struct relock_dial *dial);
  * Returns RELOCK_OK when connected: `*socket` belongs to the caller and is non-blocking;
  * RELOCK_AGAIN to wait; RELOCK_E_CONN when no address could be reached, or the addresses are
  * outdated; RELOCK_E_AUTH when one was rejected for its certificate, or for ours; RELOCK_E_NOMEM;
- * what sentinels answer, as relock_sentinels_attach says. A failure has its cause in `why`.
+ * the answers of sentinels, as relock_sentinels_attach says. A failure has its cause in `why`.
  */
 int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket);
 

@@ -1,10 +1,10 @@
 /*
  * Direct - a thread that waits for a message reads it from the pub/sub connection itself
  *
- * Otherwise the I/O thread would read it and wake that thread, which takes longer than to ask Redis
- * after that. The thread polls the socket beside the gate at which it would sleep. What it reads
- * goes to all subscribers, as if the I/O thread had read it. reading.h says when a thread may do
- * so; else it sleeps at its gate, and the I/O thread reads.
+ * If the I/O thread read the message, it would have to wake that thread. This takes longer than the
+ * command that follows. So the thread polls the socket beside the gate at which it would sleep, and
+ * passes each message to all subscribers, as the I/O thread would. reading.h says when a thread may
+ * do so. Otherwise it sleeps at its gate, and the I/O thread reads.
  *
  * Threads: any, under no mutex.
  */

@@ -24,7 +24,7 @@ struct relock_node {
     struct relock_lanes *lanes;
     struct relock_node *next; /* of the same topology */
 
-    /* What keeps a pointer to it, its connections included. See topology.h. */
+    /* Of all that keep a pointer to it, its connections included. See topology.h. */
     atomic_uint refs;
     atomic_bool was_used; /* a reference was taken since the I/O thread last looked */
 

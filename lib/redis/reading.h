@@ -1,6 +1,6 @@
 /*
- * Reading - what the I/O thread and a thread that waits for a message share: one connection, which
- * either of them may read
+ * Reading - the connection that the I/O thread and a thread that waits for a message share: either
+ * of them may read it
  *
  * The mutex guards the connection with all that belongs to it. A thread that reads holds it, and
  * never waits for the socket meanwhile. The I/O thread locks it for each of its steps, so it alone

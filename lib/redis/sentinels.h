@@ -35,7 +35,7 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
  * that were found before are outdated. */
 void relock_sentinels_leave(struct relock_sentinels *sentinels, const struct relock_peer *old);
 
-/* What the sentinels have reported so far. */
+/* The reports of the sentinels so far. */
 struct relock_succession *relock_sentinels_succession(struct relock_sentinels *sentinels);
 
 /* The number of sentinels, and the i-th. */

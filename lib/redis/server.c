@@ -91,7 +91,7 @@ static int take_tls_of_master(struct relock_server *server, const struct relock_
     return relock_tls_context_new(options, server->url.master, server->log, &server->tls);
 }
 
-/* Options of TLS must not be ignored: whoever sets them expects encryption. */
+/* Options of TLS must not be ignored: a program that sets them expects encryption. */
 static int take_tls(struct relock_server *server, const struct relock_options *options)
 {
     if (server->url.tls && server->url.master)

@@ -64,7 +64,7 @@ int relock_server_init(struct relock_server *server, const struct relock_options
                        const char *id, const struct relock_log *log);
 void relock_server_deinit(struct relock_server *server);
 
-/* What connections log in with now. It lives as long as the server. */
+/* The user and the password of new connections. Lives as long as the server. */
 struct relock_credentials relock_server_credentials(const struct relock_server *server);
 
 /* From now on they log in with these, which belong to the server. One thread at a time. */

@@ -13,14 +13,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What the present step has sent. */
+/* The bytes that the present step has sent. */
 enum relock_tls_bio_step {
     RELOCK_TLS_BIO_UNSENT,
     RELOCK_TLS_BIO_SENT,
     RELOCK_TLS_BIO_FULL, /* the socket took nothing */
 };
 
-/* What the server speaks, by its first byte. */
+/* The protocol of the server, by its first byte. */
 enum relock_tls_bio_peer {
     RELOCK_TLS_BIO_UNHEARD,
     RELOCK_TLS_BIO_TLS,

@@ -66,14 +66,14 @@ struct relock_topology_ops {
     bool (*uses)(struct relock_topology *topology, const struct relock_node *node);
 };
 
-/* What the connections of the I/O thread have in common. */
+/* The common settings of the connections of the I/O thread. */
 struct relock_topology_io {
     struct relock_loop *loop; /* NULL until the I/O thread is to start */
     uint64_t answer_ms;       /* see relock_pipeline_new */
     uint64_t ping_ms;         /* see relock_pubsub_new */
     void (*up)(void *arg);    /* a connection was made, or keys have other nodes now */
-    /* A node reports changes of keys from now on, or no longer does; what it was to report is
-     * forgotten. See tracking.h. */
+    /* A node reports changes of keys from now on, or no longer does. In both cases it has forgotten
+     * all keys that it was to report. See tracking.h. */
     void (*tracking)(void *arg, const struct relock_node *node, bool is_on);
 
     /* A node reports that this key has changed, `len` bytes; NULL: perhaps all keys have. On any

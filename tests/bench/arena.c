@@ -187,7 +187,7 @@ static void await_all_threads(struct arena *arena)
     }
 }
 
-/* Ends when a turn begins, unless it takes too long. What is counted between two such moments
+/* Ends when a turn begins, unless it takes too long. A count between two such moments
  * belongs to whole turns. */
 static void await_rounds(struct arena *arena, unsigned n_rounds, double min_s, double max_s)
 {

@@ -25,7 +25,7 @@
 #define NAMES_MAX 10000 /* to try, until one is on the right master */
 #define NODE_TIMEOUT_MS 60000
 
-/* What slow masters do: run, each at its time, and stand still. */
+/* Slow masters run, each at its time, and stand still in between. */
 #define RUN_NS 1000000
 #define CYCLE_NS 10000000
 #define SLOW_PERCENT (100 * RUN_NS / CYCLE_NS)

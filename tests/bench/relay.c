@@ -23,7 +23,7 @@ struct relay {
     char url[64];
 };
 
-/* What the child needs, and each of its threads. */
+/* The arguments of the child, and of each of its threads. */
 struct way {
     int from, to;
     uint64_t delay_ns;

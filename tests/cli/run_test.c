@@ -64,7 +64,7 @@ static void a_name_that_no_lock_can_have_is_refused(void **state)
     assert_tool(f, 0, "run", longest, "true");
 }
 
-/* What it would print must not go to a connection that got this number. */
+/* Its output must not go to a connection that got the number of stdout. */
 static void closed_standard_descriptors_are_no_connections(void **state)
 {
     struct fixture *f = *state;

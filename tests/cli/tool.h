@@ -1,8 +1,8 @@
 /*
  * Tool - runs the command-line tool, and looks at what it prints
  *
- * Each run has a session of its own: no terminal, or one of its own. What it and its command print
- * is kept. A run ends when both have closed their output.
+ * Each run has a session of its own: no terminal, or one of its own. The fixture keeps the
+ * output of the tool and of its command. A run ends when both have closed their output.
  *
  * Threads: the main one.
  */
@@ -20,7 +20,7 @@ struct tool *tool_start_words(struct fixture *f, bool on_terminal, const char *c
 /* Waits until its output has the text. On a terminal, all of it is there. */
 bool tool_says(struct tool *tool, const char *text);
 
-/* What it has printed so far: on stdout, and on stderr. */
+/* Its output so far: on stdout, and on stderr. */
 const char *tool_out(struct tool *tool);
 const char *tool_err(struct tool *tool);
 

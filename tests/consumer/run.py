@@ -4,7 +4,7 @@ README's wrap file.
 
 usage: run.py
 
-What the build makes, installs and runs is compared with what a user was promised: the library and
+The build may make, install and run only the things that a user was promised: the library and
 nothing else.
 """
 import json

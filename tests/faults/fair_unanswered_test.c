@@ -2,8 +2,8 @@
  * A fair lock whose commands are not answered: the caller's result stays true, no place is left in
  * the queue, and the next waiter is woken. Only the last tests wait for a recheck.
  *
- * Its argument is that of faults_take_rights(). What a fair lock does as others do is in
- * unanswered_test.c.
+ * Its argument is that of faults_take_rights(). The cases that a
+ * fair lock shares with others are in unanswered_test.c.
  */
 #include "faults.h"
 #include "support/fair_queue.h"

@@ -16,7 +16,7 @@
 
 #include "support/kinds.h"
 
-/* What the kind sends for these words: "plain_unlock 1 orders * 0" for "unlock 1 orders * 0". Valid
+/* The words of the kind for these: "plain_unlock 1 orders * 0" for "unlock 1 orders * 0". Valid
  * until the next call. */
 const char *kind_words(const char *words);
 

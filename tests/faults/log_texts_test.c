@@ -210,8 +210,8 @@ static void each_fault_is_logged_without_a_password(void **state)
     }
 }
 
-/* What would be lines of their own, colours, formats, other encodings, and more than there is room
- * for; "orders" is how each is found again. */
+/* Names that would be lines of their own, colours, formats, other encodings, or too long; "orders"
+ * is how each is found again. */
 static void a_name_cannot_forge_a_log_line(void **state)
 {
     static char newlines[4097], high[4097];

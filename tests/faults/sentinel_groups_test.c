@@ -11,7 +11,7 @@
 #define LEASE_MS 12000
 #define MASTERS 3
 
-/* What becomes of the first master. */
+/* The fate of the first master. */
 static enum { KILLED, STOPPED, REPLACED } fate;
 
 /* The other masters, and the sentinel of each. */

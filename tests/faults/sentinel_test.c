@@ -8,7 +8,7 @@
 #define LEASE_MS 60000
 #define SHORT_LEASE_MS 12000
 
-/* What becomes of the master. */
+/* The fate of the master. */
 enum fate { KILLED, STOPPED, REPLACED };
 
 static enum fate fate;

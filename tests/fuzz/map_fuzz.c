@@ -1,4 +1,4 @@
-/* What a node of a cluster says about slots. By the first byte of an input, the rest is the error
+/* Words of a cluster node about slots. By the first byte of an input, the rest is the error
  * of a command, or a play: the replies to the login and to CLUSTER SLOTS. */
 #include "fuzz.h"
 #include "hostile.h"

@@ -5,8 +5,8 @@
 #
 #     tests/fuzz/run.sh build-tests/fuzz 600 url reply
 #
-# One line for each says what it reached. What it found is left in the folder of the build, with
-# the inputs that it kept: a bug's input goes into the corpus, with its correction. Exits with 77,
+# One line for each says what it reached. It leaves its findings in the folder of the build, with the
+# inputs that it kept: a bug's input goes into the corpus, with its correction. Exits with 77,
 # and says why, where there is no clang with libFuzzer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,5 +1,5 @@
-/* What a sentinel says on the connection on which its clients hear of failovers: about the master,
- * and messages. In scenes A to C the program uses a master of the configuration 1 to 3. */
+/* The words of a sentinel on the connection on which its clients hear of failovers: about the
+ * master, and messages. In scenes A to C the program uses a master of the configuration 1 to 3. */
 #include "redis/switches.h"
 
 #include "redis/sentinels.h"

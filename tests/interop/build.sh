@@ -66,7 +66,7 @@ tools_of()
     esac
 }
 
-# In the folder. Who waits for a registry that does not answer goes without.
+# In the folder. If a registry does not answer in time, this language is left out.
 get()
 {
     local in_time=(timeout --foreground 120)

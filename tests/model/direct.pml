@@ -5,7 +5,7 @@
  * It stands for lib/redis/direct.c, reading.c, async_wait.c and async_conn.c, and for polled gates in
  * lib/base/gate.c: head = relock_direct_wait with begin(), poll_socket(), look(), stop_polling() and
  * sleep_at_gate(); io = handle_io(), handle_timer(), receive(), fail(), relock_async_conn_attend() and
- * the steps that send. What is done under the mutex of the connection is one atomic step.
+ * the steps that send. A critical section of the mutex of the connection is one atomic step.
  *
  *   ALONE    while a reply is owed, or the connection is being made, no head reads
  *   HEARD    a head whose lock is free does not sleep for ever, and neither does the I/O thread while

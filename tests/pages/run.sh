@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every command of README.md and docs/*.md on a bare Debian: a system of its own in FOLDER, with
-# nothing but the base system, git and sudo. What the commands need besides, they have to install.
+# nothing but the base system, git and sudo. The commands have to install all the rest.
 #
 #     run.sh FOLDER
 #

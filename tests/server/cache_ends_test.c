@@ -98,7 +98,7 @@ static void a_thread_that_ends_takes_no_kept_lock_with_it(void **state)
     assert_result(actor_lock(other, left), RELOCK_OK);
     actor_end(other);
     assert_int_equal(stats_of(client).kept, 1);
-    /* What the thread left behind is released for good: nobody saw to its end. */
+    /* The hold that the thread left behind is released for good: no owner saw to its end. */
     assert_true(probe_wait_no_key(f->probe, "left", SOON_MS));
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_int_equal(stats_of(client).reused, 1);

@@ -1,6 +1,6 @@
 /*
- * The records of waits in Redis, from which other clients see deadlocks: what they show, when they
- * go, and what follows from them.
+ * The records of waits in Redis, from which other clients find deadlocks: their content, their end,
+ * and their consequences.
  */
 #include "support/child.h"
 #include "support/peer.h"
@@ -145,7 +145,7 @@ static void a_wait_of_an_owner_without_locks_is_not_recorded(void **state)
     assert_true(wait_for_no_keys(f->probe));
 }
 
-/* What another client claims by hand, and does not confirm: it has died, say. */
+/* Another client claims a wait, by hand, and does not confirm it: it has died, say. */
 static void a_record_that_nobody_confirms_proves_nothing(void **state)
 {
     struct fixture *f = *state;

@@ -36,7 +36,7 @@ static int take_turns(void *arg)
     return r;
 }
 
-/* All clients wait when `held` is released. What their first attempts cost is not counted. */
+/* All clients wait when `held` is released. Their first attempts are not counted. */
 static void all_take_turns(struct crowd *crowd, struct fixture *f, struct relock_lock *held)
 {
     uint64_t began_ms;

@@ -226,7 +226,7 @@ static void has_a_lease(struct fixture *f, const char *key)
     assert_in_range(lease_ms, NEVER_MS, 24LL * 3600 * 1000);
 }
 
-/* Whatever happens to the clients, Redis forgets the line. */
+/* Redis forgets the line even if no client leaves it. */
 static void the_keys_of_a_line_have_a_lease(void **state)
 {
     struct fixture *f = *state;

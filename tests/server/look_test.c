@@ -12,7 +12,7 @@
 #define LEASE_MS 30000
 #define TEXT_MAX 2000
 
-/* What was seen, as text: name:kind:holders:waiting and so on. */
+/* The locks that were seen, as text: name:kind:holders:waiting and so on. */
 struct view {
     char text[TEXT_MAX];
     int most; /* stop after so many */

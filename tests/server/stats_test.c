@@ -1,4 +1,4 @@
-/* What relock_client_stats() and relock_stats_print() report beside the counters of waiting. */
+/* The counters of relock_client_stats() and relock_stats_print(), but those of waiting. */
 #include "support/actor.h"
 #include "support/kinds.h"
 #include "support/multi.h"

@@ -13,8 +13,8 @@
  *         ...
  *     }
  *
- * What libev asks for is never refused: without memory libev ends the process by itself, and how
- * it allocates can be changed for the whole process only, which is not for a library to do.
+ * Allocations of libev never fail here: without memory libev ends the process by itself. Its
+ * allocator can be changed for the whole process only, which is not for a library to do.
  *
  * To be compiled into the program itself. A sanitizer brings an allocator of its own: ask
  * alloc_is_ours() first.

@@ -60,7 +60,7 @@ static void write_config(const struct haproxy *haproxy, const char *path, const 
     fclose(file);
 }
 
-/* What it logs is of no interest, unless it does not start. */
+/* Its log is of no interest, unless it does not start. */
 static void launch(struct haproxy *haproxy, const char *path)
 {
     pid_t parent = getpid();

@@ -35,7 +35,7 @@ struct relock_client *line_client(struct fixture *f);
 /* The same with further options. */
 struct relock_client *line_client_with(struct fixture *f, struct relock_options options);
 
-/* What entries of the kind end with, and the verbs of messages: ":write" for that side. */
+/* The end of entries of the kind, and of the verbs of messages: ":write" for that side. */
 const char *line_side(void);
 
 /* Waits until so many clients stand in the line. */

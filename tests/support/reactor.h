@@ -15,7 +15,7 @@
 
 #define REACTOR_NOTHING INT32_MIN /* the callback has not run */
 
-/* What came of a call. */
+/* The end of a call. */
 struct outcome {
     int result; /* REACTOR_NOTHING until then */
     struct relock_grant grant;

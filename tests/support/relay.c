@@ -42,7 +42,7 @@ static void put(struct relay *relay, enum relay_side side, const char *data, siz
         append(&relay->out[side], data, n);
 }
 
-/* What was encrypted goes to the client. */
+/* Sends the encrypted bytes to the client. */
 static void fetch_sealed(struct relay *relay)
 {
     char data[16384];

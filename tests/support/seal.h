@@ -25,7 +25,8 @@ struct seal *seal_free(struct seal *seal);
 void seal_take(struct seal *seal, const char *data, size_t n);
 size_t seal_read(struct seal *seal, char *data, size_t size);
 
-/* What to say, after the handshake, and the bytes for the client; 0: that is all for now. */
+/* Encrypts these bytes, after the handshake; and returns the bytes for the client, 0: that is all
+ * for now. */
 void seal_write(struct seal *seal, const char *data, size_t n);
 size_t seal_fetch(struct seal *seal, char *data, size_t size);
 

@@ -159,7 +159,7 @@ static int option_of(int level, int option)
     return value;
 }
 
-/* What the server has not acknowledged for so long is not sent again. */
+/* The system gives up on bytes that the server has not acknowledged for so long. */
 static void the_system_waits_no_longer_than_a_command_and_than_keep_alive(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What sentinels answer, and which of them is asked. */
+/* The answers of sentinels, and which of them is asked. */
 #include "redis/sentinels.h"
 
 #include "base/clock.h"

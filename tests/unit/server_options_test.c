@@ -222,7 +222,7 @@ static void a_url_that_cannot_be_used_is_logged_without_a_part_of_it(void **stat
     }
 }
 
-/* Whoever sets such an option expects encryption. */
+/* A program that sets such an option expects encryption. */
 static void an_option_of_tls_needs_a_url_with_tls(void **state)
 {
     static const struct relock_options options[] = {

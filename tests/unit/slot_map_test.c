@@ -1,4 +1,4 @@
-/* What the nodes of a cluster say about slots, and what nobody should. */
+/* Replies of cluster nodes about slots, and replies that no node should give. */
 #include "redis/slot_map.h"
 
 #include "redis/reply.h"

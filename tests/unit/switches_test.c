@@ -1,4 +1,4 @@
-/* What a client hears of failovers from a sentinel, and what it finds out when it subscribes. */
+/* A client hears of failovers from a sentinel, and finds earlier ones when it subscribes. */
 #include "redis/switches.h"
 
 #include "base/clock.h"

@@ -71,7 +71,7 @@ static void fork_waits_until_no_thread_is_inside(void **state)
     fork_beside_a_call(find_both_changed);
 }
 
-/* Whoever was inside in the parent, or wanted to be. */
+/* In the parent, a thread is inside, or wants to be. */
 static void a_child_of_a_busy_process_can_fork(void **state)
 {
     (void)state;

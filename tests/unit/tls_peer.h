@@ -2,7 +2,7 @@
  * Tls peer - a wire with TLS, and a server of the test at the other end of its socket
  *
  * One thread plays both sides, so the sockets are non-blocking and their buffers hold what one side
- * has sent. What the server encrypts goes into a buffer of the test, which sends it on as it likes.
+ * has sent. The server encrypts into a buffer of the test, which sends it on as it likes.
  *
  * After each test no descriptor is left.
  */

@@ -181,7 +181,7 @@ static void commands_that_do_not_fit_are_sent_later(void **state)
     assert_int_equal(heard % strlen(LARGE), 0);
 }
 
-/* What counts as sent is what the server can decrypt. */
+/* Bytes count as sent when the server can decrypt them. */
 static void bytes_count_as_sent_when_their_record_is(void **state)
 {
     size_t heard = 0;
@@ -259,7 +259,8 @@ static size_t size_of_first_record(void)
     return 5 + ((size_t)bytes[3] << 8) + bytes[4];
 }
 
-/* OpenSSL sends nothing until the rest comes. Who sends does not wait for it, and must not spin. */
+/* OpenSSL sends nothing until the rest comes. The sender does not wait for that, and must not spin.
+ */
 static void sending_after_a_part_of_a_message_is_a_failure(void **state)
 {
     SSL_CTX *ctx = SSL_get_SSL_CTX(peer.ssl);

@@ -1,4 +1,4 @@
-/* What looks find, and what it proves. */
+/* The findings of looks, and what they prove. */
 #include "lock/wait_graph.h"
 
 #include <setjmp.h>

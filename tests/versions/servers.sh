@@ -6,7 +6,7 @@
 #
 # They come out of Python packages, which are pinned with their checksums, and out of Debian packages
 # of other suites, whose signatures apt checks; where this system lacks a library or has an older
-# one, that comes along. What is there already is not made again. A server that cannot be had, or
+# one, that comes along. Programs that are there already are not made again. A server that cannot be had, or
 # does not run, is skipped with a line that says so.
 set -euo pipefail
 

@@ -6,7 +6,7 @@
 
 #include <relock.h>
 
-/* What a server says about itself: a relock_servers_fn, for which `arg` is struct findings. */
+/* Adds the findings about one server: a relock_servers_fn, for which `arg` is struct findings. */
 bool checks_of_server(const struct relock_server_info *info, void *arg);
 
 /*

@@ -107,7 +107,7 @@ int child_hear(struct child *child)
     number = (int)info.ssi_signo;
     if (number == SIGCHLD)
         return child->pid > 0 && has_ended(child) ? 0 : -1;
-    /* What the terminal sends, it sends to the whole group. */
+    /* The terminal sends its signals to the whole group itself. */
     if (child->pid > 0 && (child->has_own_group || info.ssi_code != SI_KERNEL))
         child_signal(child, number);
     return number;

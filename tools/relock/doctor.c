@@ -1,7 +1,7 @@
 /*
  * relock doctor - what is fine with a server, what is not, and what to do
  *
- * What the library logs meanwhile is a finding, too: it names missing rights, for example.
+ * Log lines of the library count as findings, too: they name missing rights, for example.
  */
 #include "checks.h"
 #include "session.h"

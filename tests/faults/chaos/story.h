@@ -42,7 +42,7 @@ void story_leave(int slot, unsigned hold, uint64_t from_ms, uint64_t to_ms, int 
 void story_is_clean(void);
 void story_shows(enum check_violation violation, size_t n);
 
-/* What the checker says of it. */
+/* The verdict of the checker. */
 struct check_report story_report(void);
 
 /* Around each test. */

@@ -204,7 +204,7 @@ static void *toil(void *arg)
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-/* What no failover explains. */
+/* Results that no failover explains. */
 static bool is_wrong(int result)
 {
     switch (result) {

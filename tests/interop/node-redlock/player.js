@@ -13,7 +13,7 @@ const { default: Redlock, ExecutionError } = require("redlock");
 
 const RETRY_MS = 10;
 
-/* A server that is down is down: what is asked of it fails at once. */
+/* A server that is down is down: each command to it fails at once. */
 function connect(url) {
     const redis = new Redis(url, {
         connectionName: "player",

@@ -63,7 +63,7 @@ func (a *actor) obey(words []string) string {
 	case "unlock":
 		return owned(mutex.Unlock())
 	case "extend":
-		// What a mutex extends by is fixed when it is made.
+		// The time by which a mutex extends is fixed when it is made.
 		value := redsync.WithValue(mutex.Value())
 		return owned(a.mutex(name, number(words[2]), 1, value).Extend())
 	case "token":

@@ -38,7 +38,8 @@ import org.redisson.api.RedissonClient;
  * the last time until it is woken. {@code forget} ends all threads, which have nothing to do, and
  * with them their locks. {@code die}, or the end of the input, ends the process at once.
  *
- * What this version of Redisson does not have is "unsupported", what went wrong "failed" and why.
+ * The answer is "unsupported" if this version of Redisson does not have it, and "failed" with the
+ * reason if it went wrong.
  */
 public final class Player {
     private final RedissonClient client;
