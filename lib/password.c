@@ -2,8 +2,8 @@
  * relock_client_set_password: changes the credentials of a running client.
  *
  * A connection of its own tries them at each server first, so a wrong password changes nothing.
- * Then the connections of threads are replaced one by one, each when nothing is in flight, and the
- * I/O thread makes its connections again: one that is subscribed cannot send AUTH.
+ * Then the connections of threads are replaced one by one, each when nothing is in flight. The I/O
+ * thread makes its connections again, as one that is subscribed cannot send AUTH.
  */
 #include "base/clock.h"
 #include "base/status.h"

@@ -9,8 +9,8 @@
 /* The remaining room is for the note that a line stands for several. */
 #define TEXT_MAX (RELOCK_LINE_MAX - 64)
 
-/* A server error may repeat a lock name. A line break in it must not begin a line of its own, nor
- * may bytes beyond ASCII, which some encoding reads as a line break or as a terminal command. */
+/* A server error may repeat a lock name. A line break in it must not begin a line of its own. Nor
+ * may bytes beyond ASCII: some encodings read them as a line break or as a terminal command. */
 static void make_one_line(char *text)
 {
     for (; *text; text++) {

@@ -2,9 +2,9 @@
  * Tsan - tells ThreadSanitizer about order that it cannot see
  *
  * A program may be built with ThreadSanitizer while this library is not. ThreadSanitizer then sees
- * our mutexes and system calls, but not our atomics: without these calls it would report a race for
- * every reply that one thread reads from the socket and another frees. The same is true of OpenSSL,
- * which nobody builds with it. In other programs each call costs a comparison.
+ * our mutexes and system calls, but not our atomics. Without these calls it would report a race for
+ * every reply that one thread reads and another frees. The same is true of OpenSSL, which nobody
+ * builds with it. In other programs each call costs a comparison.
  *
  * Threads: any.
  */

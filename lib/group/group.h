@@ -2,9 +2,9 @@
  * Group - the locks that a multi or red lock is made of
  *
  * Such a lock is no key in Redis: the owner of its members holds it. Its state in this process is a
- * resource on the client of the first member, the coordinator, with holds like any other, so
- * owners, losses and queries work as for all locks. Locks made of the same members, the first of
- * them on the same client, share that resource.
+ * resource on the client of the first member, the coordinator. That resource has holds like any
+ * other, so owners, losses and queries work as for all locks. Locks made of the same members, the
+ * first of them on the same client, share that resource.
  *
  * Members stand in one order, whatever the caller's: by name, then by server. So two callers that
  * acquire one member after the other never wait for each other in a ring, also in two processes.

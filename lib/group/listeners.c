@@ -8,13 +8,13 @@
  *      ASKED           -               GRANTED         REFUSED         ASKED_RETRY
  *      ASKED_RETRY     -               GRANTED         REFUSED, retry  -
  *
- * A server that grants its vote was free anyhow, and the message may have announced that this lock
- * itself released a vote: a waiter that retried for it would wake itself for ever. Only the answer
- * to the last question counts. A vote granted late may be why the next one was refused; the message
- * about the release of the first is then worth a retry.
+ * A server that grants its vote was free anyhow. The message may have announced that this lock
+ * itself released a vote, and a waiter that retried for that would wake itself for ever. Only the
+ * answer to the last question counts. A vote granted late may be why the next one was refused; the
+ * message about the release of the first is then worth a retry.
  *
- * Messages count even while no call waits: a waiter that is just being refused does not wait yet,
- * and nothing else tells it of a release in between if the channel is still subscribed from before.
+ * Messages count even while no call waits: a waiter that is just being refused does not wait yet.
+ * If the channel is still subscribed from before, nothing else tells it of a release in between.
  */
 #include "group/listeners.h"
 

@@ -209,8 +209,8 @@ static bool is_over(const struct relock_acquire *acquire, const struct relock_ta
 
 /*
  * While clients stand in the line, an attempt without a turn mostly fails. So it asks the others
- * only if the sequencer has not refused, or has had no answer for a while: it costs one command,
- * and takes no vote from the client whose turn it is.
+ * only if the sequencer has not refused, or has not answered for a while. A refusal then costs one
+ * command, and takes no vote from the client whose turn it is.
  */
 static void ask_in_order(struct relock_acquire *acquire, struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
@@ -314,8 +314,8 @@ static void insist(struct relock_acquire *acquire, struct relock_tally *tally)
     }
 }
 
-/* The first in line has a quorum without the sequencer: the owner before may still be about to
- * release it there, and would tell it then that it is its turn. */
+/* The first in line has a quorum without the sequencer. The owner before may still be about to
+ * release the lock there, and would then tell the first that it is its turn. */
 static void wait_for_sequencer(struct relock_acquire *acquire, struct relock_tally *tally)
     RELOCK_REQUIRES(acquire->client->mutex)
 {

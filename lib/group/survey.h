@@ -1,9 +1,9 @@
 /*
  * Survey - asks all servers of a multi or red lock for its holder, at the same time
  *
- * A survey ends as soon as its outcome is certain: for a red lock that takes a quorum of answers
- * that agree, so a minority that is down or hangs costs nothing; for a multi lock an answer for
- * each member. A server that cannot be asked is asked again while there is time.
+ * A survey ends as soon as its outcome is certain. For a red lock this takes a quorum of answers
+ * that agree, so a minority that is down or hangs costs nothing. For a multi lock it takes an
+ * answer for each member. A server that cannot be asked is asked again while there is time.
  *
  * Threads: any, under no mutex.
  */

@@ -4,8 +4,8 @@
  * The I/O thread of the member's client sends all of them on its one connection. Redis runs a late
  * acquire before its release, for a vote whose acquire is unanswered is settled only after the
  * answer. All other commands about one vote may change places, as they do when a script is missing
- * and has to be loaded: an extension never shortens a lease and sets the same count, and none of
- * them brings back a vote that is released.
+ * and has to be loaded. An extension never shortens a lease and sets the same count. No such
+ * command brings back a vote that is released.
  *
  * Threads: any, with the mutex of the member's client held.
  */

@@ -2,8 +2,8 @@
  * Client - one Redis deployment, one identity, and all that this process holds there
  *
  * One mutex guards the state of the locks: resources, holds, queues, timers. A thread holds it for
- * a few dozen instructions at a time, never during a command, a callback or a log line, and locks
- * no other mutex meanwhile but that of the process.
+ * a few dozen instructions at a time, never during a command, a callback or a log line. Meanwhile
+ * it locks no other mutex but that of the process.
  *
  * A public call enters the client, which locks the mutex, unlocks it while it waits, and leaves.
  * The struct lives until relock_client_free was called and no handle refers to it.

@@ -7,8 +7,8 @@
 #define DRIFT_MS 2
 
 /*
- * A little before a third is over: with the drift, a round trip and a timer that fires late, a hold
- * that is renewed stays certain for two thirds of its lease.
+ * A little before a third is over. So a hold that is renewed stays certain for two thirds of its
+ * lease, in spite of the drift, a round trip and a timer that fires late.
  */
 #define RENEWAL_TENTHS 3
 

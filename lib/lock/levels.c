@@ -6,7 +6,8 @@
 
 /*
  * A hold that began for a collecting call belongs to its owner, too, once that adds a level by
- * itself: a later loss is reported to the client's on_lost, for nesting has no callback of its own.
+ * itself. From then on a loss is reported to the client's on_lost, as nesting has no callback of
+ * its own.
  */
 static void become_own(const struct relock_client *client, struct relock_hold *hold)
 {

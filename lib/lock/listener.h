@@ -6,8 +6,8 @@
  * resource's client, where it may only take note. relock_listeners_deliver does the work that must
  * run without a mutex.
  *
- * Calls of the layer above can also stand in the line of the resource (line.h): then the listener
- * is told what a waiter in the queue of the resource is told.
+ * Calls of the layer above can also stand in the line of the resource (line.h). Then the listener
+ * hears everything that a waiter in the queue of the resource would hear.
  *
  * Threads: with the mutex of the client held.
  */

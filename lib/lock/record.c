@@ -1,6 +1,6 @@
 /*
- * There are two records: one with all holds whose owners wait, and one with those of plain locks,
- * whose tokens do not show the id of the client, but begin with the same bytes. A wait gets its
+ * There are two records. One has all holds whose owners wait. The other has those of plain locks:
+ * their tokens do not show the id of the client, but begin with the same bytes. A wait gets its
  * time from the server with the first record, so it is in the second one only after that.
  */
 #include "lock/record.h"

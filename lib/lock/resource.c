@@ -22,9 +22,9 @@
 #define YIELD_MS 2
 
 /*
- * For each client that is before this one in the line, it asks so much later without a signal: when
- * a lease ends the first asks alone, and 200 clients that hold the lock for 200 ms each get their
- * turn before they would ask.
+ * Without a signal, this client asks so much later for each client before it in the line. So when a
+ * lease ends, the first asks alone. Even 200 clients with holds of 200 ms get their turn before
+ * they would ask.
  */
 #define LEASE_STEP_MS 100
 #define RECHECK_STEP_MS 250

@@ -4,13 +4,13 @@
  *
  * Waiters queue in the order in which they came. The head of the queue asks Redis, and only if a
  * retry is pending. Two sorts of call also ask once as soon as they come: readers, which may hold
- * the lock together, and calls that do not wait. A pending retry belongs to the resource, not to a
- * waiter, so it is not lost with a waiter that gives up: it is kept while a local owner holds the
- * lock, and used by the first head that may ask.
+ * the lock together, and calls that do not wait. A pending retry belongs to the resource, so it is
+ * not lost with a waiter that gives up. It stays pending while a local owner holds the lock, and
+ * the first head that may ask uses it.
  *
- * A lock has one resource or several. One is its primary, found by name; each of the others, its
+ * A lock has one resource or several. One is its primary, found by name. Each of the others, its
  * secondaries, has a queue of its own: the read side of a read/write lock, and each waiter for a
- * fair lock, whose place is in Redis' queue.
+ * fair lock, because its place is in Redis.
  *
  * A resource lives as long as something refers to it: handles, holds, its subscription, its
  * secondaries.
@@ -264,8 +264,8 @@ void relock_resource_enqueue(struct relock_resource *resource, struct relock_wai
  */
 void relock_resource_dequeue(struct relock_resource *resource, struct relock_waiter *waiter);
 
-/* Whether this waiter is to ask Redis now: a retry is pending and it is the head, or it is its
- * first try and it shares the lock or does not wait for those before it. */
+/* Whether this waiter is to ask Redis now. Either a retry is pending and it is the head. Or this is
+ * its first try, and it shares the lock or does not wait for those before it. */
 bool relock_resource_may_ask(const struct relock_resource *resource,
                              const struct relock_waiter *waiter);
 
@@ -295,9 +295,9 @@ relock_resource_view_line(const struct relock_resource *resource)
     };
 }
 
-/* When the head asks without a signal: the lease of the other process ends, or `recheck_ms` has
- * passed; later if others are before this client in the line, and not while other processes go
- * first. */
+/* When the head asks without a signal: when the lease of the other process ends, or `recheck_ms`
+ * has passed. It asks later if others are before this client in the line, and not while other
+ * processes go first. */
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms);
 
 /* Redis said that the lease of another process ends then: the head sleeps until then, or, if it is
@@ -311,8 +311,8 @@ void relock_resource_acquired(struct relock_resource *resource, struct relock_wa
 
 /*
  * The local owner releases the lock, and another process was told. If this process has had the lock
- * for its turn, `turn_ms`, and wants it again, the other goes first: of two processes that ask at
- * the same moment the same one may be quicker each time.
+ * for its turn, `turn_ms`, and wants it again, the other goes first. Without this rule, of two
+ * processes that ask at the same moment, the same one might be quicker each time.
  */
 void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, uint64_t now_ms);
 

@@ -2,8 +2,8 @@
  * step() alone changes the state of a subscription. Waiters want it; a timer ends it when it is not
  * used; the I/O thread subscribes and unsubscribes, and reports the answers of Redis.
  *
- * A subscription that is wanted again before the I/O thread has ended it (TO_RENEW) is made anew:
- * only an acknowledgement tells that no message is missed from then on, and the old one is past.
+ * A subscription that is wanted again before the I/O thread has ended it (TO_RENEW) is made anew.
+ * Only a new acknowledgement tells that no message is missed from then on.
  */
 #include "lock/subscription.h"
 

@@ -59,8 +59,8 @@ struct relock_graph {
     uint64_t n_searches;
 };
 
-/* The waits of a cycle in their order: each is the wait of the owner whose hold is in the way of
- * the wait before, and the last one is that with which it begins. */
+/* The waits of a cycle in their order. The owner of each wait has the hold that is in the way of
+ * the wait before. The last wait is that with which the search began. */
 struct relock_proof {
     unsigned n_looks; /* that have found it */
     size_t n;

@@ -3,8 +3,8 @@
  *
  * Other clients follow these records when they look for deadlocks (chain.h). A wait is recorded
  * when it has lasted for `deadlock_ms`, if its owner holds other locks meanwhile. As long as such
- * waits last, the record is sent again a few times a second: each time with a higher beat, and only
- * after the answer to the time before. So a client without such waits sends nothing.
+ * waits last, the record is sent again a few times a second, each time with a higher beat. It is
+ * sent only after the answer to the one before. So a client without such waits sends nothing.
  *
  * Threads: any, with the mutex of the client held.
  */

@@ -6,7 +6,7 @@
  * and by the address of the peer.
  *
  * After a restart the server counts from the beginning, and over a unix socket all peers have the
- * same address, so number and address may then belong to a stranger's connection. Therefore the
+ * same address. Then number and address may belong to a stranger's connection. Therefore the
  * server's run id, new with each start, is part of the identity. No connection outlives its server:
  * if the run id has changed, nothing is left to kill.
  *

@@ -2,8 +2,8 @@
  * In flight - the connection of a lane, and the exchanges that were sent over it
  *
  * Redis replies in the order of the commands, so these exchanges form a list in that order. At its
- * deadline an exchange leaves the list and an orphan takes its place: the caller returns, the reply
- * is dropped when it comes, and the others on the connection notice nothing.
+ * deadline an exchange leaves the list and an orphan takes its place. The caller returns, and the
+ * orphan drops the reply when it comes. The others on the connection notice nothing.
  *
  * Threads: the driver of the lane.
  */

@@ -4,8 +4,8 @@
  * It sends each command without waiting for the replies of earlier ones. When the connection
  * breaks, all commands in flight end with RELOCK_E_CONN, and the pipeline reconnects; `up` tells
  * the user that it can send again. When the server does not have a script, the pipeline loads it
- * and sends the command once more, so each call ends with one answer; the answers need not come in
- * the order of the calls.
+ * and sends the command once more. So each call ends with one answer, but the answers need not come
+ * in the order of the calls.
  *
  * Threads: the I/O thread; new and free while that does not run.
  */

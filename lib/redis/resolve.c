@@ -57,7 +57,7 @@ static const struct addrinfo *find(const struct addrinfo *at, int family, bool i
 }
 
 /* Copies the families in turn, each in the order of the system, beginning with the preferred one
- * (RFC 8305, section 4): if one family leads nowhere, the next address has the other. */
+ * (RFC 8305, section 4). So if one family leads nowhere, the next address is of the other. */
 static void copy(const struct addrinfo *from, struct relock_addresses *to)
 {
     const int family = from->ai_family;

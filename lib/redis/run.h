@@ -2,7 +2,7 @@
  * Run - runs a call at the node that has its key, before a deadline
  *
  * This is the seam between the locks and the connections. Every script may be repeated without
- * harm, so a call whose connection breaks is repeated over another one, and a call that a node
+ * harm. So a call whose connection breaks is repeated over another one, and a call that a node
  * redirects is repeated at the other node.
  *
  * Threads: any. Blocks until the deadline; for a command that was sent just before it, up to

@@ -2,7 +2,7 @@
  * Spin - whether a thread that waits for a reply retries its socket before it sleeps
  *
  * On many machines, to sleep and to be woken takes longer than a round trip to a near server. So a
- * thread retries its socket for up to RELOCK_SPIN_NS where this has turned out to be faster: each
+ * thread retries its socket for up to RELOCK_SPIN_NS where this has turned out to be faster. Each
  * connection compares how long its waits take with retries and without, and tries the slower way
  * now and then. Threads spin only while fewer of them wait for replies than the process has
  * processors, which leaves one for the server or for other work.

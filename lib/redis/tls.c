@@ -262,8 +262,8 @@ static int stop_at_part(struct relock_tls *tls)
     return fail(tls, explain(tls, RELOCK_E_CONN, "the server has sent part of a TLS message"));
 }
 
-/* Passes one record at a time to OpenSSL, which does not tell that one was sent if the next was
- * not: its commands would count as unsent, and the server would run them. */
+/* Passes one record at a time to OpenSSL. Of several, OpenSSL does not tell that the first was sent
+ * if the next was not: its commands would count as unsent, and the server would run them. */
 int relock_tls_send(struct relock_tls *tls, const char *data, size_t len, size_t *sent)
 {
     size_t n = size_of_record(tls, len);

@@ -3,8 +3,8 @@
  *
  * With a terminal, the command shares the process group of the tool: the terminal sends Ctrl-C to
  * both, and the tool does not forward what came from there. Without a terminal, the command has a
- * process group of its own, so a signal to the group of the tool reaches it once, by way of the
- * tool, and a signal for the command reaches all processes that it has started in its group.
+ * process group of its own. So a signal to the group of the tool reaches the command once, by way
+ * of the tool. A signal for the command reaches all processes that it has started in its group.
  *
  * If the tool dies, the kernel sends `death_signal` to the command.
  *
