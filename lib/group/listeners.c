@@ -19,6 +19,7 @@
 #include "group/listeners.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/fork.h"
 #include "lock/inbox.h"
 #include "lock/subscription.h"
@@ -36,8 +37,7 @@
 
 static struct relock_member_listener *listener_of(struct relock_listener *base)
 {
-    return (struct relock_member_listener *)((char *)base -
-                                             offsetof(struct relock_member_listener, base));
+    return RELOCK_CONTAINER(struct relock_member_listener, base, base);
 }
 
 static bool is_worth_a_retry(struct relock_member_listener *listener)

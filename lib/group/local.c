@@ -1,6 +1,7 @@
 #include "group/local.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/let_go.h"
 #include "lock/resources.h"
 
@@ -26,12 +27,12 @@ struct relock_local *relock_local_of(const struct relock_client *client)
     struct relock_client_hook *hook = atomic_load(&client->hook);
 
     assert(hook);
-    return (struct relock_local *)((char *)hook - offsetof(struct relock_local, hook));
+    return RELOCK_CONTAINER(struct relock_local, hook, hook);
 }
 
 void relock_local_free(struct relock_client_hook *hook)
 {
-    free((char *)hook - offsetof(struct relock_local, hook));
+    free(RELOCK_CONTAINER(struct relock_local, hook, hook));
 }
 
 /* ---- composites ---------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "lock/async.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/hash.h"
 #include "lock/holds.h"
 #include "lock/kind.h"
@@ -8,18 +9,17 @@
 #include "lock/resources.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static struct relock_async *call_of(struct relock_event *event)
 {
-    return (struct relock_async *)((char *)event - offsetof(struct relock_async, event));
+    return RELOCK_CONTAINER(struct relock_async, event, event);
 }
 
 static struct relock_async *call_of_command(struct relock_async_command *command)
 {
-    return (struct relock_async *)((char *)command - offsetof(struct relock_async, command));
+    return RELOCK_CONTAINER(struct relock_async, command, command);
 }
 
 static void unref(struct relock_async *call)
@@ -101,8 +101,7 @@ RELOCK_UNCHECKED void relock_async_end(struct relock_async *call, int result)
     if (ahead)
         relock_holds_unref(client, ahead);
     relock_task_take_back(&call->task);
-    if (--client->guarded.n_calls == 0 && client->guarded.state == RELOCK_CLIENT_FREED)
-        relock_cond_broadcast(&client->changed);
+    relock_client_end_call(client);
     if (!relock_events_end(call->events, &call->event))
         drop(client, &call->event);
 }
@@ -127,8 +126,7 @@ RELOCK_UNCHECKED static void run(struct relock_task *task)
 
 static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
-    struct relock_async *call =
-        (struct relock_async *)((char *)timer - offsetof(struct relock_async, timer));
+    struct relock_async *call = RELOCK_CONTAINER(struct relock_async, timer, timer);
 
     (void)now_ms;
     relock_task_post(&call->task);

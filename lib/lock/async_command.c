@@ -17,6 +17,7 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/hash.h"
 #include "lock/holds.h"
 #include "lock/settle.h"
@@ -24,7 +25,6 @@
 #include "redis/explain.h"
 #include "redis/reply.h"
 
-#include <stddef.h>
 #include <stdio.h>
 
 #define MIN_PAUSE_MS 10
@@ -34,8 +34,7 @@ static const struct relock_outbox_ops entry_ops;
 
 static struct relock_async_command *command_of(const struct relock_outbox_entry *entry)
 {
-    return (struct relock_async_command *)((char *)entry -
-                                           offsetof(struct relock_async_command, entry));
+    return RELOCK_CONTAINER(struct relock_async_command, entry, entry);
 }
 
 static void say(struct relock_async_command *command, const char *why)
@@ -107,8 +106,7 @@ static void abandon(struct relock_async_command *command) RELOCK_REQUIRES(comman
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_async_command *command =
-        (struct relock_async_command *)((char *)timer -
-                                        offsetof(struct relock_async_command, timer));
+        RELOCK_CONTAINER(struct relock_async_command, timer, timer);
     bool is_late = now_ms >= command->deadline_ms;
 
     if (command->state == RELOCK_ASYNC_COMMAND_PAUSED && !is_late) {

@@ -1,13 +1,13 @@
 #include "lock/chain.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/outbox.h"
 #include "lock/proofs.h"
 #include "lock/request.h"
 #include "lock/wait_graph.h"
 #include "redis/reply.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ struct ask {
 
 static struct ask *ask_of(const struct relock_outbox_entry *entry)
 {
-    return (struct ask *)((char *)entry - offsetof(struct ask, entry));
+    return RELOCK_CONTAINER(struct ask, entry, entry);
 }
 
 size_t relock_chain_key(char out[RELOCK_CHAIN_KEY_MAX], const char *id, size_t len)

@@ -87,10 +87,15 @@ bool relock_client_enter(struct relock_client *client, bool blocks, struct reloc
     return refuse(guard, RELOCK_E_CLOSED);
 }
 
-void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
+void relock_client_end_call(struct relock_client *client)
 {
     if (--client->guarded.n_calls == 0 && client->guarded.state == RELOCK_CLIENT_FREED)
         relock_cond_broadcast(&client->changed);
+}
+
+void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
+{
+    relock_client_end_call(client);
     relock_mutex_unlock(&client->mutex);
     relock_thread_allow_cancel(guard->cancel_state);
     errno = guard->saved_errno;

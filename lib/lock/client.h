@@ -200,6 +200,9 @@ bool relock_client_enter(struct relock_client *client, bool blocks, struct reloc
 void relock_client_leave(struct relock_client *client, const struct relock_guard *guard)
     RELOCK_RELEASES(client->mutex);
 
+/* A call in progress has ended, which relock_client_free may wait for. */
+void relock_client_end_call(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
+
 /* A client with nothing in it and one reference; NULL when out of memory. */
 struct relock_client *relock_client_alloc(void);
 

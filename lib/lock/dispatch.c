@@ -177,8 +177,7 @@ static void tell_losses(struct relock_client *client, struct relock_events *even
         DL_DELETE2(events->losses, hold, loss_prev, loss_next);
         client->guarded.n_calls++;
         relock_losses_tell(client, hold);
-        if (--client->guarded.n_calls == 0 && client->guarded.state == RELOCK_CLIENT_FREED)
-            relock_cond_broadcast(&client->changed);
+        relock_client_end_call(client);
         ++*n_run;
     }
 }

@@ -16,6 +16,7 @@
 #include "lock/inbox.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/cache.h"
 #include "lock/keys.h"
 #include "lock/line.h"
@@ -25,7 +26,6 @@
 #include "redis/node_io.h"
 #include "redis/pubsub.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #define RETRY_MS 100 /* after a subscription for which there was no memory */
@@ -159,8 +159,7 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
 RELOCK_UNCHECKED static void retry(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_client *client =
-        (struct relock_client *)((char *)timer -
-                                 offsetof(struct relock_client, guarded.inbox_retry));
+        RELOCK_CONTAINER(struct relock_client, guarded.inbox_retry, timer);
 
     (void)now_ms;
     (void)relock_inbox_want(client);

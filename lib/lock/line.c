@@ -18,6 +18,7 @@
 #include "lock/line.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/hash.h"
 #include "lock/listener.h"
 #include "lock/outbox.h"
@@ -25,7 +26,6 @@
 #include "lock/resources.h"
 #include "lock/subscription.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,8 +65,7 @@ static void listen(struct relock_client *client, struct relock_resource *resourc
 /* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
-    struct relock_resource *resource =
-        (struct relock_resource *)((char *)timer - offsetof(struct relock_resource, line.timer));
+    struct relock_resource *resource = RELOCK_CONTAINER(struct relock_resource, line.timer, timer);
 
     (void)now_ms;
     if (!relock_listeners_await(resource))
@@ -223,7 +222,7 @@ struct leave {
 
 static struct leave *leave_of(const struct relock_outbox_entry *entry)
 {
-    return (struct leave *)((char *)entry - offsetof(struct leave, entry));
+    return RELOCK_CONTAINER(struct leave, entry, entry);
 }
 
 static bool write_leave(const struct relock_outbox_entry *entry, struct relock_request *request)

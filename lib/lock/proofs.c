@@ -1,9 +1,9 @@
 #include "lock/proofs.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/acquire.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 /* Between the first look that finds a cycle and the second. */
@@ -36,8 +36,7 @@ void relock_proofs_drop(struct relock_waiter *waiter)
 STEP void refuse(struct relock_client *client, struct relock_graph *graph,
                  struct relock_waiter *waiter, size_t wait)
 {
-    struct relock_acquire *acquire =
-        (struct relock_acquire *)((char *)waiter - offsetof(struct relock_acquire, waiter));
+    struct relock_acquire *acquire = RELOCK_CONTAINER(struct relock_acquire, waiter, waiter);
     char why[RELOCK_WHY_MAX];
 
     relock_proof_explain(waiter->wait.proof, graph, wait, why, sizeof(why));

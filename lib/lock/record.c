@@ -6,13 +6,13 @@
 #include "lock/record.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/chain.h"
 #include "lock/outbox.h"
 #include "lock/request.h"
 #include "redis/explain.h"
 #include "redis/reply.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ struct send {
 
 static struct send *send_of(const struct relock_outbox_entry *entry)
 {
-    return (struct send *)((char *)entry - offsetof(struct send, entry));
+    return RELOCK_CONTAINER(struct send, entry, entry);
 }
 
 void relock_record_arm(struct relock_client *client)

@@ -1,11 +1,10 @@
 #include "lock/silence.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/resource.h"
 #include "redis/node_io.h"
 #include "redis/pipeline.h"
-
-#include <stddef.h>
 
 /* In each `command_timeout_ms`. */
 #define PINGS 2
@@ -62,8 +61,7 @@ static uint64_t end_waits(struct relock_client *client, uint64_t now_ms)
 /* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
-    struct relock_client *client =
-        (struct relock_client *)((char *)timer - offsetof(struct relock_client, guarded.silence));
+    struct relock_client *client = RELOCK_CONTAINER(struct relock_client, guarded.silence, timer);
     uint64_t next_ms = ping_after(client, now_ms);
     uint64_t end_ms;
 

@@ -8,14 +8,13 @@
 #include "lock/subscription.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/keys.h"
 #include "lock/listener.h"
 #include "lock/resources.h"
 #include "lock/verdict.h"
 #include "redis/node_io.h"
 #include "redis/pubsub.h"
-
-#include <stddef.h>
 
 #define LINGER_MS 1000
 #define RETRY_MS 100 /* after a subscription for which there was no memory */
@@ -113,8 +112,7 @@ static bool is_in_use(struct relock_resource *resource)
 RELOCK_UNCHECKED static void look_again(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_resource *resource =
-        (struct relock_resource *)((char *)timer -
-                                   offsetof(struct relock_resource, subscription.timer));
+        RELOCK_CONTAINER(struct relock_resource, subscription.timer, timer);
 
     (void)now_ms;
     if (is_in_use(resource))

@@ -1,13 +1,13 @@
 #include "lock/waits.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/chain.h"
 #include "lock/holds.h"
 #include "lock/outbox.h"
 #include "lock/proofs.h"
 #include "lock/record.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #define SCAN_MS 1000    /* an owner that waits may get and lose holds through other threads */
@@ -136,8 +136,7 @@ STEP void send_records(struct relock_client *client, uint64_t now_ms)
 STEP void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_client *client =
-        (struct relock_client *)((char *)timer -
-                                 offsetof(struct relock_client, guarded.waits.timer));
+        RELOCK_CONTAINER(struct relock_client, guarded.waits.timer, timer);
     struct relock_waits *waits = &client->guarded.waits;
 
     if (waits->scan_at_ms <= now_ms) {

@@ -1,6 +1,7 @@
 #include "lock/watchdog.h"
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "lock/arming.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
@@ -13,8 +14,6 @@
 #include "redis/node_io.h"
 #include "redis/pipeline.h"
 #include "redis/reply.h"
-
-#include <stddef.h>
 
 #define ANSWER_MIN_MS 100
 
@@ -202,8 +201,7 @@ static void check(struct relock_client *client, struct relock_hold *hold, uint64
 /* Unchecked: the I/O thread calls it with the mutex of the client, which no parameter names. */
 RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t now_ms)
 {
-    struct relock_hold *hold =
-        (struct relock_hold *)((char *)timer - offsetof(struct relock_hold, timer));
+    struct relock_hold *hold = RELOCK_CONTAINER(struct relock_hold, timer, timer);
     struct relock_client *client = hold->resource->client;
 
     if (hold->state == RELOCK_HOLD_SETTLING) {

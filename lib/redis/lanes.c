@@ -1,10 +1,10 @@
 #include "redis/lanes.h"
 
+#include "base/container.h"
 #include "base/gate.h"
 #include "base/hash.h"
 #include "redis/lane.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 /* A lane and its users. */
@@ -165,7 +165,7 @@ int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_
 
 void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane)
 {
-    struct slot *slot = (struct slot *)((char *)lane - offsetof(struct slot, lane));
+    struct slot *slot = RELOCK_CONTAINER(struct slot, lane, lane);
 
     relock_mutex_lock(&lanes->mutex);
     slot->n_users--;

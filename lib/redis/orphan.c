@@ -7,10 +7,10 @@
  */
 #include "redis/orphan.h"
 
+#include "base/container.h"
 #include "redis/conn_id.h"
 #include "redis/reply.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 enum state { PENDING, ADOPTED, ENDED };
@@ -32,7 +32,7 @@ struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
 
 struct relock_orphan *relock_orphan_of(struct relock_exchange *exchange)
 {
-    return (struct relock_orphan *)((char *)exchange - offsetof(struct relock_orphan, exchange));
+    return RELOCK_CONTAINER(struct relock_orphan, exchange, exchange);
 }
 
 static void destroy(struct relock_orphan *orphan)
