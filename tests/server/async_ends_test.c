@@ -1,5 +1,4 @@
-/* Asynchronous calls, and the ends of all that they need: queue, client, handle, hold.
- */
+/* Asynchronous calls, and the ends of all that they need: queue, client, handle, hold. */
 #include "support/actor.h"
 #include "support/child.h"
 #include "support/kinds.h"
@@ -15,16 +14,18 @@
 
 static bool has_key(void *arg)
 {
-    struct fixture *f = arg;
-
-    return probe_int(f->probe, "EXISTS orders") == 1;
+    return probe_int(((struct fixture *)arg)->probe, "EXISTS orders") == 1;
 }
 
 static bool has_goods(void *arg)
 {
-    struct fixture *f = arg;
+    return probe_int(((struct fixture *)arg)->probe, "EXISTS goods") == 1;
+}
 
-    return probe_int(f->probe, "EXISTS goods") == 1;
+static void acquire(struct relock_lock *lock, struct relock_events *events, struct outcome *held)
+{
+    assert_result(outcome_acquire(lock, NULL, events, held), RELOCK_OK);
+    assert_result(reactor_await(events, held), RELOCK_OK);
 }
 
 /* ---- losses -------------------------------------------------------------------------------- */
@@ -145,8 +146,7 @@ static void a_queue_that_is_freed_leaves_nothing_held(void **state)
     struct relock_events *events = reactor_events(client);
     struct outcome held, waits, ended, released;
 
-    assert_result(outcome_acquire(lock, NULL, events, &held), RELOCK_OK);
-    assert_result(reactor_await(events, &held), RELOCK_OK);
+    acquire(lock, events, &held);
     assert_result(outcome_acquire(lock, WAITS, events, &waits), RELOCK_OK);
     assert_result(outcome_acquire(other, NULL, events, &ended), RELOCK_OK);
     assert_true(wait_until(has_goods, f, SOON_MS));
@@ -228,8 +228,7 @@ static void a_client_that_is_shut_down_ends_the_waits(void **state)
     struct relock_events *events = reactor_events(client);
     struct outcome held, waits;
 
-    assert_result(outcome_acquire(lock, NULL, events, &held), RELOCK_OK);
-    assert_result(reactor_await(events, &held), RELOCK_OK);
+    acquire(lock, events, &held);
     assert_result(outcome_acquire(lock, WAITS, events, &waits), RELOCK_OK);
     assert_true(wait_for_waiters(client, 1));
     relock_client_shutdown(client);
@@ -246,8 +245,7 @@ static void a_client_that_is_freed_ends_all_calls_and_the_queue_outlives_it(void
     struct relock_events *events = reactor_events(client);
     struct outcome held, waits[8], released;
 
-    assert_result(outcome_acquire(lock, NULL, events, &held), RELOCK_OK);
-    assert_result(reactor_await(events, &held), RELOCK_OK);
+    acquire(lock, events, &held);
     for (unsigned i = 0; i < 8; i++)
         assert_result(outcome_acquire(lock, WAITS, events, &waits[i]), RELOCK_OK);
     fixture_free_client(f, client);
@@ -324,8 +322,7 @@ static void a_forked_child_leaves_the_calls_of_its_parent_alone(void **state)
     struct heritage heritage = {lock, events};
     struct outcome held, waits;
 
-    assert_result(outcome_acquire(lock, NULL, events, &held), RELOCK_OK);
-    assert_result(reactor_await(events, &held), RELOCK_OK);
+    acquire(lock, events, &held);
     assert_result(outcome_acquire(lock, WAITS, events, &waits), RELOCK_OK);
     assert_true(wait_for_waiters(client, 1));
     assert_int_equal(child_wait(child_start(use_everything, &heritage), SOON_MS), EXIT_SUCCESS);

@@ -1,98 +1,14 @@
 /* When and where a cluster asks for the map of the slots, and which node an address means. */
-#include "redis/cluster.h"
+#include "fake_nodes.h"
 
 #include "base/clock.h"
-#include "base/status.h"
-#include "fake_server.h"
-#include "places.h"
 #include "redis/members.h"
-#include "redis/slot.h"
-#include "support/log.h"
 #include "support/wait.h"
 
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#define NODES 2
 #define SHARE (RELOCK_SLOTS / PLACES_MAX)
-#define KEY ((struct relock_text){"orders", 6})
-
-enum manner {
-    ANSWERS, /* each question for the map, and refuses other commands */
-    HANGS,
-    HANGS_UP,
-};
-
-/* Plays a node. */
-struct fake {
-    struct fake_server server;
-    atomic_int manner;
-    atomic_uint n_visits;
-    atomic_uint n_questions; /* for the map */
-    char map[1024];
-};
-
-static struct fake fakes[NODES];
-static struct log *lines;
-static struct relock_log sink = {.level = RELOCK_LOG_INFO, .sink = log_write};
-static struct relock_server server;
-static struct relock_topology *topology;
-
-/* ---- the nodes ----------------------------------------------------------------------------- */
-
-static pthread_mutex_t drawing = PTHREAD_MUTEX_INITIALIZER; /* of the maps, while nodes run */
-
-static void answer(struct fake *fake, int fd, const char *commands)
-{
-    for (const char *at = strchr(commands, '*'); at; at = strchr(at + 1, '*')) {
-        bool is_question = strncmp(at, "*2\r\n$7\r\nCLUSTER", 15) == 0;
-        const char *text = is_question ? fake->map : "-ERR unknown command\r\n";
-
-        atomic_fetch_add(&fake->n_questions, is_question);
-        pthread_mutex_lock(&drawing);
-        fake_server_say(fd, text);
-        pthread_mutex_unlock(&drawing);
-    }
-}
-
-static void serve(struct fake_server *self, int fd)
-{
-    struct fake *fake = (struct fake *)self;
-    char text[1024];
-
-    atomic_fetch_add(&fake->n_visits, 1);
-    while (atomic_load(&fake->manner) != HANGS_UP && fake_server_hear(fd, text, sizeof(text)))
-        if (atomic_load(&fake->manner) == ANSWERS)
-            answer(fake, fd, text);
-}
-
-static void start_node(struct fake *fake)
-{
-    atomic_store(&fake->manner, ANSWERS);
-    atomic_store(&fake->n_visits, 0);
-    atomic_store(&fake->n_questions, 0);
-    assert_true(fake_server_listen(&fake->server));
-}
-
-/* `host`: "" for that of the node itself. */
-static int add_range_at(char *to, int first, int last, const char *host, int port)
-{
-    return sprintf(to, "*3\r\n:%d\r\n:%d\r\n*2\r\n$%zu\r\n%s\r\n:%d\r\n", first, last, strlen(host),
-                   host, port);
-}
-
-static int add_range(char *to, int first, int last, int port)
-{
-    return add_range_at(to, first, last, "127.0.0.1", port);
-}
 
 /* The first node is cut off from the others, and does not know that a replica, the second node, has
  * taken the place of a master that is down. */
@@ -156,69 +72,6 @@ static void draw_nameless(void)
 {
     (void)add_range_at(fakes[0].map + sprintf(fakes[0].map, "*1\r\n"), 0, RELOCK_SLOTS - 1, "",
                        fakes[0].server.port);
-}
-
-/* ---- around the tests ---------------------------------------------------------------------- */
-
-static int begin(void **state)
-{
-    (void)state;
-    lines = log_new();
-    sink.arg = lines;
-    for (int i = 0; i < NODES; i++)
-        start_node(&fakes[i]);
-    return 0;
-}
-
-static void run_nodes(void)
-{
-    for (int i = 0; i < NODES; i++)
-        assert_true(fake_server_run(&fakes[i].server, serve));
-}
-
-/* By the url of the first node. */
-static void connect_as(const char *host, uint64_t connect_ms)
-{
-    struct relock_options options = {.connect_timeout_ms = connect_ms,
-                                     .command_timeout_ms = slow_ms(SOON_MS)};
-    char why[RELOCK_WHY_MAX], url[64];
-
-    run_nodes();
-    snprintf(url, sizeof(url), "redis+cluster://%s:%d", host, fakes[0].server.port);
-    options.url = url;
-    assert_int_equal(relock_server_init(&server, &options, "id", &sink), RELOCK_OK);
-    assert_int_equal(relock_cluster_new(&server, 1, &topology), RELOCK_OK);
-    assert_int_equal(relock_topology_connect(topology, relock_clock_in(slow_ms(SOON_MS)), why),
-                     RELOCK_OK);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    relock_topology_stop(topology);
-    topology = relock_topology_free(topology);
-    relock_server_deinit(&server);
-    for (int i = 0; i < NODES; i++)
-        fake_server_stop(&fakes[i].server);
-    places_end();
-    log_free(lines);
-    return 0;
-}
-
-static struct relock_node *redirect(struct relock_node *from, const char *word, const char *host,
-                                    int port, bool *asks)
-{
-    char error[64];
-
-    snprintf(error, sizeof(error), "%s %u %s:%d", word, relock_slot_of(KEY), host, port);
-    return relock_topology_redirect(topology, from, error, asks);
-}
-
-static void want_map(struct relock_node *node)
-{
-    bool asks;
-
-    assert_null(relock_topology_redirect(topology, node, "MOVED", &asks));
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
@@ -404,21 +257,16 @@ static void a_cluster_that_names_ever_new_nodes_does_not_use_up_the_memory(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_node_with_an_old_map_is_not_asked_for_ever, begin, end),
-        cmocka_unit_test_setup_teardown(
-            a_node_that_does_not_know_its_host_is_the_one_that_others_name, begin, end),
-        cmocka_unit_test_setup_teardown(a_node_that_others_have_named_is_found_without_its_host,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(one_question_serves_many_redirections, begin, end),
-        cmocka_unit_test_setup_teardown(a_node_that_does_not_answer_is_asked_last, begin, end),
-        cmocka_unit_test_setup_teardown(a_command_without_an_answer_is_a_reason_to_ask, begin, end),
-        cmocka_unit_test_setup_teardown(
-            nodes_of_the_url_are_asked_although_many_masters_do_not_answer, begin, end),
-        cmocka_unit_test_setup_teardown(the_log_says_that_no_node_answers_and_that_one_does_again,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(the_log_says_which_channels_are_used_and_why, begin, end),
-        cmocka_unit_test_setup_teardown(
-            a_cluster_that_names_ever_new_nodes_does_not_use_up_the_memory, begin, end),
+        NODES_TEST(a_node_with_an_old_map_is_not_asked_for_ever),
+        NODES_TEST(a_node_that_does_not_know_its_host_is_the_one_that_others_name),
+        NODES_TEST(a_node_that_others_have_named_is_found_without_its_host),
+        NODES_TEST(one_question_serves_many_redirections),
+        NODES_TEST(a_node_that_does_not_answer_is_asked_last),
+        NODES_TEST(a_command_without_an_answer_is_a_reason_to_ask),
+        NODES_TEST(nodes_of_the_url_are_asked_although_many_masters_do_not_answer),
+        NODES_TEST(the_log_says_that_no_node_answers_and_that_one_does_again),
+        NODES_TEST(the_log_says_which_channels_are_used_and_why),
+        NODES_TEST(a_cluster_that_names_ever_new_nodes_does_not_use_up_the_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
