@@ -2,31 +2,17 @@
  * Red and multi locks on several masters, each found by sentinels of its own, while the sentinels
  * of the first replace it.
  */
+#include "old_master.h"
+
 #include "support/multi.h"
 #include "support/red.h"
-#include "support/sentinels.h"
-
-#include <string.h>
 
 #define LEASE_MS 12000
 #define MASTERS 3
 
-/* The fate of the first master. */
-static enum { KILLED, STOPPED, REPLACED } fate;
-
 /* The other masters, and the sentinel of each. */
 static struct server *servers[MASTERS], *watchers[MASTERS];
 static struct probe *probes[MASTERS];
-
-static void end_master(struct sentinels *s)
-{
-    if (fate == KILLED)
-        server_kill(s->server[0]);
-    else if (fate == STOPPED)
-        server_pause(s->server[0]);
-    else
-        sentinels_replace_master(s);
-}
 
 /* ---- locks --------------------------------------------------------------------------------- */
 
@@ -103,27 +89,6 @@ static void is_free_on(struct sentinels *s, int master, size_t n)
 }
 
 /* ---- tests --------------------------------------------------------------------------------- */
-
-struct move {
-    struct probe *probe; /* at the new master */
-    struct relock_client *client;
-};
-
-static bool has_moved(void *arg)
-{
-    const struct move *move = arg;
-
-    return probe_n_clients(move->probe, relock_client_id(move->client)) > 0;
-}
-
-/* Until then, an old master that lives may still answer this client. */
-static int await_new_master(struct sentinels *s, struct relock_client *client)
-{
-    int master = sentinels_await_master(s, 0);
-
-    assert_true(wait_until(has_moved, &(struct move){s->probe[master], client}, FAILOVER_MS));
-    return master;
-}
 
 /* The first group holds; nobody else gets in before it releases. */
 static void stays_held(struct sentinels *s, const struct red *ours, const struct red *theirs)
@@ -207,15 +172,12 @@ static int stop(void **state)
 /* The argument is the fate of the master. */
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "";
     const struct CMUnitTest tests[] = {
         SENTINELS_TEST(a_red_lock_stays_held_while_a_master_is_replaced),
         SENTINELS_TEST(a_multi_lock_stays_held_while_a_master_is_replaced),
         SENTINELS_TEST(both_are_acquired_while_a_master_is_replaced),
     };
 
-    fate = strcmp(name, "stopped") == 0    ? STOPPED
-           : strcmp(name, "replaced") == 0 ? REPLACED
-                                           : KILLED;
+    fate = fate_named(argc > 1 ? argv[1] : "");
     return cmocka_run_group_tests(tests, start, stop);
 }

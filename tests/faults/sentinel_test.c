@@ -1,32 +1,11 @@
 /* Locks while the sentinels replace the master. */
-#include "support/actor.h"
-#include "support/sentinels.h"
+#include "old_master.h"
 
-#include <string.h>
+#include "support/actor.h"
 
 /* The I/O thread would wait for a third of the long one before it gives up a server that hangs. */
 #define LEASE_MS 60000
 #define SHORT_LEASE_MS 12000
-
-/* The fate of the master. */
-enum fate { KILLED, STOPPED, REPLACED };
-
-static enum fate fate;
-
-static void end_master(struct sentinels *s)
-{
-    switch (fate) {
-    case KILLED:
-        server_kill(s->server[0]);
-        break;
-    case STOPPED:
-        server_pause(s->server[0]);
-        break;
-    case REPLACED:
-        sentinels_replace_master(s);
-        break;
-    }
-}
 
 /* `n_replicas` of two have its holds. After the death of a master, one is left. */
 static struct relock_client *lasting_client(struct sentinels *s, unsigned n_replicas,
@@ -36,28 +15,6 @@ static struct relock_client *lasting_client(struct sentinels *s, unsigned n_repl
                             &(struct relock_options){.min_replicas = n_replicas,
                                                      .watchdog_timeout_ms = slow_ms(lease_ms),
                                                      .command_timeout_ms = slow_ms(FAILOVER_MS)});
-}
-
-struct move {
-    struct probe *probe; /* at the new master */
-    struct relock_client *client;
-};
-
-static bool has_moved(void *arg)
-{
-    const struct move *move = arg;
-
-    return probe_n_clients(move->probe, relock_client_id(move->client)) > 0;
-}
-
-/* Until then, an old master that lives may still answer calls of this client. */
-static int await_new_master(struct sentinels *s, struct relock_client *client)
-{
-    int master = sentinels_await_master(s, 0);
-    struct move move = {s->probe[master], client};
-
-    assert_true(wait_until(has_moved, &move, SOON_MS));
-    return master;
 }
 
 static void a_hold_survives(struct sentinels *s, uint64_t lease_ms)
@@ -191,9 +148,13 @@ static int run_replaced(void)
 /* The argument is the fate: each takes some seconds, so that they are tests of their own. */
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "";
-
-    if (strcmp(name, "stopped") == 0)
+    switch (fate_named(argc > 1 ? argv[1] : "")) {
+    case STOPPED:
         return run_stopped();
-    return strcmp(name, "replaced") == 0 ? run_replaced() : run_killed();
+    case REPLACED:
+        return run_replaced();
+    case KILLED:
+        break;
+    }
+    return run_killed();
 }

@@ -1,7 +1,6 @@
 #include "pair.h"
 
 #include "base/status.h"
-#include "redis/reply.h"
 #include "support/leaks.h"
 
 #include <fcntl.h>
@@ -9,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-struct relock_wire wire;
 int peer = -1;
 
 static struct leaks before;
@@ -54,20 +52,4 @@ size_t hear(char *bytes, size_t len)
     ssize_t n = recv(peer, bytes, len, MSG_DONTWAIT);
 
     return n > 0 ? (size_t)n : 0;
-}
-
-void takes(const char *text)
-{
-    struct redisReply *reply;
-
-    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_OK);
-    assert_true(relock_reply_is(reply, text));
-    relock_reply_free(reply);
-}
-
-void takes_nothing(void)
-{
-    struct redisReply *reply;
-
-    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_AGAIN);
 }

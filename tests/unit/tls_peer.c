@@ -16,7 +16,6 @@
 
 #define MAX_STEPS 20
 
-struct relock_wire wire;
 struct tls_peer peer = {.fd = -1};
 
 static char dir[] = "/tmp/relock-tls-XXXXXX";
@@ -196,20 +195,4 @@ size_t tls_peer_hear(char *text, size_t size)
     int n = SSL_read(peer.ssl, text, (int)size);
 
     return n > 0 ? (size_t)n : 0;
-}
-
-void takes(const char *text)
-{
-    struct redisReply *reply;
-
-    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_OK);
-    assert_true(relock_reply_is(reply, text));
-    relock_reply_free(reply);
-}
-
-void takes_nothing(void)
-{
-    struct redisReply *reply;
-
-    assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_AGAIN);
 }

@@ -9,15 +9,9 @@
 #ifndef RELOCK_TEST_TLS_PEER_H
 #define RELOCK_TEST_TLS_PEER_H
 
-#include "redis/wire.h"
+#include "one_wire.h"
 
 #include <openssl/ssl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 struct tls_peer {
     int fd;
@@ -25,7 +19,6 @@ struct tls_peer {
     BIO *sealed; /* what it has encrypted */
 };
 
-extern struct relock_wire wire;
 extern struct tls_peer peer;
 
 /* For the group: makes certificates. */
@@ -56,10 +49,6 @@ void tls_peer_say(const char *text);
 
 /* Decrypts what the wire has sent. Returns the length; 0 if nothing came. */
 size_t tls_peer_hear(char *text, size_t size);
-
-/* Check that the next reply is this text, or that there is none. */
-void takes(const char *text);
-void takes_nothing(void);
 
 #define TLS_PEER_TEST(function) \
     cmocka_unit_test_setup_teardown(function, tls_peer_begin, tls_peer_end)
