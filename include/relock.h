@@ -36,9 +36,9 @@
  *
  * Lost holds. A hold is lost if it ends before its last release: its lease expired, or its key was
  * deleted or taken by another owner. The owner learns of the loss from its on_lost callback, from
- * its `cancel_on_lost`, which ends waits, from relock_check(), and from RELOCK_LOST, which its
- * calls on this lock return until it has released every level. Only then can it acquire the lock
- * again. So the loss reaches every function that has acquired a level.
+ * relock_check(), and from its `cancel_on_lost`, which ends waits. Its calls on this lock return
+ * RELOCK_LOST until it has released every level. Only then can it acquire the lock again. So the
+ * loss reaches every function that has acquired a level.
  *
  * Clients. Two clients are independent, even in one process: a thread that holds a lock through one
  * deadlocks if it acquires the lock through the other. Make one client per process and server, and
@@ -277,7 +277,7 @@ struct relock_options {
     relock_record_fn *on_record; /* [on_log] takes log lines with fields; `arg` is passed to it */
 
     /* [0: off] how long after Redis granted a reentrant or spin lock it may stay with this process
-     * while nobody uses it, so that its threads acquire it from memory: see relock_unlock() */
+     * while no thread uses it: see relock_unlock(). Meanwhile threads acquire it from memory. */
     uint64_t keep_ms;
 
     /* [1000] age at which a wait takes part in the search for deadlocks between processes;
@@ -665,13 +665,14 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  * longer has it, it is a lost hold of the new owner.
  *
  * With `keep_ms`, the last release of a reentrant or spin lock may keep the lock for the next owner
- * of this client: until `keep_ms` after Redis granted it, or until a client of relock elsewhere
- * asks for it. That owner acquires it from memory, and releases it again without asking Redis. All
- * that is said of hand-offs holds for this, too, and threads may hand the lock off for as long. A
- * kept lock belongs to no owner: relock_check() and the counters report it as free. For Redis it is
- * held, so relock_is_locked() says so, and a try elsewhere returns RELOCK_BUSY. So may, at the
- * moment when the client gives the lock back, a try in this process. Holds with a fixed lease, or
- * with a longer one than `watchdog_timeout_ms`, are not kept, and nothing is kept in a cluster.
+ * of this client. The lock stays until `keep_ms` after Redis granted it, or until a client of
+ * relock elsewhere asks for it. That owner acquires it from memory, and releases it again without
+ * asking Redis. All that is said of hand-offs holds for this, too, and threads may hand the lock
+ * off for as long. A kept lock belongs to no owner: relock_check() and the counters report it as
+ * free. For Redis it is held, so relock_is_locked() says so, and a try elsewhere returns
+ * RELOCK_BUSY. So may, at the moment when the client gives the lock back, a try in this process.
+ * Holds with a fixed lease, or with a longer one than `watchdog_timeout_ms`, are not kept, and
+ * nothing is kept in a cluster.
  *
  * Threads: the owner; asks Redis, except to hand off or to keep.
  * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (of
@@ -1139,7 +1140,7 @@ RELOCK_API RELOCK_CHECKED int relock_fairlock_new(struct relock_client *client, 
 
 /**
  * Sets how long a waiter for this fair lock keeps its place in the queue without a sign of life
- * [3 x `recheck_ms`]: for about this long, a process that was killed or cut off may delay those
+ * [3 x `recheck_ms`]. For about this long, a process that was killed or cut off may delay those
  * behind it. Waiters of this client then ask at least three times in `patience_ms`. It applies to
  * the lock, through whichever handle of this client, from each waiter's next attempt on. Use the
  * same value in every program.
@@ -1185,10 +1186,10 @@ RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, 
                                                   struct relock_lock **lock);
 
 /**
- * Sets the pauses between two attempts of a waiter for this spin or plain lock: random, from
- * `min_ms` [1] to a bound that grows with each attempt up to `max_ms` [128]. Equal values make all
- * pauses equal. Shorter pauses find a free lock sooner and cost Redis more commands. It applies to
- * the lock, through whichever handle of this client, from each waiter's next attempt on.
+ * Sets the pauses between two attempts of a waiter for this spin or plain lock. They are random,
+ * from `min_ms` [1] to a bound that grows with each attempt up to `max_ms` [128]. Equal values make
+ * all pauses equal. Shorter pauses find a free lock sooner and cost Redis more commands. It applies
+ * to the lock, through whichever handle of this client, from each waiter's next attempt on.
  *
  * Threads: any. Does not ask Redis.
  * Returns: RELOCK_OK

@@ -93,55 +93,55 @@ static void an_invalid_url_of_sentinels_is_refused_with_a_reason(void **state)
         assert_refused(bad_sentinels[i]);
 }
 
+static const struct {
+    const char *text;
+    unsigned n, last_port;
+    enum relock_url_pubsub pubsub;
+    bool tls;
+} by_nodes[] = {
+    {"redis+cluster://n1", 1, 6379, .tls = false},
+    {"redis+cluster://n1:7000,n1:7001/", 2, 7001, .tls = false},
+    {"redis+cluster://u:p,w@n1,n1:7001?pubsub=auto", 2, 7001, .tls = false},
+    {"redis+cluster://n1?pubsub=sharded", 1, 6379, .pubsub = RELOCK_URL_PUBSUB_SHARDED},
+    {"rediss+cluster://:pw@n1:1/?pubsub=plain", 1, 1, RELOCK_URL_PUBSUB_PLAIN, .tls = true},
+};
+static const char *const bad_nodes[] = {
+    "redis+cluster://",
+    "redis+cluster:///",
+    "redis+cluster://n1,",
+    "redis+cluster://,n1",
+    "redis+cluster://n1/0",
+    "redis+cluster://n1/1",
+    "redis+cluster://n1?",
+    "redis+cluster://n1?db=0",
+    "redis+cluster://n1?pubsub=",
+    "redis+cluster://n1?pubsub=x",
+    "redis+cluster://n1#plain",
+    "redis+cluster://n1:0",
+    "redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
+    "redis://n1?pubsub=plain",
+    "redis+cluster://n1?pubsub=plain&",
+};
+
 static void a_url_may_name_nodes_of_a_cluster(void **state)
 {
-    static const struct {
-        const char *text;
-        unsigned n, last_port;
-        enum relock_url_pubsub pubsub;
-        bool tls;
-    } good_ones[] = {
-        {"redis+cluster://n1", 1, 6379, .tls = false},
-        {"redis+cluster://n1:7000,n1:7001/", 2, 7001, .tls = false},
-        {"redis+cluster://u:p,w@n1,n1:7001?pubsub=auto", 2, 7001, .tls = false},
-        {"redis+cluster://n1?pubsub=sharded", 1, 6379, .pubsub = RELOCK_URL_PUBSUB_SHARDED},
-        {"rediss+cluster://:pw@n1:1/?pubsub=plain", 1, 1, RELOCK_URL_PUBSUB_PLAIN, .tls = true},
-    };
-    static const char *const bad_ones[] = {
-        "redis+cluster://",
-        "redis+cluster:///",
-        "redis+cluster://n1,",
-        "redis+cluster://,n1",
-        "redis+cluster://n1/0",
-        "redis+cluster://n1/1",
-        "redis+cluster://n1?",
-        "redis+cluster://n1?db=0",
-        "redis+cluster://n1?pubsub=",
-        "redis+cluster://n1?pubsub=x",
-        "redis+cluster://n1#plain",
-        "redis+cluster://n1:0",
-        "redis+cluster://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
-        "redis://n1?pubsub=plain",
-        "redis+cluster://n1?pubsub=plain&",
-    };
-
     (void)state;
-    for (size_t i = 0; i < COUNT(good_ones); i++) {
+    for (size_t i = 0; i < COUNT(by_nodes); i++) {
         struct relock_url url;
         const char *why;
 
-        assert_int_equal(relock_url_parse(&url, good_ones[i].text, &why), RELOCK_OK);
+        assert_int_equal(relock_url_parse(&url, by_nodes[i].text, &why), RELOCK_OK);
         assert_true(url.cluster);
         assert_null(url.host);
-        assert_int_equal(url.n_hosts, good_ones[i].n);
+        assert_int_equal(url.n_hosts, by_nodes[i].n);
         assert_string_equal(url.hosts[0].name, "n1");
-        assert_int_equal(url.hosts[url.n_hosts - 1].port, good_ones[i].last_port);
-        assert_int_equal(url.pubsub, good_ones[i].pubsub);
-        assert_int_equal(url.tls, good_ones[i].tls);
+        assert_int_equal(url.hosts[url.n_hosts - 1].port, by_nodes[i].last_port);
+        assert_int_equal(url.pubsub, by_nodes[i].pubsub);
+        assert_int_equal(url.tls, by_nodes[i].tls);
         relock_url_deinit(&url);
     }
-    for (size_t i = 0; i < COUNT(bad_ones); i++)
-        assert_refused(bad_ones[i]);
+    for (size_t i = 0; i < COUNT(bad_nodes); i++)
+        assert_refused(bad_nodes[i]);
 }
 
 int main(void)
