@@ -265,6 +265,7 @@ is_guarded()
 outcome()
 {
     local log status=0
+    local -x MALLOC_PERTURB_=165 # freed memory is overwritten, as under Meson
 
     log=$(mktemp "$work/out.XXXXXX")
     [[ $3 != - ]] || set -- "$1" "$2" '' "$4"
