@@ -60,9 +60,11 @@ struct new_owner {
 static bool is_accepted(void *arg)
 {
     const struct new_owner *change = arg;
-    const char *reply =
-        probe_text(change->probe, "CLUSTER SETSLOT %d NODE %s", change->slot, change->owner);
+    const char *reply;
 
+    if (strncmp(probe_list(change->probe, "ROLE"), "master ", 7) != 0)
+        return true;
+    reply = probe_text(change->probe, "CLUSTER SETSLOT %d NODE %s", change->slot, change->owner);
     return strcmp(reply, "OK") == 0 || strstr(reply, "only with masters");
 }
 

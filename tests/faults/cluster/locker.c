@@ -18,6 +18,7 @@
 #define MAX_THREADS 16
 #define WAIT_MS 1000
 #define LONG_HOLD_MS 1500
+#define SWEEP_PATIENCE_MS 1000
 #define N_RESULTS 32
 
 static const struct {
@@ -267,6 +268,35 @@ static bool run_threads(const struct locker *locker, FILE *out, struct child *pa
     return report(locker, toilers);
 }
 
+/* Waits for the leases that failovers have brought back, and for waiters that are gone. */
+static int sweep(void)
+{
+    int r = RELOCK_OK;
+
+    for (int i = 0; i < N_NAMES && r == RELOCK_OK; i++) {
+        if (kinds[i % N_KINDS].make != relock_fairlock_new)
+            continue;
+        r = relock_fairlock_set_patience(locks[i], SWEEP_PATIENCE_MS);
+        if (r == RELOCK_OK)
+            r = relock_timedlock(locks[i], (int64_t)slow_ms(LOCKER_LEASE_MS) + SOON_MS);
+        if (r == RELOCK_OK)
+            r = relock_unlock(locks[i]);
+    }
+    return r;
+}
+
+static void obey(struct child *parent)
+{
+    int64_t order;
+
+    for (;;) {
+        child_must(child_receive_within(parent, &order, NEVER_MS));
+        if (order == LOCKER_END)
+            return;
+        child_send(parent, sweep());
+    }
+}
+
 int locker_run(struct child *parent, void *arg)
 {
     const struct locker *locker = arg;
@@ -278,7 +308,7 @@ int locker_run(struct child *parent, void *arg)
         .min_replicas = locker->min_replicas,
     };
     FILE *out = fopen(locker->path, "w");
-    int64_t number;
+    uint64_t began_ms;
     bool good;
 
     child_must(freopen(locker->log, "w", stderr));
@@ -290,10 +320,10 @@ int locker_run(struct child *parent, void *arg)
     good = run_threads(locker, out, parent);
     child_must(fclose(out) == 0);
     child_must(child_send(parent, 0));
-    child_must(child_receive_within(parent, &number, NEVER_MS));
+    obey(parent);
     free_locks();
-    number = (int64_t)now_ms();
+    began_ms = now_ms();
     relock_client_free(client);
-    child_send(parent, (int64_t)now_ms() - number);
+    child_send(parent, (int64_t)(now_ms() - began_ms));
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -35,10 +35,17 @@ struct locker {
     unsigned min_replicas;
 };
 
+/* Orders of the parent to a process whose threads have ended. */
+enum locker_order {
+    LOCKER_END,
+    LOCKER_SWEEP, /* acquire and release each fair lock once */
+};
+
 /* A child_fn, of a struct locker. Sends a number when it has connected, and works until the parent
- * sends one; then sends another when its threads have ended, and ends when the next one comes. The
- * last one is the time in ms that the end of the client took. Its status is 0 if nothing went wrong
- * that no failover explains. */
+ * sends one; then sends another when its threads have ended. After that it takes orders. It answers
+ * LOCKER_SWEEP with the first result that is not RELOCK_OK, else with that; and LOCKER_END with the
+ * time in ms that the end of the client took. Its status is 0 if nothing went wrong that no failover
+ * explains. */
 int locker_run(struct child *parent, void *locker);
 
 /* The time of the records. */
