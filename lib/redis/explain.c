@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define PAGE "docs/wire.md#rights"
+#define FIX "(redis-cli --cluster fix)"
 
 /* Returns the number of the line that failed; 0 if the error does not tell. */
 static unsigned long line_of(const char *error)
@@ -90,6 +91,14 @@ static bool begins_with(const char *error, const char *code)
     return strncmp(error, code, strlen(code)) == 0;
 }
 
+/* A script of several keys needs them all at one node. */
+static bool is_half_moved(const struct relock_script *script, const char *error)
+{
+    return begins_with(error, "TRYAGAIN") ||
+           relock_refusal_of(error) == RELOCK_REFUSED_HALFWAY ||
+           (begins_with(error, "ASK ") && script && !relock_script_has_one_key(script));
+}
+
 void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script, const char *error)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
@@ -98,6 +107,15 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
         explain_right(out, script, error);
     else if (begins_with(error, "NOPERM "))
         (void)snprintf(out, RELOCK_WHY_MAX, "%.150s; see " PAGE, error);
+    else if (begins_with(error, "CLUSTERDOWN"))
+        (void)snprintf(out, RELOCK_WHY_MAX,
+                       "%.70s: a slot has no master that runs: start one, or assign the slot " FIX,
+                       error);
+    else if (is_half_moved(script, error))
+        (void)snprintf(out, RELOCK_WHY_MAX,
+                       "%.30s: the slot is half moved, and the keys of the lock are at two nodes: "
+                       "complete the move, or abandon it " FIX,
+                       error);
     else if (begins_with(error, "MOVED ") || begins_with(error, "ASK "))
         (void)snprintf(out, RELOCK_WHY_MAX,
                        "%.60s: this is a node of a cluster, and the slot is at that one or on its "

@@ -169,6 +169,25 @@ static void a_server_of_another_kind_is_named_by_its_kind(void **state)
                            "READONLY: this is a replica"));
 }
 
+static void a_cluster_that_needs_help_says_which(void **state)
+{
+    static const char *const half_moved[] = {
+        "TRYAGAIN Multiple keys request during rehashing of slot",
+        "ERR Script attempted to access a non local key in a cluster node script: " SHA,
+        "ASK 12182 127.0.0.1:7001",
+    };
+
+    (void)state;
+
+    assert_string_equal(explained(&relock_script_lock, "CLUSTERDOWN Hash slot not served"),
+                        "CLUSTERDOWN Hash slot not served: a slot has no master that runs: start "
+                        "one, or assign the slot (redis-cli --cluster fix)");
+    for (size_t i = 0; i < COUNT(half_moved); i++)
+        assert_non_null(strstr(explained(&relock_script_fair_lock, half_moved[i]),
+                               ": the slot is half moved, and the keys of the lock are at two "
+                               "nodes: complete the move, or abandon it"));
+}
+
 static void everything_else_stays_as_it_is(void **state)
 {
     static const char *const errors[] = {
@@ -237,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_line_that_has_no_command_or_is_not_there_names_none),
         cmocka_unit_test(a_right_denied_outside_scripts_is_quoted_from_the_server),
         cmocka_unit_test(a_server_of_another_kind_is_named_by_its_kind),
+        cmocka_unit_test(a_cluster_that_needs_help_says_which),
         cmocka_unit_test(everything_else_stays_as_it_is),
         cmocka_unit_test(each_missing_right_is_logged_once),
         cmocka_unit_test(a_granted_right_is_not_missing),

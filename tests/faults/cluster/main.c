@@ -11,8 +11,8 @@
  * are impossible, a process has failed, or keys are left.
  *
  * A master that dies may take with it what it has answered, so a failover may also bring back a
- * place that a waiter has left in the queue of a fair lock. Such places go when each fair lock was
- * acquired once more. With --gentle each master stops writing before it fails. Then no two holders
+ * place that a waiter has left in the queue of a fair lock. It goes like that of a dead waiter, when
+ * the lock is acquired after its patience. With --gentle each master stops writing before it fails. Then no two holders
  * are excused, and nothing may be left in the first place.
  */
 #include "locker.h"
@@ -58,6 +58,7 @@ struct run {
     } processes[MAX_PROCESSES];
     struct held_failover failovers[MAX_FAILOVERS];
     size_t n_failovers;
+    bool sweep_failed;
     size_t n_wrong;
 };
 
@@ -167,13 +168,28 @@ static const char *keys_of(const struct cluster *cluster, size_t i)
     return probe_text(cluster->node[i].probe, "EVAL %s 0", script);
 }
 
+/* Acquires each fair lock once more, which removes places that failovers have brought back. */
+static void sweep(struct run *run)
+{
+    struct child *child = run->processes[0].child;
+    int64_t result = -1;
+
+    child_send(child, LOCKER_SWEEP);
+    if (child_receive_within(child, &result, CLUSTER_FAILOVER_MS) && result == 0)
+        return;
+    wrong(run, "a fair lock cannot be acquired in the end");
+    run->sweep_failed = true;
+}
+
 static bool have_no_keys(void *arg)
 {
-    const struct cluster *cluster = arg;
+    struct run *run = arg;
     bool none = true;
 
-    for (size_t i = 0; i < cluster->n && none; i++)
-        none = keys_of(cluster, i)[0] == '\0';
+    for (size_t i = 0; i < run->cluster->n && none; i++)
+        none = keys_of(run->cluster, i)[0] == '\0';
+    if (!none && !run->is_gentle && !run->sweep_failed)
+        sweep(run);
     return none;
 }
 
@@ -181,22 +197,11 @@ static void check_keys(struct run *run)
 {
     uint64_t within_ms = LOCKER_LEASE_MS + SOON_MS;
 
-    if (wait_until(have_no_keys, run->cluster, within_ms))
+    if (wait_until(have_no_keys, run, within_ms))
         return;
     wrong(run, "keys are left");
     for (size_t i = 0; i < run->cluster->n; i++)
         printf("node %zu: %s\n", i, keys_of(run->cluster, i));
-}
-
-/* Acquires each fair lock once more, which removes the places that failovers have brought back. */
-static void sweep(struct run *run)
-{
-    struct child *child = run->processes[0].child;
-    int64_t result = 0;
-
-    child_send(child, LOCKER_SWEEP);
-    if (!child_receive_within(child, &result, CLUSTER_FAILOVER_MS) || result < 0)
-        wrong(run, "a fair lock cannot be acquired in the end");
 }
 
 static int compare_begins(const void *a, const void *b)
@@ -254,8 +259,6 @@ static void run_all(struct run *run)
     for (int i = 0; i < run->n_rounds; i++)
         play_round(run);
     stop_all(run);
-    if (!run->is_gentle)
-        sweep(run);
     check_keys(run);
     end_all(run);
     check_holds(run);

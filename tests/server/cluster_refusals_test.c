@@ -1,0 +1,225 @@
+/*
+ * What a cluster cannot do for now: it refuses while a slot has no master (CLUSTERDOWN), and while
+ * the keys of a lock are at two nodes, where a command that names several keys gets TRYAGAIN. A
+ * call waits until its deadline, and the line that reports its failure names cause and remedy.
+ */
+#include "support/actor.h"
+#include "support/cluster_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME "orders"
+#define QUEUE "redisson_lock_queue:{" NAME "}"
+#define SHORT_MS 500
+#define LONG_MS 60000
+
+static struct relock_lock *lock_for(struct clustered *c, uint64_t command_timeout_ms,
+                                    fixture_constructor_fn *make)
+{
+    struct relock_options options = {.command_timeout_ms = slow_ms(command_timeout_ms),
+                                     .watchdog_timeout_ms = slow_ms(LONG_MS)};
+
+    return fixture_lock_of(c->f, clustered_client(c, &options), NAME, make);
+}
+
+/* ---- refusals of a node -------------------------------------------------------------------- */
+
+struct refusals {
+    struct probe *probe;
+    long long n;
+};
+
+static long long count_refusals(struct probe *probe)
+{
+    const char *stats = probe_text(probe, "INFO stats");
+    const char *at = strstr(stats, "total_error_replies:");
+
+    assert_non_null(at);
+    return atoll(at + strlen("total_error_replies:"));
+}
+
+static bool has_refused(void *arg)
+{
+    const struct refusals *refusals = arg;
+
+    return count_refusals(refusals->probe) >= refusals->n;
+}
+
+/* The call is refused again and again, and goes on. */
+static void is_refused(struct probe *probe, struct actor *caller)
+{
+    struct refusals refusals = {probe, count_refusals(probe) + 3};
+
+    assert_true(wait_until(has_refused, &refusals, SOON_MS));
+    assert_true(actor_is_busy(caller));
+}
+
+/* It ends at its deadline, and one line says why and what helps. */
+static void fails_in_time(struct clustered *c, struct relock_lock *lock, const char *cause,
+                          const char *remedy)
+{
+    uint64_t began_ms = now_ms();
+
+    log_clear(c->f->log);
+    assert_result(relock_lock(lock), RELOCK_E_SERVER);
+    assert_took(began_ms, 0, slow_ms(SHORT_MS + 2000));
+    assert_true(log_wait(c->f->log, "not acquired", SOON_MS));
+    assert_int_equal(log_count(c->f->log, "not acquired"), 1);
+    assert_int_equal(log_count(c->f->log, cause), 1);
+    assert_int_equal(log_count(c->f->log, remedy), 1);
+}
+
+/* ---- CLUSTERDOWN --------------------------------------------------------------------------- */
+
+static bool is_down(void *probe)
+{
+    return strstr(probe_text(probe, "CLUSTER INFO"), "cluster_state:fail") != NULL;
+}
+
+/* Another master and its replica die. Returns the node that has the slot, which refuses then. */
+static struct probe *break_cluster(struct clustered *c)
+{
+    int slot = cluster_slot(c->cluster, NAME);
+    struct probe *probe = c->cluster->node[cluster_owner(c->cluster, slot)].probe;
+    size_t master = clustered_other(c, slot);
+    size_t replica = cluster_replica(c->cluster, master);
+
+    server_kill(c->cluster->node[replica].server);
+    server_kill(c->cluster->node[master].server);
+    assert_true(wait_until(is_down, probe, CLUSTER_FAILOVER_MS));
+    return probe;
+}
+
+static void a_call_ends_at_its_deadline_while_a_cluster_is_down(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_lock *lock = lock_for(c, SHORT_MS, relock_lock_new);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    (void)break_cluster(c);
+    fails_in_time(c, lock, ": CLUSTERDOWN The cluster is down: a slot has no master that runs",
+                  "start one, or assign the slot");
+}
+
+static void a_call_waits_until_a_cluster_is_up_again(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_lock *lock = lock_for(c, LONG_MS, relock_lock_new);
+    struct relock_lock *held = lock_for(c, LONG_MS, relock_lock_new);
+    struct actor *caller = actor_start();
+    struct probe *probe;
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    probe = break_cluster(c);
+    actor_begin_lock(caller, lock);
+    is_refused(probe, caller);
+    cluster_mend(c->cluster);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_gets_in(caller, lock);
+    actor_end_all();
+}
+
+static void a_call_ends_at_its_deadline_while_its_slot_has_no_node(void **state)
+{
+    struct clustered *c = *state;
+    struct relock_lock *lock = lock_for(c, SHORT_MS, relock_lock_new);
+    int slot = cluster_slot(c->cluster, NAME);
+    size_t owner = cluster_owner(c->cluster, slot);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    for (size_t i = 0; i < c->cluster->n; i++)
+        (void)probe_text(c->cluster->node[i].probe, "CLUSTER DELSLOTS %d", slot);
+    fails_in_time(c, lock, ": CLUSTERDOWN ", "assign the slot");
+    (void)probe_text(c->cluster->node[owner].probe, "CLUSTER ADDSLOTS %d", slot);
+    cluster_await(c->cluster);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+/* ---- keys at two nodes --------------------------------------------------------------------- */
+
+struct split {
+    struct relock_lock *held, *awaited;
+    struct actor *waiter;
+    int slot;
+    struct probe *from;
+    size_t to;
+};
+
+static bool has_waiter(void *probe)
+{
+    return probe_int(probe, "LLEN " QUEUE) == 1;
+}
+
+/* A fair lock is held, and a waiter is in its queue. Then only the queue is at the new node. */
+static struct split begin_split(struct clustered *c)
+{
+    struct split split = {
+        .held = lock_for(c, LONG_MS, relock_fairlock_new),
+        .awaited = lock_for(c, LONG_MS, relock_fairlock_new),
+        .waiter = actor_start(),
+        .slot = cluster_slot(c->cluster, NAME),
+    };
+
+    split.from = c->cluster->node[cluster_owner(c->cluster, split.slot)].probe;
+    split.to = clustered_other(c, split.slot);
+    assert_result(relock_lock(split.held), RELOCK_OK);
+    actor_begin_lock(split.waiter, split.awaited);
+    assert_true(wait_until(has_waiter, split.from, SOON_MS));
+    cluster_move_open(c->cluster, split.slot, split.to);
+    cluster_move_key(c->cluster, QUEUE, split.to);
+    assert_memory_equal(probe_list(split.from, "EXISTS " NAME " " QUEUE), "TRYAGAIN ", 9);
+    return split;
+}
+
+static void end_split(struct clustered *c, struct split *split)
+{
+    cluster_move_keys(c->cluster, split->slot, split->to);
+    cluster_move_close(c->cluster, split->slot, split->to);
+    assert_result(relock_unlock(split->held), RELOCK_OK);
+    assert_gets_in(split->waiter, split->awaited);
+}
+
+static void a_call_ends_at_its_deadline_while_its_keys_are_at_two_nodes(void **state)
+{
+    struct clustered *c = *state;
+    struct split split = begin_split(c);
+    struct relock_lock *lock = lock_for(c, SHORT_MS, relock_fairlock_new);
+
+    fails_in_time(c, lock, ": the slot is half moved, and the keys of the lock are at two nodes",
+                  "complete the move, or abandon it");
+    end_split(c, &split);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    actor_end_all();
+}
+
+static void a_call_waits_until_its_keys_are_at_one_node(void **state)
+{
+    struct clustered *c = *state;
+    struct split split = begin_split(c);
+    struct relock_lock *lock = lock_for(c, LONG_MS, relock_fairlock_new);
+    struct actor *caller = actor_start();
+
+    actor_begin_lock(caller, lock);
+    is_refused(split.from, caller);
+    end_split(c, &split);
+    assert_gets_in(caller, lock);
+    actor_end_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLUSTER_TEST(a_call_ends_at_its_deadline_while_a_cluster_is_down),
+        CLUSTER_TEST(a_call_waits_until_a_cluster_is_up_again),
+        CLUSTER_TEST(a_call_ends_at_its_deadline_while_its_slot_has_no_node),
+        CLUSTER_TEST(a_call_ends_at_its_deadline_while_its_keys_are_at_two_nodes),
+        CLUSTER_TEST(a_call_waits_until_its_keys_are_at_one_node),
+    };
+
+    return CLUSTER_TESTS_RUN(tests);
+}
