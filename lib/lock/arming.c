@@ -1,11 +1,16 @@
 #include "lock/arming.h"
 
+#include "base/backoff.h"
 #include "base/hash.h"
 #include "lock/pace.h"
 #include "lock/resource.h"
 #include "redis/tracking.h"
 
 #define MIN_AGE_MS 100
+
+/* Between two checks of which none has armed the hold. */
+#define MIN_RETRY_MS 100
+#define MAX_RETRY_MS 1000
 
 void relock_arming_begin(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
@@ -51,6 +56,29 @@ void relock_arming_sent(struct relock_hold *hold, const struct relock_node *node
     hold->arming.node = node;
     hold->resource->client->guarded.n_armed++;
     DL_APPEND2(primary->armed, hold, arming.prev, arming.next);
+}
+
+static void retry_later(struct relock_arming *arming, uint64_t now_ms)
+{
+    arming->retry_ms = relock_backoff_ms(arming->retry_ms, MIN_RETRY_MS, MAX_RETRY_MS);
+    arming->due_ms = now_ms + arming->retry_ms;
+}
+
+void relock_arming_answered(struct relock_hold *hold, uint64_t now_ms)
+{
+    struct relock_arming *arming = &hold->arming;
+    bool needs = relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED;
+
+    if (!arming->node)
+        return; /* it was not tracked, or a report has come meanwhile */
+    if (arming->tracker) {
+        arming->node = arming->tracker;
+        arming->retry_ms = 0;
+        return;
+    }
+    relock_arming_drop(hold);
+    if (needs)
+        retry_later(arming, now_ms);
 }
 
 void relock_arming_set(struct relock_hold *hold, uint64_t at_ms)

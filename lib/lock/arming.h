@@ -26,6 +26,11 @@ bool relock_arming_take(struct relock_hold *hold, struct relock_node *node, uint
 /* It was sent, and tracked by this node; NULL: it was not. */
 void relock_arming_sent(struct relock_hold *hold, const struct relock_node *node);
 
+/* That command was answered. If another node tracks it, that one reports the next change; if none
+ * does, a check is due soon, as for a slot on its way to another node. The caller arms the timer of
+ * the hold. */
+void relock_arming_answered(struct relock_hold *hold, uint64_t now_ms);
+
 /* A check is due then, or a while after `now_ms`, as it could not be sent. The caller arms the
  * timer of the hold. */
 void relock_arming_set(struct relock_hold *hold, uint64_t at_ms);

@@ -104,6 +104,17 @@ void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *
     relock_holds_verify(client, hold, now_ms);
 }
 
+void relock_reuse_lose(struct relock_client *client, struct relock_hold *hold, int reason,
+                       uint64_t now_ms)
+{
+    if (relock_hold_is_held(hold)) {
+        relock_holds_lose(client, hold, reason, now_ms);
+    } else if (hold->state == RELOCK_HOLD_CACHED) {
+        relock_reuse_leave_cache(client, hold);
+        relock_holds_end(client, hold);
+    }
+}
+
 void relock_reuse_leave_cache(struct relock_client *client, struct relock_hold *hold)
 {
     hold->state = RELOCK_HOLD_LEAVING;

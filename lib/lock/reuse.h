@@ -30,6 +30,11 @@ void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *
                               struct relock_waiter *waiter, uint64_t now_us)
     RELOCK_REQUIRES(client->mutex);
 
+/* Redis does not have it any more. If an owner has it, that owner loses it; if it is cached, it
+ * ends. Else nothing happens. */
+void relock_reuse_lose(struct relock_client *client, struct relock_hold *hold, int reason,
+                       uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
 /* The cached hold does not stay any longer: the caller releases or ends it. */
 void relock_reuse_leave_cache(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);

@@ -142,15 +142,12 @@ static void on_read(void *arg, int result, const struct redisReply *reply)
     struct relock_resource *resource = arg;
     struct relock_client *client = resource->client;
     struct relock_vigil *vigil = &resource->vigil;
-    const struct relock_node *node;
     bool counts;
 
     relock_mutex_lock(&client->mutex);
-    node = relock_topology_find(client->topology,
-                                (struct relock_text){resource->name, resource->name_len});
-    counts = vigil->state == RELOCK_VIGIL_SENT && result == RELOCK_OK && node == vigil->node &&
-             relock_tracking_is_on(node);
+    counts = vigil->state == RELOCK_VIGIL_SENT && result == RELOCK_OK && vigil->tracker;
     vigil->state = RELOCK_VIGIL_OFF;
+    vigil->node = vigil->tracker;
     if (counts)
         take_reply(resource, reply);
     relock_resources_unref(client, resource);
@@ -166,7 +163,7 @@ static bool begin(struct relock_client *client, struct relock_resource *resource
     struct relock_node *node;
 
     relock_request_inspect(&request, resource, 0);
-    request.call.tracks = true;
+    request.call.tracker = &vigil->tracker;
     node = relock_node_io_open(client->topology, request.call.key);
     vigil->state = RELOCK_VIGIL_OFF;
     if (!node)

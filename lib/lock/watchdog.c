@@ -36,7 +36,8 @@ static struct relock_node *aim(struct relock_client *client, struct relock_hold 
 {
     struct relock_node *node = relock_node_io_open(client->topology, request->call.key);
 
-    request->call.tracks = relock_arming_take(hold, node, now_ms);
+    if (relock_arming_take(hold, node, now_ms))
+        request->call.tracker = &hold->arming.tracker;
     return node;
 }
 
@@ -49,7 +50,7 @@ static int send(struct relock_client *client, struct relock_hold *hold, struct r
                                  relock_holds_ref(hold));
 
     if (r == RELOCK_OK)
-        relock_arming_sent(hold, request->call.tracks ? node : NULL);
+        relock_arming_sent(hold, request->call.tracker ? node : NULL);
     else
         relock_holds_unref(client, hold);
     return r;
@@ -67,18 +68,6 @@ static void suspect(struct relock_client *client, struct relock_hold *hold, uint
         relock_holds_suspect(client, hold, again_ms);
 }
 
-/* Redis does not have it any more. */
-static void lose(struct relock_client *client, struct relock_hold *hold, int reason,
-                 uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
-{
-    if (hold->state != RELOCK_HOLD_CACHED) {
-        relock_holds_lose(client, hold, reason, now_ms);
-        return;
-    }
-    relock_reuse_leave_cache(client, hold);
-    relock_holds_end(client, hold);
-}
-
 static void take_answer(struct relock_client *client, struct relock_hold *hold,
                         const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
@@ -88,7 +77,7 @@ static void take_answer(struct relock_client *client, struct relock_hold *hold,
     if (verdict == RELOCK_VERDICT_DONE)
         relock_holds_renew(client, hold, now_ms);
     else if (relock_verdict_loss(verdict))
-        lose(client, hold, relock_verdict_loss(verdict), now_ms);
+        relock_reuse_lose(client, hold, relock_verdict_loss(verdict), now_ms);
     else
         suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
 }
@@ -132,6 +121,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     owner = hold->owner;
     if (relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED)
         refused = take_result(client, hold, result, reply);
+    relock_arming_answered(hold, relock_clock_now_ms());
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
         relock_observer_tell_renewed(client, hold);
@@ -174,8 +164,9 @@ static void on_checked(void *arg, int result, const struct redisReply *reply)
     if (result == RELOCK_OK)
         reason = relock_verdict_loss(relock_verdict_renewal(reply));
     relock_mutex_lock(&client->mutex);
-    if (reason && relock_hold_is_held(hold))
-        relock_holds_lose(client, hold, reason, now_ms);
+    if (reason)
+        relock_reuse_lose(client, hold, reason, now_ms);
+    relock_arming_answered(hold, now_ms);
     relock_holds_end_check(client, hold, now_ms);
     relock_holds_unref(client, hold);
     relock_mutex_unlock(&client->mutex);
@@ -189,7 +180,7 @@ static void check(struct relock_client *client, struct relock_hold *hold, uint64
 
     relock_request_check(&request, hold);
     node = aim(client, hold, &request, now_ms);
-    if (request.call.tracks && send(client, hold, node, &request, on_checked) == RELOCK_OK)
+    if (request.call.tracker && send(client, hold, node, &request, on_checked) == RELOCK_OK)
         relock_holds_send_check(hold, now_ms);
     else if (request.call.tracks)
         relock_arming_retry(hold, now_ms);

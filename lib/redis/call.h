@@ -31,6 +31,7 @@
 #define RELOCK_CALL_ARGS 6
 
 struct relock_conn_id;
+struct relock_node;
 struct relock_orphan;
 struct redisReply;
 
@@ -48,7 +49,11 @@ struct relock_call {
     size_t n_args;
     struct relock_conn_id **fence; /* the connection to kill first; NULL: not needed */
     struct relock_flight *flight;  /* of a pipeline: lives until the answer; NULL: not needed */
-    bool tracks; /* of a pipeline that tracks: the server reports the next change of its keys */
+
+    /* Of a pipeline: set with the answer to the node that reports the next change of the keys, or
+     * to NULL if none does. Lives until the answer. NULL: they need not be tracked. */
+    const struct relock_node **tracker;
+
     unsigned min_replicas; /* above 0: WAIT until so many replicas have it */
     uint64_t replica_timeout_ms;
 

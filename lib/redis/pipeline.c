@@ -99,7 +99,7 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     fence = fence_here(pipeline, call->fence ? *call->fence : NULL);
     if (fence)
         relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    command = relock_sent_command_new(call, fence != NULL, call->tracks && pipeline->tracks, out);
+    command = relock_sent_command_new(call, fence != NULL, call->tracker && pipeline->tracks, out);
     if (!command) {
         relock_buffer_take_back(out, from);
         return RELOCK_E_NOMEM;
@@ -174,7 +174,7 @@ void relock_pipeline_flush(struct relock_pipeline *pipeline)
 static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                    enum relock_call_form form)
 {
-    if (!relock_sent_command_repeat(command, form, command->tracks && pipeline->tracks,
+    if (!relock_sent_command_repeat(command, form, command->tracker && pipeline->tracks,
                                     relock_async_conn_out(&pipeline->conn)))
         return false;
     send_command(pipeline, command);
@@ -229,6 +229,19 @@ static int result_of(struct relock_pipeline *pipeline, struct relock_sent_comman
     return relock_refusal_result(refusal);
 }
 
+/* Calls the user of the command. Behind ASKING, or if the server has turned tracking off, the keys
+ * are not tracked. */
+static void finish(struct relock_pipeline *pipeline, const struct relock_sent_command *command,
+                   int result, const struct redisReply *reply)
+{
+    bool is_tracked = command->is_tracked && pipeline->tracks && result == RELOCK_OK;
+
+    if (command->tracker)
+        *command->tracker = is_tracked ? pipeline->node : NULL;
+    if (command->fn)
+        command->fn(command->arg, result, result == RELOCK_E_CONN ? NULL : reply);
+}
+
 /* It is in flight no more. */
 static void answer(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                    const struct redisReply *reply, enum relock_refusal refusal)
@@ -239,8 +252,7 @@ static void answer(struct relock_pipeline *pipeline, struct relock_sent_command 
 
     if (result == RELOCK_AGAIN)
         return;
-    if (command->fn)
-        command->fn(command->arg, result, result == RELOCK_E_CONN ? NULL : reply);
+    finish(pipeline, command, result, reply);
     if (refusal == RELOCK_REFUSED_HERE && command->fn) {
         relock_explain(why, command->script, error);
         relock_async_conn_fail(&pipeline->conn, why);
@@ -285,8 +297,7 @@ static void on_down(void *arg)
     pipeline->tracks = false;
     while ((command = pipeline->in_flight)) {
         DL_DELETE(pipeline->in_flight, command);
-        if (command->fn)
-            command->fn(command->arg, RELOCK_E_CONN, NULL);
+        finish(pipeline, command, RELOCK_E_CONN, NULL);
         free(command);
     }
 }

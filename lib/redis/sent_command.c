@@ -32,10 +32,10 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
     if (!command)
         return NULL;
     *command = (struct relock_sent_command){.n_replies = 1U + is_fenced + is_tracked,
-                                            .tracks = call->tracks,
                                             .is_tracked = is_tracked,
                                             .script = call->script,
                                             .flight = call->flight,
+                                            .tracker = call->tracker,
                                             .n_args = call->n_args,
                                             .len = out->len - from};
     command->next_reply = is_fenced ? RELOCK_NEXT_KILL : caching_or_call(command);

@@ -30,7 +30,6 @@ struct relock_sent_command {
     unsigned n_replies; /* all that were due when it was last sent */
     enum relock_call_form form;
     bool asks;            /* it follows ASKING, which SCRIPT LOAD would use up */
-    bool tracks;          /* constant: the server is to report the next change of its keys */
     bool is_tracked;      /* it follows CLIENT CACHING */
     bool is_kill_refused; /* for now: an older command may still run */
     bool cannot_load;     /* the server or the user lacks SCRIPT LOAD */
@@ -39,6 +38,7 @@ struct relock_sent_command {
     void (*fn)(void *arg, int result, const struct redisReply *reply); /* NULL: no caller */
     void *arg;
     struct relock_flight *flight; /* NULL: its user need not know */
+    const struct relock_node **tracker; /* see call.h; constant */
     struct relock_sent_command *next, *prev;
     size_t n_args;
     size_t len;

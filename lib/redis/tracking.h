@@ -2,7 +2,7 @@
  * Tracking - a node reports changes of keys that its pipeline has read
  *
  * The server sends each report once, over the connection of the subscriptions, for keys that a
- * call with `tracks` has read over the pipeline. So it needs both connections: CLIENT TRACKING
+ * call with a `tracker` has read over the pipeline. So it needs both connections: CLIENT TRACKING
  * names the second one over the first. When either is made anew, tracking is off until the server
  * has agreed again, and what was to be reported is forgotten.
  *
@@ -25,8 +25,7 @@ static inline void relock_tracking_want(struct relock_node *node)
     node->wants_tracking = true;
 }
 
-/* Whether a call with `tracks` that is sent now is tracked, and one whose reply has just come was.
- * Also under a mutex. */
+/* Whether a call with a `tracker` that is sent now is tracked. Also under a mutex. */
 bool relock_tracking_is_on(const struct relock_node *node);
 
 /* Does what is to be done since the last step. Calls `io.tracking` of the topology when it is on or

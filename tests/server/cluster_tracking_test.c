@@ -49,9 +49,11 @@ struct hold {
     size_t owner; /* of the slot */
 };
 
-/* Acquires the lock, and waits until the owner of its slot guards it. */
-static struct hold hold_armed(struct clustered *c)
+/* Acquires the lock, for `lease_ms` if that is not 0, and waits until the owner of its slot guards
+ * it. */
+static struct hold hold_armed_for(struct clustered *c, uint64_t lease_ms)
 {
+    const struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = lease_ms};
     struct hold hold = {.slot = cluster_slot(c->cluster, NAME)};
     struct armings armings;
 
@@ -61,9 +63,14 @@ static struct hold hold_armed(struct clustered *c)
         clustered_client(c, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
                                                      .connect_timeout_ms = slow_ms(1000)});
     hold.lock = fixture_lock(c->f, hold.client, NAME);
-    assert_result(relock_lock(hold.lock), RELOCK_OK);
+    assert_result(relock_acquire(hold.lock, &how, NULL), RELOCK_OK);
     await_armed(&armings);
     return hold;
+}
+
+static struct hold hold_armed(struct clustered *c)
+{
+    return hold_armed_for(c, 0);
 }
 
 static void assert_lost_when_deleted(struct clustered *c, struct relock_lock *lock)
@@ -107,12 +114,60 @@ static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
     assert_lost_when_deleted(c, hold.lock);
 }
 
+static bool was_asked(void *probe)
+{
+    return probe_calls(probe, "asking") > 0;
+}
+
+/* No renewal tells the client of the move. The old node reports that the key has left, so a check
+ * comes; but behind ASKING the new one tracks nothing. */
+static void a_fixed_lease_whose_slot_moved_is_lost_at_once(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    size_t to = clustered_other(c, hold.slot);
+    struct probe *probe = c->cluster->node[to].probe;
+    struct armings armings;
+
+    assert_int_equal(probe_int(probe, "CONFIG RESETSTAT"), 0);
+    cluster_move_open(c->cluster, hold.slot, to);
+    cluster_move_keys(c->cluster, hold.slot, to);
+    assert_true(wait_until(was_asked, probe, SOON_MS));
+    armings = armings_of(c, to);
+    cluster_move_close(c->cluster, hold.slot, to);
+    await_armed(&armings);
+    assert_lost_when_deleted(c, hold.lock);
+    cluster_await(c->cluster);
+}
+
+/* The same for a lock that is deleted on its way. */
+static void a_fixed_lease_that_is_deleted_at_the_new_node_is_lost(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    size_t to = clustered_other(c, hold.slot);
+    struct probe *probe = c->cluster->node[to].probe;
+
+    assert_int_equal(probe_int(probe, "CONFIG RESETSTAT"), 0);
+    cluster_move_open(c->cluster, hold.slot, to);
+    cluster_move_keys(c->cluster, hold.slot, to);
+    assert_true(wait_until(was_asked, probe, SOON_MS));
+    assert_memory_equal(probe_text(probe, "ASKING"), "OK", 2);
+    assert_int_equal(probe_int(probe, "DEL " NAME), 1);
+    assert_true(losses_wait(c->f->losses, 1, slow_ms(AT_ONCE_MS)));
+    cluster_move_close(c->cluster, hold.slot, to);
+    cluster_await(c->cluster);
+    assert_result(relock_unlock(hold.lock), RELOCK_LOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(a_deleted_lock_is_lost_at_once),
         CLUSTER_TEST(a_lock_whose_slot_moved_is_lost_at_once),
         CLUSTER_TEST(a_lock_is_lost_at_once_after_a_planned_failover),
+        CLUSTER_TEST(a_fixed_lease_whose_slot_moved_is_lost_at_once),
+        CLUSTER_TEST(a_fixed_lease_that_is_deleted_at_the_new_node_is_lost),
     };
 
     return CLUSTER_TESTS_RUN(tests);

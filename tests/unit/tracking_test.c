@@ -66,12 +66,14 @@ static void on_answer(void *arg, int result, const struct redisReply *reply)
     hear(result == RELOCK_OK ? '1' : '0');
 }
 
+static const struct relock_node *tracker;
+
 static const struct relock_call call = {
     .script = &relock_script_renew,
     .key = {"orders", 6},
     .args = {{"60000", 5}, {"id:7", 4}},
     .n_args = 2,
-    .tracks = true,
+    .tracker = &tracker,
 };
 
 static uint64_t turn(void *arg)
