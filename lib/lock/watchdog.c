@@ -182,7 +182,7 @@ static void check(struct relock_client *client, struct relock_hold *hold, uint64
     node = aim(client, hold, &request, now_ms);
     if (request.call.tracker && send(client, hold, node, &request, on_checked) == RELOCK_OK)
         relock_holds_send_check(hold, now_ms);
-    else if (request.call.tracks)
+    else if (request.call.tracker)
         relock_arming_retry(hold, now_ms);
     relock_holds_arm(client, hold, now_ms);
 }

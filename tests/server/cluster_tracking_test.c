@@ -1,7 +1,9 @@
 /*
  * Client tracking in a cluster: the node that owns the slot of a held lock reports its changes, and
- * when it has moved, the new owner does. The client hears of a move with the next renewal.
+ * when it has moved, the new owner does. The old node reports that the key has left, and the next
+ * command tells the client of the move.
  */
+#include "support/actor.h"
 #include "support/cluster_fixture.h"
 
 #define NAME "orders"
@@ -114,9 +116,20 @@ static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
     assert_lost_when_deleted(c, hold.lock);
 }
 
-static bool was_asked(void *probe)
+static bool was_asked(void *arg)
 {
-    return probe_calls(probe, "asking") > 0;
+    const struct armings *askings = arg;
+
+    return probe_calls(askings->probe, "asking") > askings->before;
+}
+
+/* The node was asked for one more command. */
+static void await_asked(struct clustered *c, size_t node)
+{
+    struct probe *probe = c->cluster->node[node].probe;
+    struct armings askings = {probe, probe_calls(probe, "asking")};
+
+    assert_true(wait_until(was_asked, &askings, SOON_MS));
 }
 
 /* No renewal tells the client of the move. The old node reports that the key has left, so a check
@@ -126,13 +139,11 @@ static void a_fixed_lease_whose_slot_moved_is_lost_at_once(void **state)
     struct clustered *c = *state;
     struct hold hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
     size_t to = clustered_other(c, hold.slot);
-    struct probe *probe = c->cluster->node[to].probe;
     struct armings armings;
 
-    assert_int_equal(probe_int(probe, "CONFIG RESETSTAT"), 0);
     cluster_move_open(c->cluster, hold.slot, to);
     cluster_move_keys(c->cluster, hold.slot, to);
-    assert_true(wait_until(was_asked, probe, SOON_MS));
+    await_asked(c, to);
     armings = armings_of(c, to);
     cluster_move_close(c->cluster, hold.slot, to);
     await_armed(&armings);
@@ -148,16 +159,42 @@ static void a_fixed_lease_that_is_deleted_at_the_new_node_is_lost(void **state)
     size_t to = clustered_other(c, hold.slot);
     struct probe *probe = c->cluster->node[to].probe;
 
-    assert_int_equal(probe_int(probe, "CONFIG RESETSTAT"), 0);
     cluster_move_open(c->cluster, hold.slot, to);
     cluster_move_keys(c->cluster, hold.slot, to);
-    assert_true(wait_until(was_asked, probe, SOON_MS));
+    await_asked(c, to);
     assert_memory_equal(probe_text(probe, "ASKING"), "OK", 2);
     assert_int_equal(probe_int(probe, "DEL " NAME), 1);
     assert_true(losses_wait(c->f->losses, 1, slow_ms(AT_ONCE_MS)));
     cluster_move_close(c->cluster, hold.slot, to);
     cluster_await(c->cluster);
     assert_result(relock_unlock(hold.lock), RELOCK_LOST);
+}
+
+/* A program that uses another library holds the lock, and its key is on its way. */
+static void a_waiter_for_a_plain_lock_polls_while_its_slot_moves(void **state)
+{
+    struct clustered *c = *state;
+    const struct relock_options options = {.recheck_ms = NEVER_MS, .command_timeout_ms = 20000};
+    struct relock_lock *lock =
+        fixture_lock_of(c->f, clustered_client(c, &options), NAME, relock_plainlock_new);
+    struct actor *waiter = actor_start();
+    int slot = cluster_slot(c->cluster, NAME);
+    size_t from = cluster_owner(c->cluster, slot);
+    size_t to = clustered_other(c, slot);
+    struct armings armings = armings_of(c, from);
+
+    assert_int_equal(probe_int(armings.probe, "SET " NAME " token PX %d", (int)NEVER_MS), 0);
+    cluster_move_open(c->cluster, slot, to);
+    cluster_move_keys(c->cluster, slot, to);
+    actor_begin_lock(waiter, lock);
+    await_armed(&armings); /* as the client thinks */
+    for (int i = 0; i < 3; i++)
+        await_asked(c, to);
+    cluster_move_close(c->cluster, slot, to);
+    assert_int_equal(probe_int(c->cluster->node[to].probe, "DEL " NAME), 1);
+    assert_gets_in(waiter, lock);
+    actor_end_all();
+    cluster_await(c->cluster);
 }
 
 int main(void)
@@ -168,6 +205,7 @@ int main(void)
         CLUSTER_TEST(a_lock_is_lost_at_once_after_a_planned_failover),
         CLUSTER_TEST(a_fixed_lease_whose_slot_moved_is_lost_at_once),
         CLUSTER_TEST(a_fixed_lease_that_is_deleted_at_the_new_node_is_lost),
+        CLUSTER_TEST(a_waiter_for_a_plain_lock_polls_while_its_slot_moves),
     };
 
     return CLUSTER_TESTS_RUN(tests);

@@ -3,6 +3,7 @@
  * that costs. Waiters for plain locks: watched_test.c.
  */
 #include "support/actor.h"
+#include "support/keeping.h"
 #include "support/kinds.h"
 #include "support/peer.h"
 #include "support/rights.h"
@@ -316,6 +317,30 @@ static void a_lock_that_changes_all_the_time_is_checked_seldom(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+/* ---- kept locks ---------------------------------------------------------------------------- */
+
+/* Its next owner does not get it from memory. */
+static void a_kept_lock_that_is_deleted_is_not_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        keeping_client(f, &(struct relock_options){.watchdog_timeout_ms = NEVER_MS,
+                                                   .command_timeout_ms = slow_ms(10000)});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    uint64_t reused;
+
+    hold_armed(f, lock, NULL);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(keeping_wait(client, 1));
+    reused = stats_of(client).reused;
+    delete_lock(f);
+    assert_true(keeping_wait(client, 0));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).reused, reused);
+    assert_int_equal(losses_count(f->losses), 0);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 /* ---- without it ---------------------------------------------------------------------------- */
 
 static void a_program_can_do_without(void **state)
@@ -391,6 +416,7 @@ int main(void)
         KINDS_TEST_OF(a_long_hold_costs_one_check_and_its_release_none, read),
         KINDS_TEST(a_level_costs_one_check_at_most),
         KINDS_TEST(a_lock_that_changes_all_the_time_is_checked_seldom),
+        SERVER_TEST(a_kept_lock_that_is_deleted_is_not_kept),
         KINDS_TEST(a_program_can_do_without),
         SERVER_TEST(without_the_right_a_loss_is_found_by_a_renewal),
     };
