@@ -59,7 +59,8 @@ static const struct relock_node *node_of(struct relock_client *client,
                                 (struct relock_text){resource->name, resource->name_len});
 }
 
-/* Those that became old enough meanwhile have no node, and are not due. */
+/* When a node reports no more, the holds may have another one, or it is to report again. When one
+ * begins to, those that became old enough meanwhile have no node, and are not due. */
 void relock_reports_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -68,7 +69,7 @@ void relock_reports_turn(struct relock_client *client, const struct relock_node 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
         if (!is_on && hold->arming.node == node)
-            relock_arming_drop(hold);
+            check_at(client, hold, now_ms, now_ms);
         else if (is_on && !hold->arming.node && hold->arming.due_ms == RELOCK_NEVER &&
                  hold->resource->kind->renew && node_of(client, hold) == node)
             check_at(client, hold, now_ms, now_ms);

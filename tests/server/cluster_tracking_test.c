@@ -116,6 +116,22 @@ static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
     assert_lost_when_deleted(c, hold.lock);
 }
 
+/* Another lock tells the client of the failover. The old node has no slots then, so the client
+ * closes its connections to it. */
+static void a_fixed_lease_is_lost_at_once_after_a_planned_failover(void **state)
+{
+    struct clustered *c = *state;
+    struct hold hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    struct relock_lock *other = fixture_lock(c->f, hold.client, "{" NAME "}:other");
+    struct armings armings = armings_of(c, cluster_replica(c->cluster, hold.owner));
+
+    (void)cluster_fail_over(c->cluster, hold.owner);
+    assert_result(relock_lock(other), RELOCK_OK);
+    assert_result(relock_unlock(other), RELOCK_OK);
+    await_armed(&armings);
+    assert_lost_when_deleted(c, hold.lock);
+}
+
 static bool was_asked(void *arg)
 {
     const struct armings *askings = arg;
@@ -203,6 +219,7 @@ int main(void)
         CLUSTER_TEST(a_deleted_lock_is_lost_at_once),
         CLUSTER_TEST(a_lock_whose_slot_moved_is_lost_at_once),
         CLUSTER_TEST(a_lock_is_lost_at_once_after_a_planned_failover),
+        CLUSTER_TEST(a_fixed_lease_is_lost_at_once_after_a_planned_failover),
         CLUSTER_TEST(a_fixed_lease_whose_slot_moved_is_lost_at_once),
         CLUSTER_TEST(a_fixed_lease_that_is_deleted_at_the_new_node_is_lost),
         CLUSTER_TEST(a_waiter_for_a_plain_lock_polls_while_its_slot_moves),
