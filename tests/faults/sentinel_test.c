@@ -2,10 +2,12 @@
 #include "old_master.h"
 
 #include "support/actor.h"
+#include "support/cycle.h"
 
 /* The I/O thread would wait for a third of the long one before it gives up a server that hangs. */
 #define LEASE_MS 60000
 #define SHORT_LEASE_MS 12000
+#define DEADLOCK_MS 200
 
 /* `n_replicas` of two have its holds. After the death of a master, one is left. */
 static struct relock_client *lasting_client(struct sentinels *s, unsigned n_replicas,
@@ -91,6 +93,27 @@ static void a_waiter_survives_a_planned_failover(void **state)
     a_waiter_gets_the_lock(*state);
 }
 
+/* Two clients wait for each other, one of them since before the failover. */
+static void a_deadlock_is_found_at_the_new_master(void **state)
+{
+    struct sentinels *s = *state;
+    const struct relock_options options = {.min_replicas = 1,
+                                           .watchdog_timeout_ms = slow_ms(LEASE_MS),
+                                           .command_timeout_ms = slow_ms(FAILOVER_MS),
+                                           .deadlock_ms = DEADLOCK_MS};
+    struct relock_client *clients[2] = {sentinels_client(s, &options),
+                                        sentinels_client(s, &options)};
+    struct cycle cycle =
+        cycle_new(s->f, clients, (const char *const[2]){"orders", "bills"}, relock_lock_new);
+
+    cycle_wait(&cycle, 0);
+    sentinels_await_sync(s, 0);
+    server_kill(s->server[0]);
+    (void)await_new_master(s, clients[0]);
+    cycle_wait(&cycle, 1);
+    cycle_breaks(&cycle, FAILOVER_MS);
+}
+
 static void a_call_survives_the_death_of_the_master(void **state)
 {
     fate = KILLED;
@@ -118,6 +141,7 @@ static int run_killed(void)
 {
     const struct CMUnitTest tests[] = {
         SENTINELS_TEST(a_waiter_survives_the_death_of_the_master),
+        SENTINELS_TEST(a_deadlock_is_found_at_the_new_master),
         SENTINELS_TEST(a_call_survives_the_death_of_the_master),
     };
 
