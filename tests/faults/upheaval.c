@@ -79,36 +79,6 @@ static void move_some(struct cluster *cluster, size_t from, size_t to, unsigned 
 
 /* ---- failovers ----------------------------------------------------------------------------- */
 
-struct copy {
-    struct cluster *cluster;
-    size_t replica;
-    long long offset;
-};
-
-static long long info_number(struct cluster *cluster, size_t i, const char *before)
-{
-    const char *text = probe_text(cluster->node[i].probe, "INFO replication");
-    const char *found = strstr(text, before);
-
-    return found ? strtoll(found + strlen(before), NULL, 10) : -1;
-}
-
-static bool is_copied(void *arg)
-{
-    const struct copy *copy = arg;
-
-    return info_number(copy->cluster, copy->replica, "slave_repl_offset:") >= copy->offset;
-}
-
-/* Waits until a replica has all that its master had when this was called. */
-static void await_copy(struct cluster *cluster, size_t master)
-{
-    struct copy copy = {cluster, cluster_replica(cluster, master),
-                        info_number(cluster, master, "master_repl_offset:")};
-
-    cluster_must(wait_until(is_copied, &copy, SOON_MS), "a replica does not keep up");
-}
-
 static void fail(struct cluster *cluster, size_t master, bool is_gentle,
                  void (*harm)(struct server *))
 {
@@ -116,7 +86,7 @@ static void fail(struct cluster *cluster, size_t master, bool is_gentle,
         cluster_must(probe_int(cluster->node[master].probe, "CLIENT PAUSE %d WRITE",
                                CLUSTER_FAILOVER_MS) == 0,
                      "a master does not stop writing");
-    await_copy(cluster, master);
+    cluster_await_copy(cluster, master);
     harm(cluster->node[master].server);
     cluster_await(cluster);
     cluster_mend(cluster);

@@ -86,7 +86,7 @@ static void a_lease_is_renewed_after_its_master_died(void **state)
     struct clustered *c = *state;
     struct hold hold = begin(c, LONG_LEASE_MS);
 
-    assert_int_equal(probe_int(c->cluster->node[hold.owner].probe, "WAIT 1 %d", SOON_MS), 1);
+    cluster_await_copy(c->cluster, hold.owner);
     server_kill(c->cluster->node[hold.owner].server);
     cluster_await(c->cluster);
     is_renewed(&hold);
@@ -98,7 +98,7 @@ static void a_lease_is_renewed_after_its_master_hung(void **state)
     struct clustered *c = *state;
     struct hold hold = begin(c, LONG_LEASE_MS);
 
-    assert_int_equal(probe_int(c->cluster->node[hold.owner].probe, "WAIT 1 %d", SOON_MS), 1);
+    cluster_await_copy(c->cluster, hold.owner);
     server_pause(c->cluster->node[hold.owner].server);
     cluster_await(c->cluster);
     is_renewed(&hold);
@@ -121,7 +121,7 @@ static void a_multi_lock_is_held_after_a_master_of_one_member_died(void **state)
     other.lock = fixture_lock(c->f, hold.client, name);
     both = fixture_multi(c->f, hold.lock, other.lock, NULL);
     assert_result(relock_lock(both), RELOCK_OK);
-    assert_int_equal(probe_int(c->cluster->node[hold.owner].probe, "WAIT 1 %d", SOON_MS), 1);
+    cluster_await_copy(c->cluster, hold.owner);
     server_kill(c->cluster->node[hold.owner].server);
     cluster_await(c->cluster);
     hold.lock = both;

@@ -46,10 +46,8 @@ static struct pair begin(struct clustered *c, const char *query, fixture_constru
 
 static void its_master_dies(struct clustered *c, const struct pair *pair)
 {
-    struct cluster_node *master = &c->cluster->node[pair->owner];
-
-    assert_int_equal(probe_int(master->probe, "WAIT 1 %d", SOON_MS), 1);
-    server_kill(master->server);
+    cluster_await_copy(c->cluster, pair->owner);
+    server_kill(c->cluster->node[pair->owner].server);
     cluster_await(c->cluster);
 }
 

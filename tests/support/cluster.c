@@ -314,6 +314,37 @@ size_t cluster_fail_over(struct cluster *cluster, size_t master)
     return takeover.new;
 }
 
+/* ---- what a replica has -------------------------------------------------------------------- */
+
+struct copy {
+    struct cluster *cluster;
+    size_t replica;
+    long long offset;
+};
+
+static long long info_number(struct cluster *cluster, size_t i, const char *before)
+{
+    const char *text = probe_text(cluster->node[i].probe, "INFO replication");
+    const char *found = strstr(text, before);
+
+    return found ? strtoll(found + strlen(before), NULL, 10) : -1;
+}
+
+static bool is_copied(void *arg)
+{
+    const struct copy *copy = arg;
+
+    return info_number(copy->cluster, copy->replica, "slave_repl_offset:") >= copy->offset;
+}
+
+void cluster_await_copy(struct cluster *cluster, size_t master)
+{
+    struct copy copy = {cluster, cluster_replica(cluster, master),
+                        info_number(cluster, master, "master_repl_offset:")};
+
+    cluster_must(wait_until(is_copied, &copy, SOON_MS), "a replica does not keep up");
+}
+
 /* ---- more and fewer nodes ------------------------------------------------------------------ */
 
 size_t cluster_add(struct cluster *cluster)

@@ -71,12 +71,16 @@ void cluster_await(struct cluster *cluster);
 /* Restarts and resumes all nodes, abandons moves of slots, and waits as above. */
 void cluster_mend(struct cluster *cluster);
 
-/* The next four are for a cluster whose nodes agree. */
+/* The next five are for a cluster whose nodes agree. */
 int cluster_slot(struct cluster *cluster, const char *key);
 size_t cluster_owner(struct cluster *cluster, int slot);
 
 /* Of this master, one that runs. */
 size_t cluster_replica(struct cluster *cluster, size_t master);
+
+/* Waits until this replica has all that its master had when this was called. A WAIT of a probe would
+ * not: it waits for what the probe has written. */
+void cluster_await_copy(struct cluster *cluster, size_t master);
 
 /* To the owner of a key. */
 struct probe *cluster_probe(struct cluster *cluster, const char *key);
