@@ -5,6 +5,7 @@
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/plain_peer.h"
+#include "support/rights.h"
 
 #define CHANNEL "__redis__:invalidate"
 #define AT_ONCE_MS 2000 /* a machine that stands still */
@@ -204,6 +205,30 @@ static void without_tracking_a_waiter_polls(void **state)
     assert_gets_it(waiting, lock);
 }
 
+/* One line says so, however long it waits and however often. */
+static void without_the_right_a_waiter_polls(void **state)
+{
+    struct fixture *f = *state;
+    struct actor *waiting = actor_start();
+    struct relock_lock *lock;
+
+    rights_give(f, WIRE_PAGE, "plain", "+client|tracking");
+    lock = plainlock(f, rights_client(f, NEVER_MS, 0));
+    for (int i = 0; i < 2; i++) {
+        long long before;
+
+        peer_locks(f);
+        before = probe_script_calls(f->probe);
+        actor_begin_lock(waiting, lock);
+        assert_true(log_wait(f->log, "waiters for plain locks poll", SOON_MS));
+        let_pass(3 * QUIET_MS);
+        assert_true(probe_script_calls(f->probe) - before > 5);
+        assert_true(plain_peer_unlock(f->probe, "orders", PLAIN_PEER));
+        assert_gets_it(waiting, lock);
+    }
+    assert_int_equal(log_count(f->log, "CLIENT TRACKING"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +240,7 @@ int main(void)
         SERVER_TEST(a_waiter_ends_at_its_deadline),
         SERVER_TEST(a_waiter_still_rechecks),
         SERVER_TEST(without_tracking_a_waiter_polls),
+        SERVER_TEST(without_the_right_a_waiter_polls),
     };
 
     return SERVER_TESTS_RUN(tests);
