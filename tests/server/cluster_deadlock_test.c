@@ -8,22 +8,31 @@
 #include <stdio.h>
 
 #define DEADLOCK_MS 200
-#define AT_ONCE_MS (DEADLOCK_MS + 500)
+#define AT_ONCE_MS 6000 /* a machine that stands still */
 
-static const char *const orders = "orders";
-
-/* A name whose lock is at another node. */
-static void name_elsewhere(struct clustered *c, char name[24])
+static size_t owner_of(struct clustered *c, const char *key)
 {
-    size_t owner = cluster_owner(c->cluster, cluster_slot(c->cluster, orders));
+    return cluster_owner(c->cluster, cluster_slot(c->cluster, key));
+}
+
+/* Of a lock whose node is this one, or another. */
+static void find_name(struct clustered *c, size_t node, bool is_there, char name[24])
+{
     int i = 0;
 
     do
-        (void)snprintf(name, 24, "bills:%d", i++);
-    while (cluster_owner(c->cluster, cluster_slot(c->cluster, name)) == owner);
+        (void)snprintf(name, 24, "orders:%d", i++);
+    while ((owner_of(c, name) == node) != is_there);
 }
 
-static struct cycle cycle_of(struct clustered *c, fixture_constructor_fn *make)
+struct ring {
+    struct cycle cycle;
+    char record[64]; /* the key of the first client's waits */
+    size_t node;     /* that has it, and the lock of this client, but not the other lock */
+    char names[2][24];
+};
+
+static struct ring ring_of(struct clustered *c, fixture_constructor_fn *make)
 {
     const struct relock_options options = {.watchdog_timeout_ms = slow_ms(NEVER_MS),
                                            .recheck_ms = slow_ms(NEVER_MS),
@@ -31,19 +40,25 @@ static struct cycle cycle_of(struct clustered *c, fixture_constructor_fn *make)
                                            .deadlock_ms = DEADLOCK_MS};
     struct relock_client *clients[2] = {clustered_client(c, &options),
                                         clustered_client(c, &options)};
-    char bills[24];
+    struct ring ring;
 
-    name_elsewhere(c, bills);
-    return cycle_new(c->f, clients, (const char *const[2]){orders, bills}, make);
+    (void)snprintf(ring.record, sizeof(ring.record), "relock_waits:{%s}",
+                   relock_client_id(clients[0]));
+    ring.node = owner_of(c, ring.record);
+    find_name(c, ring.node, true, ring.names[0]);
+    find_name(c, ring.node, false, ring.names[1]);
+    ring.cycle =
+        cycle_new(c->f, clients, (const char *const[2]){ring.names[0], ring.names[1]}, make);
+    return ring;
 }
 
 static void one_of_two_clients_is_refused_of(struct clustered *c, fixture_constructor_fn *make)
 {
-    struct cycle cycle = cycle_of(c, make);
+    struct ring ring = ring_of(c, make);
 
-    cycle_wait(&cycle, 0);
-    cycle_wait(&cycle, 1);
-    cycle_breaks(&cycle, slow_ms(AT_ONCE_MS + 5000));
+    cycle_wait(&ring.cycle, 0);
+    cycle_wait(&ring.cycle, 1);
+    cycle_breaks(&ring.cycle, slow_ms(AT_ONCE_MS));
 }
 
 static void one_of_two_clients_is_refused(void **state)
@@ -53,35 +68,47 @@ static void one_of_two_clients_is_refused(void **state)
     one_of_two_clients_is_refused_of(*state, relock_wrlock_new);
 }
 
-/* The first wait was recorded before that. */
+struct record {
+    struct probe *probe;
+    const char *key;
+};
+
+static bool is_recorded(void *arg)
+{
+    const struct record *record = arg;
+
+    return probe_int(record->probe, "EXISTS %s", record->key) == 1;
+}
+
+/* The node has the record of the first wait, and the lock that the second one is for. */
 static void the_cycle_closes_after_a_master_died(void **state)
 {
     struct clustered *c = *state;
-    struct cycle cycle = cycle_of(c, relock_lock_new);
-    size_t master = cluster_owner(c->cluster, cluster_slot(c->cluster, orders));
+    struct ring ring = ring_of(c, relock_lock_new);
+    struct record record = {c->cluster->node[ring.node].probe, ring.record};
 
-    cycle_wait(&cycle, 0);
-    cluster_await_copy(c->cluster, master);
-    server_kill(c->cluster->node[master].server);
+    cycle_wait(&ring.cycle, 0);
+    assert_true(wait_until(is_recorded, &record, SOON_MS));
+    cluster_await_copy(c->cluster, ring.node);
+    server_kill(c->cluster->node[ring.node].server);
     cluster_await(c->cluster);
-    cycle_wait(&cycle, 1);
-    cycle_breaks(&cycle, CLUSTER_FAILOVER_MS);
+    cycle_wait(&ring.cycle, 1);
+    cycle_breaks(&ring.cycle, CLUSTER_FAILOVER_MS);
 }
 
-/* Both wait already, and the node of one lock changes. */
 static void the_cycle_is_closed_while_a_slot_moves(void **state)
 {
     struct clustered *c = *state;
-    struct cycle cycle = cycle_of(c, relock_lock_new);
-    int slot = cluster_slot(c->cluster, orders);
+    struct ring ring = ring_of(c, relock_lock_new);
+    int slot = cluster_slot(c->cluster, ring.names[0]);
     size_t to = clustered_other(c, slot);
 
-    cycle_wait(&cycle, 0);
+    cycle_wait(&ring.cycle, 0);
     cluster_move_open(c->cluster, slot, to);
     cluster_move_keys(c->cluster, slot, to);
-    cycle_wait(&cycle, 1);
+    cycle_wait(&ring.cycle, 1);
     cluster_move_close(c->cluster, slot, to);
-    cycle_breaks(&cycle, CLUSTER_FAILOVER_MS);
+    cycle_breaks(&ring.cycle, CLUSTER_FAILOVER_MS);
     cluster_await(c->cluster);
 }
 

@@ -5,6 +5,8 @@
 #include "support/actor.h"
 #include "support/cluster_fixture.h"
 
+#include <string.h>
+
 #define NAME "orders"
 #define QUEUE "redisson_lock_queue:{" NAME "}"
 #define DEADLINES "redisson_lock_timeout:{" NAME "}"
@@ -36,10 +38,21 @@ static void await_length(struct queue *queue, long long n)
     assert_true(wait_until(has_length, queue, CLUSTER_FAILOVER_MS));
 }
 
-/* A client holds the lock, and another one waits in the queue. The replica has both. */
+/* The deadline of a waiter has a fraction when it has asked while it listened. */
+static bool has_listened(void *arg)
+{
+    const struct queue *queue = arg;
+    struct probe *probe = cluster_probe(queue->c->cluster, NAME);
+
+    return strchr(probe_list(probe, "ZRANGE " DEADLINES " 0 -1 WITHSCORES"), '.') != NULL;
+}
+
+/* A client holds the lock, and another one waits in the queue and asks no more. The replica has
+ * both. */
 static struct queue begin(struct clustered *c)
 {
     const struct relock_options options = {.watchdog_timeout_ms = slow_ms(LONG_LEASE_MS),
+                                           .recheck_ms = slow_ms(LONG_LEASE_MS),
                                            .command_timeout_ms = CLUSTER_FAILOVER_MS};
     struct queue queue = {
         .c = c, .slot = cluster_slot(c->cluster, NAME), .waiter = actor_start()};
@@ -56,6 +69,7 @@ static struct queue begin(struct clustered *c)
         queue.waiter, queue.wanted,
         &(struct relock_how){.wait_ms = RELOCK_FOREVER, .cancel = queue.cancel});
     await_length(&queue, 1);
+    assert_true(wait_until(has_listened, &queue, SOON_MS));
     cluster_await_copy(c->cluster, queue.owner);
     return queue;
 }
