@@ -61,12 +61,12 @@ enum relock_hold_notice {
 
 /* Whether Redis reports the next change of the lock. Changed by arming.c alone. */
 struct relock_arming {
-    const struct relock_node *node;  /* that reports it; NULL: none does. Only to be compared */
-    uint64_t due_ms;                 /* when it is to be armed by a check; RELOCK_NEVER: not */
-    uint64_t pause_ms;               /* since the last command, before the next check */
-    uint64_t retry_ms;               /* the pause after the last command that did not arm it; or 0 */
-    const struct relock_node *tracker; /* of that command; only the I/O thread, without the mutex */
-    struct relock_hold *next, *prev; /* of the primary resource: those that are armed */
+    const struct relock_node *node; /* that reports it; NULL: none does. Only to be compared */
+    uint64_t due_ms;                /* when it is to be armed by a check; RELOCK_NEVER: not */
+    uint64_t pause_ms;              /* since the last command, before the next check */
+    uint64_t retry_ms;              /* the pause after the last command that did not arm it; or 0 */
+    const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
+    struct relock_hold *next, *prev;   /* of the primary resource: those that are armed */
 };
 
 struct relock_hold {

@@ -59,8 +59,15 @@ static const struct relock_node *node_of(struct relock_client *client,
                                 (struct relock_text){resource->name, resource->name_len});
 }
 
-/* When a node reports no more, the holds may have another one, or it is to report again. When one
- * begins to, those that became old enough meanwhile have no node, and are not due. */
+/* It has become old enough while no node could report. A younger one is not due yet. */
+static bool is_to_be_armed(struct relock_client *client, const struct relock_hold *hold,
+                           const struct relock_node *node)
+{
+    return !hold->arming.node && hold->arming.due_ms == RELOCK_NEVER &&
+           hold->resource->kind->renew && node_of(client, hold) == node;
+}
+
+/* When a node reports no more, its holds may have another one. */
 void relock_reports_turn(struct relock_client *client, const struct relock_node *node, bool is_on)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -68,10 +75,9 @@ void relock_reports_turn(struct relock_client *client, const struct relock_node 
 
     DL_FOREACH2(client->guarded.holds, hold, client_next)
     {
-        if (!is_on && hold->arming.node == node)
-            check_at(client, hold, now_ms, now_ms);
-        else if (is_on && !hold->arming.node && hold->arming.due_ms == RELOCK_NEVER &&
-                 hold->resource->kind->renew && node_of(client, hold) == node)
+        bool was_armed = hold->arming.node == node;
+
+        if (is_on ? is_to_be_armed(client, hold, node) : was_armed)
             check_at(client, hold, now_ms, now_ms);
     }
 }

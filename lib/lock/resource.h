@@ -162,11 +162,11 @@ enum relock_vigil_state {
 struct relock_vigil {
     enum relock_vigil_state state;
     const struct relock_node *node; /* unless OFF or WANTED: that reports it. Only to be compared */
-    const struct relock_node *tracker;   /* of its last command; only the I/O thread, without the mutex */
-    uint64_t holder;                /* a hash of who held the lock when it was last on */
-    uint64_t sent_ms;               /* when its last command was sent */
-    uint64_t not_before_ms;         /* when it may begin again */
-    uint64_t pause_ms;              /* see pace.h */
+    const struct relock_node *tracker;   /* see call.h; only the I/O thread, without the mutex */
+    uint64_t holder;                     /* a hash of who held the lock when it was last on */
+    uint64_t sent_ms;                    /* when its last command was sent */
+    uint64_t not_before_ms;              /* when it may begin again */
+    uint64_t pause_ms;                   /* see pace.h */
     struct relock_resource *next, *prev; /* of the client: WANTED */
 };
 

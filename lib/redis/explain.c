@@ -94,8 +94,7 @@ static bool begins_with(const char *error, const char *code)
 /* A script of several keys needs them all at one node. */
 static bool is_half_moved(const struct relock_script *script, const char *error)
 {
-    return begins_with(error, "TRYAGAIN") ||
-           relock_refusal_of(error) == RELOCK_REFUSED_HALFWAY ||
+    return begins_with(error, "TRYAGAIN") || relock_refusal_of(error) == RELOCK_REFUSED_HALFWAY ||
            (begins_with(error, "ASK ") && script && !relock_script_has_one_key(script));
 }
 

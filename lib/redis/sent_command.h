@@ -37,7 +37,7 @@ struct relock_sent_command {
     const struct relock_script *script; /* that it runs; NULL: none */
     void (*fn)(void *arg, int result, const struct redisReply *reply); /* NULL: no caller */
     void *arg;
-    struct relock_flight *flight; /* NULL: its user need not know */
+    struct relock_flight *flight;       /* NULL: its user need not know */
     const struct relock_node **tracker; /* see call.h; constant */
     struct relock_sent_command *next, *prev;
     size_t n_args;

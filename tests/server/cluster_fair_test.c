@@ -54,20 +54,16 @@ static struct queue begin(struct clustered *c)
     const struct relock_options options = {.watchdog_timeout_ms = slow_ms(LONG_LEASE_MS),
                                            .recheck_ms = slow_ms(LONG_LEASE_MS),
                                            .command_timeout_ms = CLUSTER_FAILOVER_MS};
-    struct queue queue = {
-        .c = c, .slot = cluster_slot(c->cluster, NAME), .waiter = actor_start()};
+    struct queue queue = {.c = c, .slot = cluster_slot(c->cluster, NAME), .waiter = actor_start()};
 
     queue.owner = cluster_owner(c->cluster, queue.slot);
-    queue.held =
-        fixture_lock_of(c->f, clustered_client(c, &options), NAME, relock_fairlock_new);
-    queue.wanted =
-        fixture_lock_of(c->f, clustered_client(c, &options), NAME, relock_fairlock_new);
+    queue.held = fixture_lock_of(c->f, clustered_client(c, &options), NAME, relock_fairlock_new);
+    queue.wanted = fixture_lock_of(c->f, clustered_client(c, &options), NAME, relock_fairlock_new);
     assert_result(relock_fairlock_set_patience(queue.held, PATIENCE_MS), RELOCK_OK);
     assert_result(relock_cancel_new(&queue.cancel), RELOCK_OK);
     assert_result(relock_lock(queue.held), RELOCK_OK);
-    actor_begin_acquire(
-        queue.waiter, queue.wanted,
-        &(struct relock_how){.wait_ms = RELOCK_FOREVER, .cancel = queue.cancel});
+    actor_begin_acquire(queue.waiter, queue.wanted,
+                        &(struct relock_how){.wait_ms = RELOCK_FOREVER, .cancel = queue.cancel});
     await_length(&queue, 1);
     assert_true(wait_until(has_listened, &queue, SOON_MS));
     cluster_await_copy(c->cluster, queue.owner);

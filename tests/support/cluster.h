@@ -78,8 +78,8 @@ size_t cluster_owner(struct cluster *cluster, int slot);
 /* Of this master, one that runs. */
 size_t cluster_replica(struct cluster *cluster, size_t master);
 
-/* Waits until this replica has all that its master had when this was called. A WAIT of a probe would
- * not: it waits for what the probe has written. */
+/* Waits until this replica has all that its master had when this was called. A WAIT of a probe
+ * would not: it waits for what the probe has written. */
 void cluster_await_copy(struct cluster *cluster, size_t master);
 
 /* To the owner of a key. */

@@ -24,7 +24,8 @@ struct cycle cycle_new(struct fixture *f, struct relock_client *const clients[2]
 /* This one begins to wait for the lock of the other. */
 void cycle_wait(struct cycle *cycle, int nth);
 
-/* Both wait. Exactly one is refused, within `within_ms`, and the other one goes on. Releases all. */
+/* Both wait. Exactly one is refused, within `within_ms`, and the other one goes on. Releases all.
+ */
 void cycle_breaks(struct cycle *cycle, uint64_t within_ms);
 
 #endif

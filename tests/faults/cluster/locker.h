@@ -44,8 +44,8 @@ enum locker_order {
 /* A child_fn, of a struct locker. Sends a number when it has connected, and works until the parent
  * sends one; then sends another when its threads have ended. After that it takes orders. It answers
  * LOCKER_SWEEP with the first result that is not RELOCK_OK, else with that; and LOCKER_END with the
- * time in ms that the end of the client took. Its status is 0 if nothing went wrong that no failover
- * explains. */
+ * time in ms that the end of the client took. Its status is 0 if nothing went wrong that no
+ * failover explains. */
 int locker_run(struct child *parent, void *locker);
 
 /* The time of the records. */

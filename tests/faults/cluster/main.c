@@ -11,9 +11,9 @@
  * are impossible, a process has failed, or keys are left.
  *
  * A master that dies may take with it what it has answered, so a failover may also bring back a
- * place that a waiter has left in the queue of a fair lock. It goes like that of a dead waiter, when
- * the lock is acquired after its patience. With --gentle each master stops writing before it fails. Then no two holders
- * are excused, and nothing may be left in the first place.
+ * place that a waiter has left in the queue of a fair lock. It goes like that of a dead waiter,
+ * when the lock is acquired after its patience. With --gentle each master stops writing before it
+ * fails. Then no two holders are excused, and nothing may be left in the first place.
  */
 #include "locker.h"
 #include "support/cluster.h"
@@ -266,12 +266,10 @@ static void run_all(struct run *run)
 
 static void read_arguments(struct run *run, int argc, char **argv)
 {
-    static const struct option known[] = {{"rounds", required_argument, NULL, 'r'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"processes", required_argument, NULL, 'p'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"gentle", no_argument, NULL, 'g'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"rounds", required_argument, NULL, 'r'},    {"seed", required_argument, NULL, 's'},
+        {"processes", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'},
+        {"gentle", no_argument, NULL, 'g'},          {NULL, 0, NULL, 0}};
     int c;
 
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
