@@ -14,24 +14,33 @@
  *
  *   acquire(), release_all()   relock_take, relock_release            lib/lock/take.c release.c
  *   give                       relock_reuse_hand_off                  lib/lock/reuse.c
+ *   s_owner                    scan                                   lib/lock/waits.c
+ *   COUNTS                     relock_chain_counts                    lib/lock/chain.c
  *   recorder                   relock_record_send, on_sent            lib/lock/record.c waits.c
  *   execute                    scripts/waits_record.lua
  *   seeker, look()             relock_chain_look                      lib/lock/chain.c
  *   the end of look()          relock_proofs_conclude                 lib/lock/proofs.c
- *   same, proved               relock_proof_check                     lib/lock/wait_graph.c
+ *   same, grown                relock_proof_check                     lib/lock/wait_graph.c
  *
  * A step that is atomic here is one critical section of a client's mutex, or one script of Redis.
  * Each command of a look is one step, so all may change between two of them.
  *
- * Left out: readers, commands that run late over dead connections (they carry an old beat, so the
- * script refuses them), owners that act in several threads, and time: a wait may be recorded as
- * soon as it has begun.
+ * To keep the search small, numbers mean only what the protocol reads from them. A hold and a wait
+ * have the number of the acquire (ID), because they are compared for equality only. The time of a
+ * record is later than all that are known. Of a beat, a proof knows by how much it has grown, up to
+ * two. A client sends another beat as long as a proof waits for one: in the library it sends four
+ * in a second.
  *
- * -DOWNERS, -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in each round;
- * -DSEEKS_FROM=n: the first n owners do not look; -DSHARED: owners 0 and 1 are of
- * one client; -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n
- * records or their answers that are lost; -DBEATS=n records without a reason. -DWHOLE_LOOKS:
- * a look is one step; -DSTANDING: each owner has its first lock at the beginning. -DBAD_*: a rule left out.
+ * Left out: readers, commands that run late over dead connections (they carry an old beat, so the
+ * script refuses them), and time: a wait may be recorded as soon as it has begun. Owners act in one
+ * thread, but for the other thread of owner 0.
+ *
+ * -DOWNERS (2 or 3), -DLOCKS, -DROUNDS: how often each owner starts anew; -DCALLS: to acquire, in
+ * each round; -DSEEKS_FROM=n: the first n owners do not look; -DSHARED: owners 0 and 1 are of one
+ * client; -DOTHERS=1: another thread of owner 0 releases what that holds, while it waits;
+ * -DTIMEOUTS=n waits that end by themselves; -DLOSSES=n holds that expire; -DUNHEARD=n records or
+ * their answers that are lost; -DBEATS=n records without a reason. -DWHOLE_LOOKS: a look is one
+ * step; -DSTANDING: each owner has its first lock at the beginning. -DBAD_*: a rule left out.
  */
 #ifndef OWNERS
 #define OWNERS 2
@@ -60,12 +69,27 @@
 #ifndef UNHEARD
 #define UNHEARD 0
 #endif
+#ifndef OTHERS
+#define OTHERS 0
+#endif
 #ifdef SHARED
 #define CLIENTS (OWNERS - 1)
 #define CLIENT(o) (o == 0 -> 0 : o - 1)
 #else
 #define CLIENTS OWNERS
 #define CLIENT(o) (o)
+#endif
+
+/* The lock that an owner acquires first, and that inside it. With the other thread, owner 1 wants
+ * only the first lock of owner 0. */
+#if OTHERS > 0
+#define FIRST(o) (o == 2 -> 1 : 0)
+#define SECOND(o) (o == 0 -> 1 : 0)
+#define STANDS(o) (o != 1)
+#else
+#define FIRST(o) (o % LOCKS)
+#define SECOND(o) ((o + 1) % LOCKS)
+#define STANDS(o) (o < LOCKS)
 #endif
 
 /* Where only some look, only the others fail. */
@@ -80,51 +104,56 @@ byte rec_number[CLIENTS * LOCKS]; /* of the hold */
 byte rec_wait[CLIENTS * LOCKS];   /* for which its owner waits: the serial, 0: for nothing */
 byte rec_lock[CLIENTS * LOCKS];
 byte rec_at[CLIENTS * LOCKS];     /* when that wait was first recorded */
-byte beat[CLIENTS];
-byte clock;                       /* of the server: counts first records */
-byte looked[CLIENTS];             /* how many records are wanted without a reason of its own */
+byte ahead[CLIENTS];              /* by how much the next beat is higher than that in Redis */
+
+/* Of each seeker and each step of its proof: by how much the beat of that client has grown since
+ * the second look. More than 2 does not matter. */
+byte proves[OWNERS * OWNERS];     /* the client + 1; 0: none */
+byte grown[OWNERS * OWNERS];
 
 /* Memory: of each lock the hold of this number, and its owner. */
 byte m_number[LOCKS], m_owner[LOCKS];
-byte n_holds, n_waits;            /* made so far */
+byte s_owner[LOCKS];              /* of the hold, when its owner began to wait; NONE: it does not */
 byte wants[OWNERS];               /* the lock for which it waits, or NONE */
 byte serial[OWNERS];              /* of that wait; 0: it does not wait */
 byte at[OWNERS];                  /* when it was recorded, as its client knows; 0: it was not */
 bool given[OWNERS], refused[OWNERS];
+byte turn[OWNERS];                /* its acquires so far: numbers its holds and waits */
 bool dirty[CLIENTS];
 byte last_refused[OWNERS];        /* ghost: the wait */
 short refused_for[OWNERS];        /* ghost: all waits of that cycle, bit by bit */
-byte n_timeouts, n_losses, n_unheard, n_beats;
+byte n_timeouts, n_losses, n_unheard, n_beats, n_others;
+
+/* Of the hold or wait of this acquire. Only equality matters. */
+#define ID(o) (turn[o] * OWNERS + o + 1)
 
 inline begin_wait(me, l)
 {
-    n_waits++; serial[me] = n_waits; at[me] = 0; wants[me] = l; dirty[CLIENT(me)] = true
+    serial[me] = ID(me); at[me] = 0; wants[me] = l; dirty[CLIENT(me)] = true;
+    k = 0;
+    do
+    :: k == LOCKS -> break
+    :: k < LOCKS ->
+        if :: m_owner[k] == me -> s_owner[k] = me :: else fi;
+        k++
+    od;
+    k = 0
 }
 
 inline end_wait(me)
 {
-    serial[me] = 0; at[me] = 0; wants[me] = NONE; dirty[CLIENT(me)] = true
+    serial[me] = 0; at[me] = 0; wants[me] = NONE; dirty[CLIENT(me)] = true;
+    k = 0;
+    do
+    :: k == LOCKS -> break
+    :: k < LOCKS ->
+        if :: s_owner[k] == me -> s_owner[k] = NONE :: else fi;
+        k++
+    od;
+    k = 0
 }
 
 #define has(l) (m_owner[l] == me)
-
-inline acquire(me, l)
-{
-    do
-    :: atomic { given[me] -> given[me] = false; break }
-    :: atomic { !given[me] && refused[me] -> break }
-    :: atomic { !given[me] && !refused[me] && r_client[l] == NONE && m_owner[l] == NONE ->
-            n_holds++; r_client[l] = CLIENT(me); r_number[l] = n_holds;
-            m_number[l] = n_holds; m_owner[l] = me;
-            if :: serial[me] != 0 -> end_wait(me) :: else fi;
-            break }
-    :: atomic { serial[me] == 0 && !given[me] && !refused[me] &&
-                (r_client[l] != NONE || m_owner[l] != NONE) ->
-            begin_wait(me, l) }
-    :: atomic { serial[me] != 0 && !given[me] && !refused[me] && n_timeouts < TIMEOUTS ->
-            n_timeouts++; end_wait(me); break }
-    od
-}
 
 /* The next owner of the same client that waits for it, or NONE. */
 #ifdef SHARED
@@ -135,80 +164,133 @@ inline acquire(me, l)
 #define NEXT(l) NONE
 #endif
 
-inline release_all(me)
+/* Gives it to the next owner, or back to Redis. */
+inline release(me, l)
 {
-    l = 0;
-    do
-    :: l == LOCKS -> break
-    :: l < LOCKS ->
+    next = NEXT(l);
+    if
+    :: next != NONE ->                                                  /* give */
+        m_owner[l] = next; given[next] = true; end_wait(next)
+    :: else ->
         if
-        :: atomic { has(l) && NEXT(l) != NONE -> /* give */
-                next = NEXT(l);
-                m_owner[l] = next; given[next] = true; end_wait(next); next = 0 }
-        :: atomic { has(l) ->
-                if
-                :: r_number[l] == m_number[l] && r_client[l] == CLIENT(me) ->
-                    r_client[l] = NONE; r_number[l] = 0
-                :: else
-                fi;
-                m_owner[l] = NONE; m_number[l] = 0 }
-        :: !has(l)
+        :: r_number[l] == m_number[l] && r_client[l] == CLIENT(me) ->
+            r_client[l] = NONE; r_number[l] = 0
+        :: else
         fi;
-        l++
-    od;
-    l = 0
+        m_owner[l] = NONE; m_number[l] = 0
+    fi;
+    next = 0
 }
 
 proctype owner(byte me)
 {
-    byte rounds, calls, l, next;
+    byte rounds, calls, l, k, next;
 
 #ifdef STANDING
-    if :: me < LOCKS -> calls = 1 :: else fi; /* it has its first lock */
+    if :: STANDS(me) -> calls = 1 :: else fi; /* it has its first lock */
 #endif
+again:
+    atomic {
+        if
+        :: calls == CALLS -> goto back
+        :: calls < CALLS ->
+            l = (calls == 0 -> FIRST(me) : SECOND(me));
+            calls++;
+            if :: has(l) -> goto back :: else fi
+        fi }
     do
-    :: rounds == ROUNDS -> break
-    :: rounds < ROUNDS ->
-        rounds++;
-        do
-        :: atomic { calls == CALLS -> break }
-        :: atomic { calls < CALLS ->
-                calls++;
-                l = (calls == 1 -> me % LOCKS : (me + 1) % LOCKS) }
-            if
-            :: has(l) -> break
-            :: else ->
-                acquire(me, l);
-                if :: refused[me] -> break :: else fi
-            fi
-        od;
-        calls = 0;
-        release_all(me);
-        refused[me] = false
+    :: atomic { given[me] -> given[me] = false; turn[me]++; goto again }
+    :: atomic { !given[me] && refused[me] -> turn[me]++; goto back }
+    :: atomic { !given[me] && !refused[me] && r_client[l] == NONE && m_owner[l] == NONE ->
+            r_client[l] = CLIENT(me); r_number[l] = ID(me);
+            m_number[l] = ID(me); m_owner[l] = me;
+            if :: serial[me] != 0 -> end_wait(me) :: else fi;
+            turn[me]++; goto again }
+    :: atomic { serial[me] == 0 && !given[me] && !refused[me] &&
+                (r_client[l] != NONE || m_owner[l] != NONE) ->
+            begin_wait(me, l) }
+    :: atomic { serial[me] != 0 && !given[me] && !refused[me] && n_timeouts < TIMEOUTS ->
+            n_timeouts++; end_wait(me); turn[me]++; goto again }
+    od;
+back:
+    atomic { l = 0 }
+    do
+    :: atomic { l < LOCKS && has(l) -> release(me, l); l++ }
+    :: atomic { l < LOCKS && !has(l) -> l++ }
+    :: atomic { l == LOCKS ->
+            l = 0; calls = 0; rounds++; refused[me] = false;
+            if :: rounds < ROUNDS -> goto again :: else -> break fi }
     od
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
 
+/* Later than all others that are known. */
+inline next_at()
+{
+    now = 0; o = 0;
+    do
+    :: o == OWNERS -> break
+    :: o < OWNERS -> if :: at[o] > now -> now = at[o] :: else fi; o++
+    od;
+    o = 0;
+    do
+    :: o == CLIENTS * LOCKS -> break
+    :: o < CLIENTS * LOCKS -> if :: rec_at[o] > now -> now = rec_at[o] :: else fi; o++
+    od;
+    now++; o = 0
+}
+
+/* The beat is higher: the proofs that wait for it get on. */
+inline beat(c)
+{
+    o = 0;
+    do
+    :: o == OWNERS * OWNERS -> break
+    :: o < OWNERS * OWNERS ->
+        if
+        :: proves[o] == c + 1 && grown[o] + ahead[c] > 2 -> grown[o] = 2
+        :: proves[o] == c + 1 && grown[o] + ahead[c] <= 2 -> grown[o] = grown[o] + ahead[c]
+        :: else
+        fi;
+        o++
+    od;
+    o = 0
+}
+
+#define LACKS_BEAT(i, c) (proves[i] == c + 1 && grown[i] < 2)
+#if OWNERS == 2
+#define IS_AWAITED(c) (LACKS_BEAT(0, c) || LACKS_BEAT(2, c))
+#else
+#define IS_AWAITED(c) (LACKS_BEAT(0, c) || LACKS_BEAT(1, c) || LACKS_BEAT(3, c) || \
+                       LACKS_BEAT(4, c) || LACKS_BEAT(6, c) || LACKS_BEAT(7, c))
+#endif
+
+/* The hold that was found when its owner began to wait: it may have another owner meanwhile. */
+#ifdef BAD_NEW_OWNER
+#define COUNTS(l) (o != NONE && m_owner[l] != NONE)
+#else
+#define COUNTS(l) (o != NONE && m_owner[l] == o)
+#endif
+
 /* One command at a time: the next is composed after the answer. */
 proctype recorder(byte c)
 {
     byte number[LOCKS], wait[LOCKS], lock[LOCKS], first[LOCKS];
-    byte confirmed, l, o;
+    byte l, o, now;
 
 end:
     do
-    :: atomic { dirty[c] || looked[c] > 0 || (n_beats < BEATS && FAILS(c)) ->
-            if :: !dirty[c] && looked[c] == 0 -> n_beats++ :: else fi;
+    :: atomic { dirty[c] || IS_AWAITED(c) || (n_beats < BEATS && FAILS(c)) ->
+            if :: !dirty[c] && !IS_AWAITED(c) -> n_beats++ :: else fi;
             dirty[c] = false;
-            if :: looked[c] > 0 -> looked[c]-- :: else fi;
             l = 0;
             do
             :: l == LOCKS -> break
             :: l < LOCKS ->
-                o = m_owner[l];
+                o = s_owner[l];
                 if
-                :: o != NONE && CLIENT(o) == c && serial[o] != 0 && !refused[o] ->
+                :: COUNTS(l) && CLIENT(o) == c && serial[o] != 0 && !refused[o] ->
                     number[l] = m_number[l]; wait[l] = serial[o];
                     lock[l] = wants[o]; first[l] = at[o]
                 :: else ->
@@ -222,16 +304,14 @@ end:
             od;
             l = 0; o = 0 }
         if
-        :: atomic { n_unheard < UNHEARD && FAILS(c) -> n_unheard++; dirty[c] = true; looked[c]++ } /* lost */
+        :: atomic { n_unheard < UNHEARD && FAILS(c) -> n_unheard++; dirty[c] = true } /* lost */
 #ifdef BAD_COUNTS_UNHEARD
-            confirmed++
+            ahead[c]++;
 #endif
             goto next
-        :: true
-        fi;
-        atomic {                                                        /* execute */
-            beat[c] = confirmed + 1;
-            clock++;
+        :: atomic { true ->                                             /* execute */
+            beat(c); ahead[c] = 0;
+            next_at();
             l = 0;
             do
             :: l == LOCKS -> break
@@ -239,19 +319,20 @@ end:
                 rec_number[FIELD(c, l)] = number[l];
                 rec_wait[FIELD(c, l)] = wait[l];
                 rec_lock[FIELD(c, l)] = lock[l];
-                rec_at[FIELD(c, l)] = (wait[l] != 0 && first[l] == 0 -> clock : first[l]);
-                first[l] = rec_at[FIELD(c, l)];
+                if :: wait[l] != 0 && first[l] == 0 -> first[l] = now :: else fi;
+                rec_at[FIELD(c, l)] = first[l];
                 l++
             od;
-            l = 0 }
+            l = 0; now = 0 }
+        fi;
         if
         :: atomic { n_unheard < UNHEARD && FAILS(c) -> /* the same beat again */
-                n_unheard++; dirty[c] = true; looked[c]++ }
+                n_unheard++; dirty[c] = true }
 #ifdef BAD_COUNTS_UNHEARD
-            confirmed++
+            ahead[c]++
 #endif
         :: atomic { true ->                                             /* the answer */
-                confirmed++;
+                ahead[c]++;
                 l = 0;
                 do
                 :: l == LOCKS -> break
@@ -271,7 +352,17 @@ end:
                 l = 0; o = 0 }
         fi;
 next:
+#ifndef BAD_KEEPS_ENDED
+        atomic {
+            l = 0;
+            do
+            :: l == LOCKS -> break
+            :: l < LOCKS -> number[l] = 0; wait[l] = 0; lock[l] = 0; first[l] = 0; l++
+            od;
+            l = 0 }
+#else
         skip
+#endif
     od
 }
 
@@ -279,78 +370,113 @@ next:
 
 /* Of the cycle: what it found at each step. */
 #define MEMBERS (OWNERS - 1)
+#define PROOF(me, i) ((me) * OWNERS + (i))
+
+#ifdef BAD_ONE_BEAT
+#define BEATS_NEEDED 1
+#else
+#define BEATS_NEEDED 2
+#endif
+
+/* Takes what the holder of `l` waits for, and goes on to that lock. */
+inline follow(me, nth)
+{
+    if
+    :: w == 0 -> over = true
+    :: w != 0 && w == my_serial ->
+        found = (steps > 0); over = true;
+        if :: nth > 1 && (steps != members || pn[steps] != hn) -> same = false :: else fi;
+        pn[steps] = hn
+    :: else ->
+        if
+#ifndef BAD_NO_ORDER
+        :: a > my_at || (a == my_at && w > my_serial) -> over = true
+#endif
+        :: steps == MEMBERS -> over = true
+        :: else ->
+            if
+            :: nth == 1 -> pn[steps] = hn; pw[steps] = w; pc[steps] = hc
+            :: nth > 1 && (pn[steps] != hn || pw[steps] != w) -> same = false
+            :: else
+            fi;
+            if
+            :: nth == 2 && hc != CLIENT(me) ->
+                proves[PROOF(me, steps)] = hc + 1; grown[PROOF(me, steps)] = 0
+            :: nth == 3 && hc != CLIENT(me) && grown[PROOF(me, steps)] < BEATS_NEEDED ->
+                same = false
+            :: else
+            fi;
+            steps++; l = nl
+        fi
+    fi;
+    w = 0; a = 0; nl = 0
+}
+
+/* Ghost: whether the cycle that the first look has found is there. */
+inline see(me)
+{
+    real = (serial[me] == my_serial && !refused[me]);
+    l = mine; k = 0;
+    do
+    :: k == steps ->
+        real = real && r_number[l] == pn[k] && m_number[l] == pn[k] && m_owner[l] == me;
+        break
+    :: k < steps ->
+        o = (r_number[l] == pn[k] && m_number[l] == pn[k] -> m_owner[l] : NONE);
+        if
+        :: o == NONE -> real = false; break
+        :: o != NONE && (serial[o] != pw[k] || given[o]) -> real = false; break
+        :: else
+        fi;
+        l = wants[o]; k++
+    od;
+    k = 0; o = 0
+}
+
+inline end_look(me, nth)
+{
+    if :: nth == 1 -> members = steps; if :: found -> see(me) :: else fi :: else fi;
+    l = 0; hc = 0; hn = 0; steps = 0; over = false
+}
 
 /*
  * Follows the locks from the one that `me` wants. `found` if they lead to `me`, its wait is the
- * youngest, and, unless it is the first look, each step is as it was. Sets `pb` in the first two.
+ * youngest, and, unless it is the first look, each step is as it was.
  */
 inline look(me, nth)
 {
-    found = false; same = true; steps = 0; l = mine;
+    found = false; same = true; l = mine;
     do
-    :: atomic { true ->
-            hc = r_client[l]; hn = r_number[l] }
-        if
-        :: hc == NONE -> break
-        :: else
-        fi;
-        atomic {
-            w = 0; a = 0; nl = 0; b = 0; o = NONE;
+    :: atomic { !over && hc == 0 ->                     /* who holds it */
             if
-            :: hc == CLIENT(me) ->                      /* its own memory */
+            :: r_client[l] == NONE -> over = true
+            :: else ->
+                hc = r_client[l]; hn = r_number[l];
                 if
-                :: m_number[l] == hn && m_owner[l] != NONE ->
-                    o = m_owner[l];
+                :: hc == CLIENT(me) ->                  /* its own memory */
+                    o = s_owner[l];
                     if
-                    :: serial[o] != 0 && !refused[o] && at[o] != 0 ->
+                    :: m_number[l] == hn && COUNTS(l) && serial[o] != 0 && !refused[o] &&
+                       at[o] != 0 ->
                         w = serial[o]; a = at[o]; nl = wants[o]
                     :: else
-                    fi
-                :: else
+                    fi;
+                    o = 0; follow(me, nth); hc = 0
+                :: else -> hc = hc + 1
                 fi
-            :: else ->
-                b = beat[hc];
-                if
-                :: rec_number[FIELD(hc, l)] == hn && rec_wait[FIELD(hc, l)] != 0 ->
-                    w = rec_wait[FIELD(hc, l)]; a = rec_at[FIELD(hc, l)];
-                    nl = rec_lock[FIELD(hc, l)]
-                :: else
-                fi;
-                if :: nth == 2 && w != 0 -> looked[hc] = 2 :: else fi
-            fi }
-        if
-        :: w == 0 -> break
-        :: else
-        fi;
-        if
-        :: w == my_serial -> found = (steps > 0); 
-            if :: nth > 1 && (steps != members || pn[steps] != hn) -> same = false :: else fi;
-            pn[steps] = hn;
-            break
-        :: else
-        fi;
-#ifndef BAD_NO_ORDER
-        if :: a > my_at || (a == my_at && w > my_serial) -> break :: else fi;
-#endif
-        if :: steps == MEMBERS -> break :: else fi;
-        if
-        :: nth == 1 -> pn[steps] = hn; pw[steps] = w; pc[steps] = hc
-        :: nth > 1 && (pn[steps] != hn || pw[steps] != w) -> same = false
-        :: else
-        fi;
-        if :: nth == 2 -> pb[steps] = b :: else fi;
-        if
-#ifdef BAD_ONE_BEAT
-        :: nth == 3 && hc != CLIENT(me) && b < pb[steps] + 1 -> proved = false
-#else
-        :: nth == 3 && hc != CLIENT(me) && b < pb[steps] + 2 -> proved = false
-#endif
-        :: else
-        fi;
-        steps++; l = nl
-    od;
-    if :: nth == 1 -> members = steps :: else fi;
-    l = 0; nl = 0; w = 0; a = 0; b = 0; hc = 0; hn = 0; o = 0; steps = 0
+            fi;
+            if :: over -> end_look(me, nth); break :: else fi }
+    :: atomic { !over && hc != 0 ->                     /* the record of that client */
+            hc--;
+            if
+            :: rec_number[FIELD(hc, l)] == hn && rec_wait[FIELD(hc, l)] != 0 ->
+                w = rec_wait[FIELD(hc, l)]; a = rec_at[FIELD(hc, l)];
+                nl = rec_lock[FIELD(hc, l)]
+            :: else
+            fi;
+            follow(me, nth); hc = 0;
+            if :: over -> end_look(me, nth); break :: else fi }
+    od
 }
 
 #ifdef WHOLE_LOOKS
@@ -359,36 +485,16 @@ inline look(me, nth)
 #define LOOK(nth) look(me, nth)
 #endif
 
-/* Ghost: whether the cycle that the first look has found is there. */
-inline see()
-{
-    atomic {
-        real = (serial[me] == my_serial && !refused[me]);
-        l = mine; steps = 0;
-        do
-        :: steps == members ->
-            real = real && r_number[l] == pn[steps] && m_number[l] == pn[steps] &&
-                   m_owner[l] == me;
-            break
-        :: steps < members ->
-            o = (r_number[l] == pn[steps] && m_number[l] == pn[steps] -> m_owner[l] : NONE);
-            if
-            :: o == NONE -> real = false; break
-            :: o != NONE && (serial[o] != pw[steps] || given[o]) -> real = false; break
-            :: else
-            fi;
-            l = wants[o]; steps++
-        od;
-        l = 0; steps = 0; o = 0 }
-}
+/* Of a step that waits for a beat. */
+#define LACKS(i) (proves[PROOF(me, i)] != 0 && grown[PROOF(me, i)] < BEATS_NEEDED)
 
 proctype seeker(byte me)
 {
-    byte mine, my_serial, my_at, members, steps, l, nl, w, a, b, hc, hn, o, i;
-    byte pn[OWNERS], pw[OWNERS], pc[OWNERS], pb[OWNERS];
+    byte mine, my_serial, my_at, members, steps, l, k, nl, w, a, hc, hn, o, i;
+    byte pn[OWNERS], pw[OWNERS], pc[OWNERS];
     byte done;
     short cycle;
-    bool found, same, proved, real;
+    bool found, same, real, over;
 
 end:
     do
@@ -403,7 +509,6 @@ end:
         :: !found -> goto next
         :: else
         fi;
-        see();
 #ifndef BAD_ONE_LOOK
         LOOK(2);
         if
@@ -412,27 +517,10 @@ end:
         fi;
 #ifndef BAD_NO_BEAT
         do
-        :: proved = true;
-            LOOK(3);
-            if
-            :: !found || !same || proved -> break
-            :: else
-            fi;
-            /* Until one that has not proved it sends another beat. */
-            atomic {
-                i = 0; b = NONE;
-                do
-                :: i == members -> break
-                :: i < members && pc[i] != CLIENT(me) && beat[pc[i]] < pb[i] + 2 ->
-                    b = beat[pc[i]]; break
-                :: else -> i++
-                od }
-            if
-            :: i == members
-            :: i < members -> (beat[pc[i]] != b || serial[me] != my_serial)
-            fi;
-            i = 0; b = 0
+        :: i == members -> i = 0; break
+        :: i < members && !LACKS(i) -> i++
         od;
+        LOOK(3);
         if
         :: !found || !same -> goto next
         :: else
@@ -465,15 +553,31 @@ end:
             i = 0; o = 0; cycle = 0 }
 next:
         atomic {
-            members = 0; real = false; found = false; same = false; proved = false; i = 0;
+            members = 0; real = false; found = false; same = false; i = 0;
             my_serial = 0; my_at = 0; mine = 0;
             do
             :: i == OWNERS -> break
-            :: i < OWNERS -> pn[i] = 0; pw[i] = 0; pc[i] = 0; pb[i] = 0; i++
+            :: i < OWNERS ->
+                pn[i] = 0; pw[i] = 0; pc[i] = 0;
+                proves[PROOF(me, i)] = 0; grown[PROOF(me, i)] = 0; i++
             od;
             i = 0 }
     od
 }
+
+#ifdef SHARED
+/* The other thread of owner 0, which waits: it releases what the owner holds. */
+proctype other()
+{
+    byte l, k, next;
+
+end:
+    do
+    :: atomic { n_others < OTHERS && serial[0] != 0 && m_owner[0] == 0 ->
+            n_others++; release(0, l) }
+    od
+}
+#endif
 
 /* A lease expires: its owner learns it later, or never. */
 proctype expiry()
@@ -493,25 +597,43 @@ init
     byte i;
 
     atomic {
-        do :: i == LOCKS -> break :: i < LOCKS -> r_client[i] = NONE; m_owner[i] = NONE; i++ od;
-        i = 0;
-        do :: i == OWNERS -> break
-           :: i < OWNERS -> wants[i] = NONE; last_refused[i] = NONE; run owner(i);
-              if :: i >= SEEKS_FROM -> run seeker(i) :: else fi;
-              i++
-        od;
-#ifdef STANDING
-        i = 0;
         do
         :: i == LOCKS -> break
-        :: i < LOCKS ->
-            n_holds++;
-            r_client[i] = CLIENT(i); r_number[i] = n_holds;
-            m_number[i] = n_holds; m_owner[i] = i; i++
+        :: i < LOCKS -> r_client[i] = NONE; m_owner[i] = NONE; s_owner[i] = NONE; i++
         od;
+        i = 0;
+        do
+        :: i == CLIENTS -> break
+        :: i < CLIENTS -> ahead[i] = 1; i++
+        od;
+        i = 0;
+        do
+        :: i == OWNERS -> break
+        :: i < OWNERS ->
+            wants[i] = NONE; last_refused[i] = NONE;
+#ifdef STANDING
+            if
+            :: STANDS(i) ->
+                r_client[FIRST(i)] = CLIENT(i); r_number[FIRST(i)] = ID(i);
+                m_number[FIRST(i)] = ID(i); m_owner[FIRST(i)] = i; turn[i] = 1
+            :: else
+            fi;
 #endif
+            i++
+        od;
+        i = 0;
+        do
+        :: i == OWNERS -> break
+        :: i < OWNERS ->
+            run owner(i);
+            if :: i >= SEEKS_FROM -> run seeker(i) :: else fi;
+            i++
+        od;
         i = 0;
         do :: i == CLIENTS -> break :: i < CLIENTS -> run recorder(i); i++ od;
+#ifdef SHARED
+        if :: OTHERS > 0 -> run other() :: else fi;
+#endif
         if :: LOSSES > 0 -> run expiry() :: else fi
     }
 }
