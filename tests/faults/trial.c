@@ -36,10 +36,18 @@ struct relock_options trial_options(struct trial *trial, const struct scene *sce
         all.watchdog_timeout_ms = slow_ms(LEASE_MS);
     if (all.recheck_ms == 0)
         all.recheck_ms = slow_ms(RECHECK_MS);
-    all.flags |= RELOCK_NO_TRACKING; /* its connections would come and go meanwhile */
+    if (!scene->is_tracked)
+        all.flags |= RELOCK_NO_TRACKING; /* its connections would come and go meanwhile */
     all.on_log = count_line;         /* the fixture's callback stores its arguments */
     all.log_level = RELOCK_LOG_DEBUG;
     return all;
+}
+
+struct relock_client *trial_other_client(struct trial *trial, const struct relock_options *options)
+{
+    struct relock_options all = trial_options(trial, &(struct scene){.options = *options});
+
+    return fixture_client(trial->f, &all);
 }
 
 bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg)

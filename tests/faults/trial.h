@@ -46,6 +46,7 @@ struct scene {
     struct relock_options options; /* of the client; unset ones suit quick tests */
     int answer;                    /* result of `act` with memory */
     size_t step;                   /* only each request with this distance is refused; 0: all are */
+    bool is_tracked;               /* Redis reports changes of held locks to the client */
     bool makes_client;             /* `act` makes the client, with `options` */
     bool ends_client;              /* `act` ends the client, or makes it useless */
     void (*before)(struct trial *trial);
@@ -85,6 +86,9 @@ bool trial_has_been_renewed(void *arg);
 
 /* All options of the scene's client. */
 struct relock_options trial_options(struct trial *trial, const struct scene *scene);
+
+/* Another client, whose options are completed in the same way. */
+struct relock_client *trial_other_client(struct trial *trial, const struct relock_options *options);
 
 /* For the group setup; the first: with these options of the server. */
 int trial_group_start_with(void **state, const struct server_options *options);

@@ -1,0 +1,173 @@
+/*
+ * Without memory: owners that wait for each other.
+ *
+ * An owner of the trial's client holds "orders" and wants "books"; the other owner holds "books" and
+ * wants "orders". With an argument, "all", each request is refused, not only some.
+ */
+#include "trial.h"
+
+#include <string.h>
+
+#define FIRST_MS 1   /* the other owner's wait is recorded so soon: it is the older one */
+#define SECOND_MS 30 /* `deadlock_ms` of the trial's client */
+
+static size_t step = 9;
+
+static struct {
+    struct relock_client *client; /* of the other owner */
+    struct relock_lock *orders, *books, *wanted;
+    struct relock_cancel *cancel;
+    struct actor *waiter;
+    uint64_t owner; /* of the waiter */
+} scene;
+
+static int spare(void *arg)
+{
+    (void)arg;
+    alloc_spare();
+    return RELOCK_OK;
+}
+
+static struct relock_lock *make(struct trial *trial, struct relock_client *client, const char *name)
+{
+    return fixture_lock_of(trial->f, client, name, kind_now()->constructor);
+}
+
+/* The other owner is of `client`, and waits. */
+static void set(struct trial *trial, struct relock_client *client)
+{
+    scene.client = client;
+    scene.orders = make(trial, client, "orders");
+    scene.books = make(trial, client, "books");
+    scene.wanted = make(trial, trial->client, "books");
+    scene.owner = relock_owner_new();
+    assert_result(relock_cancel_new(&scene.cancel), RELOCK_OK);
+    assert_result(
+        relock_acquire(trial->lock, &(struct relock_how){.owner = scene.owner}, NULL), RELOCK_OK);
+    assert_result(actor_lock(trial->actor, scene.books), RELOCK_OK);
+    actor_begin_lock(trial->actor, scene.orders);
+    assert_true(wait_for_waiters(client, 1));
+}
+
+static bool is_recorded(void *arg)
+{
+    struct trial *trial = arg;
+
+    return probe_int(trial->f->probe, "EXISTS relock_waits:{%s}",
+                     relock_client_id(scene.client)) == 1;
+}
+
+/* The waiter always has memory. */
+static void another_client_waits(struct trial *trial)
+{
+    set(trial, trial_other_client(trial, &(struct relock_options){.deadlock_ms = FIRST_MS}));
+    assert_true(wait_until(is_recorded, trial, SOON_MS));
+    scene.waiter = actor_start();
+    actor_begin(scene.waiter, spare, NULL);
+    assert_result(actor_result(scene.waiter), RELOCK_OK);
+}
+
+static bool has_ended(void *arg)
+{
+    (void)arg;
+    return !actor_is_busy(scene.waiter);
+}
+
+/* Its wait is recorded last, so it is the victim. */
+static int wait_for_each_other(struct trial *trial)
+{
+    static struct relock_how how; /* for the actor */
+
+    how = (struct relock_how){
+        .owner = scene.owner, .cancel = scene.cancel, .wait_ms = RELOCK_FOREVER};
+    actor_begin_acquire(scene.waiter, scene.wanted, &how);
+    if (!trial_wait(trial, has_ended, NULL))
+        return RELOCK_TIMEOUT;
+    return RELOCK_E_DEADLOCK;
+}
+
+static int take_result(struct trial *trial)
+{
+    int r;
+
+    if (trial->for_good)
+        relock_cancel_fire(scene.cancel);
+    r = actor_result(scene.waiter);
+    actor_end(scene.waiter);
+    return trial->for_good && r == RELOCK_CANCELLED ? RELOCK_E_DEADLOCK : r;
+}
+
+/* The other owner goes on. */
+static void end(struct trial *trial)
+{
+    assert_result(relock_release(trial->lock, scene.owner), RELOCK_OK);
+    assert_result(actor_result(trial->actor), RELOCK_OK);
+    assert_result(actor_unlock(trial->actor, scene.orders), RELOCK_OK);
+    assert_result(actor_unlock(trial->actor, scene.books), RELOCK_OK);
+    scene.cancel = relock_cancel_free(scene.cancel);
+    fixture_free_lock(trial->f, scene.wanted);
+    fixture_free_lock(trial->f, scene.orders);
+    fixture_free_lock(trial->f, scene.books);
+}
+
+static void victim_of_two_clients(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_E_DEADLOCK);
+    assert_result(take_result(trial), RELOCK_E_DEADLOCK);
+    end(trial);
+    fixture_free_client(trial->f, scene.client);
+}
+
+static void a_cycle_of_two_clients_is_broken(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.deadlock_ms = SECOND_MS},
+                                      .answer = RELOCK_E_DEADLOCK,
+                                      .step = step,
+                                      .before = another_client_waits,
+                                      .act = wait_for_each_other,
+                                      .after = victim_of_two_clients});
+}
+
+/* ---- in one client ------------------------------------------------------------------------- */
+
+static void an_owner_of_the_client_waits(struct trial *trial)
+{
+    set(trial, trial->client);
+}
+
+static int close_the_cycle(struct trial *trial)
+{
+    struct relock_how how = {.owner = scene.owner, .wait_ms = RELOCK_FOREVER};
+
+    (void)trial;
+    return relock_acquire(scene.wanted, &how, NULL);
+}
+
+static void victim_of_a_client(struct trial *trial, int result)
+{
+    assert_true(result == RELOCK_E_DEADLOCK || result == RELOCK_E_NOMEM);
+    end(trial);
+}
+
+static void a_cycle_of_one_client_is_refused(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .answer = RELOCK_E_DEADLOCK,
+                                      .before = an_owner_of_the_client_waits,
+                                      .act = close_the_cycle,
+                                      .after = victim_of_a_client});
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_cycle_of_one_client_is_refused),
+        TRIAL_TEST(a_cycle_of_two_clients_is_broken),
+        TRIAL_TEST_OF(a_cycle_of_two_clients_is_broken, plain),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "all") == 0)
+        step = 1;
+    return TRIAL_TESTS_RUN(tests);
+}

@@ -1,0 +1,185 @@
+/* Without memory: locks that are kept, and those whose changes Redis reports. */
+#include "support/keeping.h"
+#include "support/plain_peer.h"
+#include "trial.h"
+
+#define KEEP_MS 200
+
+static struct {
+    struct relock_client *client; /* another one, which wants the lock */
+    struct relock_lock *orders;
+} other;
+
+static bool is_free(void *arg)
+{
+    return probe_n_keys(((struct trial *)arg)->f->probe) == 0;
+}
+
+static int be_given_back(struct trial *trial)
+{
+    return trial_wait(trial, is_free, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+/* ---- from memory --------------------------------------------------------------------------- */
+
+static void keep(struct trial *trial)
+{
+    keeping_await(trial->client);
+    keeping_fill(trial->client, trial->lock);
+}
+
+static int trylock(struct trial *trial)
+{
+    return relock_trylock(trial->lock);
+}
+
+static void unlock_all(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        assert_result(relock_unlock(trial->lock), RELOCK_OK);
+    relock_force_unlock(trial->lock);
+}
+
+static void a_kept_lock_is_acquired_without_memory(void **state)
+{
+    trial_play_without(state, &(struct scene){.whose = ALLOC_MINE,
+                                              .options = {.keep_ms = LONG_MS,
+                                                          .watchdog_timeout_ms = LONG_MS},
+                                              .before = keep,
+                                              .act = trylock,
+                                              .after = unlock_all});
+}
+
+static void hold_to_keep(struct trial *trial)
+{
+    keeping_await(trial->client);
+    trial_hold(trial);
+}
+
+static int unlock(struct trial *trial)
+{
+    return relock_unlock(trial->lock);
+}
+
+static void a_last_release_keeps_without_memory(void **state)
+{
+    trial_play_without(state, &(struct scene){.whose = ALLOC_MINE,
+                                              .options = {.keep_ms = KEEP_MS},
+                                              .before = hold_to_keep,
+                                              .act = unlock});
+}
+
+/* ---- given back ---------------------------------------------------------------------------- */
+
+static void a_kept_lock_is_released_at_the_end_of_keep_ms(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.keep_ms = slow_ms(KEEP_MS)},
+                                      .before = keep,
+                                      .act = be_given_back});
+}
+
+static void keep_for_long(struct trial *trial)
+{
+    keep(trial);
+    other.client = trial_other_client(trial, &(struct relock_options){0});
+    other.orders = kind_lock(trial->f, other.client, "orders");
+}
+
+static int recall(struct trial *trial)
+{
+    int r = relock_trylock(other.orders);
+
+    return r == RELOCK_BUSY ? be_given_back(trial) : r;
+}
+
+static void free_other(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    assert_true(wait_until(is_free, trial, SOON_MS));
+    fixture_free_lock(trial->f, other.orders);
+    fixture_free_client(trial->f, other.client);
+}
+
+/* A recall that is lost breaks the connection, and then all is given back. */
+static void a_recalled_lock_is_released(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .options = {.keep_ms = LONG_MS,
+                                                  .watchdog_timeout_ms = LONG_MS},
+                                      .before = keep_for_long,
+                                      .act = recall,
+                                      .after = free_other});
+}
+
+/* ---- changes that Redis reports ------------------------------------------------------------ */
+
+static bool is_lost(void *arg)
+{
+    return relock_valid_ms(((struct trial *)arg)->lock) == 0;
+}
+
+/* It is armed when it is 100 ms old. */
+static int lose(struct trial *trial)
+{
+    let_pass(150);
+    probe_int(trial->f->probe, "DEL orders");
+    return trial_wait(trial, is_lost, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+}
+
+static void unlock_lost(struct trial *trial, int result)
+{
+    assert_result(result, RELOCK_OK);
+    assert_true(wait_until(is_lost, trial, SOON_MS));
+    assert_result(relock_unlock(trial->lock), RELOCK_LOST);
+}
+
+static void a_lock_that_is_deleted_is_lost(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
+                                      .is_tracked = true,
+                                      .before = trial_hold,
+                                      .act = lose,
+                                      .after = unlock_lost});
+}
+
+static void plain_peer_holds_and_releases(struct trial *trial)
+{
+    assert_true(plain_peer_lock(trial->f->probe, "orders", PLAIN_PEER, 100));
+}
+
+static int wait_for_it(struct trial *trial)
+{
+    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
+}
+
+static void unlock_if_held(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        assert_result(relock_unlock(trial->lock), RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_NOT_OWNER);
+}
+
+/* It hears of the end of that lease, or looks when it ends. */
+static void a_waiter_for_a_plain_lock_gets_it_or_an_error(void **state)
+{
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .is_tracked = true,
+                                      .before = plain_peer_holds_and_releases,
+                                      .act = wait_for_it,
+                                      .after = unlock_if_held});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRIAL_TEST(a_kept_lock_is_acquired_without_memory),
+        TRIAL_TEST(a_last_release_keeps_without_memory),
+        TRIAL_TEST(a_kept_lock_is_released_at_the_end_of_keep_ms),
+        TRIAL_TEST(a_recalled_lock_is_released),
+        TRIAL_TEST(a_lock_that_is_deleted_is_lost),
+        TRIAL_TEST_OF(a_waiter_for_a_plain_lock_gets_it_or_an_error, plain),
+    };
+
+    return TRIAL_TESTS_RUN(tests);
+}
