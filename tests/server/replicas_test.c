@@ -1,5 +1,6 @@
 /* A client with min_replicas holds only locks that so many replicas acknowledged. */
 #include "support/fixture.h"
+#include "support/keeping.h"
 #include "support/reactor.h"
 
 #include <stdio.h>
@@ -85,6 +86,14 @@ static void what_a_thread_has_acquired_is_released_without_blocking(void **state
     server_stop(replica);
 }
 
+static const char *channel_of(struct relock_client *client)
+{
+    static char name[80];
+
+    snprintf(name, sizeof(name), "relock_client:{%s}", relock_client_id(client));
+    return name;
+}
+
 static void without_a_replica_nothing_is_held(void **state)
 {
     struct fixture *f = *state;
@@ -117,6 +126,54 @@ static void a_replica_that_hangs_does_not_count(void **state)
     server_stop(replica);
 }
 
+/* ---- locks that are kept ------------------------------------------------------------------- */
+
+static void a_kept_lock_counts_as_acknowledged_until_it_is_released(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica(f);
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct relock_grant grant;
+    long long n_waits;
+
+    assert_true(wait_until(is_in_sync, f->probe, 6 * (uint64_t)SOON_MS));
+    client = keeping_client(f, &(struct relock_options){.min_replicas = 1,
+                                                        .watchdog_timeout_ms = NEVER_MS,
+                                                        .replica_timeout_ms = slow_ms(5000)});
+    lock = fixture_lock(f, client, "orders");
+    keeping_fill(client, lock);
+    n_waits = probe_calls(f->probe, "wait");
+    server_pause(replica);
+
+    assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
+    assert_int_equal(grant.acked_replicas, 1);
+    assert_result(relock_check(lock, 0, &grant), RELOCK_OK);
+    assert_int_equal(grant.acked_replicas, 1);
+    assert_int_equal(probe_calls(f->probe, "wait"), n_waits);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_result(relock_lock(lock), RELOCK_E_REPLICAS);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+    server_stop(replica);
+}
+
+static void a_lock_that_no_replica_acknowledged_is_not_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = fixture_client(
+        f, &(struct relock_options){
+               .min_replicas = 1, .replica_timeout_ms = REPLICA_MS, .keep_ms = NEVER_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_true(probe_wait_subscribers(f->probe, channel_of(client), 1));
+    for (int i = 0; i < 2; i++)
+        assert_result(relock_lock(lock), RELOCK_E_REPLICAS);
+    assert_int_equal(stats_of(client).kept, 0);
+    assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
+}
+
 static void a_client_without_min_replicas_waits_for_none(void **state)
 {
     struct fixture *f = *state;
@@ -145,6 +202,8 @@ int main(void)
         SERVER_TEST(what_a_thread_has_acquired_is_released_without_blocking),
         SERVER_TEST(without_a_replica_nothing_is_held),
         SERVER_TEST(a_replica_that_hangs_does_not_count),
+        SERVER_TEST(a_kept_lock_counts_as_acknowledged_until_it_is_released),
+        SERVER_TEST(a_lock_that_no_replica_acknowledged_is_not_kept),
     };
 
     return cmocka_run_group_tests(tests, start_master, fixture_stop);
