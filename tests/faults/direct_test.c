@@ -5,6 +5,7 @@
 #include "faults.h"
 #include "io_thread.h"
 #include "support/line.h"
+#include "support/reactor.h"
 
 struct scene {
     struct faults *t;
@@ -83,6 +84,38 @@ static void no_waiter_depends_on_one_that_stands_still(void **state)
                   RELOCK_OK);
 }
 
+/* No thread waits in the call, so the I/O thread reads its message, even if a waiter already reads. */
+static void no_call_without_a_thread_depends_on_a_waiter_that_stands_still(void **state)
+{
+    struct scene scene;
+    struct relock_lock *parcels, *wanted;
+    struct relock_events *events;
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct outcome outcome;
+    struct actor *stopped;
+
+    set(&scene, *state);
+    parcels = fixture_lock(scene.t->f, line_client(scene.t->f), "parcels");
+    wanted = fixture_lock(scene.t->f, scene.client, "parcels");
+    events = reactor_events(scene.client);
+    assert_result(relock_lock(parcels), RELOCK_OK);
+    stopped = begin_to_wait(&scene);
+    assert_true(io_thread_stop_waiter(proxy_url(scene.t->proxy)));
+
+    assert_result(outcome_acquire(wanted, &how, events, &outcome), RELOCK_OK);
+    assert_true(probe_wait_in_line(scene.t->f->probe, "parcels", 1));
+    assert_result(relock_unlock(parcels), RELOCK_OK);
+    assert_result(reactor_await(events, &outcome), RELOCK_OK);
+    assert_true(io_thread_go_on());
+
+    assert_result(reactor_release(wanted, outcome.grant.owner, events), RELOCK_OK);
+    assert_result(relock_unlock(scene.held), RELOCK_OK);
+    assert_result(actor_result(stopped), RELOCK_OK);
+    assert_result(actor_unlock(stopped, fixture_lock(scene.t->f, scene.client, "orders")),
+                  RELOCK_OK);
+    assert_null(relock_events_free(events));
+}
+
 /* The next connection mostly has the same descriptor. */
 static void a_waiter_that_reads_survives_the_end_of_the_connection(void **state)
 {
@@ -106,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FAULT_TEST(a_waiter_gets_the_lock_while_the_io_thread_stands_still),
         FAULT_TEST(no_waiter_depends_on_one_that_stands_still),
+        FAULT_TEST(no_call_without_a_thread_depends_on_a_waiter_that_stands_still),
         FAULT_TEST(a_waiter_that_reads_survives_the_end_of_the_connection),
     };
 

@@ -66,9 +66,9 @@ struct probe *duet_probe(struct duet *d, const char *key)
     return d->c ? cluster_probe(d->c->cluster, key) : d->f->probe;
 }
 
-bool duet_keeps(void)
+bool duet_keeps(const struct duet *d)
 {
-    return keeps;
+    return keeps && (duet_is(d, "reentrant") || duet_is(d, "spin"));
 }
 
 bool duet_is_sharded(void)

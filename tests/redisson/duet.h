@@ -69,8 +69,9 @@ struct probe *duet_probe(struct duet *d, const char *key);
 /* Whether both use sharded channels. */
 bool duet_is_sharded(void);
 
-/* Whether our clients keep locks that nobody uses, for a while: with the argument "keep". */
-bool duet_keeps(void);
+/* Whether our clients keep locks of this kind that nobody uses, for a while: with the argument
+ * "keep". */
+bool duet_keeps(const struct duet *d);
 
 /* A client; in a child, its own. Both use the channels that this Redisson uses. */
 struct relock_client *duet_client_with(struct duet *d, const struct relock_options *options);

@@ -37,9 +37,9 @@ static void our_holder_excludes_redisson(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_string_equal(duet_do(d, "ann", "try orders"), "no");
     assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_int_equal(stats_of(client).kept, duet_keeps());
+    assert_int_equal(stats_of(client).kept, duet_keeps(d));
     /* It recalls nothing, so it waits until the end of keep_ms. */
-    assert_string_equal(duet_do(d, "ann", duet_keeps() ? "try orders 10000 -1" : "try orders"),
+    assert_string_equal(duet_do(d, "ann", duet_keeps(d) ? "try orders 10000 -1" : "try orders"),
                         "yes");
     assert_string_equal(duet_do(d, "ann", "unlock orders"), "ok");
 }
@@ -136,7 +136,7 @@ static void a_forced_unlock_by_redisson_is_a_loss_for_us(void **state)
     assert_true(losses_wait(d->f->losses, 1, SOON_MS));
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_result(actor_unlock(waiting, next), RELOCK_OK);
-    assert_string_equal(duet_do(d, "ann", "force orders"), duet_keeps() ? "yes" : "no");
+    assert_string_equal(duet_do(d, "ann", "force orders"), duet_keeps(d) ? "yes" : "no");
 }
 
 static void each_library_can_query_the_others_hold(void **state)
@@ -165,7 +165,7 @@ static void each_library_can_query_the_others_hold(void **state)
     assert_string_equal(duet_do(d, "ann", "count orders"), "0");
     assert_true(atoll(duet_do(d, "ann", "ttl orders")) > LONG_MS / 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_string_equal(duet_do(d, "ann", "locked orders"), duet_keeps() ? "yes" : "no");
+    assert_string_equal(duet_do(d, "ann", "locked orders"), duet_keeps(d) ? "yes" : "no");
 }
 
 int main(int argc, char **argv)

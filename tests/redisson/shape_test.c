@@ -14,6 +14,7 @@
 /* The steps of both sides; each is followed by a comparison. */
 struct side {
     struct duet *d;
+    struct relock_client *client;
     struct relock_lock *lock; /* NULL: in Redisson */
     char trace[TRACE_MAX];
 };
@@ -30,11 +31,13 @@ static void note_all(struct side *side, const char *what)
     note(side, what, shape_of(duet_probe(side->d, "orders"), "*"));
 }
 
+/* With a lease of LONG_MS, but a lock with a fixed lease would not be kept. */
 static void take(struct side *side)
 {
+    struct relock_how how = {.lease_ms = duet_keeps(side->d) ? 0 : LONG_MS};
+
     if (side->lock)
-        assert_result(relock_acquire(side->lock, &(struct relock_how){.lease_ms = LONG_MS}, NULL),
-                      RELOCK_OK);
+        assert_result(relock_acquire(side->lock, &how, NULL), RELOCK_OK);
     else
         assert_string_equal(duet_do(side->d, "ann", "lock orders 100000"), "ok");
 }
@@ -45,6 +48,16 @@ static void leave(struct side *side)
         assert_result(relock_unlock(side->lock), RELOCK_OK);
     else
         assert_string_equal(duet_do(side->d, "ann", "unlock orders"), "ok");
+}
+
+/* A lock that is kept is released later, with the same message. */
+static void leave_for_good(struct side *side)
+{
+    leave(side);
+    if (!side->lock || !duet_keeps(side->d))
+        return;
+    assert_int_equal(stats_of(side->client).kept, 1);
+    assert_true(probe_wait_no_key(duet_probe(side->d, "orders"), "orders", SOON_MS));
 }
 
 static void force(struct side *side)
@@ -59,7 +72,7 @@ static void take_and_leave(struct side *side)
 {
     take(side);
     note_all(side, "held");
-    leave(side);
+    leave_for_good(side);
     note_all(side, "free");
 }
 
@@ -80,7 +93,7 @@ static void nest(struct side *side)
     leave(side);
     note(side, "held once", shape_of(duet_probe(side->d, "orders"), "orders"));
     note(side, "keys of levels", shape_of(duet_probe(side->d, "orders"), "{orders}:*"));
-    leave(side);
+    leave_for_good(side);
     note(side, "free", shape_of(duet_probe(side->d, "orders"), "orders"));
 }
 
@@ -104,7 +117,9 @@ static const char *socket_of(const struct duet *d)
 /* Runs the steps on one side and then on the other, each from an empty server. */
 static void is_the_same_on_both_sides(struct duet *d, void (*steps)(struct side *side))
 {
-    struct side theirs = {.d = d}, ours = {.d = d, .lock = duet_lock(d, duet_client(d), "orders")};
+    struct relock_client *client = duet_client(d);
+    struct side theirs = {.d = d};
+    struct side ours = {.d = d, .client = client, .lock = duet_lock(d, client, "orders")};
     struct side *sides[] = {&theirs, &ours};
     struct probe *probe = duet_probe(d, "orders");
 

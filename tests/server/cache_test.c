@@ -302,6 +302,26 @@ static void a_waiter_that_gets_no_hand_off_is_not_kept_waiting(void **state)
     assert_gets_in(other, lock);
 }
 
+static void a_call_without_a_thread_that_gets_no_hand_off_is_not_kept_waiting(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        keeping_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct relock_how fixed = {.wait_ms = RELOCK_FOREVER, .lease_ms = 25000};
+    struct outcome outcome;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(outcome_acquire(lock, &fixed, events, &outcome), RELOCK_OK);
+    assert_true(wait_for_waiters(client, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).kept, 0);
+    assert_result(reactor_await(events, &outcome), RELOCK_OK);
+    assert_result(reactor_release(lock, outcome.grant.owner, events), RELOCK_OK);
+    assert_null(relock_events_free(events));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +349,7 @@ int main(void)
         KINDS_TEST_OF(threads_hand_a_lock_off_until_keep_ms, reentrant),
         KINDS_TEST_OF(threads_hand_a_lock_off_until_keep_ms, spin),
         SERVER_TEST(a_waiter_that_gets_no_hand_off_is_not_kept_waiting),
+        SERVER_TEST(a_call_without_a_thread_that_gets_no_hand_off_is_not_kept_waiting),
     };
 
     return SERVER_TESTS_RUN(tests);

@@ -4,6 +4,7 @@
 #include "support/kinds.h"
 #include "support/listener.h"
 #include "support/peer.h"
+#include "support/reactor.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -35,6 +36,24 @@ static void a_waiter_elsewhere_gets_a_kept_lock(void **state)
     assert_int_equal(stats_of(client).recalled, 1);
     assert_int_equal(stats_of(client).kept, 0);
     assert_result(relock_unlock(theirs), RELOCK_OK);
+}
+
+static void a_call_without_a_thread_elsewhere_gets_a_kept_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = keeping_client(f, NULL), *other = waiting_client(f);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct relock_lock *theirs = kind_lock(f, other, "orders");
+    struct relock_events *events = reactor_events(other);
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    uint64_t owner;
+
+    keeping_fill(client, lock);
+    assert_result(reactor_acquire(theirs, &how, events, &owner), RELOCK_OK);
+    assert_int_equal(stats_of(client).recalled, 1);
+    assert_int_equal(stats_of(client).kept, 0);
+    assert_result(reactor_release(theirs, owner, events), RELOCK_OK);
+    assert_null(relock_events_free(events));
 }
 
 static void a_held_lock_is_not_kept_after_a_recall(void **state)
@@ -265,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         KINDS_TEST_OF(a_waiter_elsewhere_gets_a_kept_lock, reentrant),
         KINDS_TEST_OF(a_waiter_elsewhere_gets_a_kept_lock, spin),
+        SERVER_TEST(a_call_without_a_thread_elsewhere_gets_a_kept_lock),
         KINDS_TEST_OF(a_held_lock_is_not_kept_after_a_recall, reentrant),
         KINDS_TEST_OF(a_held_lock_is_not_kept_after_a_recall, spin),
         SERVER_TEST(a_held_lock_with_local_waiters_is_passed_on_after_a_recall),
