@@ -1,8 +1,8 @@
 /*
  * Without memory: owners that wait for each other.
  *
- * An owner of the trial's client holds "orders" and wants "books"; the other owner holds "books" and
- * wants "orders". With an argument, "all", each request is refused, not only some.
+ * An owner of the trial's client holds "orders" and wants "books"; the other owner holds "books"
+ * and wants "orders". With an argument, "all", each request is refused, not only some.
  */
 #include "trial.h"
 
@@ -42,8 +42,8 @@ static void set(struct trial *trial, struct relock_client *client)
     scene.wanted = make(trial, trial->client, "books");
     scene.owner = relock_owner_new();
     assert_result(relock_cancel_new(&scene.cancel), RELOCK_OK);
-    assert_result(
-        relock_acquire(trial->lock, &(struct relock_how){.owner = scene.owner}, NULL), RELOCK_OK);
+    assert_result(relock_acquire(trial->lock, &(struct relock_how){.owner = scene.owner}, NULL),
+                  RELOCK_OK);
     assert_result(actor_lock(trial->actor, scene.books), RELOCK_OK);
     actor_begin_lock(trial->actor, scene.orders);
     assert_true(wait_for_waiters(client, 1));
@@ -53,8 +53,8 @@ static bool is_recorded(void *arg)
 {
     struct trial *trial = arg;
 
-    return probe_int(trial->f->probe, "EXISTS relock_waits:{%s}",
-                     relock_client_id(scene.client)) == 1;
+    return probe_int(trial->f->probe, "EXISTS relock_waits:{%s}", relock_client_id(scene.client)) ==
+           1;
 }
 
 /* The waiter always has memory. */

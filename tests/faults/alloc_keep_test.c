@@ -42,12 +42,12 @@ static void unlock_all(struct trial *trial, int result)
 
 static void a_kept_lock_is_acquired_without_memory(void **state)
 {
-    trial_play_without(state, &(struct scene){.whose = ALLOC_MINE,
-                                              .options = {.keep_ms = LONG_MS,
-                                                          .watchdog_timeout_ms = LONG_MS},
-                                              .before = keep,
-                                              .act = trylock,
-                                              .after = unlock_all});
+    trial_play_without(
+        state, &(struct scene){.whose = ALLOC_MINE,
+                               .options = {.keep_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS},
+                               .before = keep,
+                               .act = trylock,
+                               .after = unlock_all});
 }
 
 static void hold_to_keep(struct trial *trial)
@@ -104,12 +104,12 @@ static void free_other(struct trial *trial, int result)
 /* A recall that is lost breaks the connection, and then all is given back. */
 static void a_recalled_lock_is_released(void **state)
 {
-    trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
-                                      .options = {.keep_ms = LONG_MS,
-                                                  .watchdog_timeout_ms = LONG_MS},
-                                      .before = keep_for_long,
-                                      .act = recall,
-                                      .after = free_other});
+    trial_play(state,
+               &(struct scene){.whose = ALLOC_OTHERS,
+                               .options = {.keep_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS},
+                               .before = keep_for_long,
+                               .act = recall,
+                               .after = free_other});
 }
 
 /* ---- changes that Redis reports ------------------------------------------------------------ */

@@ -84,31 +84,57 @@ static void no_waiter_depends_on_one_that_stands_still(void **state)
                   RELOCK_OK);
 }
 
-/* No thread waits in the call, so the I/O thread reads its message, even if a waiter already reads. */
+#define PROMPT_MS 75 /* for 100 ms the I/O thread leaves a message to a waiter that reads */
+
+/* How long an asynchronous call takes from the release until its callback, when it has nothing more
+ * to send. */
+static uint64_t pass(struct scene *scene, struct relock_lock *held, struct relock_lock *wanted,
+                     struct relock_events *events)
+{
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
+    struct outcome outcome;
+    uint64_t began_ms, took_ms;
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    scene->n_waits = stats_of(scene->client).waits + 1; /* for the channel, and for the release */
+    assert_result(outcome_acquire(wanted, &how, events, &outcome), RELOCK_OK);
+    assert_true(wait_until(waits_again, scene, SOON_MS));
+    began_ms = now_ms();
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_result(reactor_await(events, &outcome), RELOCK_OK);
+    took_ms = now_ms() - began_ms;
+    assert_result(reactor_release(wanted, outcome.grant.owner, events), RELOCK_OK);
+    return took_ms;
+}
+
+/* No thread waits in the call, so the I/O thread reads its message at once. A fair lock has no
+ * line, in which the call would soon ask by itself. A late machine gets several tries. */
 static void no_call_without_a_thread_depends_on_a_waiter_that_stands_still(void **state)
 {
     struct scene scene;
-    struct relock_lock *parcels, *wanted;
+    struct relock_lock *held, *wanted;
     struct relock_events *events;
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
-    struct outcome outcome;
     struct actor *stopped;
+    uint64_t least_ms = UINT64_MAX;
 
     set(&scene, *state);
-    parcels = fixture_lock(scene.t->f, line_client(scene.t->f), "parcels");
-    wanted = fixture_lock(scene.t->f, scene.client, "parcels");
+    held = fixture_lock_of(scene.t->f, patient_client(scene.t->f, NEVER_MS), "parcels",
+                           relock_fairlock_new);
+    wanted = fixture_lock_of(scene.t->f, scene.client, "parcels", relock_fairlock_new);
     events = reactor_events(scene.client);
-    assert_result(relock_lock(parcels), RELOCK_OK);
     stopped = begin_to_wait(&scene);
+    assert_true(probe_wait_subscribers(scene.t->f->probe, "redisson_lock__channel:{orders}", 1));
     assert_true(io_thread_stop_waiter(proxy_url(scene.t->proxy)));
 
-    assert_result(outcome_acquire(wanted, &how, events, &outcome), RELOCK_OK);
-    assert_true(probe_wait_in_line(scene.t->f->probe, "parcels", 1));
-    assert_result(relock_unlock(parcels), RELOCK_OK);
-    assert_result(reactor_await(events, &outcome), RELOCK_OK);
+    (void)pass(&scene, held, wanted, events); /* a reply to the waiter may come meanwhile */
+    for (int i = 0; i < 10 && least_ms >= PROMPT_MS; i++) {
+        uint64_t took_ms = pass(&scene, held, wanted, events);
+
+        least_ms = took_ms < least_ms ? took_ms : least_ms;
+    }
+    assert_in_range(least_ms, 0, PROMPT_MS - 1);
     assert_true(io_thread_go_on());
 
-    assert_result(reactor_release(wanted, outcome.grant.owner, events), RELOCK_OK);
     assert_result(relock_unlock(scene.held), RELOCK_OK);
     assert_result(actor_result(stopped), RELOCK_OK);
     assert_result(actor_unlock(stopped, fixture_lock(scene.t->f, scene.client, "orders")),

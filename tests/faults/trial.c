@@ -38,7 +38,7 @@ struct relock_options trial_options(struct trial *trial, const struct scene *sce
         all.recheck_ms = slow_ms(RECHECK_MS);
     if (!scene->is_tracked)
         all.flags |= RELOCK_NO_TRACKING; /* its connections would come and go meanwhile */
-    all.on_log = count_line;         /* the fixture's callback stores its arguments */
+    all.on_log = count_line;             /* the fixture's callback stores its arguments */
     all.log_level = RELOCK_LOG_DEBUG;
     return all;
 }

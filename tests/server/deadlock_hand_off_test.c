@@ -1,6 +1,6 @@
 /*
- * An owner waits in one thread, and another thread of it releases what it holds. That goes to another
- * owner of the client with the same number, and is in nobody's way any more.
+ * An owner waits in one thread, and another thread of it releases what it holds. That goes to
+ * another owner of the client with the same number, and is in nobody's way any more.
  */
 #include "support/actor.h"
 #include "support/fixture.h"

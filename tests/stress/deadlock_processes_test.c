@@ -24,7 +24,7 @@
 #define N_LOCKS 63
 #define N_KINDS 7
 #define N_NESTED 3
-#define N_TAKEN 4 /* of the locks, by those who do not keep the order: so they meet */
+#define N_TAKEN 4  /* of the locks, by those who do not keep the order: so they meet */
 #define ORDERED 31 /* as many nests keep the order, before one does not */
 #define DEADLOCK_MS 50
 #define STANDS_MS ((uint64_t)SOON_MS) /* far beyond what a cycle may take */
@@ -112,8 +112,8 @@ static int next_lock(struct worker *worker, bool keeps_order, const int *held, i
 {
     int first = keeps_order && n > 0 ? held[n - 1] + 1 : 0;
     int most = keeps_order ? N_LOCKS : N_TAKEN;
-    int lock = first < most ? first + (int)storm_random(&worker->seed, (unsigned)(most - first))
-                            : N_LOCKS;
+    int lock =
+        first < most ? first + (int)storm_random(&worker->seed, (unsigned)(most - first)) : N_LOCKS;
 
     for (int i = 0; i < n; i++)
         if (held[i] == lock)

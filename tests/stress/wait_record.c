@@ -83,8 +83,7 @@ static void break_cycle(struct wait_record *record, const struct recorded_wait *
 
 static bool stood_for_long(const struct wait_record *record, const struct wait_cycle *cycle)
 {
-    return cycle->is_local ||
-           cycle->ended_ms - cycle->formed_ms + CLOCK_MS >= record->deadlock_ms;
+    return cycle->is_local || cycle->ended_ms - cycle->formed_ms + CLOCK_MS >= record->deadlock_ms;
 }
 
 /* Makes the wait the victim of a cycle that it was in. */
