@@ -11,7 +11,7 @@
 #define FIRST_MS 1   /* the other owner's wait is recorded so soon: it is the older one */
 #define SECOND_MS 30 /* `deadlock_ms` of the trial's client */
 
-static size_t step = 9;
+static size_t step = 17;
 
 static struct {
     struct relock_client *client; /* of the other owner */
