@@ -320,7 +320,7 @@ void relock_chain_look(struct relock_client *client)
     if (!waits->chain)
         waits->chain = calloc(1, sizeof(*waits->chain));
     if (!waits->chain)
-        waits->look_at_ms = relock_clock_in(LATER_MS); /* out of memory */
+        waits->look_at_ms = relock_clock_in(RELOCK_PROOFS_LATER_MS); /* out of memory */
     if (!waits->chain || waits->chain->n_asked > 0)
         return;
     relock_graph_clear(&waits->chain->graph);
