@@ -7,6 +7,7 @@
 /* The I/O thread would wait for a third of the long one before it gives up a server that hangs. */
 #define LEASE_MS 60000
 #define SHORT_LEASE_MS 12000
+#define MOVED_MS slow_ms(5000)
 #define DEADLOCK_MS 200
 
 /* `n_replicas` of two have its holds. After the death of a master, one is left. */
@@ -19,6 +20,19 @@ static struct relock_client *lasting_client(struct sentinels *s, unsigned n_repl
                                                      .command_timeout_ms = slow_ms(FAILOVER_MS)});
 }
 
+struct place {
+    struct probe *probe;
+    struct relock_client *client;
+    long long n; /* connections: two of the I/O thread, and one of calls once there was one */
+};
+
+static bool has_connections(void *arg)
+{
+    const struct place *place = arg;
+
+    return probe_n_clients(place->probe, relock_client_id(place->client)) >= place->n;
+}
+
 static void a_hold_survives(struct sentinels *s, uint64_t lease_ms)
 {
     struct relock_client *client = lasting_client(s, 2, lease_ms);
@@ -26,8 +40,11 @@ static void a_hold_survives(struct sentinels *s, uint64_t lease_ms)
     int master;
 
     assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(wait_until(has_connections, &(struct place){s->probe[0], client, 3}, SOON_MS));
     end_master(s);
     master = await_new_master(s, client);
+    assert_true(
+        wait_until(has_connections, &(struct place){s->probe[master], client, 2}, MOVED_MS));
     if (lease_ms == SHORT_LEASE_MS)
         assert_true(wait_for_renewals(client, stats_of(client).renewed, 1));
     assert_int_equal(probe_n_keys(s->probe[master]), 1);
