@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define NODE_TIMEOUT_MS 1000
+#define MEETING_MS 5000
 #define SLOTS_AT_ONCE 1000
 
 void cluster_must(bool condition, const char *what)
@@ -30,10 +31,21 @@ int cluster_port(const struct cluster *cluster, size_t i)
     return server->tls_port > 0 ? server->tls_port : server->port;
 }
 
+static void print_views(const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->n; i++)
+        if (cluster_is_up(cluster, i))
+            fprintf(stderr, "node %zu:\n%s", i,
+                    probe_text(cluster->node[i].probe, "CLUSTER NODES"));
+}
+
 void cluster_await(struct cluster *cluster)
 {
-    cluster_must(wait_until(cluster_is_settled, cluster, CLUSTER_FAILOVER_MS),
-                 "the nodes do not agree");
+    bool is_settled = wait_until(cluster_is_settled, cluster, 2 * CLUSTER_FAILOVER_MS);
+
+    if (!is_settled)
+        print_views(cluster);
+    cluster_must(is_settled, "the nodes do not agree");
 }
 
 /* ---- nodes --------------------------------------------------------------------------------- */
@@ -67,7 +79,7 @@ static bool launch_node(struct cluster *cluster)
         .keeps_data = cluster->options.keeps_data,
         .certs = cluster->n > 0 ? cluster->node[0].server->certs : NULL,
         .args = {"--cluster-node-timeout", cluster->node_timeout, "--repl-diskless-sync-delay", "0",
-                 "--repl-ping-replica-period", "1"},
+                 "--repl-ping-replica-period", "1", "--cluster-replica-validity-factor", "0"},
     };
 
     cluster_must(cluster->n < CLUSTER_MAX, "too many nodes");
@@ -103,10 +115,19 @@ static void meet_before(struct cluster *cluster, size_t i)
                          "cannot meet");
 }
 
+/* A node forgets another one that does not answer within the timeout of nodes. */
 static void await_meeting(struct cluster *cluster)
 {
-    cluster_must(wait_until(cluster_knows_itself, cluster, CLUSTER_FAILOVER_MS),
-                 "the nodes do not meet");
+    uint64_t until_ms = deadline_in(2 * CLUSTER_FAILOVER_MS);
+
+    while (!wait_until(cluster_knows_itself, cluster, MEETING_MS)) {
+        if (now_ms() >= until_ms)
+            print_views(cluster);
+        cluster_must(now_ms() < until_ms, "the nodes do not meet");
+        for (size_t i = 0; i < cluster->n; i++)
+            if (cluster_is_up(cluster, i))
+                meet_before(cluster, i);
+    }
 }
 
 static void replicate(struct cluster *cluster, size_t i, size_t master)
