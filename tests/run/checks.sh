@@ -67,15 +67,17 @@ check_model()
 
 check_install()
 {
-    local variant
+    local folder
 
-    for variant in gcc static no-tls; do
-        build "$variant"
-        rm -rf "$out/$variant-installed"
-        meson install -C "$out/$variant" --no-rebuild
+    build gcc
+    build no-tls
+    build_with gcc archive -Ddefault_library=static -Dtests=disabled
+    for folder in gcc no-tls archive; do
+        rm -rf "$out/$folder-installed"
+        meson install -C "$out/$folder" --no-rebuild
     done
     tests/consumer/installed.sh "$PWD/$out/gcc-installed"
-    tests/consumer/installed.sh "$PWD/$out/static-installed" --static
+    tests/consumer/installed.sh "$PWD/$out/archive-installed" --static
     tests/consumer/installed.sh "$PWD/$out/no-tls-installed"
 }
 

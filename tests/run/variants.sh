@@ -4,8 +4,8 @@
 
 # The tests wait more than they compute, so the next variant is built in the background meanwhile.
 # The variants that fetch packages come last: a slow network then delays no other.
-variants='gcc tls no-tls asan tsan clang static valgrind newest oldest redisson interop'
-long_variants='servers' # only if named, or with all --long
+variants='gcc tls no-tls asan tsan clang valgrind newest oldest redisson interop'
+long_variants='static servers' # only if named, or with all --long
 
 at_once=8 # tests
 chosen=()

@@ -173,7 +173,7 @@ static void a_cluster_that_needs_help_says_which(void **state)
 {
     static const char *const half_moved[] = {
         "TRYAGAIN Multiple keys request during rehashing of slot",
-        "ERR Script attempted to access a non local key in a cluster node script: " SHA,
+        ("ERR Script attempted to access a non local key in a cluster node script: " SHA),
         "ASK 12182 127.0.0.1:7001",
     };
 
