@@ -1,4 +1,5 @@
 /* The number of commands, counted by Redis: none is sent twice. */
+#include "support/sides.h"
 #include "support/waiter.h"
 
 #include <stdio.h>
@@ -185,11 +186,14 @@ static void a_wait_behind_another_client_costs_one_command(void **state)
     struct relock_client *first = woken_client(f), *second = woken_client(f);
     struct relock_lock *lock = fixture_lock(f, first, "orders");
     struct actor *waiting = actor_start();
+    long long before;
 
     have_waited_before(f, second);
     assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    before = probe_script_calls(f->probe);
     actor_begin_lock(waiting, lock);
     assert_true(probe_wait_subscribers(f->probe, "redisson_lock__channel:{orders}", 1));
+    assert_true(sides_wait_asked(f->probe, before, 3)); /* at last because it listens */
     wait_as_many(f, second, 32, 1);
     assert_true(peer_unlock(f->probe, "orders", PEER));
     assert_gets_in(waiting, lock);
