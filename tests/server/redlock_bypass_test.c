@@ -108,8 +108,8 @@ static void its_line_is_joined_when_only_it_is_in_the_way(void **state)
         red_delete_keys(s, other[i], other[i] + 1);
     assert_true(probe_int(s->probe[other[0]], "CLIENT KILL TYPE pubsub") > 0);
     assert_true(red_line_wait(s, 1));
-    red_delete_keys(s, sequencer, sequencer + 1);
     assert_true(probe_wait_subscribers(s->probe[sequencer], LOCK_CHANNEL, 1));
+    red_delete_keys(s, sequencer, sequencer + 1);
     red_publish_release(s, sequencer);
     assert_result(actor_result(waiting), RELOCK_OK);
     for (size_t i = 0; i < s->n; i++)
