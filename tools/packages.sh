@@ -35,6 +35,7 @@ format  clang-format-14            ? clang-format-14
 tidy   clang-tidy-14               ? clang-tidy-14
 shellcheck  shellcheck             ? shellcheck
 model  spin                        ? spin
+model  tcc                         ? tcc
 consumer  git                      ? git
 install  cmake                     ? cmake
 debian  dpkg-buildpackage          ? dpkg-dev

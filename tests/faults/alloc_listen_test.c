@@ -17,16 +17,11 @@ static void peer_holds_briefly(struct trial *trial)
     assert_true(peer_lock(trial->f->probe, "orders", PEER, 300));
 }
 
-static int wait_for_it(struct trial *trial)
-{
-    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
-}
-
 static void a_waiter_without_a_subscription_gets_the_lock(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .before = peer_holds_briefly,
-                                      .act = wait_for_it,
+                                      .act = trial_wait_for_lock,
                                       .after = trial_unlock});
 }
 

@@ -1,4 +1,4 @@
-/* Without memory: acquiring a lock and waiting for it. */
+/* Without memory: acquiring a lock. */
 #include "trial.h"
 
 /* ---- what was there before ----------------------------------------------------------------- */
@@ -13,30 +13,7 @@ static void flush_scripts(struct trial *trial)
     probe_int(trial->f->probe, "SCRIPT FLUSH");
 }
 
-static void peer_holds(struct trial *trial)
-{
-    assert_true(peer_lock(trial->f->probe, "orders", PEER, LONG_MS));
-}
-
-static void peer_holds_briefly(struct trial *trial)
-{
-    assert_true(peer_lock(trial->f->probe, "orders", PEER, 100));
-}
-
 /* ---- what comes after ---------------------------------------------------------------------- */
-
-static void unlock(struct trial *trial, int result)
-{
-    if (result == RELOCK_OK)
-        assert_result(relock_unlock(trial->lock), RELOCK_OK);
-    assert_result(relock_unlock(trial->lock), RELOCK_NOT_OWNER);
-}
-
-static void peer_goes(struct trial *trial, int result)
-{
-    (void)result;
-    assert_true(peer_unlock(trial->f->probe, "orders", PEER));
-}
 
 static int make_one(struct trial *trial)
 {
@@ -59,28 +36,29 @@ static int trylock(struct trial *trial)
     return relock_trylock(trial->lock);
 }
 
-static int wait_for_it(struct trial *trial)
-{
-    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
-}
-
 static void a_lock_is_taken_or_free(void **state)
 {
-    trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = trylock, .after = unlock});
-    trial_play(state, &(struct scene){.whose = ALLOC_MINE, .act = wait_for_it, .after = unlock});
+    trial_play(state,
+               &(struct scene){.whose = ALLOC_MINE, .act = trylock, .after = trial_unlock_if_held});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .act = trial_wait_for_lock,
+                                      .after = trial_unlock_if_held});
 }
 
 static void a_lock_over_a_new_connection_is_taken_or_free(void **state)
 {
-    trial_play(state, &(struct scene){
-                          .whose = ALLOC_MINE, .before = cut, .act = trylock, .after = unlock});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = cut,
+                                      .act = trylock,
+                                      .after = trial_unlock_if_held});
 }
 
 static void a_lock_whose_script_must_be_loaded_is_taken_or_free(void **state)
 {
-    trial_play(state,
-               &(struct scene){
-                   .whose = ALLOC_MINE, .before = flush_scripts, .act = trylock, .after = unlock});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = flush_scripts,
+                                      .act = trylock,
+                                      .after = trial_unlock_if_held});
 }
 
 static int acquire_for_a_time(struct trial *trial)
@@ -129,83 +107,9 @@ static void a_refusal_adds_nothing(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .answer = RELOCK_BUSY,
-                                      .before = peer_holds,
+                                      .before = trial_peer_holds,
                                       .act = trylock,
-                                      .after = peer_goes});
-}
-
-/* ---- waiting ------------------------------------------------------------------------------- */
-
-static void a_waiter_gets_the_lock_or_an_error(void **state)
-{
-    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
-                                      .before = peer_holds_briefly,
-                                      .act = wait_for_it,
-                                      .after = unlock});
-}
-
-static int wait_in_vain(struct trial *trial)
-{
-    return relock_timedlock(trial->lock, 30);
-}
-
-/* In the queue of a fair lock, too, even if the thread that leaves it is refused memory. */
-static void a_wait_that_times_out_leaves_nothing(void **state)
-{
-    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
-                                      .answer = RELOCK_TIMEOUT,
-                                      .before = peer_holds,
-                                      .act = wait_in_vain,
-                                      .after = peer_goes});
-}
-
-static bool waits_or_is_done(void *arg)
-{
-    struct trial *trial = arg;
-    struct relock_stats stats;
-
-    return atomic_load(&trial->done) ||
-           (relock_client_stats(trial->client, &stats, sizeof(stats)) == RELOCK_OK &&
-            stats.waiters > 0);
-}
-
-static int fire(void *arg)
-{
-    struct trial *trial = arg;
-    bool in_time = wait_until(waits_or_is_done, trial, SOON_MS);
-
-    relock_cancel_fire(trial->cancel);
-    return in_time ? RELOCK_OK : RELOCK_TIMEOUT;
-}
-
-static void peer_holds_and_actor_fires(struct trial *trial)
-{
-    assert_result(relock_cancel_new(&trial->cancel), RELOCK_OK);
-    peer_holds(trial);
-    actor_begin(trial->actor, fire, trial);
-}
-
-static int wait_cancelled(struct trial *trial)
-{
-    struct relock_how how = {.wait_ms = RELOCK_FOREVER, .cancel = trial->cancel};
-
-    return relock_acquire(trial->lock, &how, NULL);
-}
-
-static void free_cancel(struct trial *trial, int result)
-{
-    assert_result(actor_result(trial->actor), RELOCK_OK);
-    trial->cancel = relock_cancel_free(trial->cancel);
-    peer_goes(trial, result);
-}
-
-static void a_cancelled_wait_leaves_nothing(void **state)
-{
-    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
-                                      .answer = RELOCK_CANCELLED,
-                                      .before = peer_holds_and_actor_fires,
-                                      .act = wait_cancelled,
-                                      .after = free_cancel});
+                                      .after = trial_peer_goes});
 }
 
 int main(void)
@@ -217,14 +121,9 @@ int main(void)
         TRIAL_TEST(a_lock_for_an_explicit_owner_is_taken_or_free),
         TRIAL_TEST(an_inner_level_is_taken_or_not_and_the_outer_stays),
         TRIAL_TEST(a_refusal_adds_nothing),
-        TRIAL_TEST(a_waiter_gets_the_lock_or_an_error),
-        TRIAL_TEST(a_wait_that_times_out_leaves_nothing),
-        TRIAL_TEST(a_cancelled_wait_leaves_nothing),
         TRIAL_TEST_OF(a_handle_is_made_or_not, fair),
         TRIAL_TEST_OF(a_lock_is_taken_or_free, fair),
         TRIAL_TEST_OF(a_refusal_adds_nothing, fair),
-        TRIAL_TEST_OF(a_waiter_gets_the_lock_or_an_error, fair),
-        TRIAL_TEST_OF(a_wait_that_times_out_leaves_nothing, fair),
     };
 
     return TRIAL_TESTS_RUN(tests);

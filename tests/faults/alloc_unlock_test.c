@@ -17,11 +17,6 @@ static void hold_and_cut(struct trial *trial)
     assert_true(probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes") > 0);
 }
 
-static void peer_holds(struct trial *trial)
-{
-    assert_true(peer_lock(trial->f->probe, "orders", PEER, LONG_MS));
-}
-
 static void unlock(struct trial *trial, int result)
 {
     (void)result;
@@ -220,9 +215,10 @@ static void peer_is_out(struct trial *trial, int result)
 
 static void a_lock_is_freed_by_force_or_not(void **state)
 {
-    trial_play(state,
-               &(struct scene){
-                   .whose = ALLOC_MINE, .before = peer_holds, .act = force, .after = peer_is_out});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = trial_peer_holds,
+                                      .act = force,
+                                      .after = peer_is_out});
 }
 
 int main(void)

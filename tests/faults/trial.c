@@ -207,6 +207,29 @@ void trial_unlock(struct trial *trial, int result)
     assert_result(relock_unlock(trial->lock), RELOCK_OK);
 }
 
+int trial_wait_for_lock(struct trial *trial)
+{
+    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
+}
+
+void trial_unlock_if_held(struct trial *trial, int result)
+{
+    if (result == RELOCK_OK)
+        assert_result(relock_unlock(trial->lock), RELOCK_OK);
+    assert_result(relock_unlock(trial->lock), RELOCK_NOT_OWNER);
+}
+
+void trial_peer_holds(struct trial *trial)
+{
+    assert_true(peer_lock(trial->f->probe, "orders", PEER, LONG_MS));
+}
+
+void trial_peer_goes(struct trial *trial, int result)
+{
+    (void)result;
+    assert_true(peer_unlock(trial->f->probe, "orders", PEER));
+}
+
 int trial_new_client(struct trial *trial, const struct relock_options *options)
 {
     int r = relock_client_new(options, &trial->client);

@@ -78,7 +78,18 @@ int trial_connect_again(struct trial *trial);
 void trial_hold(struct trial *trial);
 void trial_unlock(struct trial *trial, int result);
 
-/* The same, but before it unlocks, the hold is renewed once more, and none has been lost. */
+/* An `act`: acquires the lock once it is free. */
+int trial_wait_for_lock(struct trial *trial);
+
+/* Of a call that may have the lock, depending on `result`: not held afterwards. */
+void trial_unlock_if_held(struct trial *trial, int result);
+
+/* Another client has the lock, and releases it. */
+void trial_peer_holds(struct trial *trial);
+void trial_peer_goes(struct trial *trial, int result);
+
+/* As trial_unlock(), but before it unlocks, the hold is renewed once more, and none has been lost.
+ */
 void trial_still_holds(struct trial *trial, int result);
 
 /* A predicate for a trial: more renewals than `seen`. */

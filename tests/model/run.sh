@@ -33,6 +33,8 @@ main()
     done
     needs spin
     needs gcc
+    quick=tcc # most short runs end before gcc would
+    command -v tcc >/dev/null || quick='gcc -O0'
 
     work=$(mktemp -d)
     # shellcheck disable=SC2064 # what it is now
@@ -40,7 +42,7 @@ main()
     chosen "$long" "${wanted[@]}" >"$work/chosen"
     [[ -s $work/chosen ]] || { echo "there is no such run" >&2 && exit 2; }
     export -f run_one build judge
-    export work memory_mb depth seconds trail
+    export work memory_mb depth seconds trail quick
     # shellcheck disable=SC2016 # expands there, into words
     xargs -d '\n' -n 1 -P "$jobs" bash -euo pipefail -c 'run_one $1' _ <"$work/chosen" || true
     summary
@@ -105,10 +107,10 @@ run_one()
 # Makes and runs pan; says what was in the way.
 build()
 {
-    local model=$1 outcome=$2 when=$3 flags=(-DSAFETY) options=() optimize=-O0
+    local model=$1 outcome=$2 when=$3 flags=(-DSAFETY) options=() compiler=$quick
     shift 3
 
-    [[ $when == short ]] || optimize=-O2 # takes longer than a short run
+    [[ $when == short ]] || compiler='gcc -O2'
     case $outcome in
     fair | cycle) flags=(-DNFAIR=8) options=(-a -f -N turn) ;;
     esac
@@ -116,9 +118,10 @@ build()
         echo "spin: $(grep -m 1 -i error spin.out)"
         return 1
     fi
-    if ! gcc $optimize -w "${flags[@]}" -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="$memory_mb" -o pan pan.c \
-        2>gcc.out; then
-        echo "gcc: $(head -n 1 gcc.out)"
+    # shellcheck disable=SC2086 # words
+    if ! $compiler -w "${flags[@]}" -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="$memory_mb" \
+        -o pan pan.c 2>compiler.out; then
+        echo "$compiler: $(head -n 1 compiler.out)"
         return 1
     fi
     timeout "$seconds" ./pan -m"$depth" "${options[@]}" >pan.out 2>&1 || true

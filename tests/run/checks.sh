@@ -2,7 +2,8 @@
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
-checks='format tidy shellcheck unity model install consumer examples fuzz debian site abi pages'
+# The last uses all processors, when the variants have ended.
+checks='format tidy shellcheck unity pages install consumer examples fuzz debian site abi model'
 long_checks='rules' # only if named, or with all --long
 
 llvm=14 # version of clang-format and clang-tidy; other versions find other faults

@@ -7,14 +7,35 @@
 variants='gcc tls no-tls asan tsan clang valgrind newest oldest redisson interop'
 long_variants='static servers' # only if named, or with all --long
 
-at_once=8 # tests
+at_once=12 # tests; they wait more than they compute
 chosen=()
+
+# Sets `chosen` to the suites of a variant, or of its long form, as arguments of meson test.
+choose()
+{
+    local brief='' whole='' suite
+
+    case $1 in
+    tls) brief='wire' whole='server faults' ;;
+    clang) brief='unit wire stress' whole='unit server faults stress chaos bench' ;;
+    valgrind) brief='unit wire' whole='unit server faults' ;;
+    static | no-tls) brief='unit' whole='unit' ;;
+    newest | oldest) brief='unit wire script' whole='unit server faults' ;;
+    servers) brief='wire script' whole='server faults' ;;
+    esac
+    [[ $long == no ]] || brief=$whole
+    chosen=()
+    for suite in $brief; do
+        chosen+=(--suite "$suite")
+    done
+}
 
 build()
 {
+    choose "$1"
     case $1 in
     gcc | tls | valgrind) build_with gcc gcc ;;
-    clang) build_with clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
+    clang) build_for_tests clang clang -Dbuildtype=release -Db_ndebug=true -Db_lto=true ;;
     asan) build_with gcc asan -Db_sanitize=address,undefined ;;
     tsan) build_with gcc tsan -Db_sanitize=thread ;;
     static) build_with gcc static -Ddefault_library=static ;;
@@ -27,15 +48,27 @@ build()
     esac
 }
 
-build_with()
+# compiler, folder, options
+configure()
 {
     local folder=$out/$2
 
     if [[ ! -f $folder/build.ninja ]]; then
         CC=$1 meson setup "$folder" -Dwerror=true -Dtests=enabled \
-            --prefix="$PWD/$folder-installed" --libdir=lib "${@:3}" || return
+            --prefix="$PWD/$folder-installed" --libdir=lib "${@:3}"
     fi
-    meson compile -C "$folder"
+}
+
+build_with()
+{
+    configure "$@" && meson compile -C "$out/$2"
+}
+
+# Builds only what the chosen tests need: Meson does that before it runs them, here as nothing.
+build_for_tests()
+{
+    configure "$@" &&
+        meson test -C "$out/$2" --logbase needed --wrapper true "${chosen[@]}"
 }
 
 # With another hiredis, and a server of the same age.
@@ -49,7 +82,7 @@ build_version()
     [[ $result == 0 ]] || return
     # Meson caches what it finds out about hiredis.
     [[ $out/$1/build.ninja -nt $prefix/built ]] || rm -rf "${out:?}/$1"
-    PKG_CONFIG_PATH=$PWD/$prefix/hiredis/lib/pkgconfig build_with gcc "$1" -Dexamples=false
+    PKG_CONFIG_PATH=$PWD/$prefix/hiredis/lib/pkgconfig build_for_tests gcc "$1" -Dexamples=false
 }
 
 test_variant()
@@ -58,6 +91,7 @@ test_variant()
     local still=() without=(--no-suite tree --no-suite redisson --no-suite interop)
 
     [[ $long == yes ]] || without+=(--no-suite script --no-suite bench)
+    choose "$1"
 
     until [[ -e $out/$1.built || -e $out/$1.failed ]] || ! kill -0 "$background" 2>/dev/null; do
         sleep 0.2
@@ -71,28 +105,30 @@ test_variant()
     case $1 in
     gcc) run_tests gcc gcc --no-suite redisson --no-suite interop ;;
     tls)
-        choose 'wire' 'server faults'
         RELOCK_TEST_TLS=1 run_tests tls gcc "${chosen[@]}" --no-suite unit --no-suite tree \
             --no-suite script
         ;;
     redisson)
         if [[ -e $out/redisson/newest/built ]]; then
-            RELOCK_TEST_REDISSON=$PWD/$out/redisson run_tests redisson gcc --suite redisson
+            RELOCK_TEST_REDISSON=$PWD/$out/redisson run_tests redisson gcc \
+                --suite redisson --num-processes 8
         else
             report skipped redisson "$out/logs/redisson-build.log"
         fi
         ;;
     interop)
         grep '^skipped' "$out/logs/interop-build.log" || true # one line per library
-        RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc --suite interop
+        RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc \
+            --suite interop --num-processes 8
         ;;
     newest | oldest) test_version "$1" ;;
     servers) test_servers ;;
     clang)
-        choose 'unit wire stress' 'unit server faults stress chaos bench'
+        # Whether repeated use grows does not depend on the compiler.
+        [[ $long == yes ]] || chosen+=(--no-suite heavy)
         run_tests clang clang "${chosen[@]}"
         ;;
-    static | no-tls) run_tests "$1" "$1" --suite unit ;;
+    static | no-tls) run_tests "$1" "$1" "${chosen[@]}" ;;
     asan)
         export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
         export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -106,7 +142,6 @@ test_variant()
         RELOCK_TEST_SLOW=2 run_tests tsan tsan "${without[@]}" --timeout-multiplier 5 "${still[@]}"
         ;;
     valgrind)
-        choose 'unit wire' 'unit server faults'
         RELOCK_TEST_SLOW=2 run_tests valgrind gcc "${chosen[@]}" \
             --no-suite tree --no-suite heavy --timeout-multiplier 10 --num-processes 4 \
             --wrapper "valgrind --quiet --error-exitcode=99
@@ -128,7 +163,6 @@ test_version()
     fi
     (
         [[ ! -e $prefix/server ]] || export RELOCK_TEST_SERVER=$prefix/server
-        choose 'unit wire script' 'unit server faults'
         run_tests "$1" "$1" "${chosen[@]}" --no-suite tree
     )
 }
@@ -139,7 +173,6 @@ test_servers()
     local server n=0
 
     grep '^skipped' "$out/logs/servers-build.log" || true
-    choose 'wire script' 'server faults'
     for server in "$out"/servers/*[0-9]; do
         [[ -x $server ]] || continue
         RELOCK_TEST_SERVER=$PWD/$server run_tests "${server##*/}" gcc "${chosen[@]}" \
@@ -147,18 +180,6 @@ test_servers()
         n=$((n + 1))
     done
     [[ $n -gt 0 ]] || report skipped servers "$out/logs/servers-build.log"
-}
-
-# Sets `chosen` to the suites of a step, or of its long form, as arguments of meson test.
-choose()
-{
-    local suite
-
-    [[ $long == no ]] || shift
-    chosen=()
-    for suite in $1; do
-        chosen+=(--suite "$suite")
-    done
 }
 
 # name, folder, arguments of meson test
