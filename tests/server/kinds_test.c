@@ -147,7 +147,7 @@ static void a_second_level_is_refused_to_a_non_reentrant_call(void **state)
 {
     struct fixture *f = *state;
     struct relock_how forever = {.flags = RELOCK_NON_REENTRANT, .wait_ms = RELOCK_FOREVER};
-    struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *lock = kind_lock(f, untracked_client(f), "orders");
     struct relock_grant grant;
     long long calls;
 

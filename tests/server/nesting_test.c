@@ -59,7 +59,7 @@ static void another_client_gets_in_only_after_the_last_level(void **state)
 static void unlock_by_a_stranger_changes_nothing_and_sends_nothing(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *client = untracked_client(f);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *stranger = actor_start();
     long long calls;
@@ -82,7 +82,7 @@ static void unlock_by_a_stranger_changes_nothing_and_sends_nothing(void **state)
 static void a_try_at_a_lock_of_this_process_sends_nothing(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *lock = fixture_lock(f, untracked_client(f), "orders");
     struct actor *other = actor_start();
     long long calls;
 

@@ -87,7 +87,7 @@ static void a_vote_is_no_hold_of_the_members_client(void **state)
 static void levels_are_counted_in_the_process_alone(void **state)
 {
     struct servers *s = *state;
-    struct red red = red_new(s, NULL);
+    struct red red = red_new(s, &(struct relock_options){.flags = RELOCK_NO_TRACKING});
     struct relock_grant grant;
     long long calls;
 

@@ -147,7 +147,7 @@ static void a_writer_reads_though_another_waits_to_read(void **state)
 static void a_reader_that_asks_to_write_gets_deadlock(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, fixture_client(f, NULL));
+    struct sides ours = sides_of(f, untracked_client(f));
     uint64_t owner = relock_owner_new();
     struct relock_how named = {.owner = owner};
     struct relock_how patient = {.owner = owner, .wait_ms = RELOCK_FOREVER};

@@ -69,6 +69,11 @@ struct relock_client *fixture_client(struct fixture *f, const struct relock_opti
     return f->clients[i];
 }
 
+struct relock_client *untracked_client(struct fixture *f)
+{
+    return fixture_client(f, &(struct relock_options){.flags = RELOCK_NO_TRACKING});
+}
+
 struct relock_client *watchful_client(struct fixture *f, uint64_t lease_ms)
 {
     return fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(lease_ms)});

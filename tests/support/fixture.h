@@ -69,6 +69,9 @@ struct fixture {
  * that sets on_lost or on_log must set arg and both callbacks that it wants. */
 struct relock_client *fixture_client(struct fixture *f, const struct relock_options *options);
 
+/* Long holds are not checked: a test can count the commands of its calls, however slow it is. */
+struct relock_client *untracked_client(struct fixture *f);
+
 /* A client that renews leases of `lease_ms`, and one for which neither a lease nor a recheck ends
  * before `long_ms`; both times are longer where programs run slowly. */
 struct relock_client *watchful_client(struct fixture *f, uint64_t lease_ms);
