@@ -81,9 +81,15 @@ static int handle(redisContext *store, const char *order)
     if (r == RELOCK_OK)
         r = relock_timedlock(lock, 10000);
     if (r == RELOCK_OK) {
-        if (!is_done(store, order) && relock_valid_ms(lock) >= JOB_MS)
+        bool done = is_done(store, order);
+
+        if (!done && relock_valid_ms(lock) >= JOB_MS) {
             send_invoice(store, order);
+            done = true;
+        }
         r = relock_unlock(lock);
+        if (r == RELOCK_OK && !done)
+            r = RELOCK_LOST; /* too little of the lease was left for the job */
     }
     relock_lock_free(lock);
     return r;

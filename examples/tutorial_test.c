@@ -171,7 +171,8 @@ static void a_held_lock_changes_nothing(struct relock_client *client)
     relock_lock_free(lock);
 }
 
-/* An operator forces the lock open after the value was read. The next renewal finds out. */
+/* An operator forces the lock open after the value was read. Client tracking or the next
+ * renewal tells this client. */
 static int read_and_lose_the_lock(struct store *store)
 {
     struct relock_client *operator= connect_client();

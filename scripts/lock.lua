@@ -9,9 +9,11 @@ KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  lease, ms
 ARGV[2]  field of the hold, "<client id>:<number>"
 ARGV[3]  hold count after this call
+ARGV[5]  ARGV[6]: see line_ask.lua
 
-Returns  nil if the caller holds the lock, or "awaited": see line_awaited.lua; else the remaining lease of the holder in ms:
-         -1 if it has none, -2 if the lock is free and the hold to nest in is gone
+Returns  nil if the caller holds the lock, or "awaited": see line_awaited.lua; else the remaining
+         lease of the holder in ms: -1 if it has none, -2 if the lock is free and the hold to nest
+         in is gone
 ]]
 local left = redis.call('pttl', KEYS[1])
 local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0

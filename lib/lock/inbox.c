@@ -2,7 +2,8 @@
  * The state of the inbox: `guarded.inbox` of a client.
  *
  *   state    becomes  when
- *   UNUSED   WANTED   a waiter was refused; or there was no memory, a while ago
+ *   UNUSED   WANTED   a waiter was refused, or the client keeps locks; or there was no memory, a
+ *                     while ago
  *   WANTED   PENDING  the I/O thread subscribes
  *   PENDING  OPEN     Redis acknowledges it
  *            REFUSED  the user may not subscribe to it

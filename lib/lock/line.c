@@ -29,7 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For so long the scripts reserve the lock for the client that was told to acquire it. */
+/* After so long, the first client in line listens to the channel of the lock, or leaves the line if
+ * nobody waits any more. The client ahead mostly has the lock by then: the scripts reserve it for
+ * 100 ms. */
 #define LISTEN_MS 100
 
 /* After so long, the client behind the first one asks once: the first one may be silent, too. */

@@ -7,9 +7,10 @@
  *               UNREACHED    Redis is silent: end_waits (silence.c), or an attempt of the head
  *                            got no answer: relock_resource_end_unreached
  *               STARTS_ANEW  another thread has acquired the lock for the same owner: start_anew
+ *               REFUSED      it is the victim of a cycle: refuse (proofs.c)
  *   UNREACHED   STARTS_ANEW  the same
- *               WAITS        Redis answers an attempt of its own: relock_ask (ask.c)
- *   STARTS_ANEW WAITS        the call begins again: take_first_level (take.c)
+ *               WAITS        Redis answers an attempt of its own: take_answer (ask.c)
+ *   STARTS_ANEW WAITS        the call begins again: relock_take_join (take.c)
  *
  * A waiter with GRANTED has left the queue, so it keeps that.
  */

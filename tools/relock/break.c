@@ -1,8 +1,8 @@
 /*
  * relock break - frees a lock that another owner holds
  *
- * The library deletes the key only while that owner's hold is in it, tells the waiters, and the
- * holder learns of it at its next renewal.
+ * The library deletes the key only while that owner's hold is in it, and tells the waiters. Client
+ * tracking tells the holder, or else its next renewal finds out.
  */
 #include "lock_list.h"
 #include "session.h"
@@ -49,7 +49,7 @@ static bool confirms(const struct args *args, const struct lock_row *row)
         args_refuse(args, "there is no terminal to ask on; --yes breaks the lock without asking");
     text_print(stderr, row->name);
     print_holder(" is held by ", row,
-                 ".\nThe holder may be working; it learns of this at its next renewal.\n"
+                 ".\nThe holder may be working until it learns of this.\n"
                  "Break the lock? [y/N] ");
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -146,14 +146,15 @@ const struct command command_break = {
     "free a lock that another owner holds",
     "Usage: relock break [OPTION]... NAME\n"
     "Frees the lock NAME, whoever holds it, and wakes the waiters. Of a read/write\n"
-    "lock, this ends all holds of both sides. The holder learns of the loss at its\n"
-    "next renewal or call, and may continue to work until then. The tool shows the\n"
-    "holder and asks first; without a terminal, it needs --yes.\n"
+    "lock, this ends all holds of both sides. The holder mostly learns of the loss\n"
+    "within milliseconds, at the latest at its next renewal, and may continue to work\n"
+    "until then. The tool shows the holder and asks first; without a terminal, it\n"
+    "needs --yes, and it then refuses a string that may be no lock (plain?).\n"
     "  -y, --yes                 do not ask\n"
     "  -u, --url URL             [RELOCK_URL, or redis://127.0.0.1:6379]\n"
     "      --password-file FILE  or set RELOCK_PASSWORD; keep it off the command line\n"
     "  -v, --verbose             log to stderr what the library does\n"
-    "Exit status: 0 if the lock is free now, 1 if the answer was no, 125 if relock\n"
-    "failed.\n",
+    "Exit status: 0 if the lock is free now, 1 if the answer was no or the holder has\n"
+    "changed, 125 if relock failed.\n",
     run_break,
 };
