@@ -126,8 +126,8 @@ RELOCK_API const char *relock_strerror(int result);
 
 /* Why a hold was lost, for logs and counters. The holder must stop in every case. Later versions
  * may add reasons. */
-#define RELOCK_LOST_EXPIRED 1 /* the lease expired: Redis unreachable, process paused, or fixed */
-#define RELOCK_LOST_GONE 2    /* the key is gone: forced, deleted, or the server lost its data */
+#define RELOCK_LOST_EXPIRED 1 /* lease expired: Redis unreachable, process paused, fixed lease */
+#define RELOCK_LOST_GONE 2    /* key gone: force-unlocked, deleted, or lost with server data */
 #define RELOCK_LOST_TAKEN 3   /* another owner holds the lock */
 #define RELOCK_LOST_CAPPED 4  /* `max_hold_ms` stopped the renewals, and the lease expired */
 
@@ -136,16 +136,17 @@ RELOCK_API const char *relock_strerror(int result);
  * versions append fields.
  */
 struct relock_lost {
-    const char *name;    /* name of the lock; of a multi lock, of the member lost first */
+    const char *name;    /* of the lock; of a multi lock, the name of the member lost first */
     uint64_t owner;      /* the owner, as reported in relock_grant */
     int reason;          /* RELOCK_LOST_* */
     unsigned hold_count; /* levels that the owner still has to release */
 };
 
 /**
- * The type of on_lost. The library calls it once for each lost hold, on a thread of the client that
- * does nothing else, and holds no mutex. If the last release itself discovers the loss, the library
- * does not call it: that release returns RELOCK_LOST.
+ * The type of on_lost. The library calls it once for each lost hold, under no mutex, on a thread of
+ * the client that does nothing else. For a hold of relock_acquire_async(), relock_events_dispatch()
+ * calls it instead. If the last release itself discovers the loss, the library does not call it:
+ * that release returns RELOCK_LOST.
  *
  * The callback may block: renewals and waits go on, and only the client's next on_lost is delayed.
  * It may call the functions marked "also from on_lost". Any call that would block returns
@@ -194,9 +195,9 @@ typedef void relock_log_fn(int level, const char *text, void *arg);
 struct relock_record {
     int level;        /* RELOCK_LOG_* */
     const char *text; /* the line, as on_log gets it */
-    const char *lock; /* the name of the lock that it is about; NULL: none, or several */
-    uint64_t owner;   /* the owner that it is about; 0: none */
-    int result;       /* the result that a call returns for the same reason; RELOCK_OK: none */
+    const char *lock; /* the name of the lock that the line is about; NULL: none, or several */
+    uint64_t owner;   /* the owner that the line is about; 0: none */
+    int result;       /* what a call returns for the same reason; RELOCK_OK: no call does */
 };
 
 /**
@@ -210,8 +211,8 @@ typedef void relock_record_fn(const struct relock_record *record, void *arg);
 /**
  * Access to one Redis server or cluster: an identity (a UUID), several connections, and three
  * threads, for I/O, on_lost and the log. A fourth thread exists while the client resolves a host
- * name or asks sentinels; a cluster always has one. A process usually needs one client. All threads
- * may use it concurrently.
+ * name or asks sentinels; for a cluster it always exists. A process usually needs one client. All
+ * threads may use it concurrently.
  *
  * The caller owns it. Locks may outlive it: after relock_client_free() their calls return
  * RELOCK_E_CLOSED until each lock is freed too. If a process ends without freeing its client, its
@@ -225,17 +226,18 @@ struct relock_client;
 #define RELOCK_LAZY 1u           /* make the client even if Redis is unreachable; keep trying */
 #define RELOCK_ANNOUNCE_PLAIN 2u /* plain locks: publish releases, and subscribe while waiting */
 #define RELOCK_TLS_INSECURE 4u   /* TLS without checking the server's certificate: for tests only */
-#define RELOCK_NO_SPIN 8u        /* wait for replies asleep, never by retries for up to 50 us */
-#define RELOCK_NO_TRACKING 16u   /* no CLIENT TRACKING: losses are noticed by renewals alone */
+#define RELOCK_NO_SPIN 8u        /* sleep for every reply; do not first retry for up to 50 us */
+#define RELOCK_NO_TRACKING 16u   /* no CLIENT TRACKING: only renewals notice losses */
 
 /** Options of a client. The library copies the strings. */
 struct relock_options {
-    /* [redis://127.0.0.1:6379] redis://[[user]:password@]host[:port][/db], unix:///path[?db=n], or
-     * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db]: the sentinels
-     * [port 26379] and what they call the master, to which user and password belong; or
-     * redis+cluster://[[user]:password@]host[:port][,host[:port]...][?pubsub=auto|sharded|plain]:
-     * some nodes of a cluster, and how releases are published [sharded from Redis 7 on]. With
-     * rediss for redis: TLS */
+    /* [redis://127.0.0.1:6379] one of these forms, with rediss in place of redis for TLS:
+     * redis://[[user]:password@]host[:port][/db];
+     * unix:///path[?db=n];
+     * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db], which names the
+     * sentinels [port 26379] and the master as they call it; user and password are the master's;
+     * redis+cluster://[[user]:password@]host[:port][,host[:port]...][?pubsub=auto|sharded|plain],
+     * which names some nodes of a cluster, and how to publish releases [sharded from Redis 7 on] */
     const char *url;
     const char *user, *password; /* [from the url] used literally, without percent-encoding */
     /* [relock:<host>:<pid>] CLIENT LIST shows `client_name:<client id>`; no blanks */
@@ -245,7 +247,7 @@ struct relock_options {
     uint64_t connect_timeout_ms;  /* [1000] how long connecting to the server may take */
     uint64_t command_timeout_ms;  /* [3000] how long Redis may be silent before calls fail */
     uint64_t recheck_ms;          /* [5000] longest time between two attempts of a waiter */
-    uint64_t handoff_ms;          /* [10] how long threads may hand a lock off to each other */
+    uint64_t handoff_ms;          /* [10] how long after a grant a lock may be handed off */
     uint64_t replica_timeout_ms;  /* [1000] how long an acquire waits for `min_replicas` */
     uint64_t max_hold_ms;         /* [no limit] age at which the watchdog stops renewing a hold */
 
@@ -281,7 +283,7 @@ struct relock_options {
     uint64_t keep_ms;
 
     /* [1000] age at which a wait takes part in the search for deadlocks between processes;
-     * RELOCK_FOREVER: none of this client's does */
+     * RELOCK_FOREVER: the waits of this client never do */
     uint64_t deadlock_ms;
 
     uint64_t reserved[8];
@@ -296,8 +298,9 @@ struct relock_options {
  * Returns: RELOCK_OK             free *client with relock_client_free
  *          RELOCK_E_INVALID      the url or another option is invalid, or a TLS file is unusable
  *          RELOCK_E_UNSUPPORTED  rediss:// and the library was built without OpenSSL; the server
- *                                is older than Redis 6.2; it is a Sentinel or a cluster node, even
- *                                one with all slots, and the url says otherwise, or the reverse
+ *                                is older than Redis 6.2; or the form of the url does not fit the
+ *                                server: a Sentinel, a cluster node (even one with all slots), or
+ *                                neither
  *          RELOCK_E_CONN         Redis was unreachable for `connect_timeout_ms` (not an error with
  *                                RELOCK_LAZY), or the process has no file descriptor left
  *          RELOCK_E_SERVER       Redis returned an error, the sentinels do not know the master, or
@@ -318,9 +321,9 @@ RELOCK_API RELOCK_CHECKED int relock_client_new(const struct relock_options *opt
  * calls in flight: no lock is lost, and no wait ends. The credentials for sentinels stay.
  *
  * Threads: any; asks Redis.
- * Returns: RELOCK_OK         all servers accept them
- *          RELOCK_E_CONN     used from now on, but a server did not answer and may refuse them
- *          RELOCK_E_AUTH     a server refuses them: the old ones stay in use
+ * Returns: RELOCK_OK         all servers accept the new ones, which are in use
+ *          RELOCK_E_CONN     the new ones are in use; a server did not answer, and may refuse them
+ *          RELOCK_E_AUTH     a server refuses the new ones: the old ones stay in use
  *          RELOCK_E_INVALID  also: no password, or an empty one
  *          the other common errors: the old ones stay in use
  */
@@ -354,7 +357,7 @@ RELOCK_API void relock_client_shutdown(struct relock_client *client);
  * the remaining log lines. Accepts NULL.
  *
  * If on_log or stderr has not taken the remaining lines within three seconds, the library drops
- * them. It does not call on_log again, but a call that is still blocked keeps using its `arg`.
+ * them. It does not call on_log again, but an on_log that is still blocked keeps using its `arg`.
  *
  * Threads: any, once; not from a callback. Blocks up to `command_timeout_ms` for the releases, then
  * until on_lost returns, then up to 3 s for the log.
@@ -376,8 +379,8 @@ RELOCK_API const char *relock_client_id(const struct relock_client *client);
 #define RELOCK_CONTENDED_NAMES 8
 
 /* The shortest duration of bucket `i`, in microseconds: 0, 1, 2, 3, then four steps to each power
- * of 2, so a duration is known to within a quarter of its value. The last bucket also has those of
- * more than two hours. */
+ * of 2, so a duration is known to within a quarter of its value. The last bucket, from about two
+ * hours on, has no upper end. */
 #define RELOCK_HISTOGRAM_FROM_US(i) \
     ((i) < 4 ? (uint64_t)(i) : (uint64_t)(4 + (i) % 4) << ((i) / 4 - 1))
 
@@ -391,7 +394,7 @@ struct relock_histogram {
 /** A lock that calls have waited for. */
 struct relock_contended {
     uint64_t n;    /* contended acquires; may be too high if many names are contended */
-    char name[56]; /* its name, of a long one the first bytes; "" in unused places */
+    char name[56]; /* its name, cut if it is long; "" in unused places */
 };
 
 /** Counters since the client was made, and some current values. Later versions append fields. */
@@ -399,7 +402,7 @@ struct relock_stats {
     uint64_t acquired;         /* first levels granted by Redis */
     uint64_t passed_on;        /* first levels handed off by another thread, without Redis */
     uint64_t contended;        /* acquires that did not get the lock at once */
-    uint64_t waits;            /* sleeps of waiters that are first in their queue (fair: of all) */
+    uint64_t waits;            /* sleeps of first waiters in a queue; for a fair lock, of all */
     uint64_t wakes;            /* such sleeps that a message ended */
     uint64_t rechecks;         /* such sleeps that `recheck_ms` ended */
     uint64_t renewed;          /* successful renewals, including those after a hand-off */
@@ -420,9 +423,9 @@ struct relock_stats {
     struct relock_histogram margin;     /* how long a hold was still certain when it was renewed */
     struct relock_contended contended_names[RELOCK_CONTENDED_NAMES]; /* the highest first */
     uint64_t reused;    /* first levels acquired from memory, of a lock that was kept (`keep_ms`) */
-    uint64_t recalled;  /* kept or held locks that another client has asked back */
-    uint64_t kept;      /* now: locks that are kept and nobody holds */
-    uint64_t deadlocks; /* waits refused because they closed a cycle, here or between processes */
+    uint64_t recalled;  /* kept or held locks that another client has asked for */
+    uint64_t kept;      /* now: kept locks, which no owner holds */
+    uint64_t deadlocks; /* waits refused because they closed a cycle, in or between processes */
 };
 
 /**
@@ -437,10 +440,11 @@ RELOCK_API int relock_client_stats(struct relock_client *client, struct relock_s
                                    size_t size);
 
 /**
- * Writes what relock_client_stats reports as text for Prometheus, with a NUL; as snprintf, it cuts
- * a text that does not fit into `size` bytes. About 20 kB. `labels` are put into each line, without
- * braces: `program="shop"`; NULL for none. If a program exports several clients, give each its own
- * labels, and leave out the lines that begin with # of all but the first.
+ * Writes what relock_client_stats reports as text for Prometheus, about 20 kB, with a NUL. Like
+ * snprintf, it cuts a text that does not fit into `size` bytes. It puts `labels` into each line;
+ * pass them without braces, as `program="shop"`, or NULL for none. If a program exports several
+ * clients, give each its own labels, and keep the lines that begin with # for the first client
+ * only.
  *
  * Threads: any; also from on_lost. Does not ask Redis.
  * Returns: RELOCK_OK and *len, the length of the whole text; it was cut if this is not below `size`
@@ -596,19 +600,20 @@ struct relock_grant {
  *          RELOCK_LOST        this owner still has levels of a lost hold: release them all first
  *          RELOCK_E_REPLICAS  not held: fewer than `min_replicas` acknowledged
  *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
- *                             holds the lock and passed RELOCK_NON_REENTRANT. Or it would wait for
- *                             an owner who waits for it, perhaps through others: release the locks
- *                             that it holds, pause, and start again. At once if all these owners
- *                             are of this client, else after `deadlock_ms`
+ *                             holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
+ *                             close a cycle of owners that wait for each other: release the locks
+ *                             of this owner, pause, and start again. The library finds a cycle at
+ *                             once if all its owners are of this client, else after `deadlock_ms`
  *          the common errors: not held. If Redis granted the lock but the reply was lost or late,
  *          the library does not renew it and releases it as soon as Redis answers
  */
 RELOCK_API RELOCK_CHECKED int relock_lock(struct relock_lock *lock);
 
 /**
- * Acquires the lock if it is free. Returns without asking Redis if another owner of this client
- * holds it (of a read/write lock, this side), or if threads wait for it after a refusal by Redis.
- * For up to 100 ms after a release, a free lock is reserved for the process that waited longest.
+ * Acquires the lock if it is free. If another owner of this client holds it, or threads wait for it
+ * after a refusal by Redis, the call returns without asking Redis. (Each side of a read/write lock
+ * counts alone, and the read side always asks.) For up to 100 ms after a release, a free lock is
+ * reserved for the process that waited longest.
  *
  * Threads: any; asks Redis.
  * Returns: as relock_lock, and
@@ -666,13 +671,16 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  *
  * With `keep_ms`, the last release of a reentrant or spin lock may keep the lock for the next owner
  * of this client. The lock stays until `keep_ms` after Redis granted it, or until a client of
- * relock elsewhere asks for it. That owner acquires it from memory, and releases it again without
- * asking Redis. All that is said of hand-offs holds for this, too, and threads may hand the lock
- * off for as long. A kept lock belongs to no owner: relock_check() and the counters report it as
- * free. For Redis it is held, so relock_is_locked() says so, and a try elsewhere returns
- * RELOCK_BUSY. So may, at the moment when the client gives the lock back, a try in this process.
- * Holds with a fixed lease, or with a longer one than `watchdog_timeout_ms`, are not kept, and
- * nothing is kept in a cluster.
+ * relock elsewhere asks for it. The next owner acquires it from memory, and releases it again
+ * without asking Redis. Until then, threads may also hand the lock off. As with hand-offs,
+ * such a release does not notice a loss, and the library renews the hold soon after the next owner
+ * has acquired it.
+ *
+ * A kept lock belongs to no owner: relock_check() and the counters report it as free. For Redis it
+ * is held, so relock_is_locked() says so, and a try elsewhere returns RELOCK_BUSY. A try in this
+ * process may return it, too, at the moment when the client gives the lock back. The library keeps
+ * no hold with a fixed lease, none with a longer lease than `watchdog_timeout_ms`, and nothing in a
+ * cluster.
  *
  * Threads: the owner; asks Redis, except to hand off or to keep.
  * Returns: RELOCK_OK         released; this owner held the lock without interruption until now (of
@@ -824,11 +832,12 @@ RELOCK_API int relock_events_fd(const struct relock_events *events);
 
 /**
  * Runs the callbacks that are due, on the calling thread: those of calls in the order in which the
- * calls ended, then on_lost. It does not wait for others. A callback may make and end calls of this
- * section. Any call that would block returns RELOCK_E_DEADLOCK there. relock_client_free() may not
- * be called there either.
+ * calls ended, then on_lost. It does not wait for more to become due. A callback may make and end
+ * calls of this section. Any call that would block returns RELOCK_E_DEADLOCK there. Do not call
+ * relock_client_free() there either.
  *
- * Threads: any; several share the callbacks. Not from a callback: RELOCK_E_DEADLOCK.
+ * Threads: any; threads that call it at the same time share the callbacks. Not from a callback:
+ * RELOCK_E_DEADLOCK.
  * Returns: the number of callbacks that it ran; 0 is none
  *          RELOCK_E_DEADLOCK, RELOCK_E_INVALID, RELOCK_E_FORKED
  */
@@ -836,8 +845,8 @@ RELOCK_API int relock_events_dispatch(struct relock_events *events);
 
 /**
  * Takes the result of relock_acquire_async(). `grant` is as relock_acquire() writes it, but
- * `valid_ms` counts from now, and 0 means that the hold was lost meanwhile. It is valid until the
- * callback returns, and so are its strings.
+ * `valid_ms` counts from now, and 0 means that the hold was lost meanwhile. `grant` and its strings
+ * are valid until the callback returns.
  */
 typedef void relock_acquired_fn(int result, const struct relock_grant *grant, void *arg);
 
@@ -848,14 +857,14 @@ typedef void relock_released_fn(int result, void *arg);
  * Acquires the lock as relock_acquire() does, without blocking. `fn` gets the result. NULL `how`
  * makes one attempt with defaults.
  *
- * If `how->owner` is 0, the library makes an owner for this call, since no thread holds the lock:
- * grant->owner, which relock_release_async() needs. So two calls without an owner exclude each
- * other, also on one thread. To nest, name the owner. If calls of one owner overlap, it is as if
- * several threads acted for it: release the hold after `fn` has got it.
+ * If `how->owner` is 0, the library makes an owner for this call, since no thread holds the lock.
+ * Pass its number, grant->owner, to relock_release_async(). So two calls without an owner exclude
+ * each other, also on one thread. To add a level, pass the number of the owner. Calls of one owner
+ * that overlap are like several threads that act for it: release a hold only after `fn` has got it.
  *
  * If the hold is lost, relock_events_dispatch() of `events` calls its on_lost, or that of the
- * client, but not before `fn` got the hold. `how` and the handle may end before `fn` is called;
- * `how->cancel` may not, unless the queue is freed.
+ * client, but not before `fn` got the hold. `how` and the handle need not live until `fn` is
+ * called; `how->cancel` must, unless the queue is freed.
  *
  * Threads: any; also from callbacks. Does not block.
  * Returns: RELOCK_OK             `fn` will be called once, unless the queue is freed before
@@ -872,10 +881,10 @@ RELOCK_API RELOCK_CHECKED int relock_acquire_async(struct relock_lock *lock,
                                                    relock_acquired_fn *fn, void *arg);
 
 /**
- * Releases one level of `owner` as relock_release() does, without blocking. `owner` is one that a
- * grant has named, also a grant of relock_acquire(); 0 is not allowed, because the calling thread
- * does not hold what relock_acquire_async() has acquired. `fn` gets the result; NULL if the result
- * is not needed. The handle may be freed before.
+ * Releases one level of `owner` as relock_release() does, without blocking. Pass the number in the
+ * grant, also in one of relock_acquire(). 0 is not allowed, because the calling thread does not
+ * hold what relock_acquire_async() has acquired. `fn` gets the result; pass NULL if you do not need
+ * it. The handle may be freed before `fn` is called.
  *
  * If the on_lost of the hold is running, the last release ends after on_lost returns. Once `fn` has
  * been called, the library does not call on_lost for this hold.
@@ -963,8 +972,8 @@ RELOCK_API int relock_who_holds(struct relock_lock *lock, struct relock_holder *
  *
  * Read/write lock: whether any owner holds the handle's side, like Redisson's isLocked(). A holder
  * of the other side may block this one; relock_who_holds() reports that. Multi lock: whether any
- * member is held. Red lock: whether fewer than a quorum of the servers are free, even if no owner
- * has a quorum.
+ * member is held. Red lock: whether fewer than a quorum of the servers report it free, even if no
+ * owner has a quorum.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK and *locked, or a common error.
@@ -1045,7 +1054,8 @@ typedef bool relock_locks_fn(const struct relock_lock_info *info, void *arg);
  * get a lock twice.
  *
  * A pattern without a special character is a name; a backslash makes the next character ordinary.
- * Then the call asks for this lock alone, and calls `fn` once, whatever the kind is.
+ * Then the call asks for this lock alone, and calls `fn` once, even if the lock is free or the key
+ * is no lock.
  *
  * Threads: any; asks Redis, each command for up to `command_timeout_ms`.
  * Returns: RELOCK_OK, or a common error.
@@ -1063,16 +1073,17 @@ struct relock_waiter_info {
     unsigned place;          /* 1 is the first */
     int side;                /* of a read/write lock: RELOCK_SIDE_*; else 0 */
     bool is_told;            /* the lock was released, and this client was told to acquire it */
-    int64_t gone_in_ms;      /* of a fair lock: when it counts as gone, unless it retries; or -1 */
+    int64_t gone_in_ms;      /* fair lock: time until it loses its place if it is silent; or -1 */
 };
 
 /** Takes one waiter that relock_waiters() has found. Returns whether to go on. */
 typedef bool relock_waiters_fn(const struct relock_waiter_info *info, void *arg);
 
 /**
- * Reports the waiters for the lock `name`, in order: the queue of a fair lock, or the clients of
- * relock that wait in line; see docs/wire.md. Redis does not know waiters for spin and plain locks,
- * those of other libraries, and, except for fair locks, those in a cluster.
+ * Reports the waiters for the lock `name`, in order: the queue of a fair lock, which includes
+ * Redisson's waiters, or the clients of relock that wait in line; see docs/wire.md. Redis knows no
+ * others: none for spin locks, for plain locks without RELOCK_ANNOUNCE_PLAIN, or, unless the lock
+ * is fair, in a cluster.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error.
@@ -1082,20 +1093,20 @@ RELOCK_API int relock_waiters(struct relock_client *client, const char *name, re
 
 /** Describes an owner that waits for a lock while it holds another one. */
 struct relock_nested_wait {
-    const char *name;        /* the lock that it waits for */
-    const char *id;          /* of its client */
+    const char *name;        /* the lock that the owner waits for */
+    const char *id;          /* of the owner's client */
     const char *client_name; /* as in struct relock_lock_info */
-    const char *hold;        /* the number of its hold in Redis; of a plain lock, the token */
-    uint64_t waited_ms;      /* for so long, when its client recorded it last */
+    const char *hold;        /* the other hold's number in Redis; of a plain lock, its token */
+    uint64_t waited_ms;      /* how long it had waited when its client last recorded it */
 };
 
 /** Takes one wait that relock_nested_waits() has found. Returns whether to go on. */
 typedef bool relock_nested_waits_fn(const struct relock_nested_wait *wait, void *arg);
 
 /**
- * Reports which owners have been waiting for longer than their client's `deadlock_ms`, while they
- * hold other locks: once for each of their holds. It is what clients of relock record to find
- * deadlocks, see docs/wire.md. It visits the whole key space, in small steps (SCAN).
+ * Reports the owners that have been waiting for longer than their client's `deadlock_ms` while they
+ * hold other locks. It calls `fn` once for each of their holds. Clients of relock record these
+ * waits to find deadlocks, see docs/wire.md. It visits the whole key space, in small steps (SCAN).
  *
  * Threads: any; asks Redis, each command for up to `command_timeout_ms`.
  * Returns: RELOCK_OK, or a common error.
@@ -1108,8 +1119,7 @@ struct relock_server_info {
     const char *address;    /* without the password */
     const char *info;       /* the reply to the Redis command INFO */
     uint64_t round_trip_us; /* of one command */
-    int64_t
-        clock_ahead_ms; /* how far its clock is ahead of this machine's, give or take the trip */
+    int64_t clock_ahead_ms; /* its clock less this machine's; exact to within the round trip */
 };
 
 /** Takes the description of one server. Returns whether to go on. */
@@ -1142,8 +1152,8 @@ RELOCK_API RELOCK_CHECKED int relock_fairlock_new(struct relock_client *client, 
  * Sets how long a waiter for this fair lock keeps its place in the queue without a sign of life
  * [3 x `recheck_ms`]. For about this long, a process that was killed or cut off may delay those
  * behind it. Waiters of this client then ask at least three times in `patience_ms`. It applies to
- * the lock, through whichever handle of this client, from each waiter's next attempt on. Use the
- * same value in every program.
+ * all handles of the lock on this client, from each waiter's next attempt on. Use the same value in
+ * every program.
  *
  * Threads: any. Does not ask Redis.
  * Returns: RELOCK_OK
@@ -1188,8 +1198,8 @@ RELOCK_API RELOCK_CHECKED int relock_spinlock_new(struct relock_client *client, 
 /**
  * Sets the pauses between two attempts of a waiter for this spin or plain lock. They are random,
  * from `min_ms` [1] to a bound that grows with each attempt up to `max_ms` [128]. Equal values make
- * all pauses equal. Shorter pauses find a free lock sooner and cost Redis more commands. It applies
- * to the lock, through whichever handle of this client, from each waiter's next attempt on.
+ * all pauses equal. Shorter pauses find a free lock sooner and cost Redis more commands. They apply
+ * to all handles of the lock on this client, from each waiter's next attempt on.
  *
  * Threads: any. Does not ask Redis.
  * Returns: RELOCK_OK
@@ -1203,11 +1213,11 @@ RELOCK_API int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min
 /**
  * A plain lock: `SET name token NX PX`, as redis-py, redsync and node-redlock use it.
  *
- * Those libraries publish nothing, so waiters sleep until Redis reports a change of the key. While
- * it does not, because the user may not use CLIENT TRACKING, say, they poll as for a spin lock.
- * Clients with RELOCK_ANNOUNCE_PLAIN also wake each other. Redis stores no levels:
- * relock_hold_count() and relock_who_holds() report the levels of the caller's own hold while Redis
- * has it, and 1 for any other holder.
+ * Those libraries publish nothing, so waiters sleep until Redis reports a change of the key. If
+ * Redis cannot report it, they poll as for a spin lock: the user may not use CLIENT TRACKING, or
+ * RELOCK_NO_TRACKING is set. Clients with RELOCK_ANNOUNCE_PLAIN also wake each other. Redis stores
+ * no levels: relock_hold_count() and relock_who_holds() report the levels of the caller's own hold
+ * while Redis has it, and 1 for any other holder.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.
