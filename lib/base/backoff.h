@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* A pause from `min_ms` to three times the previous one, `max_ms` at most. `previous_ms`: 0 before
- * the first pause, which is as after one of `min_ms`. */
+/* Returns a pause from `min_ms` to three times the previous one, at most `max_ms`. `previous_ms` is
+ * 0 for the first pause, which counts as `min_ms`. */
 uint64_t relock_backoff_ms(uint64_t previous_ms, uint64_t min_ms, uint64_t max_ms);
 
 #endif

@@ -30,8 +30,9 @@ void relock_gate_open_under(struct relock_gate *gate, struct relock_mutex *mutex
 /*
  * For a thread that sleeps in poll(2) instead: between begin and end, an opener writes to the
  * eventfd. Begin returns false if the gate is open; end closes the gate and returns whether it was
- * open. Openers use the eventfd while they hold the mutex of open_under, or that which keeps the
- * gate from being freed; until then it must not be closed.
+ * open. An opener writes to the eventfd under the mutex of open_under, or under the mutex that
+ * keeps the gate from being freed. Close the eventfd only when no opener can hold that mutex any
+ * more.
  */
 bool relock_gate_begin_poll(struct relock_gate *gate, int event_fd);
 bool relock_gate_end_poll(struct relock_gate *gate);

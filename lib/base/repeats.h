@@ -33,8 +33,8 @@ bool relock_repeats_admit(struct relock_repeats *repeats, struct relock_cause ca
                           const char *line, uint64_t now_ms);
 
 /*
- * Writes to `line` the lines held back of one cause whose period is over, or, with `end`, of any
- * cause. Returns false if there is none.
+ * Takes the lines held back of one cause whose period is over, or, with `end`, of any cause. Writes
+ * the latest of them to `line`, with their number. Returns false if there is none.
  */
 bool relock_repeats_take(struct relock_repeats *repeats, uint64_t now_ms, bool end, int *level,
                          char *line, size_t size);

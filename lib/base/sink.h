@@ -3,7 +3,7 @@
  *
  * Both belong to the program and may block, so only the thread of a logger calls this.
  *
- * Threads: any; under no mutex.
+ * Threads: that of a logger; in tests, which have none, any. Under no mutex.
  */
 #ifndef RELOCK_SINK_H
 #define RELOCK_SINK_H
@@ -13,8 +13,8 @@
 #define RELOCK_LINE_MAX 1024 /* of a line, its NUL included */
 
 struct relock_sink {
-    relock_log_fn *log;       /* the program's functions, or NULL; */
-    relock_record_fn *record; /* this one comes first */
+    relock_log_fn *log;       /* the program's on_log, or NULL */
+    relock_record_fn *record; /* the program's on_record, used instead of `log`; or NULL */
     void *arg;
 };
 

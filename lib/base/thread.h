@@ -32,8 +32,7 @@
 
 struct RELOCK_CAPABILITY relock_mutex {
     pthread_mutex_t pthread;
-    atomic_uint
-        *to_wake; /* the futex to wake after the unlock; NULL: none; guarded by this mutex */
+    atomic_uint *to_wake; /* the futex to wake after the unlock, or NULL; guarded by this mutex */
 };
 
 struct relock_cond {

@@ -11,14 +11,14 @@
 #ifndef RELOCK_TSAN_H
 #define RELOCK_TSAN_H
 
-/* Call this before the atomic operation that passes on memory which this thread wrote. */
+/* Call this before the atomic operation that publishes memory which this thread wrote. */
 void relock_tsan_release(void *at);
 
-/* Call this with the same address after the atomic operation through which this thread gets it. */
+/* Call this with the same address after the atomic operation that receives that memory. */
 void relock_tsan_acquire(void *at);
 
-/* ThreadSanitizer reports no access of this thread in between; its mutexes still count. The calls
- * are not nested. */
+/* Between these two calls, ThreadSanitizer reports no access of this thread, but still sees its
+ * mutexes. The calls do not nest. */
 void relock_tsan_look_away(void);
 void relock_tsan_look_again(void);
 
