@@ -1,13 +1,13 @@
 /*
  * Asynchronous connection - a connection that the I/O thread keeps up
  *
- * It never blocks. When it breaks, or the server does not answer in time, it is made again, with a
+ * It never blocks. When it breaks, or the server does not answer in time, it reconnects, with a
  * growing and random pause between attempts. Sending only appends to a buffer: the bytes go out
- * when the loop finds the socket writable, so no callback is called from inside a call to it.
+ * when the loop finds the socket writable, so sending calls no callback.
  *
  * Threads: the I/O thread; init and deinit while that does not run. With `reading`, other threads
- * may read, and its mutex guards all but the constants: callbacks of the loop lock it, and callers
- * of these functions.
+ * may read, too. Then the mutex of `reading` guards all fields but the constants: the loop's
+ * callbacks lock it, and callers of these functions must.
  */
 #ifndef RELOCK_ASYNC_CONN_H
 #define RELOCK_ASYNC_CONN_H
@@ -21,7 +21,7 @@ struct relock_async_conn_ops {
     void (*up)(void *arg);                                    /* commands can be sent */
     void (*reply)(void *arg, const struct redisReply *reply); /* while up */
     void (*down)(void *arg);   /* it was up and failed: nothing more comes */
-    void (*failed)(void *arg); /* after each failure, and `down`; may close it; or NULL */
+    void (*failed)(void *arg); /* after each failure, after `down`; may close it; or NULL */
 };
 
 void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
@@ -36,12 +36,12 @@ void relock_async_conn_open(struct relock_async_conn *conn);
  * under a mutex that `down` locks. */
 void relock_async_conn_fail(struct relock_async_conn *conn, const char *what);
 
-/* The same if the connection leads to this peer, which is no master any more. Between two attempts,
- * the next one follows at once. */
+/* The same if the connection leads to this peer, which is no longer the master. A connection that
+ * pauses between two attempts makes the next one at once. */
 void relock_async_conn_cut(struct relock_async_conn *conn, const struct relock_peer *peer);
 
-/* Ends this connection and makes another: the credentials have changed. Between two attempts, the
- * next one follows at once. As relock_async_conn_fail. */
+/* The credentials have changed: ends this connection and makes another, as relock_async_conn_fail.
+ * A connection that pauses between two attempts makes the next one at once. */
 void relock_async_conn_log_in_again(struct relock_async_conn *conn);
 
 /* Ends the connection and makes no other. `down` is not called. */
@@ -59,18 +59,18 @@ static inline struct relock_buffer *relock_async_conn_out(struct relock_async_co
 }
 void relock_async_conn_send(struct relock_async_conn *conn, unsigned n_replies);
 
-/* Sends a PING. Nothing may be unanswered. Returns false when out of memory. */
+/* Sends a PING. Only while no command is unanswered. Returns false when out of memory. */
 bool relock_async_conn_ping(struct relock_async_conn *conn);
 
 /* Writes as much as the socket takes at once, instead of when the loop next finds it writable. */
 void relock_async_conn_flush(struct relock_async_conn *conn);
 
-/* To be called for each of those replies, to distinguish them from messages. `proves`: the reply
- * shows that the connection works. */
+/* Call this for each reply to a command, but not for a message, which no command asked for.
+ * `proves`: the reply shows that the connection works. */
 void relock_async_conn_answered(struct relock_async_conn *conn, bool proves);
 
-/* Of a connection that other threads may read: reads again if that is up to the I/O thread now, and
- * handles what they have met. */
+/* For a connection that other threads may read: lets the I/O thread read again if none of them
+ * does, and handles a failure that one of them met. */
 void relock_async_conn_attend(struct relock_async_conn *conn);
 
 /* In a forked child: closes the descriptor and does nothing else. */

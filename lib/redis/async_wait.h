@@ -1,6 +1,6 @@
 /*
- * Async wait - the state of a connection of the I/O thread, and what the connection waits for: its
- * socket, and its next deadline
+ * Async wait - the state of a connection of the I/O thread, and its waits for the socket and for
+ * the next deadline
  *
  * Threads: those of the connection. Only the I/O thread calls for, leave and arm.
  */
@@ -44,14 +44,14 @@ struct relock_async_conn {
     struct relock_health health;
     ev_io io;
     int watched;            /* the events that `io` waits for */
-    uint64_t left_until_ms; /* another thread reads, and `io` is stopped; RELOCK_NEVER: not so */
+    uint64_t left_until_ms; /* until then only another thread reads; RELOCK_NEVER: not so */
     ev_timer timer;
 
-    uint64_t n_sent;     /* commands with an answer that were sent over this connection */
-    uint64_t n_answered; /* and how many of them were answered */
+    uint64_t n_sent;     /* commands sent over this connection, without those that get no answer */
+    uint64_t n_answered; /* how many of these were answered */
     bool pinging;        /* nothing but a PING is unanswered */
-    uint64_t quiet_ms;   /* when bytes last came, or when a command was sent and none unanswered */
-    uint64_t silent_ms;  /* since when the server has owed an answer, over all connections */
+    uint64_t quiet_ms;   /* when bytes last came, or the first unanswered command was sent */
+    uint64_t silent_ms;  /* since when an answer has been owed, earlier connections included */
 
     int met; /* the failure that another thread met when it read; RELOCK_OK: none */
 
@@ -64,8 +64,8 @@ void relock_async_wait_for(struct relock_async_conn *conn, int fd, int events);
 /* Leaves the socket to another thread for a while. */
 void relock_async_wait_leave(struct relock_async_conn *conn);
 
-/* Sets the timer. To be called whenever relock_async_wait_due_ms() comes earlier; when it comes
- * later, the timer fires once for nothing. */
+/* Sets the timer. Call this whenever relock_async_wait_due_ms() moves to an earlier time. If it
+ * moves to a later one, the timer fires once without effect. */
 void relock_async_wait_arm(struct relock_async_conn *conn);
 
 /* The next deadline of its state; RELOCK_NEVER: none. */
@@ -81,7 +81,7 @@ bool relock_async_wait_is_fine(const struct relock_async_conn *conn);
 /* Whether nothing but messages can come, so that another thread may read. */
 bool relock_async_wait_is_for_messages(const struct relock_async_conn *conn);
 
-/* Whether a thread that polls the socket reads what has come. */
+/* Whether the I/O thread may leave the socket to the thread that polls it. */
 bool relock_async_wait_may_leave(const struct relock_async_conn *conn);
 
 /* Whether the I/O thread has to attend to a shared connection: relock_async_conn_attend. */

@@ -1,5 +1,5 @@
 /*
- * Call - a script with a key and arguments, to be run on Redis, and what came of it
+ * Call - a script to run on Redis, with its key and arguments, and the outcome
  *
  * A call ends in exactly one way:
  *
@@ -17,7 +17,7 @@
  * newer one. If the server forbids CLIENT KILL, the call goes on without.
  *
  * At its deadline, a call whose command is in flight leaves an orphan in its place. The connection
- * stays for the other commands on it. It is a fence only until the orphan's reply has come.
+ * stays open for other commands, and is a fence only until the orphan's reply has come.
  *
  * Threads: that of the call.
  */
@@ -35,7 +35,7 @@ struct relock_node;
 struct relock_orphan;
 struct redisReply;
 
-/* Where a command of a pipeline is in flight. If a node redirects it, it changes. */
+/* Where a command of a pipeline is in flight. Changes if a node redirects the command. */
 struct relock_flight {
     bool is_in_flight;              /* it may run, or have run, without an answer */
     struct relock_conn_id *conn_id; /* the connection, a reference; NULL: unknown */
@@ -48,10 +48,10 @@ struct relock_call {
     struct relock_text args[RELOCK_CALL_ARGS];
     size_t n_args;
     struct relock_conn_id **fence; /* the connection to kill first; NULL: not needed */
-    struct relock_flight *flight;  /* of a pipeline: lives until the answer; NULL: not needed */
+    struct relock_flight *flight;  /* for a pipeline: lives until the answer; NULL: not needed */
 
-    /* Of a pipeline: set with the answer to the node that reports the next change of the keys, or
-     * to NULL if none does. Lives until the answer. NULL: they need not be tracked. */
+    /* For a pipeline: the answer sets it to the node that will report the next change of the keys,
+     * or to NULL if none will. Lives until the answer. NULL: the keys need not be tracked. */
     const struct relock_node **tracker;
 
     unsigned min_replicas; /* above 0: WAIT until so many replicas have it */

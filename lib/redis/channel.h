@@ -27,18 +27,19 @@ struct relock_channel {
     UT_hash_handle hh;
     struct relock_pubsub *pubsub;
     struct relock_subscriber *subscribers;
-    uint64_t subscribe_nth; /* the count of the commands sent, at its last SUBSCRIBE; 0: none */
+    uint64_t subscribe_nth; /* `n_sent` of the connection after its last SUBSCRIBE; 0: none */
     bool is_subscribed;     /* that SUBSCRIBE was acknowledged */
-    bool is_stranded;       /* no node takes it now: subscribed again with the next map */
+    bool is_stranded;       /* no node takes it now: it subscribes again with the next map */
     bool is_local;          /* constant: it is this node's own, and never sharded */
     unsigned n_redirects;   /* since it was last subscribed, or stranded */
     size_t len;
     char name[];
 };
 
-/* A SUNSUBSCRIBE whose reply has not come: the server may say the same without being asked. */
+/* A SUNSUBSCRIBE without a reply yet. It distinguishes the reply from the same notice that the
+ * server may send by itself. */
 struct relock_leave {
-    uint64_t nth; /* the count of the commands sent */
+    uint64_t nth; /* `n_sent` of the connection after it */
     struct relock_leave *next, *prev;
     size_t len;
     char name[]; /* of the channel */
@@ -81,10 +82,10 @@ struct relock_channel *relock_channel_find_or_make(struct relock_pubsub *pubsub,
  */
 bool relock_channel_subscribe(struct relock_channel *channel);
 
-/* It has a new subscriber and is not subscribed. `is_first`: it had none before. */
+/* The channel has a new subscriber and is not subscribed. `is_first`: this is its first one. */
 void relock_channel_begin(struct relock_channel *channel, bool is_first);
 
-/* It has no subscribers any more: unsubscribes it and frees it. */
+/* The channel has lost its last subscriber: unsubscribes it and frees it. */
 void relock_channel_leave(struct relock_channel *channel);
 
 /* Calls all subscribers; if the message is a list, for each of its elements. */

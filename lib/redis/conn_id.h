@@ -30,8 +30,8 @@ struct relock_server;
 /* `run`: the run id of the server, "" if it does not tell. Returns NULL when out of memory. */
 struct relock_conn_id *relock_conn_id_new(const char *run, uint64_t id, const char *address,
                                           size_t len);
-/* The connection leads to this server. From now on, the id is a reference to the node of the
- * server. Called once, before other threads know the id. */
+/* Sets the server to which the connection leads. From now on, the id is a reference to the node of
+ * the server. Call it once, before other threads know the id. */
 void relock_conn_id_set_server(struct relock_conn_id *conn_id, const struct relock_server *server);
 
 /* The node of the server; NULL if it has none. */
@@ -40,8 +40,10 @@ struct relock_node *relock_conn_id_node(const struct relock_conn_id *conn_id);
 /* The number that the server gave it. */
 uint64_t relock_conn_id_number(const struct relock_conn_id *conn_id);
 
-/* Whether the run of its server is known, and whether both lead to that run. */
+/* Whether the run id of its server is known. */
 bool relock_conn_id_has_run(const struct relock_conn_id *conn_id);
+
+/* Whether both connections lead to the same run of a server, as far as that is known. */
 bool relock_conn_id_is_beside(const struct relock_conn_id *conn_id,
                               const struct relock_conn_id *other);
 

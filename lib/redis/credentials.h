@@ -1,8 +1,8 @@
 /*
  * Credentials - the user and the password with which connections log in
  *
- * They may change while connections log in, which read them without a mutex. So old ones stay in
- * memory until the server ends: server.h.
+ * They may change while a connection that logs in reads them, without a mutex. So old ones stay in
+ * memory as long as the struct relock_server: server.h.
  *
  * Threads: any; constant.
  */

@@ -1,7 +1,7 @@
 /*
  * Dial - connects to the server without blocking
  *
- * It looks the server up, each time anew, and races its addresses. With TLS, the winner also has to
+ * Each time, it looks up the server anew and races its addresses. With TLS, the winner also has to
  * complete the handshake; if it does not, the others race again. Its user waits for `fd`, until
  * `deadline_ms` at the latest, and steps again: the I/O thread waits in libev, a calling thread in
  * poll(2).
@@ -38,7 +38,7 @@ struct relock_dial {
     uint64_t pause_ms;            /* the last pause */
     struct relock_tls *tls;       /* used in SECURING */
     int result;                   /* RELOCK_E_AUTH when an address was rejected for a certificate */
-    char why[RELOCK_WHY_MAX];     /* the last failure; after RELOCK_E_AUTH that one */
+    char why[RELOCK_WHY_MAX];     /* the last failure; one with RELOCK_E_AUTH stays */
 };
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server);

@@ -1,6 +1,6 @@
 /*
- * Health - whether a connection that is made again after each failure has proved to work, and the
- * pause before the next attempt
+ * Health - whether a connection that reconnects has proved to work, and the pause before its next
+ * attempt
  *
  * The log gets one line when the connection breaks and one when it is back, however many attempts
  * lie between. Some servers accept a connection and end it at the first command; after the second

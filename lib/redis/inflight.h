@@ -26,7 +26,7 @@ struct relock_inflight {
 /* The first exchange with a caller; NULL if there are only orphans, or nothing. */
 struct relock_exchange *relock_inflight_first(const struct relock_inflight *inflight);
 
-/* When the first of them leaves or fails, should no reply come; RELOCK_NEVER if there is none. */
+/* When the first exchange leaves, or fails, unless a reply comes; RELOCK_NEVER if there is none. */
 uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight);
 
 /* Sends these in one piece. After a failure they are in flight, too. Returns as

@@ -2,7 +2,8 @@
  * Members - the masters of a cluster, and which of them has each slot
  *
  * A node is made when the cluster first names its address. When it has no slot any more, the I/O
- * thread removes it, if no reference is left: all references begin under the mutex, or are copied.
+ * thread removes it, if no reference is left. A reference begins under the mutex, or as a copy of
+ * another.
  *
  * Threads: any; init and deinit while no other thread uses it; of_slot and remove: the I/O thread.
  */
@@ -27,16 +28,16 @@ struct relock_origin {
 
 struct relock_members {
     /* constant */
-    const struct relock_server *cluster; /* with what all nodes have in common */
+    const struct relock_server *cluster; /* has the settings that all nodes share */
     unsigned n_lanes;                    /* of each node */
-    _Atomic(struct relock_node *) *list; /* to which new nodes are added */
+    _Atomic(struct relock_node *) *list; /* gets the new nodes */
 
     _Atomic(struct relock_node *) slots[RELOCK_SLOTS]; /* NULL: not known yet */
     struct relock_mutex mutex;
     struct {
         struct relock_member *by_address;
         unsigned n;
-        bool is_full; /* a node was refused and the log says so; none was removed since */
+        bool is_full; /* a node was refused, which was logged; none was removed since */
     } guarded;        /* by mutex */
 };
 

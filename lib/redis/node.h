@@ -24,12 +24,12 @@ struct relock_node {
     struct relock_lanes *lanes;
     struct relock_node *next; /* of the same topology */
 
-    /* Of all that keep a pointer to it, its connections included. See topology.h. */
+    /* One for each pointer to the node that is kept, also by its connections. See topology.h. */
     atomic_uint refs;
     atomic_bool was_used; /* a reference was taken since the I/O thread last looked */
 
     atomic_bool is_doubted; /* it could not be reached when it was last used */
-    bool is_mute; /* it did not answer the last question for the map; of the thread that asks */
+    bool is_mute; /* it did not answer the last question for the slots; of the thread that asks */
 
     /* used by the I/O thread; NULL until it first uses the node */
     struct relock_pipeline *pipeline;

@@ -10,7 +10,7 @@
 
 struct relock_peer;
 
-/* Opens a node, so that the thread has a connection when it needs one. Returns RELOCK_OK,
+/* Opens one node, so that the thread has a connection when it first needs one. Returns RELOCK_OK,
  * RELOCK_E_NOMEM. */
 int relock_node_io_start(struct relock_topology *topology, const struct relock_topology_io *io);
 
@@ -42,7 +42,8 @@ void relock_node_io_track(struct relock_topology *topology);
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);
 
-/* In each turn: reads messages where other threads no longer do. `is_needed`: they are not to. */
+/* In each turn: reads messages where no other thread does any more. `is_needed`: the I/O thread
+ * needs messages itself, so others must not read. */
 void relock_node_io_attend(struct relock_topology *topology, bool is_needed);
 
 /* The connection whose messages a thread that waits may read itself: direct.h. NULL in a cluster,

@@ -43,15 +43,15 @@ int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *se
 /* Drops the commands in flight without answering them. Takes NULL. Returns NULL. */
 struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline);
 
-/* It leads to this node of a topology. So it sends a command on to the pipeline of another node if
- * the server says that this one has the key. The command ends with RELOCK_E_CONN if that pipeline
- * is not up yet. */
+/* Sets the node of a topology to which the pipeline leads. From now on, if the server says that
+ * another node has the key, the command goes on to the pipeline of that node. It ends with
+ * RELOCK_E_CONN if that pipeline is not up yet. */
 void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topology *topology,
                           struct relock_node *node);
 
 void relock_pipeline_open(struct relock_pipeline *pipeline);
 
-/* Whether it has no command in flight, and is not connecting: somebody waits for that. */
+/* Whether it may be closed: no command is in flight, and it is not connecting for one. */
 bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline);
 
 /* Closes the connection if no command is in flight. It can be opened again. */
@@ -60,6 +60,7 @@ void relock_pipeline_close_idle(struct relock_pipeline *pipeline);
 /* The id of the current connection, which the pipeline owns; NULL while there is none, or when the
  * server does not tell it. */
 struct relock_conn_id *relock_pipeline_conn_id(const struct relock_pipeline *pipeline);
+
 /* Ends the connection if it leads to this peer, and makes another. */
 void relock_pipeline_cut(struct relock_pipeline *pipeline, const struct relock_peer *peer);
 
@@ -69,12 +70,11 @@ void relock_pipeline_log_in_again(struct relock_pipeline *pipeline);
 void relock_pipeline_abandon(struct relock_pipeline *pipeline);
 
 /*
- * Has the server kill the fence of the call, if it has one, and sends the call, which the pipeline
- * does not need after that. Calls `fn` once, later. The fence stays the caller's. Without a
- * pipeline, NULL, there was no memory for it.
+ * Has the server kill the fence of the call, if it has one, and sends the call. The call need not
+ * live longer. Calls `fn` once, later. The fence stays the caller's.
  *
- * Returns RELOCK_OK; RELOCK_E_CONN while the connection is down, RELOCK_E_NOMEM: `fn` is not
- * called.
+ * Returns RELOCK_OK; RELOCK_E_CONN while the connection is down; RELOCK_E_NOMEM, also if `pipeline`
+ * is NULL because there was no memory for it. After a failure, `fn` is not called.
  */
 int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_call *call,
                          relock_pipeline_fn *fn, void *arg);
@@ -86,8 +86,8 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
 int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, relock_pipeline_fn *fn,
                           void *arg);
 
-/* Whether calls that track do so: from when the program says that the server has agreed, until the
- * connection ends or the server says that it no longer does. */
+/* Whether a call with a `tracker` is tracked. tracking.c sets this when the server has agreed. It
+ * ends with the connection, or when the server says that it tracks no longer. */
 void relock_pipeline_set_tracks(struct relock_pipeline *pipeline, bool tracks);
 bool relock_pipeline_tracks(const struct relock_pipeline *pipeline);
 

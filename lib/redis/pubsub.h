@@ -30,17 +30,19 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
                       uint64_t ping_ms, struct relock_pubsub **pubsub);
 
 /*
- * It leads to this node of a topology. In a cluster, a channel belongs to the node that has the
- * slot of its name. If that is another one, by now or from the start, the channel goes there with
- * its subscribers, which hear RELOCK_CHANNEL_DOWN and then RELOCK_CHANNEL_SUBSCRIBED.
+ * Sets the node of a topology to which the pubsub leads. In a cluster, a channel belongs to the
+ * node that has the slot of its name. If that is another one, by now or from the start, the channel
+ * goes there with its subscribers, which hear RELOCK_CHANNEL_DOWN and then
+ * RELOCK_CHANNEL_SUBSCRIBED.
  */
 void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *topology,
                         struct relock_node *node);
 
-/* Other threads may read the messages. In no cluster. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+/* From now on, other threads may read the messages. Not in a cluster. Returns RELOCK_OK,
+ * RELOCK_E_NOMEM. */
 int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop);
 
-/* Keys may have other nodes now. */
+/* Keys may have other nodes now: moves their channels there. */
 void relock_pubsub_follow(struct relock_pubsub *pubsub);
 
 /* The id of the current connection, which the pubsub owns; NULL while there is none, or when the
@@ -87,8 +89,8 @@ void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *p
 /* Makes the connection again, if there is one: the credentials have changed. */
 void relock_pubsub_log_in_again(struct relock_pubsub *pubsub);
 
-/* In each turn of the I/O thread: takes back what is up to it, if the pubsub is shared.
- * `is_needed`: other threads are not to read. */
+/* In each turn of the I/O thread, of a shared pubsub: reads again if no other thread does any more.
+ * `is_needed`: the I/O thread needs messages itself, so others must not read. */
 void relock_pubsub_attend(struct relock_pubsub *pubsub, bool is_needed);
 
 void relock_pubsub_abandon(struct relock_pubsub *pubsub);

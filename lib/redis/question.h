@@ -18,13 +18,15 @@ struct relock_question {
     uint64_t deadline_ms;
 };
 
-/* The end of the next wait, after which to check whether the question is over; and the check. */
+/* When to end the next wait, to check whether the question is over. */
 uint64_t relock_question_slice_ms(const struct relock_question *question);
+
+/* Whether the deadline has passed or the thread is to stop. */
 bool relock_question_is_over(const struct relock_question *question);
 
-/* Connects. Then append the commands to `conn->wire.out`, send them, and receive each reply, which
- * the caller frees. They return as the functions of sync_conn.h, RELOCK_AGAIN if it is over, and
- * the cause of a failure is in `conn->wire.why`. */
+/* To ask: reach connects; append the commands to `conn->wire.out`; send them; receive each reply,
+ * which the caller frees. Each returns as the functions of sync_conn.h, and RELOCK_AGAIN if the
+ * question is over. The cause of a failure is in `conn->wire.why`. */
 int relock_question_reach(struct relock_question *question);
 int relock_question_send(struct relock_question *question);
 int relock_question_receive(struct relock_question *question, struct redisReply **reply);

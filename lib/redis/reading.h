@@ -1,14 +1,14 @@
 /*
- * Reading - the connection that the I/O thread and a thread that waits for a message share: either
- * of them may read it
+ * Reading - lets a thread that waits for a message read a connection of the I/O thread
  *
  * The mutex guards the connection with all that belongs to it. A thread that reads holds it, and
  * never waits for the socket meanwhile. The I/O thread locks it for each of its steps, so it alone
  * sends, handles failures and reconnects. A thread that waits polls the socket without the mutex,
  * and reads only while nothing but messages can come.
  *
- * It polls only if no other thread waits, and if the I/O thread needs no messages itself. Then the
- * I/O thread need not watch the socket. So no wait depends on another thread of the program.
+ * A thread polls only if no other thread waits, and if the I/O thread needs no messages itself.
+ * Then the I/O thread need not watch the socket. So no wait depends on another thread of the
+ * program.
  *
  * Lock the mutex before that of a client, never after.
  *
@@ -46,11 +46,12 @@ void relock_reading_abandon(struct relock_reading *reading);
 void relock_reading_lock(struct relock_reading *reading);
 void relock_reading_unlock(struct relock_reading *reading);
 
-/* With the mutex locked: whether only the thread that polls waits for messages. Takes NULL. */
+/* With the mutex locked: whether the thread that polls is the only one that waits for messages.
+ * Takes NULL. */
 bool relock_reading_is_left(const struct relock_reading *reading);
 
-/* With the mutex locked, while the I/O thread does not watch the socket: whether it has to.
- * `is_left_for_a_while`: it will soon. */
+/* With the mutex locked, while the I/O thread does not watch the socket: whether it has to watch it
+ * now. `is_left_for_a_while`: it will soon do so anyway. */
 bool relock_reading_is_due(const struct relock_reading *reading, bool is_left_for_a_while);
 
 #endif

@@ -67,7 +67,7 @@ void relock_resolver_free(struct relock_resolver *resolver);
 /* In a forked child: closes the descriptors of its source. Takes NULL. */
 void relock_resolver_abandon(struct relock_resolver *resolver);
 
-/* The addresses lead to no server that can be used. Takes NULL. */
+/* Tells the source that its last addresses led to no usable server. Takes NULL. */
 void relock_resolver_distrust(struct relock_resolver *resolver);
 
 /*

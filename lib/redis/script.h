@@ -19,8 +19,8 @@ struct relock_script {
 RELOCK_SCRIPT_MAP(XX)
 #undef XX
 
-/* Whether the script needs no key but the lock itself. The line of waiting clients does not count:
- * scripts do without. */
+/* Whether the script needs no key but the lock itself. The line of waiting clients does not count,
+ * because scripts also work without it. */
 bool relock_script_has_one_key(const struct relock_script *script);
 
 /* All of them, ended by NULL. */

@@ -29,7 +29,7 @@ struct relock_counts {
     atomic_uint warned;   /* bits of enum relock_extra whose lack was logged */
     atomic_uint switches; /* failovers that sentinels have reported */
     atomic_uint_fast64_t reconnects;
-    /* with which connections log in; NULL: those of the url */
+    /* for new connections; NULL: those of the url */
     _Atomic(struct relock_credentials *) credentials;
     atomic_uint n_open, n_up; /* connections of the I/O thread; those that are up */
 };
@@ -38,9 +38,9 @@ struct relock_server {
     struct relock_url url;
     char *name;          /* CLIENT SETNAME, or NULL */
     bool name_is_ours;   /* the library made it up, so a server may refuse it without consequence */
-    bool is_sentinel;    /* it is to be one, and else is refused */
-    bool never_spins;    /* threads wait for its replies asleep */
-    bool may_be_replica; /* it is only asked about other servers */
+    bool is_sentinel;    /* it has to be a Sentinel; others are refused */
+    bool never_spins;    /* threads sleep at once when they wait for its replies */
+    bool may_be_replica; /* it is only asked about other servers, so a replica will do */
     char *label;         /* the address, for messages: without the password */
     struct relock_resolver *resolver;   /* knows its addresses; NULL for a path or a cluster */
     struct relock_sentinels *sentinels; /* the source of the resolver; NULL: the url names none */
@@ -49,8 +49,8 @@ struct relock_server {
     uint64_t command_timeout_ms;
     const struct relock_log *log;
     struct relock_counts *counts;
-    struct relock_node *node; /* of a cluster, which has this server; NULL: no node is freed */
-    atomic_uint *node_refs;   /* see relock_node; NULL if `node` is */
+    struct relock_node *node; /* the cluster's node with this server; NULL: no node is freed */
+    atomic_uint *node_refs;   /* the `refs` of `node`; NULL if `node` is */
 };
 
 /*
@@ -67,7 +67,7 @@ void relock_server_deinit(struct relock_server *server);
 /* The user and the password of new connections. Lives as long as the server. */
 struct relock_credentials relock_server_credentials(const struct relock_server *server);
 
-/* From now on they log in with these, which belong to the server. One thread at a time. */
+/* From now on, connections log in with these, which the server frees. One thread at a time. */
 void relock_server_set_credentials(const struct relock_server *server,
                                    struct relock_credentials *credentials);
 

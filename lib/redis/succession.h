@@ -1,5 +1,5 @@
 /*
- * Succession - which server is the master, and which was, as far as the sentinels have told
+ * Succession - the present master and the one before, as far as the sentinels have reported
  *
  * It finds out which answers are out of date: those of an older configuration, and, after the
  * report of a failover, those that name the old master.
@@ -38,9 +38,9 @@ bool relock_succession_lags(struct relock_succession *succession,
 bool relock_succession_use(struct relock_succession *succession,
                            const struct relock_master *answer);
 
-/* Whether `*old` is the master no more in the newest configuration, which the answer has. That is
- * the master in use, or one that a lookup has found replaced. Returns true once for each, so call
- * it until it returns false. */
+/* If the answer is of the newest configuration, finds a master that is none any more: the one in
+ * use, or one that a lookup found replaced. Returns true, and `*old`, once for each, so call it
+ * until it returns false. */
 bool relock_succession_replaces(struct relock_succession *succession,
                                 const struct relock_master *answer, struct relock_master *old);
 
@@ -50,8 +50,8 @@ void relock_succession_leave(struct relock_succession *succession, const struct 
 /* How many reports there were. */
 unsigned relock_succession_reports(struct relock_succession *succession);
 
-/* All sentinels have answered since there were `n_reports`, and none knows better than this answer.
- * If it names the old master, the last report was out of date, and counts no more. */
+/* Since there were `n_reports`, all sentinels have answered, and none has a newer answer than this.
+ * If it names the old master, the last report was out of date, and no longer counts. */
 void relock_succession_agree(struct relock_succession *succession,
                              const struct relock_master *answer, unsigned n_reports);
 

@@ -6,9 +6,9 @@
  *
  * Nodes of a cluster come and go. The I/O thread alone frees a node: once that holds no keys, has
  * no work of the I/O thread, and no reference is left. So on the I/O thread a pointer to a node is
- * valid until its next turn. Every other thread needs a reference from before it waits, or writes
- * to the log, until it has last used the node, its lanes or its server. A connection id is such a
- * reference, too.
+ * valid until its next turn. Every other thread takes a reference before it waits or writes to the
+ * log, and keeps it until it has last used the node, its lanes or its server. A connection id is
+ * such a reference, too.
  *
  * Threads: any, unless a function says otherwise; new and free while no other thread uses the
  * topology.
@@ -91,15 +91,15 @@ struct relock_topology {
     const struct relock_topology_ops *ops;
     _Atomic(struct relock_node *) nodes; /* all; only the I/O thread may follow them */
     struct relock_topology_io io;        /* constant while the I/O thread runs */
-    uint64_t look_ms;          /* when the I/O thread next looks for nodes to free; that thread */
-    bool has_unused;           /* it has found one, and could not free it yet; that thread */
+    uint64_t look_ms;          /* when to look for nodes to free; used by the I/O thread */
+    bool has_unused;           /* such a node could not be freed yet; used by the I/O thread */
     atomic_bool has_changed;   /* keys may have other nodes now; for the I/O thread */
     atomic_bool has_new_login; /* connections are to log in again; for the I/O thread */
     bool is_cluster;           /* constant: the keys of a lock must share a slot */
     atomic_bool is_sharded;    /* the channels of a lock belong to its slot */
 };
 
-/* One server, whatever its address is. Returns RELOCK_OK, RELOCK_E_NOMEM. */
+/* Makes the topology of one server. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_topology_new(const struct relock_server *server, unsigned n_lanes,
                         struct relock_topology **topology);
 
@@ -141,8 +141,8 @@ static inline void relock_topology_drop(const struct relock_topology *topology,
         atomic_fetch_sub(&node->refs, 1);
 }
 
-/* The node after this one of all, with a reference; the first after NULL. The reference to `node`
- * stays the caller's. Under no mutex. */
+/* The node after this one in the list of all, with a reference; the first after NULL. The reference
+ * to `node` stays the caller's. Under no mutex. */
 struct relock_node *relock_topology_next(struct relock_topology *topology,
                                          const struct relock_node *node);
 

@@ -28,8 +28,8 @@ static inline void relock_tracking_want(struct relock_node *node)
 /* Whether a call with a `tracker` that is sent now is tracked. Also under a mutex. */
 bool relock_tracking_is_on(const struct relock_node *node);
 
-/* Does what is to be done since the last step. Calls `io.tracking` of the topology when it is on or
- * no longer on. The node is open. */
+/* Does what has become due since the last step. Calls `io.tracking` of the topology when tracking
+ * begins or ends. The node is open. */
 void relock_tracking_step(struct relock_topology *topology, struct relock_node *node);
 
 /* The node needs it no more. No command of the pipeline may be in flight. */
