@@ -12,9 +12,9 @@
 #include "lock/operations.h"
 
 /*
- * The first pause of a waiter that polls, unless the lock has others. It also follows an owner in
- * this process: no message announces the release, so other processes get their turn only if they
- * find the lock free.
+ * The first pause of a waiter that polls, unless the program sets other pauses. The waiter also
+ * pauses after a release by an owner of this process: no message announces that release, so other
+ * processes get their turn only if they find the lock free.
  */
 #define RELOCK_POLL_FIRST_MS 2
 
@@ -34,32 +34,33 @@ struct relock_acquire {
     bool has_slept;       /* at least once as the head of the queue */
     uint64_t pause_ms;    /* of a poller: between two attempts */
     void (*stop_listening)(struct relock_acquire *acquire); /* at the end of the wait, or NULL */
-    bool keeps_channels;          /* of a layer above: subscribed, by listeners */
-    bool stands;                  /* of a layer above: in the line of a lock, by a listener */
-    bool contended;               /* another owner was in the way */
-    bool joins;                   /* a refused attempt joins the queue, or the line, of the lock */
-    bool listens;                 /* .. of a fair waiter that listens to its channel */
-    struct relock_line_view sent; /* when its last attempt was sent */
+    bool keeps_channels; /* set by a layer above: its listeners keep the channels subscribed */
+    bool stands;         /* set by a layer above: a listener stands in the line of a lock */
+    bool contended;      /* another owner was in the way */
+    bool joins;          /* a refused attempt joins the queue, or the line, of the lock */
+    bool listens;        /* `joins`, for a fair waiter that listens to its channel */
+    struct relock_line_view sent; /* the line when its last attempt was sent */
     uint64_t write_number;        /* of the owner's write hold, if this is for reading; 0: none */
-    struct relock_hold *queued;   /* has a place in the queue in Redis; kept between attempts */
+    struct relock_hold *queued;   /* its number is in the queue in Redis; kept between attempts */
     struct relock_hold *hold;     /* the result: a reference */
-    uint64_t valid_until_ms;      /* of `hold`, as the answer said */
+    uint64_t valid_until_ms;      /* of `hold`, by the answer */
     const char *failed_name;  /* of a collection: the lock that could not be acquired; or NULL */
     char why[RELOCK_WHY_MAX]; /* of a failure, for the log */
 };
 
-/* When a call ends that asks at `now_ms`: at its deadline, or at `abandon_ms`, but Redis has a
- * minimum of time. */
+/* When a call that asks at `now_ms` ends: at its deadline, or at `abandon_ms`, but not before Redis
+ * had its minimum of time to answer. */
 uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t now_ms);
 
-/* When a command of this call is abandoned that is sent at `now_ms` and may take `timeout_ms`; the
- * short form is for `command_timeout_ms`. */
+/* When the call abandons a command that is sent at `now_ms` and may take `timeout_ms`. */
 uint64_t relock_acquire_within_ms(const struct relock_acquire *acquire, uint64_t now_ms,
                                   uint64_t timeout_ms);
+
+/* The same for a command that may take `command_timeout_ms`. */
 uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t now_ms);
 
-/* When the wait in the queue ends. While nobody is known to hold the lock this is a little later
- * than the deadline, so that a short wait is a real attempt, too. */
+/* When the wait in the queue ends. While no owner is known to hold the lock, this is a little later
+ * than the deadline, so that even a short wait is a real attempt. */
 uint64_t relock_acquire_until_ms(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex);
 

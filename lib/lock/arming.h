@@ -18,28 +18,29 @@ void relock_arming_begin(struct relock_client *client, struct relock_hold *hold,
 
 /*
  * Returns whether a command for the hold that is sent now is to be tracked: a check is due, or the
- * hold is armed and the command disarms it. If that is impossible, the node is to make it possible.
- * `node` is that of the lock, NULL while none is known. The I/O thread.
+ * hold is armed and the command disarms it. If the node does not track yet, asks it to, and returns
+ * false. `node` is that of the lock, NULL while none is known. The I/O thread.
  */
 bool relock_arming_take(struct relock_hold *hold, struct relock_node *node, uint64_t now_ms);
 
-/* It was sent, and tracked by this node; NULL: it was not. */
+/* The command was sent. `node` tracks it; NULL: no node does. */
 void relock_arming_sent(struct relock_hold *hold, const struct relock_node *node);
 
-/* That command was answered. If another node tracks it, that one reports the next change; if none
- * does, a check is due soon, as for a slot on its way to another node. The caller arms the timer of
- * the hold. */
+/* The command was answered. The node that tracked it, perhaps another one, reports the next change.
+ * If none did, for example while the slot moves to another node, a check is due soon. The caller
+ * arms the timer of the hold. */
 void relock_arming_answered(struct relock_hold *hold, uint64_t now_ms);
 
-/* A check is due then, or a while after `now_ms`, as it could not be sent. The caller arms the
- * timer of the hold. */
+/* A check is due at `at_ms`. The caller arms the timer of the hold. */
 void relock_arming_set(struct relock_hold *hold, uint64_t at_ms);
+
+/* A check could not be sent: it is due a while after `now_ms`. The caller arms the hold's timer. */
 void relock_arming_retry(struct relock_hold *hold, uint64_t now_ms);
 
-/* A change was reported: when the check is due. It comes at once, unless many changes were. */
+/* A change was reported: returns when the check is due. That is at once unless reports are many. */
 uint64_t relock_arming_pace(struct relock_hold *hold, uint64_t now_ms);
 
-/* Nothing is to be reported for the hold. */
+/* The hold needs no reports any more. */
 void relock_arming_drop(struct relock_hold *hold);
 
 #endif

@@ -24,9 +24,9 @@ bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, u
 
 /*
  * The lock that this call wants is cached. Returns RELOCK_OK if the call has it now, with
- * `acquire->hold`. If the cached hold is of no use to the call, it is released: RELOCK_AGAIN, the
- * mutex was unlocked meanwhile; RELOCK_BUSY, a release is on its way before the next command of
- * the I/O thread, which makes the call.
+ * `acquire->hold`. If the cached hold is of no use to the call, it is released. A blocking call
+ * waits for that, with the mutex unlocked: RELOCK_AGAIN. For an asynchronous call, the release goes
+ * out before the call's next command: RELOCK_BUSY.
  */
 int relock_cache_take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
@@ -38,8 +38,8 @@ void relock_cache_release(struct relock_client *client, struct relock_hold *hold
 void relock_cache_recall(struct relock_client *client, struct relock_resource *resource,
                          const char *number, size_t len) RELOCK_REQUIRES(client->mutex);
 
-/* Recalls are missed, or no new owner may come: all holds are released, at the latest by their
- * owners. */
+/* Recalls may be missed, or no new owner may come: releases all cached holds. No hold that an owner
+ * has now is cached later. */
 void relock_cache_clear(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -22,7 +22,7 @@ struct relock_task;
 struct relock_cancel_wait {
     struct relock_cancel *cancel;
     struct relock_gate *gate;               /* NULL: no thread waits */
-    struct relock_task *task;               /* then this task is due */
+    struct relock_task *task;               /* posted instead, if no thread waits; else NULL */
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
 

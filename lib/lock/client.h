@@ -118,16 +118,17 @@ struct relock_client {
     struct relock_topology *topology;
     struct relock_loop *loop;
     struct relock_switches *switches; /* used by the I/O thread */
-    void (*fire_hold)(struct relock_timer *timer,
-                      uint64_t now_ms); /* called when the timer of a hold is due */
 
-    /* for lib/thread_exit.c, which names their mutex */
+    /* Called when the timer of a hold is due. */
+    void (*fire_hold)(struct relock_timer *timer, uint64_t now_ms);
+
+    /* guarded by the process mutex: lib/thread_exit.c */
     struct relock_client *next, *prev;
     uint64_t nth; /* in the order of their making; constant */
     atomic_uint n_pins;
 
-    struct relock_task *fired; /* by a cancel; guarded by the process mutex */
-    atomic_bool has_fired;     /* there may be some */
+    struct relock_task *fired; /* tasks, by cancels; guarded by the process mutex */
+    atomic_bool has_fired;     /* `fired` may have some */
 
     /* Of the layer above; NULL until it is attached, under the mutex, and constant from then on. */
     _Atomic(struct relock_client_hook *) hook;
@@ -150,10 +151,10 @@ struct relock_client {
         struct relock_hold *to_tell;       /* for the thread that calls on_lost */
         unsigned n_settling;
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */
-        struct relock_timer inbox_retry; /* there was no memory for it */
-        bool has_no_line;                /* it was logged that the user may not use the lines */
+        struct relock_timer inbox_retry; /* subscribes again after a lack of memory */
+        bool has_no_line;                /* the user may not use lines, and that was logged */
         struct relock_outbox leaving;    /* takes the client out of lines */
-        struct relock_outbox_entry *leaving_later; /* the same, when there is a connection again */
+        struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
         struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
         struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */
         struct relock_task *tasks;           /* for the I/O thread to run */
@@ -165,18 +166,18 @@ struct relock_client {
         struct relock_timers timers;
         struct relock_waiter *waiting; /* acquires that wait for this server */
         unsigned n_armed;              /* holds whose changes Redis reports: arming.h */
-        unsigned n_threadless;         /* acquires that wait, and that no thread waits in */
+        unsigned n_threadless;         /* acquires that wait without a thread */
         struct relock_waiter *asleep[RELOCK_ASLEEP_PARTS]; /* see deadlock.h */
         uint64_t n_searches;                               /* for deadlocks */
-        struct relock_waits waits;                         /* that last for long */
-        struct relock_outbox recording;                    /* commands about them */
+        struct relock_waits waits;                         /* long waits, which are recorded */
+        struct relock_outbox recording;                    /* commands that record these */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
         uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
                                 and will see changes made now */
         pthread_t teller;    /* the thread that calls on_lost */
         bool has_teller;     /* the thread runs and is not to end yet */
 
-        struct relock_stats stats; /* without what others count: see relock_client_stats */
+        struct relock_stats stats; /* relock_client_stats adds what other modules count */
         struct relock_meter meter;
     } guarded; /* by mutex */
 };

@@ -41,7 +41,8 @@ void relock_commands_read_nest(const struct relock_acquire *acquire, const struc
 bool relock_commands_waits_again(const struct relock_client *client, const struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* `joins`: that function said so before the command was sent. After a failure, `reply` is NULL. */
+/* `joins`: what relock_commands_waits_again() returned before the command was sent. After a
+ * failure, `reply` is NULL. */
 void relock_commands_read_release(struct relock_client *client, const struct relock_hold *hold,
                                   bool joins, const struct redisReply *reply,
                                   struct relock_answer *answer) RELOCK_REQUIRES(client->mutex);

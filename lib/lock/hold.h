@@ -86,7 +86,7 @@ struct relock_hold {
     bool count_dirty : 1;    /* Redis may have another count: the last command was not granted */
     bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
-    bool recalled : 1;      /* another client waits for it, or may: it is not cached */
+    bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
 
     uint64_t owner;
     uint64_t fencing_token;  /* of a fenced lock */
@@ -112,12 +112,13 @@ struct relock_hold {
     struct relock_events *events; /* for on_lost, a reference; NULL: it has a thread */
     pthread_t teller;             /* the thread in on_lost, while `notice` says so */
 
-    const struct relock_resource *lost_on; /* to be named when a loss is reported; NULL: this one */
+    const struct relock_resource *lost_on; /* named in the report of a loss; NULL: `resource` */
 
     struct relock_observer *observers;
     void *data; /* of the operations of its kind; constant once held */
 
-    /* For the thread that made it busy, releases it or settles it: one at a time. */
+    /* The connection to kill before the next command. Used by the thread that made the hold busy,
+     * releases it or settles it: one at a time. */
     struct relock_conn_id *fence;
 
     struct relock_task *followers; /* calls that go on when the hold is free for them: task.h */

@@ -2,7 +2,8 @@
  * Holds - how a hold begins, lives and ends
  *
  * Each function takes a hold from one state to the next and updates all that depends on it: its
- * resource, its timer, the list of losses. Only reuse.h changes the state of a hold, too.
+ * resource, its timer, the list of losses. Only reuse.h changes the state of a hold, too. Each
+ * function also arms the timer of the hold, unless it says that the caller does.
  *
  * Threads: with the mutex of the client locked.
  */
@@ -37,8 +38,8 @@ void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 struct relock_hold *relock_holds_find(struct relock_client *client, uint64_t owner)
     RELOCK_REQUIRES(client->mutex);
 
-/* Makes it HELD by the owner of the waiter, with all that a hold takes from its call: the first
- * one, or one that gets it from memory. */
+/* Makes it HELD by the owner of the waiter, and takes on_lost and the like from the waiter's call.
+ * For the first owner of the hold, and for one that gets it from memory. */
 void relock_holds_assign(struct relock_client *client, struct relock_hold *hold,
                          struct relock_waiter *waiter, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
@@ -57,7 +58,7 @@ void relock_holds_begin_detached(struct relock_client *client, struct relock_hol
 void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
                           uint64_t lease_ms) RELOCK_REQUIRES(client->mutex);
 
-/* The hold is certain until then, if it was not for longer. */
+/* The hold is certain at least until then. */
 void relock_holds_prolong_until(struct relock_client *client, struct relock_hold *hold,
                                 uint64_t valid_until_ms) RELOCK_REQUIRES(client->mutex);
 
@@ -81,8 +82,8 @@ void relock_holds_end_command(struct relock_client *client, struct relock_hold *
 void relock_holds_end_check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* It got its owner from memory. No command verified that Redis still has it: the watchdog renews it
- * within a few milliseconds, and the answer tells. */
+/* Its owner got it from memory, so no command verified that Redis still has it. The watchdog renews
+ * it within a few milliseconds, and the answer tells. */
 void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
@@ -95,8 +96,7 @@ void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, 
 void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Sets its timer to when the I/O thread has to act on it, see relock_hold_due_ms(). Every function
- * here arms, unless it leaves that to the caller. */
+/* Arms its timer: sets it to when the I/O thread has to act on it, see relock_hold_due_ms(). */
 void relock_holds_arm(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 

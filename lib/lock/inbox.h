@@ -28,8 +28,9 @@ static inline bool relock_inbox_is_refused(const struct relock_client *client)
 /* For a waiter that was refused. Returns false if the server refuses the subscription. */
 bool relock_inbox_want(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* The nodes of a cluster count no subscribers of other nodes, so no script could tell whether a
- * client in line still lives: the client waits outside of all lines. Before its threads start. */
+/* For the client of a cluster: it waits outside of all lines. A node does not count the subscribers
+ * of other nodes, so no script could tell whether a client in line still lives. Call this before
+ * the threads of the client start. */
 void relock_inbox_do_without(struct relock_client *client);
 
 /* Subscribes if that is wanted. The I/O thread; unlocks the mutex meanwhile. */

@@ -57,11 +57,10 @@ size_t relock_keys_field(char out[RELOCK_FIELD_MAX], const char *id, uint64_t nu
 size_t relock_keys_channel(char out[RELOCK_CHANNEL_MAX], const char *prefix, const char *name,
                            size_t len);
 
-/* The same for the entry of a client in the line of a lock. `side` of a read/write lock, or NULL.
- */
+/* The entry of a client in the line of a lock. `side` of a read/write lock, or NULL. */
 size_t relock_keys_entry(char out[RELOCK_ENTRY_MAX], const char *id, const char *side);
 
-/* And for the channel on which a client is told that it is its turn: its inbox. */
+/* The inbox of a client: the channel on which it is told that it is its turn. */
 size_t relock_keys_inbox(char out[RELOCK_CHANNEL_MAX], const char *id);
 
 /*

@@ -31,7 +31,7 @@ struct relock_kind {
 
     bool has_token_only; /* in Redis a hold is a token without client, number and count */
     bool is_polled;      /* not all releases are published, so waiters poll */
-    bool is_watched;     /* they sleep instead while Redis reports changes: see vigil.h */
+    bool is_watched;     /* while Redis reports changes, waiters sleep instead: see vigil.h */
     bool is_handed_off;  /* between threads of the process, without Redis */
     bool is_cached;      /* with `keep_ms`: its script recalls a hold that is cached elsewhere */
     bool is_shared;      /* several owners may hold it at the same time */
@@ -52,7 +52,8 @@ struct relock_kind {
     const struct relock_operations *operations;
 };
 
-/* Whether its waiting clients stand in a line: each release is announced, and to any of them. */
+/* Whether its waiting clients stand in a line. They do if each release is published, and the
+ * waiters have no queue of their own in Redis. */
 static inline bool relock_kind_has_line(const struct relock_kind *kind)
 {
     return kind->channel && !kind->is_queued;

@@ -6,9 +6,9 @@
  * release costs the same whether two clients wait or two hundred. docs/wire.md has the keys and
  * messages.
  *
- * A waiter that is refused puts its client in the line. The client that is first is woken by
- * nobody if the holder does not know the line, or if the client that was told before it is silent.
- * So after LISTEN_MS it listens to the channel of the lock and asks once more.
+ * A waiter that is refused puts its client in the line. Nothing wakes the first client in the line
+ * if the holder does not know the line, or if the client that was told before it is silent. So
+ * after 100 ms it listens to the channel of the lock and asks once more.
  *
  * A client without the right to the line or to its inbox (inbox.h) waits outside: it listens to the
  * channel of the lock from the start.
@@ -43,8 +43,8 @@ void relock_line_granted(struct relock_client *client, struct relock_resource *r
 void relock_line_granted_to(struct relock_client *client, struct relock_resource *resource,
                             const struct relock_listener *listener) RELOCK_REQUIRES(client->mutex);
 
-/* The local owner released the lock, and the script put the client into the line again: at
- * `place`, 1 if it is to ask at once; 0: it did not. */
+/* The local owner released the lock, and the script put the client into the line again, at `place`:
+ * 1 if the client is to ask at once; 0 if it is in no line. */
 void relock_line_released(struct relock_client *client, struct relock_resource *resource,
                           const struct relock_line_view *sent, uint64_t place)
     RELOCK_REQUIRES(client->mutex);
@@ -53,11 +53,11 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
 void relock_line_abandon(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
-/* The place may be lost, or a message: all that wait for the lock here ask again. */
+/* The place, or a message, may be lost: all waiters for the lock here ask again. */
 void relock_line_ask_again(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
-/* A message to this client about a lock for which somebody waits here: `verb`, `len` bytes. */
+/* This client got a message about a lock for which a call waits here: `verb`, `len` bytes. */
 void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
                       const char *verb, size_t len) RELOCK_REQUIRES(client->mutex);
 
@@ -71,7 +71,7 @@ bool relock_line_leave(struct relock_client *client, const char *name, size_t le
 void relock_line_log_missing(struct relock_client *client, const struct relock_lock *lock)
     RELOCK_REQUIRES(client->mutex);
 
-/* The I/O thread has a connection again. */
+/* The I/O thread has a connection again: leaves the lines that it could not leave before. */
 void relock_line_leave_again(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* The I/O thread has ended: drops what was not sent or not answered. */

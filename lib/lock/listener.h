@@ -28,8 +28,8 @@ enum relock_listener_event {
 };
 
 struct relock_listener_ops {
-    /* Returns whether `deliver` is to be called. Until then the listener has to stay; if `due` is
-     * not 0, that was so before. */
+    /* Returns whether `deliver` is to be called for this event. The listener then has to live until
+     * that call. If `due` is not 0, such a call is outstanding already. */
     bool (*notify)(struct relock_listener *listener, enum relock_listener_event event);
 
     /* All events since it was called before. Under no mutex. */
@@ -55,12 +55,12 @@ bool relock_listeners_wait(const struct relock_resource *resource);
 /* Whether a call waits for the lock: in the queue of the resource, or in its line by a listener. */
 bool relock_listeners_await(struct relock_resource *resource);
 
-/* The channel of the resource has told something to all listeners. */
+/* Notifies all listeners of an event on the channel of the resource. */
 void relock_listeners_hear(struct relock_client *client, struct relock_resource *resource,
                            enum relock_listener_event event) RELOCK_REQUIRES(client->mutex);
 
-/* The inbox, or the line, has told something to those whose calls stand in the line, but not to
- * `besides`, which may be NULL. */
+/* Notifies the listeners whose calls stand in the line, except `besides`, which may be NULL. The
+ * event comes from the inbox or from the line. */
 void relock_listeners_tell(struct relock_client *client, struct relock_resource *resource,
                            enum relock_listener_event event, const struct relock_listener *besides)
     RELOCK_REQUIRES(client->mutex);

@@ -12,7 +12,7 @@
 struct relock_lock {
     struct relock_client *client;        /* a reference; constant */
     struct relock_resource *resource;    /* a reference; constant */
-    const struct relock_resource *named; /* whose name it has; it lives as long; constant */
+    const struct relock_resource *named; /* has its name, and lives as long; constant */
 };
 
 /* As relock_lock_new, for any kind. */

@@ -19,8 +19,8 @@ void relock_losses_stop(struct relock_client *client);
 /* Takes up the next loss, if there is one. The I/O thread; unlocks the mutex meanwhile. */
 void relock_losses_take_up_next(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* Calls on_lost on this thread, and drops the reference. The hold was to be told, and is in no list
- * any more. Unlocks the mutex meanwhile. */
+/* Calls on_lost on this thread, and drops the reference. The hold was TO_TELL, and the caller has
+ * taken it out of its list. Unlocks the mutex meanwhile. */
 void relock_losses_tell(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 

@@ -26,21 +26,21 @@ struct relock_lock;
 
 struct relock_answer {
     /* from the core */
-    uint64_t sent_ms; /* now; an operation that repeats its command sets it anew */
+    uint64_t sent_ms; /* the present time; an operation that repeats its command sets it anew */
     char *why;        /* RELOCK_WHY_MAX bytes, "": filled with a failure */
 
     /* from the operation, which sets only the fields that apply; all begin as 0 */
     enum relock_verdict verdict;
-    int result;              /* RELOCK_OK, or a failure; when DONE: the grant is of no use */
-    bool unanswered;         /* a command may have run, or may yet run, without an answer */
+    int result;      /* RELOCK_OK, or a failure; a failure with DONE: the grant is useless */
+    bool unanswered; /* a command may have run, or may yet run, without an answer */
     uint64_t valid_until_ms; /* granted or extended: certain until then */
     unsigned acked_replicas; /* granted */
     struct relock_busy busy; /* BUSY: the reason */
     uint64_t pause_ms;       /* BUSY: before a poller asks again; 0: the core decides */
-    uint64_t place;          /* released: of the client, which waits again; see verdict.h */
-    int64_t n_receivers;     /* released: of the message to waiters; -1: the server refused it */
-    bool is_announced;       /* released: each waiter gets that message */
-    bool is_reported;        /* a failure or a loss was logged and counted by calls inside */
+    uint64_t place;      /* released: in the line, where the client waits again; see verdict.h */
+    int64_t n_receivers; /* released: of the message to waiters; -1: the server refused it */
+    bool is_announced;   /* released: each waiter gets that message */
+    bool is_reported;    /* a failure or a loss was logged and counted by calls inside */
 };
 
 struct relock_operations {
@@ -77,8 +77,9 @@ struct relock_operations {
                    struct relock_inspection *inspection, char *why);
 
     /*
-     * Until when the hold is certain, where the hold itself does not know. It is lost by this if it
-     * no longer stands. Asks no server; may unlock the mutex. NULL: the hold knows.
+     * For a kind whose holds do not know it themselves: returns until when the hold is certain, and
+     * loses the hold if it no longer stands. Asks no server; may unlock the mutex. NULL: holds
+     * know.
      */
     uint64_t (*check)(struct relock_client *client, struct relock_hold *hold);
 

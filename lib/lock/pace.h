@@ -1,5 +1,5 @@
 /*
- * Pace - how soon a report of Redis that was for nothing is followed by the next command
+ * Pace - how soon the next command follows a report of Redis that was for nothing
  *
  * Redis may report a change each time that it is asked to: other clients share the lock, or the
  * table of tracked keys is full. Each report costs a command. The first follows at once, but when
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define RELOCK_PACE_MIN_MS 10
-#define RELOCK_PACE_CALM 4 /* after so many pauses without a report all is well again */
+#define RELOCK_PACE_CALM 4 /* after so many pauses without a report, the pause starts anew */
 
 /* A report came at `now_ms` for a command sent at `sent_ms`. Returns when the next one may be sent,
  * and updates the pause. */

@@ -1,5 +1,5 @@
 /*
- * Proofs - what each look adds to the proofs that waits of this client close cycles
+ * Proofs - after each look, decides which waits of this client close a cycle for certain
  *
  * At the end of a look, each recorded wait of this client is searched in its graph. A wait that
  * closes a cycle as its victim gets a proof, which the next looks continue or drop. The wait is

@@ -36,8 +36,8 @@ struct relock_recorded_hold {
 
 /* What Redis has of one client, in one hash: waits.c. */
 struct relock_waits_record {
-    uint64_t beat;  /* the last one that was answered */
-    bool is_sent;   /* the next one is on its way */
+    uint64_t beat;  /* the last beat that was answered */
+    bool is_sent;   /* the next beat is in flight */
     bool is_dirty;  /* the waits have changed since it was composed */
     bool may_exist; /* Redis may have the hash */
 };
@@ -49,16 +49,16 @@ struct relock_waits {
     struct relock_waiter *asleep; /* see `struct relock_wait` */
     uint64_t serial;              /* of the last one */
     struct relock_timer timer;
-    uint64_t scan_at_ms; /* searches the holds whose owners wait; RELOCK_NEVER, like the others */
-    uint64_t beat_at_ms; /* sends the records */
-    uint64_t look_at_ms; /* follows the chains */
+    uint64_t scan_at_ms;     /* when to search the holds whose owners wait; RELOCK_NEVER: not */
+    uint64_t beat_at_ms;     /* when to send the records; or RELOCK_NEVER */
+    uint64_t look_at_ms;     /* when to follow the chains; or RELOCK_NEVER */
     uint64_t look_pause_ms;  /* after the last look that found nothing */
     uint64_t proof_pause_ms; /* after the last look that continued a proof */
 
     struct relock_recorded_hold *holds;
     size_t n_holds, n_room;
     struct relock_waits_record records[RELOCK_WAITS_RECORDS];
-    bool is_refused; /* it was logged that the user may not write records */
+    bool is_refused; /* the user may not write records, and that was logged */
 
     struct relock_chain *chain; /* the last look; NULL before the first */
 };

@@ -27,7 +27,7 @@ void relock_release_unwanted(struct relock_lock *lock, uint64_t owner)
     RELOCK_REQUIRES(lock->client->mutex);
 
 /* Another command of this owner is unanswered at the deadline: Redis learns of the release after
- * that. Waits for a callback only if it may. Returns as relock_release. */
+ * that command. Waits for a callback only if `may_wait`. Returns as relock_release. */
 int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
     RELOCK_REQUIRES(lock->client->mutex);
 
@@ -41,9 +41,9 @@ struct relock_release_view {
     uint64_t owner;
     bool is_subscribed;
     struct relock_line_view line;
-    uint64_t began_us; /* then */
+    uint64_t began_us; /* when it was sent */
     uint64_t held_us;  /* how long the hold had lasted */
-    bool counts;       /* that time, among those of holds */
+    bool counts;       /* whether `held_us` goes into the histogram of holds */
 };
 
 /* The last release, before and after the operation `release`; the count is already 0. The first

@@ -65,7 +65,7 @@ enum relock_waiter_end {
     RELOCK_WAITER_GRANTED,     /* a hold was handed off to it: `hold` */
     RELOCK_WAITER_STARTS_ANEW, /* its owner has acquired the lock, or a side of it, in another
                                   thread */
-    RELOCK_WAITER_UNREACHED,   /* Redis was unreachable for as long as a wait may miss it */
+    RELOCK_WAITER_UNREACHED,   /* Redis was unreachable for longer than a wait tolerates */
     RELOCK_WAITER_REFUSED,     /* it is the victim of a deadlock between processes */
 };
 
@@ -87,7 +87,7 @@ struct relock_waiter {
     bool has_asked;        /* at least once */
     bool is_asking;        /* its command is in flight: no hold is handed off to it */
     uint64_t joined_ms;    /* constant */
-    uint64_t joined_at;    /* the same, as a moment of the resource */
+    uint64_t joined_at;    /* the same, counted as `moment` of the resource */
     relock_lost_fn *on_lost; /* constant, like arg */
     void *arg;
     struct relock_cancel *cancel_on_lost; /* constant */
@@ -109,10 +109,11 @@ enum relock_subscription_state {
     RELOCK_SUBSCRIPTION_TO_RENEW, /* wanted again before that: to unsubscribe and subscribe */
 };
 
-/* To the channel of a resource. Changed by subscription.c alone. */
+/* The subscription to the channel of a resource. Changed by subscription.c alone. */
 struct relock_subscription {
     enum relock_subscription_state state;
-    struct relock_timer timer;           /* after a while without use, or without memory */
+    struct relock_timer
+        timer; /* ends it after a while without use; retries after a lack of memory */
     struct relock_resource *next, *prev; /* of the client: those that the I/O thread is to change */
     struct relock_subscriber *subscriber; /* the I/O thread's */
 };
@@ -131,7 +132,7 @@ struct relock_line {
     enum relock_line_state state;
     uint64_t place;            /* 1 for the first; 0: not in the line */
     uint64_t n_heard;          /* messages in the inbox that it is first */
-    uint64_t n_seconds;        /* and that it is second */
+    uint64_t n_seconds;        /* messages in the inbox that it is second */
     struct relock_timer timer; /* FIRST: begins to listen. BEHIND: asks once */
 };
 
@@ -193,25 +194,24 @@ struct relock_resource {
 
     struct relock_hold *holder; /* of the local owner, which holds the lock or is releasing it */
     struct relock_hold *holds;  /* all with levels: the holder's and lost ones */
-    struct relock_hold *cached; /* stays for the next local owner; NULL: none. Nobody waits then */
-    struct relock_hold *armed;  /* of a primary: those that are, of secondaries as well */
+    struct relock_hold *cached; /* stays for the next local owner, while no call waits; or NULL */
+    struct relock_hold *armed;  /* of a primary: its armed holds, and those of secondaries */
     uint64_t taken_ms;          /* when this process acquired the lock from Redis */
 
     struct relock_waiter *queue;
-    unsigned
-        n_explicit_owners; /* of a primary: its waiters with one, those of secondaries as well */
+    unsigned n_explicit_owners; /* of a primary: waiters with one, on secondaries as well */
     enum relock_retry retry;
 
     uint64_t moment;          /* counts events: a millisecond is too long to order them */
     uint64_t held_at;         /* until this moment it was known to be held; RELOCK_NEVER: it is */
     uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
-    uint64_t n_intervals;     /* of a fair waiter: of rechecking, until it asks; 0: one */
+    uint64_t n_intervals;     /* of a fair waiter: intervals until it rechecks; 0: one */
     uint64_t yields_until_ms; /* other processes go first until then */
     uint64_t rests_until_ms;  /* holds acquired before then are not cached */
 
     uint64_t pause_min_ms, pause_max_ms; /* between two attempts of a waiter that polls */
-    atomic_uint patience_ms; /* of a fair lock: that a silent waiter keeps its place; any thread */
+    atomic_uint patience_ms; /* of a fair lock: how long a silent waiter stays; any thread */
 
     struct relock_line line;
     struct relock_subscription subscription;
@@ -265,18 +265,19 @@ void relock_resource_enqueue(struct relock_resource *resource, struct relock_wai
  */
 void relock_resource_dequeue(struct relock_resource *resource, struct relock_waiter *waiter);
 
-/* Whether this waiter is to ask Redis now. Either a retry is pending and it is the head. Or this is
- * its first try, and it shares the lock or does not wait for those before it. */
+/* Whether this waiter is to ask Redis now: a retry is pending and it is the head, or this is its
+ * first try, and it may share the lock or does not wait. Not while a local owner holds the lock. */
 bool relock_resource_may_ask(const struct relock_resource *resource,
                              const struct relock_waiter *waiter);
 
-/* Redis is being asked, so it is open again whether the lock is held; Redis said that it is. */
+/* Redis is being asked: whether the lock is held is unknown again. */
 static inline void relock_resource_doubt(struct relock_resource *resource)
 {
     if (resource->held_at == RELOCK_NEVER)
         resource->held_at = ++resource->moment;
 }
 
+/* The lock is held, here or as Redis said. */
 static inline void relock_resource_learn(struct relock_resource *resource)
 {
     resource->held_at = RELOCK_NEVER;

@@ -20,9 +20,8 @@ struct relock_resource *relock_resources_get(struct relock_client *client,
 
 /*
  * Makes a resource that is not found by name, with a reference: its maker finds it by its `data`.
- * It has the same name as `named`.
- * When the resource ends, it calls `free_data` with that. Returns NULL when out of memory; then
- * nothing was done with `data`.
+ * It has the same name as `named`. When the resource ends, it calls `free_data` with `data`.
+ * Returns NULL when out of memory, and `data` stays the caller's.
  */
 struct relock_resource *
 relock_resources_new_unlisted(struct relock_client *client, const struct relock_kind *kind,
@@ -46,7 +45,7 @@ struct relock_resource *relock_resources_find(struct relock_client *client, cons
 struct relock_resource *relock_resources_find_key(struct relock_client *client, const char *key,
                                                   size_t len) RELOCK_REQUIRES(client->mutex);
 
-/* The last reference frees. */
+/* Drops a reference; the last one frees the resource. */
 void relock_resources_unref(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 

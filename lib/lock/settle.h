@@ -20,16 +20,17 @@ struct relock_call;
 struct relock_conn_id;
 
 /*
- * A command under the number of the hold has left an orphan. The hold is not settled before that
- * has ended; if it was answered, its connection need not be killed. Threads: the one that made the
- * call.
+ * A command under the number of the hold has left an orphan. The hold is not settled before the
+ * orphan has ended. If the orphan was answered, its connection need not be killed. Threads: the one
+ * that made the call.
  */
 void relock_settle_await(struct relock_client *client, struct relock_hold *hold,
                          struct relock_call *call) RELOCK_REQUIRES(client->mutex);
 
-/* The same for a command of the I/O thread over that connection, NULL if it has no id; and its end,
- * with or without an answer. */
+/* The same for a command of the I/O thread over the connection with this id; NULL: it has no id. */
 void relock_settle_leave(struct relock_hold *hold, struct relock_conn_id *conn_id);
+
+/* Such a command has ended, with or without an answer. */
 void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
                          const struct relock_conn_id *conn_id, bool answered)
     RELOCK_REQUIRES(client->mutex);

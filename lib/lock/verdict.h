@@ -22,7 +22,7 @@ enum relock_verdict {
     RELOCK_VERDICT_FAILED, /* not answered, refused, or the reply is not one of the script's */
 };
 
-/* Why a first level was refused; with `is_awaited`, who waits though it was granted. */
+/* Why a first level was refused; or, with `is_awaited`, that clients wait though it was granted. */
 struct relock_busy {
     uint64_t free_at_ms;  /* when the lease in the way ends; RELOCK_NEVER: unknown */
     uint64_t place;       /* of the client in the line of the lock, 1 for the first; 0: not in it */
@@ -32,7 +32,7 @@ struct relock_busy {
     uint64_t n_intervals; /* a waiter for a fair lock asks after so many intervals; 0: not said */
 };
 
-/* RELOCK_LOST_GONE or RELOCK_LOST_TAKEN for a hold of which that is the verdict; else 0. */
+/* The reason of the loss that this verdict means: RELOCK_LOST_GONE, RELOCK_LOST_TAKEN; 0: none. */
 int relock_verdict_loss(enum relock_verdict verdict);
 
 /* Of `lock`, for a first level: DONE, perhaps with a fencing token; BUSY with the reason; FAILED.

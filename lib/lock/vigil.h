@@ -3,8 +3,8 @@
  *
  * When the head of the queue was refused, the I/O thread reads the lock over a connection that is
  * tracked (redis/tracking.h). While the vigil is on, the head sleeps like one that listens to a
- * channel: until a report, or until the lease ends or `recheck_ms` have passed. While it is not, it
- * polls.
+ * channel: until a report, or until the lease ends or `recheck_ms` have passed. While the vigil is
+ * off, the head polls.
  *
  * Threads: with the mutex of the client held, unless a function says otherwise.
  */

@@ -5,7 +5,7 @@
  * been there at any moment. A proof takes three looks. The first finds a cycle. The second finds it
  * again, so each hold was there without interruption in between, because numbers of holds are not
  * used twice. The third finds that each wait was still there after the first look had ended: its
- * client has sent a record that it composed since. It did so if the beat has grown by two, because
+ * client has sent a record that it composed since. A beat that has grown by two shows this, because
  * a client composes a beat only when it has the answer to the one before. docs/design.md has the
  * argument, tests/model/cycles.pml the model.
  *
@@ -31,8 +31,7 @@ struct relock_graph_lock {
 
 struct relock_graph_hold {
     size_t lock;
-    size_t
-        wait; /* of its owner; RELOCK_GRAPH_NONE: the owner does not wait, or that is not known */
+    size_t wait;                  /* of its owner; RELOCK_GRAPH_NONE: none, as far as is known */
     char id[RELOCK_UUID_LEN + 1]; /* of its client, or what the tokens of that client begin with */
     char field[RELOCK_FIELD_MAX]; /* its number, or its token */
 };

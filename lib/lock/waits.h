@@ -17,9 +17,11 @@
 /* Before the client is used. */
 void relock_waits_init(struct relock_client *client);
 
-/* The waiter sleeps for the first time, and its wait is over. */
+/* The waiter is about to sleep for the first time. */
 void relock_waits_enter(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
+
+/* The wait is over. */
 void relock_waits_leave(struct relock_client *client, struct relock_waiter *waiter)
     RELOCK_REQUIRES(client->mutex);
 
