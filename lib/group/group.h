@@ -33,27 +33,27 @@ struct relock_member_listener;
 
 /* Where the head of the waiters of a red lock stands, since its last attempt. */
 enum relock_standing {
-    RELOCK_STANDING_OUTSIDE, /* in no line, or being asked for: it follows every message */
+    RELOCK_STANDING_OUTSIDE, /* in no line, or not known to be: it follows every message */
     RELOCK_STANDING_IN_LINE, /* it is told when it is its turn: it follows no message */
-    RELOCK_STANDING_FIRST,   /* it was told nothing for a while: it follows messages, but slowly */
+    RELOCK_STANDING_FIRST,   /* first, and told nothing for a while: it follows messages, slowly */
 };
 
 struct relock_group {
     atomic_uint refs;
-    struct relock_group *next_to_reap; /* when it has no references */
+    struct relock_group *next_to_reap; /* once it has no reference */
     struct relock_client *coordinator; /* of the first member: a reference to the struct */
     const struct relock_kind *kind;
-    uint64_t lease_ms;                        /* the shortest of their watchdogs' leases */
-    bool is_announced;                        /* of a red lock: the release of each member is */
+    uint64_t lease_ms; /* the shortest of their watchdogs' leases */
+    bool is_announced; /* of a red lock: each member's release is published */
     struct relock_member_listener *listeners; /* of a red lock: one for each member; else NULL */
     struct {
         enum relock_standing standing;
-        bool is_asking; /* a call that waits asks: until it is known where it stands, it follows
-                           every event */
+        bool is_asking; /* a waiting call's attempt is in progress: until its answers tell where it
+                           stands, it follows every event */
         bool is_heard;  /* an event was followed since the last attempt */
-        unsigned n_rechecks; /* attempts since the last one */
+        unsigned n_rechecks; /* attempts since the last event */
         bool is_told;        /* by the sequencer, to acquire the lock */
-        bool is_contended;   /* when it was acquired last, or is now, that took more than one try */
+        bool is_contended;   /* its last acquire, or the present one, took more than one attempt */
         bool is_bypassed;  /* the sequencer granted its vote, but others refused: the owner has the
                               lock without the sequencer, whose line is of no use meanwhile */
         uint64_t pause_ms; /* after a message, while it is bypassed */

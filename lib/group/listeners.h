@@ -13,9 +13,9 @@
 #include "lock/listener.h"
 
 /*
- * The first in line retries so long after an event. In a normal release the sequencer tells it that
- * it is its turn, but that message may come after those of other servers. And the channels of all
- * servers are subscribed at the same time.
+ * How long after an event the first in line retries. In a normal release the sequencer tells it
+ * that it is its turn, but that message may come after those of other servers. And when
+ * it begins to listen, the pause leaves time to subscribe to the channels of all servers.
  */
 #define RELOCK_FIRST_PAUSE_MS 10
 
@@ -37,7 +37,7 @@ struct relock_member_listener {
 /* Adds a listener to each member, when the group is made. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_group_add_listeners(struct relock_group *group);
 
-/* Removes them, when the group ends: its members are still there. */
+/* Removes them when the group ends, while its members still exist. */
 void relock_group_remove_listeners(struct relock_group *group);
 
 /* From now on a call waits for releases on all members, or no longer does. */

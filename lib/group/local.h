@@ -51,7 +51,7 @@ int relock_local_get(struct relock_client *client, struct relock_group *group,
  * Unlocks the mutex meanwhile. */
 void relock_local_let_go(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
-/* With the client, when no group refers to that any more. */
+/* Frees it with the struct of the client, when no group refers to the client any more. */
 void relock_local_free(struct relock_client_hook *hook);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Membership - follows the owner's hold of a member, with which the composite is lost
+ * Membership - follows the owner's hold of a member: if that is lost, so is the composite
  *
  * Threads: any, under no mutex.
  */
@@ -17,8 +17,8 @@ struct relock_membership {
     size_t member;
 };
 
-/* The owner has no hold of a member, or a lost one: the composite is lost. Returns false if it has
- * ended already. */
+/* The owner has no hold of a member, or a lost one: loses the composite. Returns false if the
+ * composite has ended already. */
 bool relock_group_miss(struct relock_group *group, uint64_t composite, size_t member,
                        uint64_t owner);
 

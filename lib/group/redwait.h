@@ -2,8 +2,8 @@
  * Redwait - where a refused waiter of a red lock waits
  *
  * The waiter stands in the line of the sequencer if that gave it a place. There it sleeps until it
- * is told that it is its turn. As the first that was told nothing for a while, and without a place,
- * it listens to the releases on all servers.
+ * is told that it is its turn. If it is first and told nothing for a while, or has no place, it
+ * listens to the releases on all servers.
  *
  * Threads: the calling thread, with the mutex of the client held; unlocks it meanwhile.
  */
@@ -13,7 +13,7 @@
 #include "group/tally.h"
 #include "lock/acquire.h"
 
-/* Where a waiter stands whom the servers have answered so. */
+/* Where a waiter stands after these answers of the servers. */
 enum relock_standing relock_redwait_standing(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
@@ -25,8 +25,10 @@ void relock_redwait_refused(struct relock_acquire *acquire, const struct relock_
 void relock_redwait_granted(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex);
 
-/* A call that may wait asks from here, and has asked. */
+/* A call that may wait is about to ask. */
 void relock_redwait_begin(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
+
+/* It has asked. */
 void relock_redwait_end(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex);
 

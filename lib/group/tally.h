@@ -37,9 +37,9 @@ struct relock_tally_report {
     uint64_t place;      /* of a no: of the client in the line of the lock; 0: not in it */
     bool is_reserved;    /* of a no: the lock is free, and another client was told to acquire it */
     bool is_listening;   /* with `place`: asked as the first in line that listens */
-    int64_t n_receivers; /* of a yes to a release: of its message */
-    int refusal;     /* the server refused to answer, or this process lacks memory: the result */
-    const char *why; /* with a refusal: in these words */
+    int64_t n_receivers; /* of a yes to a release: receivers of its message */
+    int refusal;     /* the server returned an error, or this process lacks memory: the result */
+    const char *why; /* the text of that error */
 };
 
 /* One server's part. Lives as long as its hold: a pointer to a vote needs a reference to the hold.
@@ -60,33 +60,33 @@ struct relock_tally {
     uint64_t owner;             /* constant */
     struct relock_gate gate; /* of the thread that waits for the round: open once it is decided */
     struct {
-        struct relock_hold *composite; /* NULL: over */
+        struct relock_hold *composite; /* NULL: the tally is over */
         unsigned round;
         unsigned n_left; /* answers to come in this round */
         unsigned n_yes, n_no;
-        unsigned n_refused;       /* to answer: */
-        bool lacks_memory;        /* here, so one was not asked */
-        int refusal;              /* the result, */
-        char why[RELOCK_WHY_MAX]; /* and the words of one of them */
-        int64_t n_receivers;      /* of a release's message: the most on one server */
+        unsigned n_refused;       /* answers that are an error; lack of memory here is one */
+        bool lacks_memory;        /* a server was not asked, for lack of memory here */
+        int refusal;              /* the result of one of the errors */
+        char why[RELOCK_WHY_MAX]; /* the text of the same error */
+        int64_t n_receivers;      /* of a release's message: the highest number on one server */
         bool is_barred;  /* in this round the sequencer has refused, because it is the turn of
                             another client: no other vote counts */
-        bool is_alone;   /* the refusal of the sequencer was enough, whether others answered */
+        bool is_alone;   /* the refusal of the sequencer decided, whether or not others answered */
         bool is_told;    /* the sequencer has told this client to acquire the lock, so the refusals
                             of others decide nothing before it answers, or is silent for a while */
-        bool is_recheck; /* no event has caused this attempt: if a quorum grants it though others
-                            are first in line, these do not hear that the lock is free */
+        bool is_recheck; /* no event caused this attempt. If a quorum grants it although others are
+                            first in line, these do not hear that the lock is free */
         /* Missing votes are requested again once a quorum has granted commands sent since then. */
         uint64_t since_ms; /* 0: none is missing */
         uint64_t lost_ms;  /* when the last vote was lost */
         struct {
             bool yes;            /* the server has our vote, as far as this process knows */
             bool is_asked;       /* an attempt is unanswered */
-            bool no;             /* its last answer to an attempt; then also: */
-            uint64_t free_at_ms; /* as in the report, like the next three */
+            bool no;             /* its last answer to an attempt was a no */
+            uint64_t free_at_ms; /* of that no, like the next three: see the report */
             uint64_t place;
             bool is_reserved, is_listening;
-            uint64_t valid_until_ms;  /* and until then for certain */
+            uint64_t valid_until_ms;  /* the yes is certain until then */
             uint64_t sent_ms;         /* when the command last granted was sent */
             uint64_t number;          /* of the vote last granted */
             unsigned round;           /* in which it was asked last */
@@ -124,7 +124,7 @@ void relock_tally_unref(struct relock_tally *tally);
 /* How many servers make a quorum. */
 unsigned relock_tally_quorum(const struct relock_tally *tally);
 
-/* How many servers have granted their vote, as far as this process knows; have refused it. */
+/* How many servers granted their vote, and how many refused it, as far as this process knows. */
 unsigned relock_tally_n_yes(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 unsigned relock_tally_n_no(const struct relock_tally *tally)
@@ -138,12 +138,12 @@ unsigned relock_tally_begin(struct relock_tally *tally, unsigned n)
 void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
-/* The answer of the sequencer is not awaited any more, though it has told this client to acquire
- * the lock: in a round that asks all. */
+/* In a round that asks all: the other votes decide without the sequencer's answer, although it has
+ * told this client to acquire the lock. */
 void relock_tally_end_turn(struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex);
 
-/* Under no mutex: a server of this round has answered, or will not. */
+/* A server of this round has answered, or will not answer. Under no mutex. */
 void relock_tally_count(struct relock_tally *tally, unsigned round,
                         const struct relock_tally_report *report);
 

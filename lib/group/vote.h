@@ -5,8 +5,8 @@
  * hold. The vote observes it and reports every renewal and its loss to the tally.
  *
  * The functions here act on the votes of all servers for one tally. A server that leaves a command
- * unanswered beyond its patience is not asked for further votes until it answers. So a server that
- * hangs does not delay a red lock.
+ * unanswered for too long is not asked for further votes until it answers. So a server that hangs
+ * does not delay a red lock.
  *
  * Threads: any, with the mutex of the coordinator held, unless a function says otherwise; unlock it
  * meanwhile.

@@ -2,10 +2,10 @@
  * Vote command - a command about a vote; its answer changes the vote and the tally
  *
  * The I/O thread of the member's client sends all of them on its one connection. Redis runs a late
- * acquire before its release, for a vote whose acquire is unanswered is settled only after the
- * answer. All other commands about one vote may change places, as they do when a script is missing
- * and has to be loaded. An extension never shortens a lease and sets the same count. No such
- * command brings back a vote that is released.
+ * acquire before its release, because a vote with an unanswered acquire is settled only after the
+ * answer. All other commands about one vote may change places, as they do when a script has to be
+ * loaded first. That does no harm: an extension never shortens a lease and sets the same count, and
+ * no such command brings back a vote that is released.
  *
  * Threads: any, with the mutex of the member's client held.
  */
