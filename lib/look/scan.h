@@ -1,5 +1,5 @@
 /*
- * Scan - all keys of a type on all servers whose names match a pattern
+ * Scan - finds all keys of some types, on all servers, whose names match a pattern
  *
  * Threads: the one that looks.
  */
@@ -16,7 +16,7 @@ struct redisReply;
 #define RELOCK_SCAN_END 1
 typedef int relock_scan_fn(void *arg, struct relock_node *node, const struct redisReply *keys);
 
-/* Returns RELOCK_OK, a failure of `fn`, or one as relock_nodes_ask. */
+/* `types` ends with NULL. Returns RELOCK_OK, a failure of `fn`, or one of relock_nodes_ask. */
 int relock_scan(struct relock_sight *sight, struct relock_text pattern, const char *const *types,
                 relock_scan_fn *fn, void *arg);
 
