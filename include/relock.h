@@ -717,9 +717,11 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
 
 /**
  * Frees the lock, no matter which owner holds it, and wakes all waiters. Has no effect on a free
- * lock. For operators: the holder learns of it only at its next renewal or call, and not from a
- * release that hands the lock off (see relock_unlock). A lock that this client keeps is given back
- * first, and counts as free.
+ * lock. A lock that this client keeps is given back first, and counts as free.
+ *
+ * For operators: a holder that uses relock mostly learns of it within milliseconds, if it has had
+ * the lock for 100 ms. Otherwise it learns of it at its next renewal or call, but not from a
+ * release that hands the lock off (see relock_unlock).
  *
  * Read/write lock: forcing the read side ends all read holds and no write hold. Forcing the write
  * side ends all holds of the writer, its read hold included.
@@ -1186,8 +1188,8 @@ RELOCK_API RELOCK_CHECKED int relock_fencedlock_new(struct relock_client *client
                                                     struct relock_lock **lock);
 
 /**
- * A spin lock: waiters poll, every 1 to 128 ms, and releases publish nothing. For servers where
- * publishing is expensive.
+ * A spin lock: waiters poll, by default every 1 to 128 ms, and releases publish nothing. For
+ * servers where publishing is expensive.
  *
  * Threads: any. Does not ask Redis.
  * Returns: as relock_lock_new.

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define FIELD_MAX 64
-#define WAIT_MS 50
+#define WAIT_MS 100
 #define HELD_MS 3000 /* by another doctor */
 #define SLOW_TRIP_US 20000
 #define CLOCK_MS 2000
@@ -144,6 +144,14 @@ bool checks_of_server(const struct relock_server_info *info, void *arg)
 typedef int constructor_fn(struct relock_client *client, const char *name,
                            struct relock_lock **lock);
 
+/* The attempt without a wait may take its time to connect. */
+static int wait_for(struct relock_lock *wanted)
+{
+    int r = relock_trylock(wanted);
+
+    return r == RELOCK_BUSY ? relock_timedlock(wanted, WAIT_MS) : r;
+}
+
 /* Returns RELOCK_OK if all went as it should. */
 static int try_locks(struct relock_lock *held, struct relock_lock *wanted)
 {
@@ -151,7 +159,7 @@ static int try_locks(struct relock_lock *held, struct relock_lock *wanted)
 
     if (r != RELOCK_OK)
         return r;
-    waited = relock_timedlock(wanted, WAIT_MS);
+    waited = wait_for(wanted);
     if (waited == RELOCK_OK) /* both sides may hold a read lock */
         waited = relock_unlock(wanted);
     else if (waited == RELOCK_TIMEOUT || waited == RELOCK_BUSY)
