@@ -10,10 +10,11 @@ ARGV[6]  1 if the caller listens to the channel of the lock
 ]]
 local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
 local turn = 'relock_waiters:turn:' .. name
--- A user without the right to this has no line. The first field is there while anybody waits.
-local state = ARGV[5] == '' and { err = 'no line' }
-    or redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener', 'ahead')
-if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
+-- Mostly nobody waits: then EXISTS is all that the line costs. A user who may not use it has none.
+local waits = ARGV[5] ~= '' and redis.pcall('exists', turn)
+local state = (waits == 1 or (waits == 0 and left ~= -2 and ARGV[5]))
+    and redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener', 'ahead')
+if state and not state.err then
     local line = 'relock_waiters:' .. name
     local me = ARGV[5] or ''
     local till, told, first, listener, ahead = unpack(state)
@@ -28,7 +29,7 @@ if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
         if not ARGV[5] then
             return left
         end
-        local place = state[1] and redis.call('lpos', line, me)
+        local place = waits == 1 and redis.call('lpos', line, me)
         if not place then
             place = redis.call('rpush', line, me) - 1
         elseif place > 1 then
@@ -67,7 +68,7 @@ if not state.err and (state[1] or (left ~= -2 and ARGV[5])) then
         if listener == me and (place > 0 or ARGV[6] ~= '1') then
             redis.call('hdel', turn, 'listener')
         end
-        if not state[1] then
+        if waits == 0 then
             redis.call('pexpire', turn, 86400000)
             redis.call('pexpire', line, 86400000)
         end
