@@ -16,9 +16,18 @@ static void check(int err)
         abort();
 }
 
+/* No thread keeps one of our mutexes for longer than it takes to fall asleep and be woken. So where
+ * the C library can, a thread that meets a locked one first retries for a moment. */
 void relock_mutex_init(struct relock_mutex *mutex)
 {
-    check(pthread_mutex_init(&mutex->pthread, NULL));
+    pthread_mutexattr_t attr;
+
+    check(pthread_mutexattr_init(&attr));
+#ifdef __GLIBC__
+    check(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP));
+#endif
+    check(pthread_mutex_init(&mutex->pthread, &attr));
+    check(pthread_mutexattr_destroy(&attr));
     mutex->to_wake = NULL;
 }
 
