@@ -7,7 +7,7 @@
 variants='gcc tls no-tls asan tsan clang valgrind newest oldest redisson interop'
 long_variants='static servers' # only if named, or with all --long
 
-at_once=12 # tests; they wait more than they compute
+at_once=10 # tests; they wait more than they compute
 chosen=()
 
 # Sets `chosen` to the suites of a variant, or of its long form, as arguments of meson test.
