@@ -62,16 +62,7 @@ if not is_new or (left == -2 and (not first or first == owner)) then
     redis.call('zrem', deadlines, owner)
     redis.call('lrem', queue, 0, owner)
     redis.call('hset', KEYS[1], owner, ARGV[3])
-    if left < tonumber(ARGV[1]) then
-        local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
-        if type(set) == 'table' and set.err then
-            -- A user without the right to PEXPIRE must not leave a lock that never expires.
-            if is_new then
-                redis.call('del', KEYS[1])
-            end
-            return set
-        end
-    end
+    --+ lock_lease.lua
     if is_new or dropped then
         tell_first(redis.call('pttl', KEYS[1])) -- it may know only the lease of an earlier holder
     end

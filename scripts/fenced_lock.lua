@@ -36,14 +36,5 @@ end
 local token = is_new and redis.call('incr', counter)
     or tonumber(redis.call('get', counter)) or 0
 redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
-if left < tonumber(ARGV[1]) then
-    local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
-    if type(set) == 'table' and set.err then
-        -- A user without the right to PEXPIRE must not leave a lock that never expires.
-        if is_new then
-            redis.call('del', KEYS[1])
-        end
-        return set
-    end
-end
+--+ lock_lease.lua
 return { token }

@@ -14,14 +14,8 @@ if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     return 0
 end
 
-redis.call('del', KEYS[1])
-if ARGV[2] == '' then
-    return 1
-end
-local n_receivers = redis.pcall(ARGV[4] ~= '' and ARGV[4] or 'publish', ARGV[2], ARGV[3])
-if type(n_receivers) == 'table' then
-    n_receivers = -3 -- the user may not publish
-end
+local channel, message = ARGV[2], ARGV[3]
+local publish = ARGV[4] ~= '' and ARGV[4] or 'publish'
 local me = ''
---+ line_tell.lua
+--+ lock_free.lua
 return n_receivers < 0 and 2 or 1

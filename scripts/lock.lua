@@ -31,16 +31,7 @@ if is_new then
 end
 
 redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
-if left < tonumber(ARGV[1]) then
-    local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
-    if type(set) == 'table' and set.err then
-        -- A user without the right to PEXPIRE must not leave a lock that never expires.
-        if is_new then
-            redis.call('del', KEYS[1])
-        end
-        return set
-    end
-end
+--+ lock_lease.lua
 if is_new then
     --+ line_awaited.lua
 end

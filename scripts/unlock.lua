@@ -27,14 +27,7 @@ if ARGV[2] ~= '0' then
     return 1
 end
 
-redis.call('del', KEYS[1])
-if ARGV[3] == '' then
-    return 1
-end
-local n_receivers = redis.pcall(ARGV[6] or 'publish', ARGV[3], ARGV[4])
-if type(n_receivers) == 'table' then
-    n_receivers = -3 -- the user may not publish
-end
+local channel, message, publish = ARGV[3], ARGV[4], ARGV[6] or 'publish'
 local me = ARGV[5] or ''
---+ line_tell.lua
+--+ lock_free.lua
 return 1 + n_receivers

@@ -44,14 +44,6 @@ if is_new then
 end
 
 redis.call('hset', KEYS[1], 'mode', 'write', ARGV[2], ARGV[3])
-if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
-    local set = redis.pcall('pexpire', KEYS[1], ARGV[1])
-    if type(set) == 'table' and set.err then
-        -- A user without the right to PEXPIRE must not leave a lock that never expires.
-        if is_new then
-            redis.call('del', KEYS[1])
-        end
-        return set
-    end
-end
+left = redis.call('pttl', KEYS[1])
+--+ lock_lease.lua
 return nil

@@ -22,7 +22,7 @@
  * What stands for what:
  *
  *   ask_sequencer()   scripts/line_ask.lua
- *   free_sequencer()  scripts/unlock.lua, line_tell.lua, line_first.lua
+ *   free_sequencer()  scripts/unlock.lua, lock_free.lua, line_tell.lua, line_first.lua
  *   leave()           scripts/line_leave.lua
  *   follow()          is_worth_a_retry, notify, followed                 lib/group/listeners.c
  *   client()          ask_servers, ask_in_order, insist, judge           lib/group/redask.c
