@@ -167,7 +167,7 @@ static void a_node_that_does_not_answer_is_asked_last(void **state)
     (void)state;
     draw_halves();
     atomic_store(&fakes[1].manner, HANGS);
-    connect_as("127.0.0.1", 200);
+    connect_as("127.0.0.1", slow_ms(1000));
     assert_true(wait_until(has_asked_enough, &enough, SOON_MS));
     assert_int_equal(atomic_load(&fakes[1].n_visits), 1);
 }
