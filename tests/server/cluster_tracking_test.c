@@ -4,6 +4,7 @@
  * command tells the client of the move.
  */
 #include "support/actor.h"
+#include "support/armed.h"
 #include "support/cluster_fixture.h"
 
 #define NAME "orders"
@@ -20,14 +21,14 @@ static struct armings armings_of(struct clustered *c, size_t node)
 {
     struct probe *probe = c->cluster->node[node].probe;
 
-    return (struct armings){probe, probe_calls(probe, "client|caching")};
+    return (struct armings){probe, armed_count(probe)};
 }
 
 static bool has_armed(void *arg)
 {
     const struct armings *armings = arg;
 
-    return probe_calls(armings->probe, "client|caching") > armings->before;
+    return armed_count(armings->probe) > armings->before;
 }
 
 static void await_armed(struct armings *armings)

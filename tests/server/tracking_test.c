@@ -1,8 +1,9 @@
 /*
- * Client tracking: a hold that is gone is found at once, long before the next renewal, and what
- * that costs. Waiters for plain locks: watched_test.c.
+ * Client tracking: a hold that is gone is found at once, long before the next renewal. What that
+ * costs: tracking_costs_test.c. Waiters for plain locks: watched_test.c.
  */
 #include "support/actor.h"
+#include "support/armed.h"
 #include "support/keeping.h"
 #include "support/kinds.h"
 #include "support/peer.h"
@@ -10,53 +11,8 @@
 
 #include <stdio.h>
 
-#define CHANNEL "__redis__:invalidate"
 #define AT_ONCE_MS 3000 /* a machine that stands still; the next renewal is an hour away */
 #define SHORT_MS 400    /* a third of a lease */
-
-/* A client whose renewals come after minutes. */
-static struct relock_client *calm(struct fixture *f, unsigned flags)
-{
-    return fixture_client(f, &(struct relock_options){
-                                 .watchdog_timeout_ms = NEVER_MS,
-                                 .command_timeout_ms = slow_ms(10000),
-                                 .flags = flags,
-                             });
-}
-
-/* How many checks Redis has tracked. */
-static long long n_armed(struct probe *probe)
-{
-    return probe_calls(probe, "client|caching");
-}
-
-struct armings {
-    struct probe *probe;
-    long long n;
-};
-
-static bool has_armed(void *arg)
-{
-    const struct armings *armings = arg;
-
-    return n_armed(armings->probe) >= armings->n;
-}
-
-static bool wait_armed(struct fixture *f, long long n)
-{
-    struct armings armings = {f->probe, n};
-
-    return wait_until(has_armed, &armings, SOON_MS);
-}
-
-/* Acquires the lock, and waits until it is armed. */
-static void hold_armed(struct fixture *f, struct relock_lock *lock, const struct relock_how *how)
-{
-    long long before = n_armed(f->probe);
-
-    assert_result(relock_acquire(lock, how, NULL), RELOCK_OK);
-    assert_true(wait_armed(f, before + 1));
-}
 
 /* With the keys of the levels of a reader. */
 static void delete_lock(struct fixture *f)
@@ -83,10 +39,10 @@ static void assert_lost_at_once(struct fixture *f, struct relock_lock *lock, int
 static void a_deleted_lock_is_lost_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = calm(f, 0);
+    struct relock_client *client = armed_client(f, 0);
     struct relock_lock *lock = kind_lock(f, client, "orders");
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     delete_lock(f);
     assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
     assert_int_equal(stats_of(client).renewed, 0);
@@ -95,9 +51,9 @@ static void a_deleted_lock_is_lost_at_once(void **state)
 static void a_lock_is_lost_at_once_when_all_keys_are_flushed(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     probe_text(f->probe, "FLUSHALL");
     assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
 }
@@ -105,9 +61,9 @@ static void a_lock_is_lost_at_once_when_all_keys_are_flushed(void **state)
 static void a_lock_that_another_takes_is_lost_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     assert_true(kind_peer_usurp(f, "orders"));
     assert_lost_at_once(f, lock, RELOCK_LOST_TAKEN);
     assert_true(kind_peer_unlock(f, "orders"));
@@ -116,10 +72,10 @@ static void a_lock_that_another_takes_is_lost_at_once(void **state)
 static void a_forced_unlock_is_noticed_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
-    struct relock_lock *operators = kind_lock(f, calm(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+    struct relock_lock *operators = kind_lock(f, armed_client(f, 0), "orders");
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     assert_result(relock_force_unlock(operators), RELOCK_OK);
     assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
 }
@@ -128,9 +84,9 @@ static void a_forced_unlock_is_noticed_at_once(void **state)
 static void a_lease_that_ends_early_in_redis_is_noticed_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     probe_int(f->probe, "PEXPIRE orders 300");
     assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
 }
@@ -138,11 +94,11 @@ static void a_lease_that_ends_early_in_redis_is_noticed_at_once(void **state)
 static void a_fixed_lease_is_armed_and_not_extended(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = calm(f, 0);
+    struct relock_client *client = armed_client(f, 0);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     long long pttl;
 
-    hold_armed(f, lock, &(struct relock_how){.lease_ms = NEVER_MS / 2});
+    armed_hold(f, lock, &(struct relock_how){.lease_ms = NEVER_MS / 2});
     pttl = probe_pttl(f->probe, "orders");
     assert_true(pttl > 0 && pttl <= (long long)NEVER_MS / 2);
     delete_lock(f);
@@ -153,9 +109,9 @@ static void a_fixed_lease_is_armed_and_not_extended(void **state)
 static void a_nested_lock_is_lost_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -174,7 +130,7 @@ static void a_renewed_lock_is_still_armed(void **state)
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct actor *waiting = actor_start();
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     actor_begin_lock(waiting, lock);
     assert_true(wait_for_waiters(client, 1));
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -192,7 +148,7 @@ static void a_renewed_reader_is_still_armed(void **state)
     struct relock_client *client = watchful_client(f, 12000);
     struct relock_lock *lock = kind_lock(f, client, "orders");
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     assert_true(wait_for_renewals(client, 0, 1));
     delete_lock(f);
     assert_true(losses_wait(f->losses, 1, 3000));
@@ -205,8 +161,8 @@ static void a_full_table_of_tracked_keys_causes_few_checks(void **state)
 {
     enum { N = 40 };
     struct fixture *f = *state;
-    struct relock_client *client = calm(f, 0);
-    long long before = n_armed(f->probe);
+    struct relock_client *client = armed_client(f, 0);
+    long long before = armed_count(f->probe);
     struct relock_lock *locks[N];
     char name[16];
 
@@ -217,8 +173,8 @@ static void a_full_table_of_tracked_keys_causes_few_checks(void **state)
         assert_result(relock_lock(locks[i]), RELOCK_OK);
     }
     let_pass(4000);
-    print_message("%d checks\n", (int)(n_armed(f->probe) - before));
-    assert_in_range(n_armed(f->probe) - before, N, 20 * N);
+    print_message("%d checks\n", (int)(armed_count(f->probe) - before));
+    assert_in_range(armed_count(f->probe) - before, N, 20 * N);
     assert_int_equal(losses_count(f->losses), 0);
     for (int i = 0; i < N; i++)
         assert_result(relock_unlock(locks[i]), RELOCK_OK);
@@ -228,7 +184,7 @@ static void a_full_table_of_tracked_keys_causes_few_checks(void **state)
 static void members_and_votes_are_lost_at_once(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = calm(f, 0);
+    struct relock_client *client = armed_client(f, 0);
     struct relock_lock *orders = fixture_lock(f, client, "orders");
     struct relock_lock *bills = fixture_lock(f, client, "bills");
     struct relock_lock **both = fixture_place(f);
@@ -236,85 +192,11 @@ static void members_and_votes_are_lost_at_once(void **state)
     assert_result(relock_multilock_new((struct relock_lock *[]){orders, bills}, 2, both),
                   RELOCK_OK);
     assert_result(relock_lock(*both), RELOCK_OK);
-    assert_true(wait_armed(f, 2));
+    assert_true(armed_wait(f, 2));
     probe_int(f->probe, "DEL bills");
     assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
     assert_int_equal(relock_valid_ms(*both), 0);
     assert_result(relock_unlock(*both), RELOCK_LOST);
-}
-
-/* ---- costs --------------------------------------------------------------------------------- */
-
-static void a_short_hold_costs_no_command(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
-    long long scripts, armed = n_armed(f->probe), turned_on;
-
-    assert_true(wait_for_login(f->probe));
-    turned_on = probe_calls(f->probe, "client|tracking");
-    scripts = probe_script_calls(f->probe);
-    for (int i = 0; i < 20; i++) {
-        assert_result(relock_lock(lock), RELOCK_OK);
-        assert_result(relock_unlock(lock), RELOCK_OK);
-    }
-    let_pass(300);
-    assert_int_equal(probe_script_calls(f->probe), scripts + 40);
-    assert_int_equal(n_armed(f->probe), armed);
-    assert_int_equal(probe_calls(f->probe, "client|tracking"), turned_on);
-    assert_int_equal(probe_subscribers(f->probe, CHANNEL), 0);
-}
-
-static void a_long_hold_costs_one_check_and_its_release_none(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
-    long long scripts = probe_script_calls(f->probe), armed = n_armed(f->probe);
-
-    hold_armed(f, lock, NULL);
-    let_pass(300);
-    assert_int_equal(probe_script_calls(f->probe), scripts + 2);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    let_pass(300);
-    assert_int_equal(probe_script_calls(f->probe), scripts + 3);
-    assert_int_equal(n_armed(f->probe), armed + 1);
-}
-
-/* Each of the two writes is reported, and costs one check at most. */
-static void a_level_costs_one_check_at_most(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
-    long long before;
-
-    hold_armed(f, lock, NULL);
-    before = n_armed(f->probe);
-    assert_result(relock_lock(lock), RELOCK_OK);
-    let_pass(200);
-    assert_in_range(n_armed(f->probe) - before, 0, 1);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    let_pass(200);
-    assert_in_range(n_armed(f->probe) - before, 0, 2);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
-/* Reports that come all the time are answered less and less often. */
-static void a_lock_that_changes_all_the_time_is_checked_seldom(void **state)
-{
-    enum { N = 200 };
-    struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, 0), "orders");
-    long long before;
-
-    hold_armed(f, lock, NULL);
-    before = n_armed(f->probe);
-    for (int i = 0; i < N; i++) {
-        probe_int(f->probe, "PEXPIRE orders %d", (int)NEVER_MS - i);
-        let_pass(2);
-    }
-    print_message("%d changes: %d checks\n", N, (int)(n_armed(f->probe) - before));
-    assert_in_range(n_armed(f->probe) - before, 1, N / 5);
-    assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
 /* ---- kept locks ---------------------------------------------------------------------------- */
@@ -329,7 +211,7 @@ static void a_kept_lock_that_is_deleted_is_not_kept(void **state)
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     uint64_t reused;
 
-    hold_armed(f, lock, NULL);
+    armed_hold(f, lock, NULL);
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_true(keeping_wait(client, 1));
     reused = stats_of(client).reused;
@@ -343,23 +225,10 @@ static void a_kept_lock_that_is_deleted_is_not_kept(void **state)
 
 /* ---- without it ---------------------------------------------------------------------------- */
 
-static void a_program_can_do_without(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = kind_lock(f, calm(f, RELOCK_NO_TRACKING), "orders");
-    long long turned_on = probe_calls(f->probe, "client|tracking");
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    let_pass(400);
-    assert_int_equal(probe_calls(f->probe, "client|tracking"), turned_on);
-    assert_int_equal(probe_subscribers(f->probe, CHANNEL), 0);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
 static void without_the_right_a_loss_is_found_by_a_renewal(void **state)
 {
     struct fixture *f = *state;
-    long long armed = n_armed(f->probe);
+    long long armed = armed_count(f->probe);
     struct relock_client *client;
     struct relock_lock *lock;
 
@@ -372,19 +241,8 @@ static void without_the_right_a_loss_is_found_by_a_renewal(void **state)
     assert_int_equal(log_count(f->log, "CLIENT TRACKING"), 1);
     probe_int(f->probe, "DEL orders");
     assert_true(losses_wait(f->losses, 1, SOON_MS));
-    assert_int_equal(n_armed(f->probe), armed);
+    assert_int_equal(armed_count(f->probe), armed);
     assert_result(relock_unlock(lock), RELOCK_LOST);
-}
-
-/* Servers before Redis 7 do not count CLIENT CACHING apart from other commands. */
-static int start(void **state)
-{
-    int r = fixture_start(state);
-    struct fixture *f = *state;
-
-    if (r == 0 && probe_int(f->probe, "CLIENT ID") > 0 && probe_calls(f->probe, "client|id") == 0)
-        fixture_skip();
-    return r;
 }
 
 int main(void)
@@ -411,15 +269,9 @@ int main(void)
         KINDS_TEST_OF(a_renewed_reader_is_still_armed, read),
         SERVER_TEST(a_full_table_of_tracked_keys_causes_few_checks),
         SERVER_TEST(members_and_votes_are_lost_at_once),
-        KINDS_TEST(a_short_hold_costs_no_command),
-        KINDS_TEST(a_long_hold_costs_one_check_and_its_release_none),
-        KINDS_TEST_OF(a_long_hold_costs_one_check_and_its_release_none, read),
-        KINDS_TEST(a_level_costs_one_check_at_most),
-        KINDS_TEST(a_lock_that_changes_all_the_time_is_checked_seldom),
         SERVER_TEST(a_kept_lock_that_is_deleted_is_not_kept),
-        KINDS_TEST(a_program_can_do_without),
         SERVER_TEST(without_the_right_a_loss_is_found_by_a_renewal),
     };
 
-    return cmocka_run_group_tests(tests, start, fixture_stop);
+    return cmocka_run_group_tests(tests, armed_start, fixture_stop);
 }
