@@ -7,11 +7,14 @@
 #include "support/line.h"
 #include "support/reactor.h"
 
+#define CHANNEL "redisson_lock__channel:{orders}"
+
 struct scene {
     struct faults *t;
     struct relock_client *client; /* of the waiters */
     struct relock_lock *held;     /* "orders" */
     uint64_t n_waits;             /* of the waiters, so far */
+    uint64_t n_reconnects;
 };
 
 static void set(struct scene *scene, struct faults *t)
@@ -123,7 +126,7 @@ static void no_call_without_a_thread_depends_on_a_waiter_that_stands_still(void 
     wanted = fixture_lock_of(scene.t->f, scene.client, "parcels", relock_fairlock_new);
     events = reactor_events(scene.client);
     stopped = begin_to_wait(&scene);
-    assert_true(probe_wait_subscribers(scene.t->f->probe, "redisson_lock__channel:{orders}", 1));
+    assert_true(probe_wait_subscribers(scene.t->f->probe, CHANNEL, 1));
     assert_true(io_thread_stop_waiter(proxy_url(scene.t->proxy)));
 
     (void)pass(&scene, held, wanted, events); /* a reply to the waiter may come meanwhile */
@@ -142,6 +145,13 @@ static void no_call_without_a_thread_depends_on_a_waiter_that_stands_still(void 
     assert_null(relock_events_free(events));
 }
 
+static bool has_reconnected(void *arg)
+{
+    const struct scene *scene = arg;
+
+    return stats_of(scene->client).reconnects > scene->n_reconnects;
+}
+
 /* The next connection mostly has the same descriptor. */
 static void a_waiter_that_reads_survives_the_end_of_the_connection(void **state)
 {
@@ -151,8 +161,11 @@ static void a_waiter_that_reads_survives_the_end_of_the_connection(void **state)
     set(&scene, *state);
     actor = begin_to_wait(&scene);
     for (uint64_t n = 0; n < 3; n++) {
-        scene.n_waits = stats_of(scene.client).waits + 1; /* the end, and a subscription */
+        scene.n_waits = stats_of(scene.client).waits;
+        scene.n_reconnects = stats_of(scene.client).reconnects;
         proxy_cut(scene.t->proxy, "SUBSCRIBE");
+        assert_true(wait_until(has_reconnected, &scene, SOON_MS));
+        assert_true(probe_wait_subscribers(scene.t->f->probe, CHANNEL, 1));
         assert_true(wait_until(waits_again, &scene, SOON_MS));
     }
     assert_result(relock_unlock(scene.held), RELOCK_OK);

@@ -66,6 +66,7 @@ static void a_pair_is_two_commands_and_nothing_else(void **state)
     long long before;
 
     take_and_give_often(lock); /* the client has sent the commands that it sends once */
+    assert_true(wait_for_login(f->probe));
     before = commands(f);
     take_and_give_often(lock);
     assert_int_equal(commands(f) - before, 2 * N_PAIRS);
@@ -78,6 +79,7 @@ static void a_level_is_two_commands_and_nothing_else(void **state)
     long long before;
 
     take_and_give_often(lock);
+    assert_true(wait_for_login(f->probe));
     assert_result(relock_lock(lock), RELOCK_OK);
     before = commands(f);
     take_and_give_often(lock);
