@@ -14,8 +14,7 @@ if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     return 0
 end
 
-local channel, message = ARGV[2], ARGV[3]
-local publish = ARGV[4] ~= '' and ARGV[4] or 'publish'
+local channel, message, publish = ARGV[2], ARGV[3], ARGV[4] ~= '' and ARGV[4]
 local me = ''
 --+ lock_free.lua
 return n_receivers < 0 and 2 or 1

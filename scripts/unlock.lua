@@ -27,7 +27,7 @@ if ARGV[2] ~= '0' then
     return 1
 end
 
-local channel, message, publish = ARGV[3], ARGV[4], ARGV[6] or 'publish'
+local channel, message, publish = ARGV[3], ARGV[4], ARGV[6]
 local me = ARGV[5] or ''
 --+ lock_free.lua
 return 1 + n_receivers
