@@ -4,6 +4,7 @@
 usage: smoke_test.py RUN.sh RELOCK-BENCH REPORT.py
 """
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -55,6 +56,8 @@ HOLD = {
     ("contention_2_2_0.2", "least"): 1,
     ("contention_2_2_0.2", "other_least"): 1,
 }
+# Of two times, which a slow machine measures badly.
+DIFFERENCES = {("recall", "recalled_p50")}
 DOCUMENT = "".join(
     f"By hand.\n<!-- {name}: begin -->\nBy an earlier run.\n<!-- {name}: end -->\n"
     for name in ["machine", "targets", "rows", "peers"]
@@ -66,7 +69,8 @@ SKIP = 77
 def wrong_lines(result):
     for line in result["lines"]:
         where = f"{result['id']}: {line['id']}"
-        if not line["rounds"] or min(line["rounds"]) < 0:
+        least = -math.inf if (result["id"], line["id"]) in DIFFERENCES else 0
+        if not line["rounds"] or min(line["rounds"]) < least:
             yield f"{where}: {line['rounds']}"
         if not line["min"] <= line["median"] <= line["max"]:
             yield f"{where}: out of order"
