@@ -2,7 +2,8 @@
  * Inbox - the channel whose messages tell a client that it is its turn
  *
  * A client has one inbox for all its locks, and subscribes to it when a waiter is refused for the
- * first time, or at its start if it keeps locks. While the inbox is open, the client can stand in the lines of locks (line.h).
+ * first time, or at its start if it keeps locks. While the inbox is open, the client can stand in
+ * the lines of locks (line.h).
  *
  * Threads: any, with the mutex of the client held, unless a function says otherwise.
  */
