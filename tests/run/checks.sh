@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
 # The last uses all processors, when the variants have ended.
-checks='format tidy shellcheck unity pages install consumer examples fuzz debian site abi model'
+checks='format tidy shellcheck unity install consumer pages examples fuzz debian site abi model'
 long_checks='rules' # only if named, or with all --long
 
 llvm=14 # version of clang-format and clang-tidy; other versions find other faults
