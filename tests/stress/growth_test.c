@@ -126,6 +126,7 @@ static struct relock_options options_of(struct team *team)
 {
     return (struct relock_options){.url = team->f->server->unix_url,
                                    .watchdog_timeout_ms = slow_ms(30000),
+                                   .connect_timeout_ms = slow_ms(SOON_MS),
                                    .command_timeout_ms = slow_ms(20000),
                                    .on_log = log_drop,
                                    .on_lost = count_loss,

@@ -297,6 +297,18 @@ static void obey(struct child *parent)
     }
 }
 
+/* A slow machine may need longer than the time limit for connecting, which suits failovers. */
+static bool connect_client(const struct relock_options *options)
+{
+    uint64_t until_ms = deadline_in(SOON_MS);
+    int r;
+
+    do
+        r = relock_client_new(options, &client);
+    while (r == RELOCK_E_CONN && now_ms() < until_ms);
+    return r == RELOCK_OK;
+}
+
 int locker_run(struct child *parent, void *arg)
 {
     const struct locker *locker = arg;
@@ -314,7 +326,7 @@ int locker_run(struct child *parent, void *arg)
     child_must(freopen(locker->log, "w", stderr));
     child_must(locker->n_threads <= MAX_THREADS);
     child_must(out);
-    child_must(relock_client_new(&options, &client) == RELOCK_OK);
+    child_must(connect_client(&options));
     child_must(make_locks());
     child_must(child_send(parent, 0));
     good = run_threads(locker, out, parent);
