@@ -4,24 +4,48 @@
 
 #define CHANNEL "__redis__:invalidate"
 
+#define N_SHORT 10
+#define SHORT_MS 5 /* long enough for the I/O thread to send something */
+
+/* Returns how long the longest hold lasted, in ms. */
+static uint64_t hold_often(struct relock_lock *lock)
+{
+    uint64_t longest_ms = 0;
+
+    for (int i = 0; i < N_SHORT; i++) {
+        uint64_t began_ms = now_ms();
+
+        assert_result(relock_lock(lock), RELOCK_OK);
+        let_pass(SHORT_MS);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        if (now_ms() - began_ms > longest_ms)
+            longest_ms = now_ms() - began_ms;
+    }
+    return longest_ms;
+}
+
+/* A hold of a slow machine may be no short one: then again, with tracking turned on. */
 static void a_short_hold_costs_no_command(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
-    long long scripts, armed = armed_count(f->probe), turned_on;
+    long long scripts, armed, turned_on, subscribers;
+    uint64_t longest_ms, until_ms = deadline_in(SOON_MS);
 
     assert_true(wait_for_login(f->probe));
-    turned_on = probe_calls(f->probe, "client|tracking");
-    scripts = probe_script_calls(f->probe);
-    for (int i = 0; i < 20; i++) {
-        assert_result(relock_lock(lock), RELOCK_OK);
-        assert_result(relock_unlock(lock), RELOCK_OK);
-    }
+    do {
+        let_pass(300); /* checks of earlier holds */
+        armed = armed_count(f->probe);
+        turned_on = probe_calls(f->probe, "client|tracking");
+        subscribers = probe_subscribers(f->probe, CHANNEL);
+        scripts = probe_script_calls(f->probe);
+        longest_ms = hold_often(lock);
+    } while (longest_ms >= 90 && now_ms() < until_ms);
     let_pass(300);
-    assert_int_equal(probe_script_calls(f->probe), scripts + 40);
+    assert_int_equal(probe_script_calls(f->probe), scripts + 2LL * N_SHORT);
     assert_int_equal(armed_count(f->probe), armed);
     assert_int_equal(probe_calls(f->probe, "client|tracking"), turned_on);
-    assert_int_equal(probe_subscribers(f->probe, CHANNEL), 0);
+    assert_int_equal(probe_subscribers(f->probe, CHANNEL), subscribers);
 }
 
 static void a_long_hold_costs_one_check_and_its_release_none(void **state)
