@@ -672,7 +672,7 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  * With `keep_ms`, the last release of a reentrant or spin lock may keep the lock for the next owner
  * of this client. The lock stays until `keep_ms` after Redis granted it, or until a client of
  * relock elsewhere asks for it. The next owner acquires it from memory, and releases it again
- * without asking Redis. Until then, threads may also hand the lock off. As with hand-offs,
+ * without asking Redis. As long as the lock stays, threads may also hand it off. As with hand-offs,
  * such a release does not notice a loss, and the library renews the hold soon after the next owner
  * has acquired it.
  *

@@ -16,8 +16,8 @@ static void check(int err)
         abort();
 }
 
-/* No thread keeps one of our mutexes for longer than it takes to fall asleep and be woken. So where
- * the C library can, a thread that meets a locked one first retries for a moment. */
+/* To sleep and to be woken mostly takes longer than another thread keeps one of our mutexes. So
+ * where the C library can, a thread that finds a mutex locked spins briefly before it sleeps. */
 void relock_mutex_init(struct relock_mutex *mutex)
 {
     pthread_mutexattr_t attr;
