@@ -18,11 +18,12 @@ Returns  { token of the hold } if the caller holds the lock. The token is 0 if t
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local counter = 'redisson_lock_token:' .. tag
-local is_new = redis.call('hexists', KEYS[1], ARGV[2]) == 0
-local left = redis.call('pttl', KEYS[1])
+--+ line_open.lua
+local left = is_open and -2 or redis.call('pttl', KEYS[1])
+local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0
 
 redis.call('persist', counter)
-if is_new then
+if is_new and not is_open then
     if ARGV[3] ~= '1' then
         return left
     end

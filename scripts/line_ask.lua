@@ -1,16 +1,15 @@
 --[[
 Part of the scripts that acquire a lock, for a first level: the line of waiting clients. Needs
-`left`: -2 if the lock can be granted, else the lease in the way. Returns from the script if the
-caller is refused here; otherwise the caller has left the line.
+`name` of line_name.lua, `turn`, the key of the line that exists while clients wait, and `left`: -2 if
+the lock can be granted, else the lease in the way. Returns from the script if the caller is refused
+here; otherwise the caller has left the line.
 
 ARGV[5]  the caller's entry in the line: "<client id>", with ":read" or ":write" on a read-write
          lock; absent if a refused caller does not wait; "" for a caller outside of the line, which
          no reservation concerns
 ARGV[6]  1 if the caller listens to the channel of the lock
 ]]
-local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
-local turn = 'relock_waiters:turn:' .. name
--- Mostly nobody waits: then EXISTS is all that the line costs. A user who may not use it has none.
+-- A user who may not use the line has none.
 local waits = ARGV[5] ~= '' and redis.pcall('exists', turn)
 local state = (waits == 1 or (waits == 0 and left ~= -2 and ARGV[5]))
     and redis.pcall('hmget', turn, 'until', 'told', 'first', 'listener', 'ahead')

@@ -8,7 +8,7 @@ ARGV[1]  entry of the client in the line
 Returns  1
 ]]
 local me = ARGV[1]
-local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
+--+ line_name.lua
 local line = 'relock_waiters:' .. name
 local turn = 'relock_waiters:turn:' .. name
 local told, first, listener = unpack(redis.call('hmget', turn, 'told', 'first', 'listener'))

@@ -12,7 +12,7 @@ client met counts in the field `ahead`.
 Returns from the script for a caller that waits again: { 1 + n_receivers, its place }. The place is
 1 if it is to acquire the lock now, 2 if it is first behind the client that was told, and so on.
 ]]
-local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
+--+ line_name.lua
 local line = 'relock_waiters:' .. name
 local n_waiting = redis.pcall('llen', line) -- a user without the right to this has no line
 if type(n_waiting) == 'number' and (n_waiting > 0 or me ~= '') then

@@ -15,9 +15,10 @@ Returns  nil if the caller holds the lock, or "awaited": see line_awaited.lua; e
          lease of the holder in ms: -1 if it has none, -2 if the lock is free and the hold to nest
          in is gone
 ]]
-local left = redis.call('pttl', KEYS[1])
+--+ line_open.lua
+local left = is_open and -2 or redis.call('pttl', KEYS[1])
 local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0
-if is_new then
+if is_new and not is_open then
     if ARGV[3] ~= '1' then
         return left
     end
@@ -32,7 +33,7 @@ end
 
 redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
 --+ lock_lease.lua
-if is_new then
+if is_new and not is_open then
     --+ line_awaited.lua
 end
 return nil

@@ -23,6 +23,8 @@ end
 
 local left = token and redis.call('pttl', KEYS[1]) or -2
 if ARGV[3] == '1' then
+    --+ line_name.lua
+    local turn = 'relock_waiters:turn:' .. name
     --+ line_ask.lua
 end
 if ARGV[3] ~= '1' or left ~= -2 then

@@ -18,8 +18,9 @@ Returns  nil if the caller holds the lock, else the remaining lease of the holde
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
 local lease, count = tonumber(ARGV[1]), tonumber(ARGV[3])
-local mode = redis.call('hget', KEYS[1], 'mode')
-local held = tonumber(redis.call('hget', KEYS[1], ARGV[2])) or 0
+--+ line_open.lua
+local mode = not is_open and redis.call('hget', KEYS[1], 'mode')
+local held = not is_open and tonumber(redis.call('hget', KEYS[1], ARGV[2])) or 0
 local rest = 0
 for level = 1, held do
     rest = math.max(rest, redis.call('pttl', level_key .. level))
@@ -28,7 +29,7 @@ end
 if count > 1 and rest == 0 then
     return held > 0 and -2 or redis.call('pttl', KEYS[1])
 end
-if count == 1 then
+if count == 1 and not is_open then
     local left = -2
     if mode ~= 'read' and redis.call('hexists', KEYS[1], ARGV[4]) == 0 then
         left = redis.call('pttl', KEYS[1])

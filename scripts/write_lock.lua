@@ -16,9 +16,10 @@ Returns  nil if the caller holds the lock, else the remaining lease of the holde
          -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
-local mode = redis.call('hget', KEYS[1], 'mode')
-local is_new = redis.call('hexists', KEYS[1], ARGV[2]) == 0
-local left = redis.call('pttl', KEYS[1])
+--+ line_open.lua
+local left = is_open and -2 or redis.call('pttl', KEYS[1])
+local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0
+local mode = left ~= -2 and redis.call('hget', KEYS[1], 'mode')
 if is_new and ARGV[3] ~= '1' then
     return left
 end
@@ -33,7 +34,7 @@ if mode == 'read' then
     end
     left = longest > 0 and longest or -2
 end
-if is_new then
+if is_new and not is_open then
     --+ line_ask.lua
     if left ~= -2 then
         return left

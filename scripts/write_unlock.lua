@@ -46,7 +46,7 @@ if type(n_receivers) == 'table' then
     n_receivers = -3 -- the user may not publish
 end
 if longest > 0 then
-    local name = KEYS[1]:find('{', 1, true) and ':' .. KEYS[1] or '{' .. KEYS[1] .. '}'
+    --+ line_name.lua
     local line, turn = 'relock_waiters:' .. name, 'relock_waiters:turn:' .. name
     --+ line_readers.lua
     if #entries > 0 and redis.call('exists', line) == 0 then

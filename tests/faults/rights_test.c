@@ -49,7 +49,6 @@ static void a_denied_command_is_reported(void **state)
 static void a_command_denied_inside_a_script_is_reported(void **state)
 {
     is_told_to_lack_rights(*state, "~* &* +@all -hset");
-    is_told_to_lack_rights(*state, "~* &* +@all -pttl");
     is_told_to_lack_rights(*state,
                            "~* &* +@all -pexpire"); /* otherwise it would be held for ever */
 }
