@@ -8,12 +8,13 @@
 #include "lock/keys.h"
 #include "lock/lock.h"
 
-#define PLAIN                                                                                      \
-    .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                      \
-    .renew = &relock_script_plain_renew, .extend = &relock_script_plain_renew,                     \
-    .inspect = &relock_script_plain_inspect, .force_unlock = &relock_script_plain_force_unlock,    \
-    .message = RELOCK_MESSAGE_FREE, .has_token_only = true, .is_polled = true, .is_watched = true, \
-    .is_handed_off = true, .operations = &relock_command_operations
+#define PLAIN                                                                                   \
+    .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                   \
+    .renew = &relock_script_plain_renew, .extend = &relock_script_plain_renew,                  \
+    .inspect = &relock_script_plain_inspect, .force_unlock = &relock_script_plain_force_unlock, \
+    .look = &relock_script_get, .message = RELOCK_MESSAGE_FREE, .has_token_only = true,         \
+    .is_polled = true, .is_watched = true, .is_handed_off = true,                               \
+    .operations = &relock_command_operations
 
 static const struct relock_kind silent = {PLAIN};
 

@@ -11,10 +11,10 @@
 #include "lock/lock.h"
 
 /* Shared by all kinds that are a hash in Redis, in the format of Redisson's RLock. */
-#define RELOCK_KIND_HASH                                                                    \
-    .operations = &relock_command_operations, .renew = &relock_script_renew,                \
-    .extend = &relock_script_extend, .inspect = &relock_script_inspect, .field_suffix = "", \
-    .message = RELOCK_MESSAGE_FREE
+#define RELOCK_KIND_HASH                                                     \
+    .operations = &relock_command_operations, .renew = &relock_script_renew, \
+    .extend = &relock_script_extend, .inspect = &relock_script_inspect,      \
+    .look = &relock_script_hexists, .field_suffix = "", .message = RELOCK_MESSAGE_FREE
 
 /* And those of them that have no queue in Redis. */
 #define RELOCK_KIND_LIKE_REENTRANT \

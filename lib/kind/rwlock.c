@@ -50,6 +50,7 @@ static const struct relock_kind write_side = {
     .extend = &relock_script_extend,
     .inspect = &relock_script_rw_inspect,
     .force_unlock = &relock_script_rw_force_unlock,
+    .look = &relock_script_hexists,
     .channel = RELOCK_CHANNEL_RW,
     .message = RELOCK_MESSAGE_FREE_WRITE,
     .field_suffix = ":write",

@@ -16,6 +16,7 @@ void relock_arming_begin(struct relock_client *client, struct relock_hold *hold,
 {
     bool is_one_key = hold->resource->kind->renew != NULL;
 
+    hold->arming.is_first = true;
     if (is_one_key && !(client->options.flags & RELOCK_NO_TRACKING))
         hold->arming.due_ms = now_ms + MIN_AGE_MS;
 }
@@ -53,6 +54,7 @@ void relock_arming_sent(struct relock_hold *hold, const struct relock_node *node
     relock_arming_drop(hold);
     if (!node)
         return;
+    hold->arming.is_first = false;
     hold->arming.node = node;
     hold->resource->client->guarded.n_armed++;
     DL_APPEND2(primary->armed, hold, arming.prev, arming.next);

@@ -65,6 +65,7 @@ struct relock_arming {
     uint64_t due_ms;                /* when it is to be armed by a check; RELOCK_NEVER: not */
     uint64_t pause_ms;              /* since the last command, before the next check */
     uint64_t retry_ms;              /* the pause after the last command that did not arm it; or 0 */
+    bool is_first;                  /* no command of it was tracked yet: see kind->look */
     const struct relock_node *tracker; /* see call.h; only the I/O thread, without the mutex */
     struct relock_hold *next, *prev;   /* of the primary resource: those that are armed */
 };

@@ -24,6 +24,10 @@ struct relock_kind {
     const struct relock_script *inspect;
     const struct relock_script *force_unlock;
 
+    /* A command that tells whether a hold is there: its reply is 1, or the token of the hold. NULL:
+     * only the script `renew` tells. */
+    const struct relock_script *look;
+
     const char *channel;      /* the prefix of its name; NULL: releases are not published */
     const char *message;      /* that announces a release */
     const char *field_suffix; /* follows the number of a hold */

@@ -188,6 +188,15 @@ void relock_request_check(struct relock_request *request, const struct relock_ho
     add_field(request, request->field, hold->resource, hold->number);
 }
 
+void relock_request_look(struct relock_request *request, const struct relock_hold *hold)
+{
+    const struct relock_kind *kind = hold->resource->kind;
+
+    begin(request, kind->look, hold->resource);
+    if (!kind->has_token_only) /* else the reply is the token */
+        add_field(request, request->field, hold->resource, hold->number);
+}
+
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, uint64_t lease_ms)
 {

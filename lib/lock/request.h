@@ -1,5 +1,5 @@
 /*
- * Request - a script of one lock with its arguments, ready to run
+ * Request - a script of one lock with its arguments, ready to run; or a command like one
  *
  * A struct relock_call and the texts that it points to. Each function fills it for one script; the
  * caller adds fences and replicas.
@@ -56,6 +56,11 @@ void relock_request_renew(struct relock_request *request, const struct relock_ho
 
 /* The same without a change in Redis: only tells whether the hold is there. */
 void relock_request_check(struct relock_request *request, const struct relock_hold *hold);
+
+/* The same by the command `look` of the kind. It does not tell whether another owner has the lock.
+ */
+void relock_request_look(struct relock_request *request, const struct relock_hold *hold);
+
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, uint64_t lease_ms);
 

@@ -15,6 +15,8 @@
 #include "redis/pipeline.h"
 #include "redis/reply.h"
 
+#include <string.h>
+
 #define ANSWER_MIN_MS 100
 
 uint64_t relock_watchdog_answer_ms(const struct relock_options *options)
@@ -172,15 +174,49 @@ static void on_checked(void *arg, int result, const struct redisReply *reply)
     relock_mutex_unlock(&client->mutex);
 }
 
+/* Returns whether the reply to a look says that the hold is there. */
+static bool is_there(const struct relock_hold *hold, const struct redisReply *reply)
+{
+    char token[RELOCK_FIELD_MAX];
+    const char *text;
+    size_t len;
+
+    if (!relock_reply_text(reply, &text, &len))
+        return relock_verdict_renewal(reply) == RELOCK_VERDICT_DONE;
+    return len == relock_tokens_write(&hold->resource->client->tokens, hold->number, token) &&
+           memcmp(text, token, len) == 0;
+}
+
+/* If the hold is not there, a check is due: it tells why, and loses the hold. */
+static void on_looked(void *arg, int result, const struct redisReply *reply)
+{
+    struct relock_hold *hold = arg;
+    struct relock_client *client = hold->resource->client;
+    uint64_t now_ms = relock_clock_now_ms();
+
+    relock_mutex_lock(&client->mutex);
+    relock_arming_answered(hold, now_ms);
+    if (result == RELOCK_OK && !is_there(hold, reply))
+        relock_arming_set(hold, now_ms);
+    relock_holds_end_check(client, hold, now_ms);
+    relock_holds_unref(client, hold);
+    relock_mutex_unlock(&client->mutex);
+}
+
 static void check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)
 {
+    bool looks = hold->arming.is_first && hold->resource->kind->look;
     struct relock_request request;
     struct relock_node *node;
 
-    relock_request_check(&request, hold);
+    if (looks)
+        relock_request_look(&request, hold);
+    else
+        relock_request_check(&request, hold);
     node = aim(client, hold, &request, now_ms);
-    if (request.call.tracker && send(client, hold, node, &request, on_checked) == RELOCK_OK)
+    if (request.call.tracker &&
+        send(client, hold, node, &request, looks ? on_looked : on_checked) == RELOCK_OK)
         relock_holds_send_check(hold, now_ms);
     else if (request.call.tracker)
         relock_arming_retry(hold, now_ms);

@@ -9,13 +9,13 @@ void relock_call_write_head(const struct relock_script *script, size_t n_args,
 {
     if (form == RELOCK_CALL_LOADED)
         relock_call_write_load(script, buffer);
-    relock_command_begin(buffer, 4 + n_args);
+    relock_command_begin(buffer, script->n_head + 1 + n_args);
     if (form == RELOCK_CALL_WHOLE) {
         relock_command_word(buffer, "EVAL");
         relock_command_word(buffer, script->body);
         relock_command_word(buffer, "1");
     } else {
-        relock_buffer_append(buffer, script->evalsha.data, script->evalsha.len);
+        relock_buffer_append(buffer, script->head.data, script->head.len);
     }
 }
 

@@ -42,7 +42,7 @@ struct relock_flight {
 };
 
 struct relock_call {
-    /* the script and its arguments: set by the caller */
+    /* the script, or a command like one, and its arguments: set by the caller */
     const struct relock_script *script;
     struct relock_text key;
     struct relock_text args[RELOCK_CALL_ARGS];

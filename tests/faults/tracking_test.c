@@ -1,6 +1,11 @@
-/* Client tracking: reports that come at a bad moment, or not at all. */
+/*
+ * Client tracking: looks, checks and reports that come at a bad moment, or not at all. The first
+ * command about a hold is a look: HEXISTS, or GET for a plain lock.
+ */
 #include "faults.h"
+#include "support/kinds.h"
 #include "support/plain_peer.h"
+#include "support/sides.h"
 
 #define AT_ONCE_MS 5000 /* a machine that stands still */
 
@@ -21,7 +26,136 @@ static void assert_lost(struct faults *t, struct relock_lock *lock)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
-/* The reply to the check says that the lock is held, and is older. */
+/* ---- looks --------------------------------------------------------------------------------- */
+
+/* The lock is free, or another owner has it, when the look arrives. */
+static void assert_lost_before_its_look(struct faults *t, enum kind_no kind, bool is_taken)
+{
+    const char *words = kind == KIND_PLAIN ? "GET" : "HEXISTS";
+    struct proxy_rule *look = proxy_next(t->proxy, PROXY_HOLD, words);
+    struct relock_lock *lock;
+
+    kind_choose(kind);
+    lock = kind_lock(t->f, calm(t), "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(look, 1));
+    if (is_taken)
+        assert_true(kind_peer_usurp(t->f, "orders"));
+    else
+        probe_int(t->f->probe, "DEL orders");
+    proxy_let_go(look);
+    assert_lost(t, lock);
+    assert_int_equal(losses_get(t->f->losses, 0).reason,
+                     is_taken ? RELOCK_LOST_TAKEN : RELOCK_LOST_GONE);
+    assert_int_equal(proxy_count(t->proxy, words), 1);
+    if (is_taken)
+        assert_true(kind_peer_unlock(t->f, "orders"));
+}
+
+static void a_hold_that_is_deleted_before_its_look_is_lost(void **state)
+{
+    assert_lost_before_its_look(*state, KIND_REENTRANT, false);
+}
+
+static void a_hold_that_is_taken_before_its_look_is_lost(void **state)
+{
+    assert_lost_before_its_look(*state, KIND_REENTRANT, true);
+}
+
+static void a_plain_hold_that_is_deleted_before_its_look_is_lost(void **state)
+{
+    assert_lost_before_its_look(*state, KIND_PLAIN, false);
+}
+
+static void a_plain_hold_that_is_taken_before_its_look_is_lost(void **state)
+{
+    assert_lost_before_its_look(*state, KIND_PLAIN, true);
+}
+
+/* Its field is there, so only the script tells: the keys of its levels are gone. */
+static void a_reader_without_levels_is_lost_before_it_is_armed(void **state)
+{
+    struct faults *t = *state;
+    struct proxy_rule *tracked = proxy_next(t->proxy, PROXY_HOLD, "CLIENT CACHING");
+    struct sides ours = sides_of(t->f, calm(t));
+    struct relock_holder reader;
+
+    assert_result(relock_lock(ours.read), RELOCK_OK);
+    assert_true(proxy_met(tracked, 1));
+    reader = sides_holder(ours.read);
+    assert_int_equal(probe_int(t->f->probe, "DEL {orders}:%s:rwlock_timeout:1", reader.id), 1);
+    proxy_let_go(tracked);
+    assert_lost(t, ours.read);
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
+}
+
+/* A later report tells of the loss. */
+static void a_look_that_is_cut_off_is_followed_by_a_check(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
+    struct proxy_rule *look = proxy_next(t->proxy, PROXY_CUT_UNANSWERED, "HEXISTS");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(look, 1));
+    assert_true(proxy_counts(t->proxy, "check", 1));
+    let_pass(50);
+    assert_int_equal(losses_count(t->f->losses), 0);
+    probe_int(t->f->probe, "DEL orders");
+    assert_lost(t, lock);
+}
+
+/* The user loses the right, and gets it back: no report has told of the loss. */
+static void a_look_that_is_refused_is_followed_by_checks(void **state)
+{
+    struct faults *t = *state;
+    struct proxy_rule *look = proxy_next(t->proxy, PROXY_HOLD, "HEXISTS");
+    struct relock_lock *lock;
+
+    faults_worker(t, "~* &* +@all");
+    lock = fixture_lock(t->f,
+                        faults_worker_client(t,
+                                             &(struct relock_options){
+                                                 .recheck_ms = LONG_MS,
+                                                 .watchdog_timeout_ms = LONG_MS,
+                                                 .command_timeout_ms = slow_ms(10000),
+                                             }),
+                        "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(look, 1));
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " -hexists"), 0);
+    proxy_let_go(look);
+    assert_true(proxy_counts(t->proxy, "check", 2));
+    assert_int_equal(losses_count(t->f->losses), 0);
+    probe_int(t->f->probe, "DEL orders");
+    assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " +hexists"), 0);
+    assert_lost(t, lock);
+}
+
+/* ---- reports ------------------------------------------------------------------------------- */
+
+/* The reply to the command says that the lock is held, and is older. */
+static void assert_lost_before_the_reply(struct faults *t, struct relock_lock *lock,
+                                         struct proxy_rule *command)
+{
+    assert_true(proxy_met(command, 1));
+    let_pass(50);
+    probe_int(t->f->probe, "DEL orders");
+    let_pass(50); /* the report */
+    proxy_let_go(command);
+    assert_lost(t, lock);
+}
+
+static void a_report_before_the_reply_to_a_look_counts(void **state)
+{
+    struct faults *t = *state;
+    struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
+    struct proxy_rule *look = proxy_next(t->proxy, PROXY_HOLD_REPLY, "HEXISTS");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_lost_before_the_reply(t, lock, look);
+}
+
 static void a_report_before_the_reply_to_a_check_counts(void **state)
 {
     struct faults *t = *state;
@@ -29,12 +163,9 @@ static void a_report_before_the_reply_to_a_check_counts(void **state)
     struct proxy_rule *check = proxy_next(t->proxy, PROXY_HOLD_REPLY, "check");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(proxy_met(check, 1));
-    let_pass(50);
-    probe_int(t->f->probe, "DEL orders");
-    let_pass(50); /* the report */
-    proxy_let_go(check);
-    assert_lost(t, lock);
+    assert_true(proxy_counts(t->proxy, "HEXISTS", 1));
+    probe_int(t->f->probe, "PEXPIRE orders %d", LONG_MS - 1);
+    assert_lost_before_the_reply(t, lock, check);
 }
 
 /* Its report is lost. */
@@ -45,7 +176,7 @@ static void a_loss_without_a_subscriber_is_found_when_there_is_one(void **state)
     struct proxy_rule *subscribe;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(proxy_counts(t->proxy, "check", 1));
+    assert_true(proxy_counts(t->proxy, "HEXISTS", 1));
     subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE");
     proxy_cut(t->proxy, "SUBSCRIBE");
     assert_true(proxy_met(subscribe, 1));
@@ -62,7 +193,7 @@ static void a_loss_without_a_pipeline_is_found_when_there_is_one(void **state)
     struct relock_lock *lock = fixture_lock(t->f, calm(t), "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_true(proxy_counts(t->proxy, "check", 1));
+    assert_true(proxy_counts(t->proxy, "HEXISTS", 1));
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "CLIENT TRACKING");
     probe_int(t->f->probe, "DEL orders");
@@ -169,6 +300,14 @@ static void a_waiter_sleeps_again_when_there_is_a_subscriber(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        FAULT_TEST(a_hold_that_is_deleted_before_its_look_is_lost),
+        FAULT_TEST(a_hold_that_is_taken_before_its_look_is_lost),
+        FAULT_TEST(a_plain_hold_that_is_deleted_before_its_look_is_lost),
+        FAULT_TEST(a_plain_hold_that_is_taken_before_its_look_is_lost),
+        FAULT_TEST(a_reader_without_levels_is_lost_before_it_is_armed),
+        FAULT_TEST(a_look_that_is_cut_off_is_followed_by_a_check),
+        FAULT_TEST(a_look_that_is_refused_is_followed_by_checks),
+        FAULT_TEST(a_report_before_the_reply_to_a_look_counts),
         FAULT_TEST(a_report_before_the_reply_to_a_check_counts),
         FAULT_TEST(a_loss_without_a_subscriber_is_found_when_there_is_one),
         FAULT_TEST(a_loss_without_a_pipeline_is_found_when_there_is_one),

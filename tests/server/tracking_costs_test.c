@@ -48,7 +48,33 @@ static void a_short_hold_costs_no_command(void **state)
     assert_int_equal(probe_subscribers(f->probe, CHANNEL), subscribers);
 }
 
-static void a_long_hold_costs_one_check_and_its_release_none(void **state)
+/* Commands that tell whether Redis has a hold, in scripts and besides. */
+static long long reads_of_holds(struct fixture *f)
+{
+    return probe_calls(f->probe, kind_now()->is_string ? "get" : "hexists");
+}
+
+static void a_long_hold_costs_one_read_and_no_script(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+    long long armed = armed_count(f->probe), scripts, reads;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    scripts = probe_script_calls(f->probe);
+    reads = reads_of_holds(f);
+    assert_true(armed_wait(f, armed + 1));
+    let_pass(300);
+    assert_int_equal(reads_of_holds(f), reads + 1);
+    assert_int_equal(probe_script_calls(f->probe), scripts);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    let_pass(300);
+    assert_int_equal(probe_script_calls(f->probe), scripts + 1);
+    assert_int_equal(armed_count(f->probe), armed + 1);
+}
+
+/* The keys of its levels count, too, so no single command tells whether it is there. */
+static void a_long_read_hold_costs_one_script_and_its_release_none(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
@@ -117,8 +143,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KINDS_TEST(a_short_hold_costs_no_command),
-        KINDS_TEST(a_long_hold_costs_one_check_and_its_release_none),
-        KINDS_TEST_OF(a_long_hold_costs_one_check_and_its_release_none, read),
+        KINDS_TEST(a_long_hold_costs_one_read_and_no_script),
+        KINDS_TEST_OF(a_long_hold_costs_one_read_and_no_script, write),
+        KINDS_TEST_OF(a_long_read_hold_costs_one_script_and_its_release_none, read),
         KINDS_TEST(a_level_costs_one_check_at_most),
         KINDS_TEST(a_lock_that_changes_all_the_time_is_checked_seldom),
         KINDS_TEST(a_program_can_do_without),

@@ -37,6 +37,28 @@ static void a_call_is_an_evalsha_with_one_key(void **state)
     relock_buffer_deinit(&buffer);
 }
 
+static void a_call_without_a_script_is_a_plain_command(void **state)
+{
+    static const char hexists[] = "*3\r\n$7\r\nHEXISTS\r\n$6\r\norders\r\n$4\r\nid:7\r\n";
+    static const char get[] = "*2\r\n$3\r\nGET\r\n$6\r\norders\r\n";
+    struct relock_buffer buffer = {0};
+
+    (void)state;
+
+    call = (struct relock_call){.script = &relock_script_hexists, .key = {"orders", 6}};
+    call.args[call.n_args++] = (struct relock_text){"id:7", 4};
+    write_call(RELOCK_CALL_BY_HASH, &buffer);
+    assert_int_equal(buffer.len, strlen(hexists));
+    assert_memory_equal(buffer.data, hexists, buffer.len);
+
+    relock_buffer_clear(&buffer);
+    call = (struct relock_call){.script = &relock_script_get, .key = {"orders", 6}};
+    write_call(RELOCK_CALL_BY_HASH, &buffer);
+    assert_int_equal(buffer.len, strlen(get));
+    assert_memory_equal(buffer.data, get, buffer.len);
+    relock_buffer_deinit(&buffer);
+}
+
 static void a_script_sent_whole_is_an_eval_with_one_key(void **state)
 {
     static const char tail[] = "\r\n$1\r\n1\r\n$6\r\norders\r\n$5\r\n60000\r\n$4\r\nid:7\r\n"
@@ -338,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALL_TEST(a_call_is_an_evalsha_with_one_key),
+        CALL_TEST(a_call_without_a_script_is_a_plain_command),
         CALL_TEST(a_script_sent_whole_is_an_eval_with_one_key),
         CALL_TEST(loading_a_script_sends_all_of_it),
         CALL_TEST(all_scripts_are_sent_though_some_are_refused),

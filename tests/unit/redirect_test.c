@@ -266,6 +266,26 @@ static void a_renewal_asks_where_its_slot_goes(void **state)
     assert_int_equal(sends(), RELOCK_OK);
 }
 
+/* A plain command follows ASKING as a script does. */
+static void a_look_asks_where_its_slot_goes(void **state)
+{
+    (void)state;
+    call = (struct relock_call){
+        .script = &relock_script_hexists,
+        .key = {"orders", 6},
+        .args = {{"id:7", 4}},
+        .n_args = 1,
+    };
+    connects(0);
+    connects(1);
+    script_expect(cluster.script[0], "HEXISTS orders id:7");
+    script_answer(cluster.script[0], ASK);
+    is_asked(1);
+    script_expect(cluster.script[1], "HEXISTS orders id:7");
+    script_answer(cluster.script[1], ":1\r\n");
+    assert_int_equal(sends(), RELOCK_OK);
+}
+
 static void a_renewal_brings_its_script_behind_asking(void **state)
 {
     (void)state;
@@ -338,6 +358,7 @@ int main(void)
         REDIRECT_TEST(a_release_is_sent_when_the_node_that_has_an_older_command_kills_it),
         REDIRECT_TEST(a_renewal_goes_where_its_key_was_moved),
         REDIRECT_TEST(a_renewal_asks_where_its_slot_goes),
+        REDIRECT_TEST(a_look_asks_where_its_slot_goes),
         REDIRECT_TEST(a_renewal_brings_its_script_behind_asking),
         REDIRECT_TEST(a_renewal_of_several_keys_is_refused_while_its_slot_moves),
         REDIRECT_TEST(a_renewal_is_not_sent_on_for_ever),
