@@ -89,13 +89,13 @@ static double hold_all(struct redisContext *redis, const struct held *held, bool
     counts_settle(redis);
     if (is_tracked)
         series_add(&lines[CHECKS].series,
-                   (double)counts_since(redis, &before).scripts / held->n - 1);
+                   (double)counts_since(redis, &before).tracked / held->n);
     return (used_memory(redis) - empty) / held->n;
 }
 
 static void pass_all(struct redisContext *redis, const struct held *held, struct line *lines)
 {
-    struct counts before;
+    struct counts before, counts;
     double empty;
 
     for (unsigned i = 0; i < held->n; i++)
@@ -107,8 +107,9 @@ static void pass_all(struct redisContext *redis, const struct held *held, struct
         ours_take(held->locks[i]);
         ours_give(held->locks[i]);
     }
+    counts = counts_since(redis, &before);
     series_add(&lines[PAIR_COMMANDS].series,
-               (double)counts_since(redis, &before).scripts / held->n - 2);
+               (double)(counts.scripts + counts.tracked) / held->n - 2);
     series_add(&lines[PAIR_MEMORY].series, (used_memory(redis) - empty) / held->n);
 }
 

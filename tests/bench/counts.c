@@ -47,6 +47,8 @@ static void add(struct counts *counts, const char *line)
         counts->subscribes += calls;
     else if (strcmp(command, "ping") == 0)
         counts->pings += calls;
+    else if (strcmp(command, "client|caching") == 0)
+        counts->tracked += calls;
 }
 
 struct counts counts_now(struct redisContext *redis)
@@ -69,6 +71,7 @@ struct counts counts_since(struct redisContext *redis, const struct counts *befo
     counts.scripts -= before->scripts;
     counts.subscribes -= before->subscribes;
     counts.pings -= before->pings;
+    counts.tracked -= before->tracked;
     counts.publishes -= before->publishes;
     return counts;
 }

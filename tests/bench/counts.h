@@ -18,6 +18,7 @@ struct counts {
     uint64_t scripts; /* EVALSHA and EVAL */
     uint64_t subscribes;
     uint64_t pings;
+    uint64_t tracked;   /* CLIENT CACHING: a tracked command, perhaps a script, follows each */
     uint64_t publishes; /* not in `all` */
 };
 

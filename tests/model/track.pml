@@ -13,12 +13,13 @@
  *
  * What stands for what:
  *
- *   check, renew     check, relock_watchdog_renew               lib/lock/watchdog.c
- *   hear()           relock_arming_hear                         lib/lock/arming.c
- *   down, up         relock_arming_tracking                     lib/lock/arming.c
+ *   look, check      check, on_looked, on_checked               lib/lock/watchdog.c
+ *   renew            relock_watchdog_renew                      lib/lock/watchdog.c
+ *   hear()           relock_reports_hear                        lib/lock/reports.c
+ *   down, up         relock_reports_turn                        lib/lock/reports.c
  *   arm, on_armed    relock_vigil_sync                          lib/lock/vigil.c
  *   ask              relock_ask                                 lib/lock/ask.c
- *   serve()          a script                                   scripts/renew.lua plain_inspect.lua
+ *   serve()          a script, or HEXISTS                       scripts/renew.lua plain_inspect.lua
  *
  * Left out: time. A renewal may come at any moment; of the -DRENEWALS=n of each holder, the last one
  * comes after the lock was deleted, unless with -DEARLY.
@@ -61,7 +62,7 @@
 
 #define CLIENTS 2
 
-mtype = { CHECK, RENEW, HELD, GONE, REPORT };
+mtype = { LOOK, CHECK, RENEW, HELD, GONE, REPORT };
 
 chan request[CLIENTS] = [2] of { mtype };
 chan reply[CLIENTS] = [2] of { mtype };
@@ -100,7 +101,7 @@ inline change(by)
 
 #define NOBODY 9
 
-/* A script of one client runs. */
+/* A command of one client runs. */
 inline serve(me)
 {
     atomic {
@@ -163,18 +164,28 @@ inline hear()
 proctype holder(byte me)
 {
     byte c, n_renewals;
-    bool in_flight, due = true, knows, up = true, lost;
+    bool in_flight, due = true, knows, up = true, lost, is_first = true, looks;
     mtype answer;
 
     do
     :: lost -> break
-    :: atomic { !lost && due && up && !in_flight -> send(CHECK) }              /* check */
+    :: atomic { !lost && due && up && !in_flight && is_first ->                /* look */
+            is_first = false; looks = true; send(LOOK) }
+    :: atomic { !lost && due && up && !in_flight && !is_first -> send(CHECK) } /* check */
     :: atomic { !lost && !in_flight && n_renewals < RENEWALS - HELD_BACK ->
-            n_renewals++; n_events++; send(RENEW) }                            /* renew */
+            n_renewals++; n_events++; is_first = false; send(RENEW) }          /* renew */
     :: atomic { reply[me]?answer ->
             in_flight = false;
-            if :: answer == GONE -> lost = true :: else fi;
-            answer = 0 }
+            if
+#ifdef BAD_LOOK_IS_THE_LAST_WORD
+            :: answer == GONE && looks
+#else
+            :: answer == GONE && looks -> due = true
+#endif
+            :: answer == GONE && !looks -> lost = true
+            :: else
+            fi;
+            looks = false; answer = 0 }
     :: atomic { reports[me]?_ -> hear() }
     :: atomic { !lost && n_levels < LEVELS && held[me] ->
             n_levels++; n_events++; change(NOBODY) }
