@@ -88,8 +88,7 @@ static double hold_all(struct redisContext *redis, const struct held *held, bool
         await_tracked(redis, held->n);
     counts_settle(redis);
     if (is_tracked)
-        series_add(&lines[CHECKS].series,
-                   (double)counts_since(redis, &before).tracked / held->n);
+        series_add(&lines[CHECKS].series, (double)counts_since(redis, &before).tracked / held->n);
     return (used_memory(redis) - empty) / held->n;
 }
 
