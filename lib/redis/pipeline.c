@@ -51,17 +51,13 @@ static void send_command(struct relock_pipeline *pipeline, struct relock_sent_co
 static void kill_at(struct relock_pipeline *pipeline, const struct relock_conn_id *fence)
 {
     struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
-    struct relock_sent_command *kill = calloc(1, sizeof(*kill));
+    struct relock_sent_command *kill;
     size_t from = out->len;
 
     relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    if (kill && !out->failed) {
-        kill->n_replies = 1;
+    kill = relock_sent_command_appended(out, from);
+    if (kill)
         send_command(pipeline, kill);
-        return;
-    }
-    relock_buffer_take_back(out, from);
-    free(kill);
 }
 
 /* Returns the fence that this server is to kill, or NULL. */
@@ -122,14 +118,11 @@ int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, rel
         return RELOCK_E_CONN;
     (void)relock_decimal(id, number);
     relock_command_words(out, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP");
-    command = out->failed ? NULL : calloc(1, sizeof(*command));
-    if (!command) {
-        relock_buffer_take_back(out, from);
+    command = relock_sent_command_appended(out, from);
+    if (!command)
         return RELOCK_E_NOMEM;
-    }
     command->fn = fn;
     command->arg = arg;
-    command->n_replies = 1;
     send_command(pipeline, command);
     return RELOCK_OK;
 }

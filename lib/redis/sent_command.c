@@ -43,6 +43,17 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
     return command;
 }
 
+struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from)
+{
+    struct relock_sent_command *command = out->failed ? NULL : calloc(1, sizeof(*command));
+
+    if (command)
+        command->n_replies = 1;
+    else
+        relock_buffer_take_back(out, from);
+    return command;
+}
+
 bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
                                 bool may_track, struct relock_buffer *out)
 {

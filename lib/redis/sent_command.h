@@ -50,6 +50,10 @@ struct relock_sent_command {
 struct relock_sent_command *relock_sent_command_new(const struct relock_call *call, bool is_fenced,
                                                     bool is_tracked, struct relock_buffer *out);
 
+/* For a command of one reply, neither a script nor repeated, that the caller has appended since the
+ * buffer had the length `from`. Returns NULL when out of memory: the buffer has that length. */
+struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from);
+
 /* Appends the command once more, in this form, and tracked if it may be. Returns false when out of
  * memory: the buffer is as it was. */
 bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
