@@ -251,7 +251,7 @@ struct relock_options {
     uint64_t replica_timeout_ms;  /* [1000] how long an acquire waits for `min_replicas` */
     uint64_t max_hold_ms;         /* [no limit] age at which the watchdog stops renewing a hold */
 
-    unsigned connections;  /* [4] command connections; at most 1024 */
+    unsigned connections;  /* [8] command connections; at most 1024 */
     unsigned min_replicas; /* [0] replicas that must acknowledge an acquire (WAIT) */
     unsigned flags;        /* [0] RELOCK_LAZY and others, as above */
     int log_level;         /* [RELOCK_LOG_INFO] least severe level to log */

@@ -48,7 +48,7 @@ static void set_defaults(struct relock_options *options)
     default_to(&options->replica_timeout_ms, 1000);
     default_to(&options->deadlock_ms, 1000);
     if (options->connections == 0)
-        options->connections = 4;
+        options->connections = 8;
     if (options->log_level == 0)
         options->log_level = RELOCK_LOG_INFO;
 }

@@ -7,6 +7,11 @@
 
 #include <stdlib.h>
 
+/* The more calls share lanes, the fewer lanes they share, so that batches grow: calls times lanes
+ * are about SHARED. docs/design.md#lanes has the figures. */
+#define SHARED 64
+#define SHARED_MIN 2
+
 /* A lane and its users. */
 struct slot {
     struct relock_lane lane;
@@ -29,6 +34,7 @@ struct relock_lanes {
     struct {
         struct waiter *waiters; /* in order of arrival */
         uint64_t n_left;        /* how often a user has left a lane */
+        unsigned n_users;       /* of all lanes */
     } guarded;                  /* by mutex */
     unsigned n;
     struct slot slots[];
@@ -97,22 +103,35 @@ static bool is_better(const struct slot *slot, const struct slot *than)
     return slot->n_users == 0 && slot->left_nth > than->left_nth;
 }
 
+/* Of how many lanes a further call may join one. */
+static unsigned n_to_share(const struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
+{
+    unsigned n_users = lanes->guarded.n_users + 1;
+
+    if (n_users <= lanes->n)
+        return lanes->n;
+    return SHARED / n_users > SHARED_MIN ? SHARED / n_users : SHARED_MIN;
+}
+
 /* Returns NULL if no lane can be joined. */
 static struct slot *join(struct relock_lanes *lanes, bool alone) RELOCK_REQUIRES(lanes->mutex)
 {
+    unsigned n = alone ? lanes->n : n_to_share(lanes);
     struct slot *best = NULL;
 
-    for (unsigned i = 0; i < lanes->n; i++) {
+    for (unsigned i = 0; i < lanes->n && n > 0; i++) {
         struct slot *at = &lanes->slots[i];
 
         if (at->alone || (alone && at->n_users > 0))
             continue;
+        n--;
         if (!best || is_better(at, best))
             best = at;
     }
     if (best) {
         best->n_users++;
         best->alone = alone;
+        lanes->guarded.n_users++;
     }
     return best;
 }
@@ -169,6 +188,7 @@ void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane)
 
     relock_mutex_lock(&lanes->mutex);
     slot->n_users--;
+    lanes->guarded.n_users--;
     slot->alone = false;
     slot->left_nth = ++lanes->guarded.n_left;
     admit(lanes);

@@ -1,8 +1,9 @@
 /*
  * Lanes - the lanes to a server, of which each call joins one
  *
- * A call joins an idle lane if there is one, else the lane with the fewest users. A call that holds
- * up the commands behind it (WAIT) joins a lane alone.
+ * As many calls as there are lanes have one each. More calls share them, and the more calls there
+ * are, the fewer lanes they join: the server answers large batches with less work. A call that
+ * holds up the commands behind it (WAIT) joins a lane alone.
  *
  * Threads: join and leave from any.
  */

@@ -6,7 +6,7 @@
 #define N_WAITERS 50
 #define N_HOLDS 100
 #define N_LOCKS 5
-#define MAX_CONNECTIONS (4 + 2 + 1) /* lanes; renewals and subscriptions; the probe's */
+#define MAX_CONNECTIONS (8 + 2 + 1) /* lanes; renewals and subscriptions; the probe's */
 
 static void begin_to_wait(struct relock_client *client, struct relock_lock *lock,
                           struct actor *waiting[N_WAITERS])

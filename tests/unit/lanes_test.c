@@ -48,6 +48,30 @@ static void the_lane_with_the_fewest_users_is_joined_when_all_are_busy(void **st
         relock_lanes_leave(lanes, joined[i]);
 }
 
+static void the_more_calls_share_lanes_the_fewer_they_join(void **state)
+{
+    enum { N = 8, ONE_EACH = N - 1, ALL = 64 };
+    struct relock_lanes *many;
+    struct relock_lane *alone, *joined[ALL];
+
+    (void)state;
+
+    assert_int_equal(relock_lanes_new(atomic_load(&topology->nodes)->server, N, &many), RELOCK_OK);
+    assert_int_equal(relock_lanes_join(many, true, soon(), &alone), RELOCK_OK);
+    for (int i = 0; i < ALL; i++)
+        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
+    for (int i = 0; i < ONE_EACH; i++)
+        for (int earlier = 0; earlier < i; earlier++)
+            assert_ptr_not_equal(joined[i], joined[earlier]);
+    for (int i = ALL / 2; i < ALL; i++)
+        assert_true(joined[i] == joined[ALL - 2] || joined[i] == joined[ALL - 1]);
+    assert_ptr_not_equal(joined[ALL - 2], joined[ALL - 1]);
+    for (int i = 0; i < ALL; i++)
+        relock_lanes_leave(many, joined[i]);
+    relock_lanes_leave(many, alone);
+    (void)relock_lanes_free(many);
+}
+
 static int try_alone(void)
 {
     struct relock_lane *lane;
@@ -240,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TALK_TEST(the_lane_left_last_is_reused_first),
         TALK_TEST(the_lane_with_the_fewest_users_is_joined_when_all_are_busy),
+        TALK_TEST(the_more_calls_share_lanes_the_fewer_they_join),
         TALK_TEST(a_lane_in_use_cannot_be_used_alone),
         TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
         TALK_TEST(a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone),

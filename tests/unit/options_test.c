@@ -48,7 +48,7 @@ static void assert_are_defaults(const struct relock_options *options)
     assert_int_equal(options->max_hold_ms, 0);
     assert_int_equal(options->release_timeout_ms, 3000);
     assert_int_equal(options->keep_ms, 0);
-    assert_int_equal(options->connections, 4);
+    assert_int_equal(options->connections, 8);
     assert_int_equal(options->min_replicas, 0);
     assert_int_equal(options->flags, 0);
     assert_int_equal(options->log_level, RELOCK_LOG_INFO);
