@@ -30,9 +30,6 @@
  * sequencer. */
 #define PATIENCE_MAX_MS 160
 
-/* So that clients outside of the line go first: enough for them to be woken and to ask. */
-#define LATER_MS 2
-
 /* ---- messages ------------------------------------------------------------------------------ */
 
 static struct relock_member_listener *listener_of(struct relock_listener *base)
@@ -109,7 +106,7 @@ static void hear(struct relock_group *group, unsigned events)
     group->order.is_heard = true;
     if (events & RELOCK_HEARD_TURN) {
         group->order.is_told = true;
-        resource->yields_until_ms = events & RELOCK_HEARD_LATER ? now_ms + LATER_MS : 0;
+        resource->yields_until_ms = events & RELOCK_HEARD_LATER ? now_ms + RELOCK_YIELD_MS : 0;
     } else if (group->order.is_bypassed) {
         be_patient(group, now_ms);
     } else if (group->order.standing == RELOCK_STANDING_FIRST) {

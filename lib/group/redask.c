@@ -14,10 +14,6 @@
 /* How long the other servers are not asked before the sequencer has answered. */
 #define SEQUENCER_MS 100
 
-/* When a lease ends in the sequencer, each client in line asks so much later than the one before.
- */
-#define LEASE_STEP_MS 100
-
 /* How often servers are asked again that refuse a client with the vote of the sequencer; the first
  * pause, of which each further one is twice as long. */
 #define N_INSISTS 4
@@ -79,10 +75,9 @@ static void refuse_in_line(const struct relock_acquire *acquire, const struct re
                            struct relock_answer *answer)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    uint64_t place = tally->guarded.votes[RELOCK_SEQUENCER].place;
-
-    answer->busy.free_at_ms = relock_clock_after(tally->guarded.votes[RELOCK_SEQUENCER].free_at_ms,
-                                                 place > 0 ? (place - 1) * LEASE_STEP_MS : 0);
+    answer->busy.free_at_ms =
+        relock_resource_after_lease(tally->guarded.votes[RELOCK_SEQUENCER].free_at_ms,
+                                    tally->guarded.votes[RELOCK_SEQUENCER].place);
     answer->pause_ms = acquire->client->options.recheck_ms;
 }
 

@@ -37,9 +37,6 @@
 /* After so long, the client behind the first one asks once: the first one may be silent, too. */
 #define SECOND_MS 250
 
-/* So that clients outside of the line go first: enough for them to be woken and to ask. */
-#define LATER_MS 2
-
 /* ---- standing ------------------------------------------------------------------------------ */
 
 static void stand(struct relock_client *client, struct relock_resource *resource,
@@ -190,8 +187,8 @@ void relock_line_hear(struct relock_client *client, struct relock_resource *reso
         be_first(client, resource, relock_clock_in(LISTEN_MS));
     if (is("first", verb, len))
         return;
-    if (is_later)
-        resource->yields_until_ms = relock_clock_in(LATER_MS);
+    if (is_later) /* clients outside of the line go first */
+        resource->yields_until_ms = relock_clock_in(RELOCK_YIELD_MS);
     relock_listeners_tell(client, resource, RELOCK_HEARD_TURN, NULL);
     if (is_later)
         relock_listeners_tell(client, resource, RELOCK_HEARD_LATER, NULL);

@@ -19,9 +19,6 @@
 #include "base/clock.h"
 #include "lock/task.h"
 
-/* Enough for another process to be woken and to ask. */
-#define YIELD_MS 2
-
 /*
  * Without a signal, this client asks so much later for each client before it in the line. So when a
  * lease ends, the first asks alone. Even 200 clients with holds of 200 ms get their turn before
@@ -117,13 +114,23 @@ bool relock_resource_may_ask(const struct relock_resource *resource,
     return resource->queue == waiter && !resource->holder && resource->retry != RELOCK_RETRY_NONE;
 }
 
+static uint64_t n_before(uint64_t place)
+{
+    return place > 0 ? place - 1 : 0;
+}
+
+uint64_t relock_resource_after_lease(uint64_t lease_end_ms, uint64_t place)
+{
+    return relock_clock_after(lease_end_ms, LEASE_STEP_MS * n_before(place));
+}
+
 uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint64_t recheck_ms)
 {
-    uint64_t n_before = resource->line.place > 0 ? resource->line.place - 1 : 0;
+    uint64_t place = resource->line.place;
     uint64_t n_intervals = resource->n_intervals > 0 ? resource->n_intervals : 1;
-    uint64_t at_ms = relock_clock_after(resource->asked_ms,
-                                        recheck_ms * n_intervals + RECHECK_STEP_MS * n_before);
-    uint64_t lease_end_ms = relock_clock_after(resource->lease_end_ms, LEASE_STEP_MS * n_before);
+    uint64_t pause_ms = recheck_ms * n_intervals + RECHECK_STEP_MS * n_before(place);
+    uint64_t at_ms = relock_clock_after(resource->asked_ms, pause_ms);
+    uint64_t lease_end_ms = relock_resource_after_lease(resource->lease_end_ms, place);
 
     if (at_ms > lease_end_ms)
         at_ms = lease_end_ms;
@@ -190,7 +197,7 @@ void relock_resource_acquired(struct relock_resource *resource, struct relock_wa
 void relock_resource_yield(struct relock_resource *resource, uint64_t turn_ms, uint64_t now_ms)
 {
     if (resource->queue && now_ms - resource->taken_ms >= turn_ms)
-        resource->yields_until_ms = now_ms + YIELD_MS;
+        resource->yields_until_ms = now_ms + RELOCK_YIELD_MS;
 }
 
 void relock_resource_released(struct relock_resource *resource, bool is_announced, uint64_t now_ms)

@@ -42,6 +42,9 @@ struct relock_task;
 #define RELOCK_POLL_MIN_MS 1
 #define RELOCK_POLL_MAX_MS 128
 
+/* How long other processes go first: enough for one of them to be woken and to ask. */
+#define RELOCK_YIELD_MS 2
+
 /* Frees the `data` of a resource. Mutex held. */
 typedef void relock_resource_free_fn(struct relock_client *client, void *data);
 
@@ -296,6 +299,10 @@ relock_resource_view_line(const struct relock_resource *resource)
                         resource->primary->subscription.state == RELOCK_SUBSCRIPTION_ACTIVE,
     };
 }
+
+/* When a client at this place in the line (0: in none) asks because the lease of the holder ended:
+ * each one later than the client before it. */
+uint64_t relock_resource_after_lease(uint64_t lease_end_ms, uint64_t place);
 
 /* When the head asks without a signal: when the lease of the other process ends, or `recheck_ms`
  * has passed. It asks later if others are before this client in the line, and not while other
