@@ -6,10 +6,10 @@
  * Clients and masters share one machine, whose cores may be the limit. So it is measured again with
  * masters that run for a tenth of the time only, as if each had a slow machine of its own.
  */
-#include "support/cluster.h"
 #include "bare.h"
 #include "crowd.h"
 #include "rows.h"
+#include "support/cluster_view.h"
 #include "usage.h"
 
 #include <pthread.h>

@@ -2,6 +2,7 @@
 #include "trial.h"
 
 #include "support/cluster_move.h"
+#include "support/cluster_view.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,13 +2,12 @@
 #include "old_master.h"
 
 #include "support/actor.h"
-#include "support/cycle.h"
+#include "support/ring.h"
 
 /* The I/O thread would wait for a third of the long one before it gives up a server that hangs. */
 #define LEASE_MS 60000
 #define SHORT_LEASE_MS 12000
 #define MOVED_MS slow_ms(5000)
-#define DEADLOCK_MS 200
 
 /* `n_replicas` of two have its holds. After the death of a master, one is left. */
 static struct relock_client *lasting_client(struct sentinels *s, unsigned n_replicas,
@@ -120,15 +119,15 @@ static void a_deadlock_is_found_at_the_new_master(void **state)
                                            .deadlock_ms = DEADLOCK_MS};
     struct relock_client *clients[2] = {sentinels_client(s, &options),
                                         sentinels_client(s, &options)};
-    struct cycle cycle =
-        cycle_new(s->f, clients, (const char *const[2]){"orders", "bills"}, relock_lock_new);
+    struct ring ring = ring_of(s->f, clients, 2);
 
-    cycle_wait(&cycle, 0);
+    ring_wait(&ring, 0);
     sentinels_await_sync(s, 0);
     server_kill(s->server[0]);
     (void)await_new_master(s, clients[0]);
-    cycle_wait(&cycle, 1);
-    cycle_breaks(&cycle, FAILOVER_MS);
+    ring_wait(&ring, 1);
+    (void)ring_assert_one_is_refused_within(&ring, FAILOVER_MS);
+    actor_end_all();
 }
 
 static void a_call_survives_the_death_of_the_master(void **state)

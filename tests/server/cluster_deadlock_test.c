@@ -3,11 +3,10 @@
  * of them is refused, also if a node was replaced meanwhile.
  */
 #include "support/cluster_fixture.h"
-#include "support/cycle.h"
+#include "support/ring.h"
 
 #include <stdio.h>
 
-#define DEADLOCK_MS 200
 #define AT_ONCE_MS 6000 /* a machine that stands still */
 
 static size_t owner_of(struct clustered *c, const char *key)
@@ -25,14 +24,14 @@ static void find_name(struct clustered *c, size_t node, bool is_there, char name
     while ((owner_of(c, name) == node) != is_there);
 }
 
-struct ring {
-    struct cycle cycle;
+struct two {
+    struct ring ring;
     char record[64]; /* the key of the first client's waits */
     size_t node;     /* that has it, and the lock of this client, but not the other lock */
     char names[2][24];
 };
 
-static struct ring ring_of(struct clustered *c, fixture_constructor_fn *make)
+static struct two two_of(struct clustered *c, fixture_constructor_fn *make)
 {
     const struct relock_options options = {.watchdog_timeout_ms = slow_ms(NEVER_MS),
                                            .recheck_ms = slow_ms(NEVER_MS),
@@ -40,25 +39,25 @@ static struct ring ring_of(struct clustered *c, fixture_constructor_fn *make)
                                            .deadlock_ms = DEADLOCK_MS};
     struct relock_client *clients[2] = {clustered_client(c, &options),
                                         clustered_client(c, &options)};
-    struct ring ring;
+    struct two two;
 
-    (void)snprintf(ring.record, sizeof(ring.record), "relock_waits:{%s}",
+    (void)snprintf(two.record, sizeof(two.record), "relock_waits:{%s}",
                    relock_client_id(clients[0]));
-    ring.node = owner_of(c, ring.record);
-    find_name(c, ring.node, true, ring.names[0]);
-    find_name(c, ring.node, false, ring.names[1]);
-    ring.cycle =
-        cycle_new(c->f, clients, (const char *const[2]){ring.names[0], ring.names[1]}, make);
-    return ring;
+    two.node = owner_of(c, two.record);
+    find_name(c, two.node, true, two.names[0]);
+    find_name(c, two.node, false, two.names[1]);
+    two.ring = ring_of_locks(c->f, clients, (const char *[]){two.names[0], two.names[1]}, 2, make);
+    return two;
 }
 
 static void one_of_two_clients_is_refused_of(struct clustered *c, fixture_constructor_fn *make)
 {
-    struct ring ring = ring_of(c, make);
+    struct two two = two_of(c, make);
 
-    cycle_wait(&ring.cycle, 0);
-    cycle_wait(&ring.cycle, 1);
-    cycle_breaks(&ring.cycle, slow_ms(AT_ONCE_MS));
+    ring_wait(&two.ring, 0);
+    ring_wait(&two.ring, 1);
+    (void)ring_assert_one_is_refused_within(&two.ring, slow_ms(AT_ONCE_MS));
+    actor_end_all();
 }
 
 static void one_of_two_clients_is_refused(void **state)
@@ -84,31 +83,33 @@ static bool is_recorded(void *arg)
 static void the_cycle_closes_after_a_master_died(void **state)
 {
     struct clustered *c = *state;
-    struct ring ring = ring_of(c, relock_lock_new);
-    struct record record = {c->cluster->node[ring.node].probe, ring.record};
+    struct two two = two_of(c, relock_lock_new);
+    struct record record = {c->cluster->node[two.node].probe, two.record};
 
-    cycle_wait(&ring.cycle, 0);
+    ring_wait(&two.ring, 0);
     assert_true(wait_until(is_recorded, &record, SOON_MS));
-    cluster_await_copy(c->cluster, ring.node);
-    server_kill(c->cluster->node[ring.node].server);
+    cluster_await_copy(c->cluster, two.node);
+    server_kill(c->cluster->node[two.node].server);
     cluster_await(c->cluster);
-    cycle_wait(&ring.cycle, 1);
-    cycle_breaks(&ring.cycle, CLUSTER_FAILOVER_MS);
+    ring_wait(&two.ring, 1);
+    (void)ring_assert_one_is_refused_within(&two.ring, CLUSTER_FAILOVER_MS);
+    actor_end_all();
 }
 
 static void the_cycle_is_closed_while_a_slot_moves(void **state)
 {
     struct clustered *c = *state;
-    struct ring ring = ring_of(c, relock_lock_new);
-    int slot = cluster_slot(c->cluster, ring.names[0]);
+    struct two two = two_of(c, relock_lock_new);
+    int slot = cluster_slot(c->cluster, two.names[0]);
     size_t to = clustered_other(c, slot);
 
-    cycle_wait(&ring.cycle, 0);
+    ring_wait(&two.ring, 0);
     cluster_move_open(c->cluster, slot, to);
     cluster_move_keys(c->cluster, slot, to);
-    cycle_wait(&ring.cycle, 1);
+    ring_wait(&two.ring, 1);
     cluster_move_close(c->cluster, slot, to);
-    cycle_breaks(&ring.cycle, CLUSTER_FAILOVER_MS);
+    (void)ring_assert_one_is_refused_within(&two.ring, CLUSTER_FAILOVER_MS);
+    actor_end_all();
     cluster_await(c->cluster);
 }
 

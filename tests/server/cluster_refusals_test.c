@@ -6,7 +6,6 @@
 #include "support/actor.h"
 #include "support/cluster_fixture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME "orders"
@@ -23,35 +22,10 @@ static struct relock_lock *lock_for(struct clustered *c, uint64_t command_timeou
     return fixture_lock_of(c->f, clustered_client(c, &options), NAME, make);
 }
 
-/* ---- refusals of a node -------------------------------------------------------------------- */
-
-struct refusals {
-    struct probe *probe;
-    long long n;
-};
-
-static long long count_refusals(struct probe *probe)
-{
-    const char *stats = probe_text(probe, "INFO stats");
-    const char *at = strstr(stats, "total_error_replies:");
-
-    assert_non_null(at);
-    return atoll(at + strlen("total_error_replies:"));
-}
-
-static bool has_refused(void *arg)
-{
-    const struct refusals *refusals = arg;
-
-    return count_refusals(refusals->probe) >= refusals->n;
-}
-
 /* The call is refused again and again, and goes on. */
-static void is_refused(struct probe *probe, struct actor *caller)
+static void is_refused(struct clustered *c, size_t node, struct actor *caller)
 {
-    struct refusals refusals = {probe, count_refusals(probe) + 3};
-
-    assert_true(wait_until(has_refused, &refusals, SOON_MS));
+    assert_true(cluster_wait_refusals(c->cluster, node, 3));
     assert_true(actor_is_busy(caller));
 }
 
@@ -83,17 +57,17 @@ static bool is_down(void *probe)
 }
 
 /* Another master and its replica die. Returns the node that has the slot, which refuses then. */
-static struct probe *break_cluster(struct clustered *c)
+static size_t break_cluster(struct clustered *c)
 {
     int slot = cluster_slot(c->cluster, NAME);
-    struct probe *probe = c->cluster->node[cluster_owner(c->cluster, slot)].probe;
+    size_t owner = cluster_owner(c->cluster, slot);
     size_t master = clustered_other(c, slot);
     size_t replica = cluster_replica(c->cluster, master);
 
     server_kill(c->cluster->node[replica].server);
     server_kill(c->cluster->node[master].server);
-    assert_true(wait_until(is_down, probe, CLUSTER_FAILOVER_MS));
-    return probe;
+    assert_true(wait_until(is_down, c->cluster->node[owner].probe, CLUSTER_FAILOVER_MS));
+    return owner;
 }
 
 static void a_call_ends_at_its_deadline_while_a_cluster_is_down(void **state)
@@ -114,12 +88,12 @@ static void a_call_waits_until_a_cluster_is_up_again(void **state)
     struct relock_lock *lock = lock_for(c, LONG_MS, relock_lock_new);
     struct relock_lock *held = lock_for(c, LONG_MS, relock_lock_new);
     struct actor *caller = actor_start();
-    struct probe *probe;
+    size_t node;
 
     assert_result(relock_lock(held), RELOCK_OK);
-    probe = break_cluster(c);
+    node = break_cluster(c);
     actor_begin_lock(caller, lock);
-    is_refused(probe, caller);
+    is_refused(c, node, caller);
     cluster_mend(c->cluster);
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_gets_in(caller, lock);
@@ -132,8 +106,7 @@ struct split {
     struct relock_lock *held, *awaited;
     struct actor *waiter;
     int slot;
-    struct probe *from;
-    size_t to;
+    size_t from, to;
 };
 
 static bool has_waiter(void *probe)
@@ -150,15 +123,17 @@ static struct split begin_split(struct clustered *c)
         .waiter = actor_start(),
         .slot = cluster_slot(c->cluster, NAME),
     };
+    struct probe *probe;
 
-    split.from = c->cluster->node[cluster_owner(c->cluster, split.slot)].probe;
+    split.from = cluster_owner(c->cluster, split.slot);
+    probe = c->cluster->node[split.from].probe;
     split.to = clustered_other(c, split.slot);
     assert_result(relock_lock(split.held), RELOCK_OK);
     actor_begin_lock(split.waiter, split.awaited);
-    assert_true(wait_until(has_waiter, split.from, SOON_MS));
+    assert_true(wait_until(has_waiter, probe, SOON_MS));
     cluster_move_open(c->cluster, split.slot, split.to);
     cluster_move_key(c->cluster, QUEUE, split.to);
-    assert_memory_equal(probe_list(split.from, "EXISTS " NAME " " QUEUE), "TRYAGAIN ", 9);
+    assert_memory_equal(probe_list(probe, "EXISTS " NAME " " QUEUE), "TRYAGAIN ", 9);
     return split;
 }
 
@@ -192,7 +167,7 @@ static void a_call_waits_until_its_keys_are_at_one_node(void **state)
     struct actor *caller = actor_start();
 
     actor_begin_lock(caller, lock);
-    is_refused(split.from, caller);
+    is_refused(c, split.from, caller);
     end_split(c, &split);
     assert_gets_in(caller, lock);
     actor_end_all();

@@ -5,7 +5,6 @@
 #include "support/cluster_fixture.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME "orders"
@@ -16,37 +15,6 @@ static const struct relock_options patient = {.command_timeout_ms = 20000, .rech
 static struct relock_lock *lock_of(struct clustered *c, const char *name)
 {
     return fixture_lock(c->f, clustered_client(c, &patient), name);
-}
-
-struct refusals {
-    struct probe *probe;
-    long long n;
-};
-
-/* The errors that a node has returned. */
-static long long count_refusals(struct probe *probe)
-{
-    const char *stats = probe_text(probe, "INFO stats");
-    const char *at = strstr(stats, "total_error_replies:");
-
-    assert_non_null(at);
-    return atoll(at + strlen("total_error_replies:"));
-}
-
-static bool has_refused(void *arg)
-{
-    const struct refusals *refusals = arg;
-
-    return count_refusals(refusals->probe) >= refusals->n;
-}
-
-/* Waits until the node has refused `n` more commands. */
-static bool wait_for_refusals(struct clustered *c, size_t node, long long n)
-{
-    struct refusals refusals = {.probe = c->cluster->node[node].probe};
-
-    refusals.n = count_refusals(refusals.probe) + n;
-    return wait_until(has_refused, &refusals, SOON_MS);
 }
 
 static void locks_of_all_nodes_can_be_held_together(void **state)
@@ -197,7 +165,7 @@ static void a_fenced_lock_waits_until_its_slot_has_moved(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
     cluster_move_open(c->cluster, slot, to);
     actor_begin_acquire(actor, lock, &(struct relock_how){.wait_ms = RELOCK_FOREVER});
-    assert_true(wait_for_refusals(c, from, 3));
+    assert_true(cluster_wait_refusals(c->cluster, from, 3));
     assert_true(actor_is_busy(actor));
     cluster_move_keys(c->cluster, slot, to);
     cluster_move_close(c->cluster, slot, to);
@@ -256,7 +224,7 @@ static void a_call_waits_until_its_slot_has_a_node(void **state)
     for (size_t i = 0; i < c->cluster->n; i++)
         (void)probe_text(c->cluster->node[i].probe, "CLUSTER DELSLOTS %d", slot);
     actor_begin_lock(actor, lock);
-    assert_true(wait_for_refusals(c, owner, 2));
+    assert_true(cluster_wait_refusals(c->cluster, owner, 2));
     assert_true(actor_is_busy(actor));
     (void)probe_text(c->cluster->node[owner].probe, "CLUSTER ADDSLOTS %d", slot);
     cluster_await(c->cluster);

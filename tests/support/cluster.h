@@ -3,9 +3,10 @@
  *
  * The nodes are numbered: at the start the masters are first and own equal shares of the slots,
  * then come the replicas, one of the first master, one of the second and so on. A role may change,
- * so ask cluster_owner() and cluster_replica(). To break a node, use server_kill(), _pause(),
- * _restart() and _resume() with node[i].server; then cluster_await() waits until the others have
- * replaced it. A master that comes back earlier has no data, unless it keeps them.
+ * so ask cluster_owner() and cluster_replica() of cluster_view.h. To break a node, use
+ * server_kill(), _pause(), _restart() and _resume() with node[i].server; then cluster_await() waits
+ * until the others have replaced it. A master that comes back earlier has no data, unless it keeps
+ * them.
  *
  * If a node refuses a command or takes too long, the test program ends with a line on stderr. With
  * RELOCK_TEST_TLS, every node also has a port with TLS, and the nodes use TLS among themselves.
@@ -70,20 +71,6 @@ void cluster_await(struct cluster *cluster);
 
 /* Restarts and resumes all nodes, abandons moves of slots, and waits as above. */
 void cluster_mend(struct cluster *cluster);
-
-/* The next five are for a cluster whose nodes agree. */
-int cluster_slot(struct cluster *cluster, const char *key);
-size_t cluster_owner(struct cluster *cluster, int slot);
-
-/* Of this master, one that runs. */
-size_t cluster_replica(struct cluster *cluster, size_t master);
-
-/* Waits until this replica has all that its master had when this was called. A WAIT of a probe
- * would not: it waits for what the probe has written. */
-void cluster_await_copy(struct cluster *cluster, size_t master);
-
-/* To the owner of a key. */
-struct probe *cluster_probe(struct cluster *cluster, const char *key);
 
 /* Has a replica take over from its master, which runs. Returns the new master. */
 size_t cluster_fail_over(struct cluster *cluster, size_t master);

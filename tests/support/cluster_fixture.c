@@ -1,7 +1,5 @@
 #include "support/cluster_fixture.h"
 
-#include "support/cluster_view.h"
-
 #include <stdlib.h>
 
 struct relock_options clustered_options(struct clustered *c, const struct relock_options *options)

@@ -32,6 +32,7 @@
 
 #include "support/cluster.h"
 #include "support/cluster_move.h"
+#include "support/cluster_view.h"
 #include "support/fixture.h"
 
 struct clustered {

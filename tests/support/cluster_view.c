@@ -1,5 +1,7 @@
 #include "support/cluster_view.h"
 
+#include "support/wait.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,4 +152,103 @@ bool cluster_is_settled(void *arg)
         if (cluster_is_up(cluster, i) && !agrees(cluster, i, &view))
             return false;
     return true;
+}
+
+/* ---- roles --------------------------------------------------------------------------------- */
+
+int cluster_slot(struct cluster *cluster, const char *key)
+{
+    size_t i = 0;
+
+    while (i + 1 < cluster->n && !cluster_is_up(cluster, i))
+        i++;
+    return (int)probe_int(cluster->node[i].probe, "CLUSTER KEYSLOT %s", key);
+}
+
+size_t cluster_owner(struct cluster *cluster, int slot)
+{
+    struct cluster_view view;
+
+    cluster_view_any(cluster, &view);
+    cluster_must(view.owner[slot] >= 0, "a slot without an owner");
+    return (size_t)view.owner[slot];
+}
+
+size_t cluster_replica(struct cluster *cluster, size_t master)
+{
+    struct cluster_view view;
+
+    cluster_view_any(cluster, &view);
+    for (size_t i = 0; i < cluster->n; i++)
+        if (i != master && view.master[i] == (signed char)master && cluster_is_up(cluster, i))
+            return i;
+    cluster_must(false, "a master without a replica");
+    return master;
+}
+
+struct probe *cluster_probe(struct cluster *cluster, const char *key)
+{
+    return cluster->node[cluster_owner(cluster, cluster_slot(cluster, key))].probe;
+}
+
+/* ---- what a replica has -------------------------------------------------------------------- */
+
+struct copy {
+    struct cluster *cluster;
+    size_t replica;
+    long long offset;
+};
+
+static long long info_number(struct cluster *cluster, size_t i, const char *before)
+{
+    const char *text = probe_text(cluster->node[i].probe, "INFO replication");
+    const char *found = strstr(text, before);
+
+    return found ? strtoll(found + strlen(before), NULL, 10) : -1;
+}
+
+static bool is_copied(void *arg)
+{
+    const struct copy *copy = arg;
+
+    return info_number(copy->cluster, copy->replica, "slave_repl_offset:") >= copy->offset;
+}
+
+void cluster_await_copy(struct cluster *cluster, size_t master)
+{
+    struct copy copy = {cluster, cluster_replica(cluster, master),
+                        info_number(cluster, master, "master_repl_offset:")};
+
+    cluster_must(wait_until(is_copied, &copy, SOON_MS), "a replica does not keep up");
+}
+
+/* ---- refusals ------------------------------------------------------------------------------ */
+
+struct refusals {
+    struct probe *probe;
+    long long n;
+};
+
+/* The errors that a node has returned. */
+static long long count_refusals(struct probe *probe)
+{
+    const char *found = strstr(probe_text(probe, "INFO stats"), "total_error_replies:");
+
+    return found ? atoll(found + strlen("total_error_replies:")) : -1;
+}
+
+static bool has_refused(void *arg)
+{
+    const struct refusals *refusals = arg;
+
+    return count_refusals(refusals->probe) >= refusals->n;
+}
+
+bool cluster_wait_refusals(struct cluster *cluster, size_t i, long long n)
+{
+    struct refusals refusals = {.probe = cluster->node[i].probe};
+    long long before = count_refusals(refusals.probe);
+
+    refusals.n = before + n;
+    return before >= 0 && wait_until(has_refused, &refusals, SOON_MS);
 }

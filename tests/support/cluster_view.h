@@ -1,5 +1,5 @@
 /*
- * Cluster view - what the nodes of a cluster believe, by the numbers of support/cluster.h
+ * Cluster view - what the nodes of a cluster believe and have, by the numbers of support/cluster.h
  *
  * Threads: that of the cluster.
  */
@@ -28,5 +28,22 @@ void cluster_view_any(const struct cluster *cluster, struct cluster_view *view);
  * cluster_await() speaks. */
 bool cluster_knows_itself(void *cluster);
 bool cluster_is_settled(void *cluster);
+
+/* The next five are for a cluster whose nodes agree. */
+int cluster_slot(struct cluster *cluster, const char *key);
+size_t cluster_owner(struct cluster *cluster, int slot);
+
+/* Of this master, one that runs. */
+size_t cluster_replica(struct cluster *cluster, size_t master);
+
+/* To the owner of a key. */
+struct probe *cluster_probe(struct cluster *cluster, const char *key);
+
+/* Waits until this replica has all that its master had when this was called. A WAIT of a probe
+ * would not: it waits for what the probe has written. */
+void cluster_await_copy(struct cluster *cluster, size_t master);
+
+/* Waits until a node has returned `n` more errors. */
+bool cluster_wait_refusals(struct cluster *cluster, size_t i, long long n);
 
 #endif

@@ -19,15 +19,20 @@ struct relock_client *ring_client(struct fixture *f, int nth, uint64_t deadlock_
 
 struct ring ring_of(struct fixture *f, struct relock_client *const *clients, int n)
 {
+    static const char *const names[RING_MOST] = {"ring:0", "ring:1", "ring:2", "ring:3", "ring:4"};
+
+    return ring_of_locks(f, clients, names, n, kind_now()->constructor);
+}
+
+struct ring ring_of_locks(struct fixture *f, struct relock_client *const *clients,
+                          const char *const *names, int n, fixture_constructor_fn *make)
+{
     struct ring ring = {.n = n};
-    char name[16];
 
     for (int i = 0; i < n; i++) {
         ring.clients[i] = clients[i];
-        snprintf(name, sizeof(name), "ring:%d", i);
-        ring.has[i] = kind_lock(f, clients[i], name);
-        snprintf(name, sizeof(name), "ring:%d", (i + 1) % n);
-        ring.wants[i] = kind_lock(f, clients[i], name);
+        ring.has[i] = fixture_lock_of(f, clients[i], names[i], make);
+        ring.wants[i] = fixture_lock_of(f, clients[i], names[(i + 1) % n], make);
         ring.actors[i] = actor_start();
         assert_result(actor_lock(ring.actors[i], ring.has[i]), RELOCK_OK);
     }
@@ -38,6 +43,12 @@ void ring_close(struct ring *ring)
 {
     for (int i = 0; i < ring->n; i++)
         actor_begin_lock(ring->actors[i], ring->wants[i]);
+}
+
+void ring_wait(struct ring *ring, int nth)
+{
+    actor_begin_lock(ring->actors[nth], ring->wants[nth]);
+    assert_true(wait_for_waiters(ring->clients[nth], 1));
 }
 
 void ring_unwind(struct ring *ring, int first)
@@ -90,10 +101,15 @@ static uint64_t deadlocks_of(const struct ring *ring)
 
 int ring_assert_one_is_refused(struct ring *ring)
 {
+    return ring_assert_one_is_refused_within(ring, SOON_MS);
+}
+
+int ring_assert_one_is_refused_within(struct ring *ring, uint64_t within_ms)
+{
     struct waiting waiting = {ring->actors, ring->n};
     int victim = 0;
 
-    assert_true(wait_until(one_has_ended, &waiting, SOON_MS));
+    assert_true(wait_until(one_has_ended, &waiting, within_ms));
     while (actor_is_busy(ring->actors[victim]))
         victim++;
     assert_result(actor_result(ring->actors[victim]), RELOCK_E_DEADLOCK);

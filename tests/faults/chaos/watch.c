@@ -1,6 +1,6 @@
 #include "watch.h"
 
-#include "support/cluster.h"
+#include "support/cluster_view.h"
 #include "support/wait.h"
 
 #include <stdio.h>
