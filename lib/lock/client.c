@@ -110,3 +110,16 @@ void relock_client_wake(struct relock_client *client)
     client->guarded.turn_at_ms = 0;
     relock_loop_wake(client->loop);
 }
+
+static void fire_alarm(struct relock_timer *timer, uint64_t now_ms)
+{
+    (void)timer;
+    (void)now_ms;
+}
+
+void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
+{
+    client->guarded.alarm.fire = fire_alarm;
+    relock_timer_set(&client->guarded.timers, &client->guarded.alarm, due_ms);
+    relock_client_wake(client);
+}

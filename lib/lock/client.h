@@ -172,6 +172,7 @@ struct relock_client {
         struct relock_waits waits;                         /* long waits, which are recorded */
         struct relock_outbox recording;                    /* commands that record these */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
+        struct relock_timer alarm;   /* due when the timer was that last woke the I/O thread */
         uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
                                 and will see changes made now */
         pthread_t teller;    /* the thread that calls on_lost */
@@ -221,13 +222,19 @@ static inline bool relock_client_is_open(const struct relock_client *client)
 /* Makes the I/O thread take its turn now. */
 void relock_client_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
+/* The same for a timer that is due at `due_ms`. The I/O thread then takes a turn at that time even
+ * if the timer is unset before. So the next hold of a thread that acquires and releases a lock all
+ * the time, whose timer is due later, does not wake it again. */
+void relock_client_wake_for(struct relock_client *client, uint64_t due_ms)
+    RELOCK_REQUIRES(client->mutex);
+
 /* Sets a timer of this client; wakes the I/O thread if it would sleep for too long. */
 static inline void relock_client_set_timer(struct relock_client *client, struct relock_timer *timer,
                                            uint64_t due_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_timer_set(&client->guarded.timers, timer, due_ms);
     if (due_ms < client->guarded.turn_at_ms)
-        relock_client_wake(client);
+        relock_client_wake_for(client, due_ms);
 }
 
 static inline void relock_client_unset_timer(struct relock_client *client,

@@ -2,6 +2,10 @@
 #include "support/armed.h"
 #include "support/kinds.h"
 
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
 #define CHANNEL "__redis__:invalidate"
 
 #define N_SHORT 10
@@ -126,6 +130,58 @@ static void a_lock_that_changes_all_the_time_is_checked_seldom(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+/* How often the I/O thread has slept; of the only client. */
+static long io_sleeps(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    char path[300], line[256];
+    long n = 0;
+
+    assert_non_null(dir);
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        bool is_io = false;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+        file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+        while (file && fgets(line, sizeof(line), file)) {
+            is_io |= strcmp(line, "Name:\trelock:io\n") == 0;
+            if (is_io)
+                (void)sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+        }
+        if (file)
+            fclose(file);
+    }
+    closedir(dir);
+    assert_true(n > 0);
+    return n;
+}
+
+/* The pause lets the I/O thread take its turn when the hold is over. It sleeps about twenty times in
+ * a second, and may also wait for the mutex. */
+static void a_free_lock_seldom_wakes_the_io_thread(void **state)
+{
+    enum { N_PAIRS = 200, PAUSE_MS = 5 };
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+    uint64_t began_ms, took_ms;
+    long n;
+
+    assert_true(wait_for_login(f->probe));
+    let_pass(300);
+    began_ms = now_ms();
+    n = io_sleeps();
+    for (int i = 0; i < N_PAIRS; i++) {
+        assert_result(relock_lock(lock), RELOCK_OK);
+        assert_result(relock_unlock(lock), RELOCK_OK);
+        let_pass(PAUSE_MS);
+    }
+    n = io_sleeps() - n;
+    took_ms = now_ms() - began_ms;
+    print_message("%d pairs in %d ms: %ld sleeps\n", N_PAIRS, (int)took_ms, n);
+    assert_in_range(n, 0, 15 + took_ms / 30);
+}
+
 static void a_program_can_do_without(void **state)
 {
     struct fixture *f = *state;
@@ -148,6 +204,7 @@ int main(void)
         KINDS_TEST_OF(a_long_read_hold_costs_one_script_and_its_release_none, read),
         KINDS_TEST(a_level_costs_one_check_at_most),
         KINDS_TEST(a_lock_that_changes_all_the_time_is_checked_seldom),
+        KINDS_TEST_OF(a_free_lock_seldom_wakes_the_io_thread, reentrant),
         KINDS_TEST(a_program_can_do_without),
     };
 
