@@ -90,22 +90,23 @@ extern "C" {
 /* ---- results ------------------------------------------------------------------------------ */
 
 /* Every result: name, value, text. Values never change. */
-#define RELOCK_STATUS_MAP(XX)                                                             \
-    XX(OK, 0, "success")                                                                  \
-    XX(BUSY, -1, "another owner holds the lock")                                          \
-    XX(TIMEOUT, -2, "timed out: another owner holds the lock")                            \
-    XX(CANCELLED, -3, "the wait was cancelled")                                           \
-    XX(LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken") \
-    XX(NOT_OWNER, -5, "this owner does not hold the lock")                                \
-    XX(E_NOMEM, -11, "out of memory")                                                     \
-    XX(E_INVALID, -12, "invalid argument")                                                \
-    XX(E_CONN, -13, "Redis is unreachable or did not answer in time")                     \
-    XX(E_SERVER, -14, "Redis returned an error or is a replica")                          \
-    XX(E_AUTH, -15, "authentication failed or an ACL right is missing")                   \
-    XX(E_REPLICAS, -16, "too few replicas acknowledged the lock")                         \
-    XX(E_CLOSED, -17, "the client was shut down or freed")                                \
-    XX(E_FORKED, -18, "the client was made before fork() and this is the child")          \
-    XX(E_DEADLOCK, -19, "this call would deadlock")                                       \
+#define RELOCK_STATUS_MAP(XX)                                                                 \
+    XX(OK, 0, "success")                                                                      \
+    XX(BUSY, -1, "another owner holds the lock, or it is reserved for a process that waits")  \
+    XX(TIMEOUT, -2,                                                                           \
+       "timed out: another owner holds the lock, or it is reserved for a process that waits") \
+    XX(CANCELLED, -3, "the wait was cancelled")                                               \
+    XX(LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken")     \
+    XX(NOT_OWNER, -5, "this owner does not hold the lock")                                    \
+    XX(E_NOMEM, -11, "out of memory")                                                         \
+    XX(E_INVALID, -12, "invalid argument")                                                    \
+    XX(E_CONN, -13, "Redis is unreachable or did not answer in time")                         \
+    XX(E_SERVER, -14, "Redis returned an error or is a replica")                              \
+    XX(E_AUTH, -15, "authentication failed or an ACL right is missing")                       \
+    XX(E_REPLICAS, -16, "too few replicas acknowledged the lock")                             \
+    XX(E_CLOSED, -17, "the client was shut down or freed")                                    \
+    XX(E_FORKED, -18, "the client was made before fork() and this is the child")              \
+    XX(E_DEADLOCK, -19, "this call would deadlock")                                           \
     XX(E_UNSUPPORTED, -20, "not supported by this kind of lock, server or build")
 
 enum relock_status {
@@ -333,7 +334,7 @@ RELOCK_API int relock_client_set_password(struct relock_client *client, const ch
 /**
  * For readiness probes: checks that each server answers, and that the connections for renewals and
  * messages are up. If `name` is not NULL, the call also acquires and releases the reentrant lock of
- * that name, which needs all rights. It is no failure if another owner holds this lock. Use the
+ * that name, which needs all rights. It is no failure if this lock is not free. Use the
  * name for nothing else.
  *
  * Threads: any; asks Redis.
@@ -627,7 +628,8 @@ RELOCK_API RELOCK_CHECKED int relock_trylock(struct relock_lock *lock);
  *
  * Threads: any; asks Redis; waits.
  * Returns: as relock_lock, and
- *          RELOCK_TIMEOUT     another owner was known to hold it, and the time is up
+ *          RELOCK_TIMEOUT     the time is up, and another owner was known to hold it, or it was
+ *                             reserved
  *          RELOCK_E_CONN      also: the time is up, and Redis has not said whether it is held
  */
 RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t wait_ms);
@@ -647,7 +649,8 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *
  * Threads: any; asks Redis; waits if `wait_ms` is above 0.
  * Returns: as relock_lock, and
- *          RELOCK_BUSY        another owner holds it, and `wait_ms` was 0 or less
+ *          RELOCK_BUSY        another owner holds it, or it is reserved, and `wait_ms` was 0 or
+ *                             less
  *          RELOCK_TIMEOUT     as relock_timedlock
  *          RELOCK_CANCELLED   not held: `cancel` fired, before or during the call
  *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is above

@@ -39,7 +39,7 @@ static int ping(struct relock_client *client)
     return r;
 }
 
-/* Acquires and releases the lock. If another owner holds it, locks work, too. */
+/* Acquires and releases the lock. If it is not free, locks work, too. */
 static int try_lock(struct relock_client *client, const char *name)
 {
     struct relock_how how = {.owner = relock_owner_new()};

@@ -50,6 +50,7 @@ void relock_reports_hear(struct relock_client *client, const char *key, size_t l
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
+/* The I/O thread alone, as relock_topology_find() requires. */
 static const struct relock_node *node_of(struct relock_client *client,
                                          const struct relock_hold *hold)
 {

@@ -109,7 +109,7 @@ static void without_the_right_to_the_time_nothing_is_reserved(void **state)
 static const struct missing {
     const char *right, *log; /* which each client logs once */
 } missing[] = {
-    {"~relock_waiters", "orders: waits outside of the line of clients"},
+    {"~relock_waiters", "orders: each release of this lock wakes this process"},
     {"&relock_client", "not subscribed"},
 };
 

@@ -157,8 +157,8 @@ static long io_sleeps(void)
     return n;
 }
 
-/* The pause lets the I/O thread take its turn when the hold is over. It sleeps about twenty times in
- * a second, and may also wait for the mutex. */
+/* The pause lets the I/O thread take its turn when the hold is over. It sleeps about twenty times
+ * in a second, and may also wait for the mutex. */
 static void a_free_lock_seldom_wakes_the_io_thread(void **state)
 {
     enum { N_PAIRS = 200, PAUSE_MS = 5 };

@@ -79,8 +79,9 @@ static const struct {
     const char *text;
 } results[] = {
     {RELOCK_OK, 0, "success"},
-    {RELOCK_BUSY, -1, "another owner holds the lock"},
-    {RELOCK_TIMEOUT, -2, "timed out: another owner holds the lock"},
+    {RELOCK_BUSY, -1, "another owner holds the lock, or it is reserved for a process that waits"},
+    {RELOCK_TIMEOUT, -2,
+     "timed out: another owner holds the lock, or it is reserved for a process that waits"},
     {RELOCK_CANCELLED, -3, "the wait was cancelled"},
     {RELOCK_LOST, -4, "the hold was lost: its lease expired, or its key was deleted or taken"},
     {RELOCK_NOT_OWNER, -5, "this owner does not hold the lock"},
