@@ -87,7 +87,7 @@ static uint64_t turn(void *arg)
     relock_node_io_attend(client->topology, needs);
     relock_node_io_flush(client->topology); /* a thread may wait for the answers */
     relock_client_reap(client);
-    return next_ms < follow_ms ? next_ms : follow_ms;
+    return relock_clock_sooner(next_ms, follow_ms);
 }
 
 static void on_tracking(void *arg, const struct relock_node *node, bool is_on)

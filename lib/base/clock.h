@@ -30,6 +30,16 @@ static inline uint64_t relock_clock_in(uint64_t ms)
     return relock_clock_after(relock_clock_now_ms(), ms);
 }
 
+static inline uint64_t relock_clock_sooner(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
+static inline uint64_t relock_clock_later(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
 /* The time until the deadline: 0 once it has passed, RELOCK_NEVER for RELOCK_NEVER. */
 static inline uint64_t relock_clock_left(uint64_t now_ms, uint64_t deadline_ms)
 {

@@ -111,14 +111,11 @@ static int sort_members(struct candidate *candidates, size_t n)
 
 static uint64_t shortest_lease(const struct relock_group *group)
 {
-    uint64_t shortest_ms = UINT64_MAX;
+    uint64_t shortest_ms = RELOCK_NEVER;
 
-    for (size_t i = 0; i < group->n; i++) {
-        uint64_t ms = group->members[i]->client->options.watchdog_timeout_ms;
-
-        if (ms < shortest_ms)
-            shortest_ms = ms;
-    }
+    for (size_t i = 0; i < group->n; i++)
+        shortest_ms = relock_clock_sooner(shortest_ms,
+                                          group->members[i]->client->options.watchdog_timeout_ms);
     return shortest_ms;
 }
 

@@ -232,8 +232,7 @@ static uint64_t check(struct relock_client *client, struct relock_hold *hold)
         is_held = !is_missing(client, group->members[i], r);
         if (!is_held)
             (void)relock_group_miss(group, hold->number, i, hold->owner);
-        if (grant.valid_ms < valid_ms)
-            valid_ms = grant.valid_ms;
+        valid_ms = relock_clock_sooner(valid_ms, grant.valid_ms);
     }
     relock_mutex_lock(&client->mutex);
     return relock_clock_after(now_ms, valid_ms);

@@ -157,11 +157,11 @@ static void ask_round(struct relock_acquire *acquire, struct relock_tally *tally
     struct relock_vote_terms terms = terms_of(acquire);
     uint64_t limit_ms = relock_acquire_within_ms(acquire, terms.sent_ms, most_ms);
     uint64_t until_ms = relock_votes_limit_ms(terms.sent_ms, terms.lease_ms, limit_ms);
-    uint64_t sequencer_ms = relock_clock_after(terms.sent_ms, SEQUENCER_MS);
 
     relock_votes_ask(tally, wanted, &terms);
     if (tally->guarded.is_told) {
-        relock_tally_wait(tally, sequencer_ms < until_ms ? sequencer_ms : until_ms);
+        relock_tally_wait(
+            tally, relock_clock_sooner(relock_clock_after(terms.sent_ms, SEQUENCER_MS), until_ms));
         relock_tally_end_turn(tally);
     }
     relock_tally_wait(tally, until_ms);

@@ -148,7 +148,6 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
 {
     struct relock_tally *tally = relock_tally_of(hold);
     uint64_t now_ms = relock_clock_now_ms();
-    uint64_t most_ms = relock_clock_after(now_ms, RELEASE_MS);
 
     if (hold->count > 0)
         return;
@@ -156,7 +155,7 @@ static void release(struct relock_client *client, struct relock_hold *hold, uint
     if (lacks_sequencer(tally))
         tally->group->order.is_contended = true; /* another client had its vote meanwhile */
     relock_votes_send(tally, RELOCK_VOTE_COMMAND_UNLOCK, now_ms, 0,
-                      most_ms < deadline_ms ? most_ms : deadline_ms);
+                      relock_clock_sooner(relock_clock_after(now_ms, RELEASE_MS), deadline_ms));
     take_release(tally, answer);
 }
 

@@ -222,7 +222,6 @@ static const struct relock_outbox_ops ops = {
 static int post(struct relock_survey_question *question)
 {
     struct relock_client *client = question->lock->client;
-    uint64_t now_ms = relock_clock_now_ms();
     struct relock_outbox *outbox;
     struct relock_guard guard;
     bool hangs;
@@ -230,10 +229,10 @@ static int post(struct relock_survey_question *question)
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
     outbox = &relock_local_of(client)->inquiries;
-    hangs = relock_outbox_hangs(outbox, now_ms, HANGS_MS);
+    hangs = relock_outbox_hangs(outbox, relock_clock_now_ms(), HANGS_MS);
     if (!hangs) {
         atomic_fetch_add(&question->survey->refs, 1);
-        question->entry = (struct relock_outbox_entry){.ops = &ops, .posted_ms = now_ms};
+        question->entry = (struct relock_outbox_entry){.ops = &ops};
         relock_outbox_post(client, outbox, &question->entry);
     }
     relock_client_leave(client, &guard);
@@ -295,11 +294,9 @@ static void ask_in_time(struct relock_survey *survey, uint64_t deadline_ms)
     enum relock_outcome outcome = RELOCK_OUTCOME_OPEN;
 
     while (outcome == RELOCK_OUTCOME_OPEN && relock_clock_now_ms() < deadline_ms) {
-        uint64_t until_ms;
-
         ask(survey);
-        until_ms = relock_clock_after(relock_clock_now_ms(), PAUSE_MS);
-        (void)relock_gate_wait(&survey->gate, until_ms < deadline_ms ? until_ms : deadline_ms);
+        (void)relock_gate_wait(&survey->gate,
+                               relock_clock_sooner(relock_clock_in(PAUSE_MS), deadline_ms));
         relock_mutex_lock(mutex);
         outcome = outcome_of_all(survey);
         relock_mutex_unlock(mutex);
@@ -310,8 +307,7 @@ int relock_survey_run(struct relock_lock *lock, const struct relock_claim *claim
                       struct relock_inspection *inspection, char why[RELOCK_WHY_MAX])
 {
     struct relock_client *coordinator = lock->client;
-    uint64_t now_ms = relock_clock_now_ms();
-    uint64_t deadline_ms = relock_clock_after(now_ms, coordinator->options.command_timeout_ms);
+    uint64_t deadline_ms = relock_clock_in(coordinator->options.command_timeout_ms);
     struct relock_survey *survey = new_survey(relock_group_of(lock->resource));
     int r;
 

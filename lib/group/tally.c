@@ -223,8 +223,7 @@ bool relock_tally_is_heard(const struct relock_tally *tally, uint64_t since_ms)
 {
     unsigned n = 0;
 
-    if (since_ms < tally->guarded.lost_ms)
-        since_ms = tally->guarded.lost_ms;
+    since_ms = relock_clock_later(since_ms, tally->guarded.lost_ms);
     for (size_t i = 0; i < tally->group->n; i++)
         n += tally->guarded.votes[i].yes && tally->guarded.votes[i].sent_ms >= since_ms;
     return n >= relock_tally_quorum(tally);

@@ -26,9 +26,7 @@ static uint64_t patience_ms(uint64_t lease_ms)
 
 uint64_t relock_votes_limit_ms(uint64_t sent_ms, uint64_t lease_ms, uint64_t deadline_ms)
 {
-    uint64_t patient_until_ms = relock_clock_after(sent_ms, patience_ms(lease_ms));
-
-    return patient_until_ms < deadline_ms ? patient_until_ms : deadline_ms;
+    return relock_clock_sooner(relock_clock_after(sent_ms, patience_ms(lease_ms)), deadline_ms);
 }
 
 /* ---- the hold of a vote -------------------------------------------------------------------- */

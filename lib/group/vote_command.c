@@ -116,7 +116,8 @@ static void judge_extend(struct relock_client *client, const struct command *com
     if (!relock_hold_is_held(hold))
         return;
     if (said == RELOCK_VERDICT_DONE) {
-        relock_holds_prolong(client, hold, command->sent_ms, command->lease_ms);
+        relock_holds_prolong(client, hold,
+                             relock_hold_valid_until(command->sent_ms, command->lease_ms));
         verdict->report.answer = RELOCK_ANSWER_YES;
         verdict->valid_until_ms = hold->valid_until_ms;
     } else if (relock_verdict_loss(said)) {
@@ -293,7 +294,7 @@ int relock_vote_command_post(struct relock_client *client, struct relock_vote *v
     if (!new)
         return RELOCK_E_NOMEM;
     *new = (struct command){
-        .entry = {.ops = &ops, .posted_ms = sent_ms},
+        .entry = {.ops = &ops},
         .vote = vote,
         .kind = kind,
         .round = round,

@@ -12,19 +12,15 @@ void relock_acquire_keep_why(struct relock_acquire *acquire, const char *why)
 
 uint64_t relock_acquire_end_ms(const struct relock_acquire *acquire, uint64_t now_ms)
 {
-    uint64_t least_ms = relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS);
-    uint64_t end_ms = acquire->waiter.tries ? acquire->abandon_ms : acquire->deadline_ms;
-
-    return least_ms > end_ms ? least_ms : end_ms;
+    return relock_clock_later(relock_clock_after(now_ms, RELOCK_ANSWER_MIN_MS),
+                              acquire->waiter.tries ? acquire->abandon_ms : acquire->deadline_ms);
 }
 
 uint64_t relock_acquire_within_ms(const struct relock_acquire *acquire, uint64_t now_ms,
                                   uint64_t timeout_ms)
 {
-    uint64_t limit_ms = relock_clock_after(now_ms, timeout_ms);
-    uint64_t end_ms = relock_acquire_end_ms(acquire, now_ms);
-
-    return limit_ms < end_ms ? limit_ms : end_ms;
+    return relock_clock_sooner(relock_clock_after(now_ms, timeout_ms),
+                               relock_acquire_end_ms(acquire, now_ms));
 }
 
 uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t now_ms)

@@ -49,7 +49,6 @@ static void post(struct relock_async_command *command) RELOCK_REQUIRES(command->
     command->state =
         command->hold->fence ? RELOCK_ASYNC_COMMAND_KILLING : RELOCK_ASYNC_COMMAND_RUNNING;
     command->entry.ops = &entry_ops;
-    command->entry.posted_ms = relock_clock_now_ms();
     command->flight.is_in_flight = false;
     relock_outbox_post(command->client, &command->client->guarded.commands, &command->entry);
     relock_client_set_timer(command->client, &command->timer, command->deadline_ms);
@@ -63,13 +62,13 @@ static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command
 
 static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
-    uint64_t until_ms = relock_clock_in(command->pause_ms);
+    uint64_t until_ms =
+        relock_clock_sooner(relock_clock_in(command->pause_ms), command->deadline_ms);
 
     command->state = RELOCK_ASYNC_COMMAND_PAUSED;
     command->pause_ms = relock_backoff_ms(command->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
     DL_APPEND(command->client->guarded.paused, command);
-    relock_client_set_timer(command->client, &command->timer,
-                            until_ms < command->deadline_ms ? until_ms : command->deadline_ms);
+    relock_client_set_timer(command->client, &command->timer, until_ms);
 }
 
 /* Its user may free the command. Unchecked: for clang `client` is another one. */

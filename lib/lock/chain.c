@@ -84,7 +84,6 @@ STEP struct ask *post(struct relock_client *client, size_t lock, size_t hold)
     if (!new)
         return NULL;
     new->entry.ops = &ask_ops;
-    new->entry.posted_ms = relock_clock_now_ms();
     new->lock = lock;
     new->hold = hold;
     client->guarded.waits.chain->n_asked++;
@@ -131,18 +130,10 @@ STEP size_t follow_lock(struct relock_client *client, const char *name, size_t l
 
 /* ---- the waits of this client -------------------------------------------------------------- */
 
-/* The lock, or the side of it, that the waiter is to get. */
-static const struct relock_resource *wanted_by(const struct relock_waiter *waiter)
-{
-    const struct relock_resource *queue = waiter->queues_on;
-
-    return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
-}
-
 STEP size_t follow_own(struct relock_client *client, const struct relock_waiter *waiter,
                        unsigned step)
 {
-    const struct relock_resource *resource = wanted_by(waiter);
+    const struct relock_resource *resource = relock_resource_wanted(waiter);
     struct relock_graph *graph = &client->guarded.waits.chain->graph;
     size_t lock = follow_lock(client, resource->name, resource->name_len,
                               relock_chain_form(resource->kind), step);

@@ -35,14 +35,6 @@ STEP struct relock_waiter **waits_of(struct relock_client *client, uint64_t owne
     return &client->guarded.asleep[owner % RELOCK_ASLEEP_PARTS];
 }
 
-/* The lock, or the side of it, that the waiter is to get. */
-STEP struct relock_resource *wanted_by(const struct relock_waiter *waiter)
-{
-    struct relock_resource *queue = waiter->queues_on;
-
-    return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
-}
-
 /* The search has come to a lock: `owner`, which holds `from`, waits for it. */
 STEP void reach(struct search *search, struct relock_resource *resource,
                 struct relock_resource *from, uint64_t owner)
@@ -72,7 +64,7 @@ STEP void follow(struct search *search, struct relock_resource *resource, uint64
     DL_FOREACH2(*waits_of(search->client, owner), at, asleep_next)
     {
         if (at->owner == owner && at->end == RELOCK_WAITER_WAITS)
-            reach(search, wanted_by(at), resource, owner);
+            reach(search, relock_resource_wanted(at), resource, owner);
     }
 }
 
@@ -140,7 +132,7 @@ bool relock_deadlock_enter(struct relock_acquire *acquire)
         .client = acquire->client,
         .owner = waiter->owner,
         .now_ms = relock_clock_now_ms(),
-        .first = wanted_by(waiter),
+        .first = relock_resource_wanted(waiter),
     };
 
     if (waiter->tries || waiter->is_asleep)

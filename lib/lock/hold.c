@@ -70,9 +70,7 @@ bool relock_hold_is_in_use(const struct relock_hold *hold)
 
 static uint64_t cached_due_ms(const struct relock_hold *hold, uint64_t now_ms)
 {
-    uint64_t due_ms = held_due_ms(hold, now_ms);
-
-    return due_ms < hold->cache_until_ms ? due_ms : hold->cache_until_ms;
+    return relock_clock_sooner(held_due_ms(hold, now_ms), hold->cache_until_ms);
 }
 
 uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)

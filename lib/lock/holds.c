@@ -201,18 +201,11 @@ void relock_holds_begin_detached(struct relock_client *client, struct relock_hol
 
 static void lengthen(struct relock_hold *hold, uint64_t valid_until_ms)
 {
-    if (valid_until_ms > hold->valid_until_ms)
-        hold->valid_until_ms = valid_until_ms;
+    hold->valid_until_ms = relock_clock_later(hold->valid_until_ms, valid_until_ms);
 }
 
-void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
-                          uint64_t lease_ms)
-{
-    relock_holds_prolong_until(client, hold, relock_hold_valid_until(sent_ms, lease_ms));
-}
-
-void relock_holds_prolong_until(struct relock_client *client, struct relock_hold *hold,
-                                uint64_t valid_until_ms)
+void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold,
+                          uint64_t valid_until_ms)
 {
     lengthen(hold, valid_until_ms);
     relock_holds_arm(client, hold, relock_clock_now_ms());
@@ -232,8 +225,7 @@ void relock_holds_keep(struct relock_client *client, struct relock_hold *hold,
 
 void relock_holds_send(struct relock_hold *hold, uint64_t now_ms)
 {
-    hold->command = RELOCK_HOLD_SENT;
-    hold->sent_ms = now_ms;
+    relock_holds_send_check(hold, now_ms);
     /* The schedule is absolute: from when it was asked, not from when it was answered. */
     hold->renew_at_ms = relock_clock_after(now_ms, relock_hold_renewal_ms(hold->renewal_ms));
 }
@@ -253,10 +245,8 @@ void relock_holds_end_command(struct relock_client *client, struct relock_hold *
 
 static void verify_soon(struct relock_hold *hold, uint64_t now_ms)
 {
-    uint64_t at_ms = relock_clock_after(now_ms, VERIFY_MS);
-
-    if (at_ms < hold->renew_at_ms)
-        hold->renew_at_ms = at_ms;
+    hold->renew_at_ms =
+        relock_clock_sooner(hold->renew_at_ms, relock_clock_after(now_ms, VERIFY_MS));
 }
 
 void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

@@ -54,13 +54,9 @@ void relock_holds_begin_detached(struct relock_client *client, struct relock_hol
                                  uint64_t sent_ms, uint64_t lease_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis granted a lease requested at `sent_ms`: the hold is certain for longer. */
-void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
-                          uint64_t lease_ms) RELOCK_REQUIRES(client->mutex);
-
 /* The hold is certain at least until then. */
-void relock_holds_prolong_until(struct relock_client *client, struct relock_hold *hold,
-                                uint64_t valid_until_ms) RELOCK_REQUIRES(client->mutex);
+void relock_holds_prolong(struct relock_client *client, struct relock_hold *hold,
+                          uint64_t valid_until_ms) RELOCK_REQUIRES(client->mutex);
 
 /* Changes how its lease is kept. If that concerns other servers, relock_owner_command_end()
  * tells them. */

@@ -43,7 +43,7 @@ static void add(struct relock_acquire *acquire, struct relock_hold *hold, uint64
     hold->count++;
     if (hold->observer_tells && !acquire->stop)
         become_own(acquire->client, hold);
-    relock_holds_prolong_until(acquire->client, hold, valid_until_ms);
+    relock_holds_prolong(acquire->client, hold, valid_until_ms);
     acquire->valid_until_ms = valid_until_ms;
     acquire->hold = relock_holds_ref(hold);
 }
@@ -138,7 +138,7 @@ int relock_levels_extend(struct relock_lock *lock, struct relock_hold *hold, uin
     hold->resource->kind->operations->extend(lock->client, hold, lease_ms, deadline_ms, &answer);
     r = conclude(lock->client, hold, &answer);
     if (r == RELOCK_OK)
-        relock_holds_prolong_until(lock->client, hold, answer.valid_until_ms);
+        relock_holds_prolong(lock->client, hold, answer.valid_until_ms);
     else if (r != RELOCK_LOST && !answer.is_reported)
         relock_lock_log_under(lock, hold->owner, "not extended", r, why);
     relock_holds_unref(lock->client, hold);

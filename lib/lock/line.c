@@ -273,7 +273,7 @@ bool relock_line_leave(struct relock_client *client, const char *name, size_t le
     if (!new)
         return false;
     *new = (struct leave){
-        .entry = {.ops = &leave_ops, .posted_ms = relock_clock_now_ms()},
+        .entry = {.ops = &leave_ops},
         .side = side,
         .len = len,
     };

@@ -10,6 +10,7 @@ void relock_outbox_post(struct relock_client *client, struct relock_outbox *outb
 {
     entry->client = client;
     entry->outbox = outbox;
+    entry->posted_ms = relock_clock_now_ms();
     entry->is_sent = false;
     DL_APPEND(outbox->posted, entry);
     relock_client_wake(client);

@@ -45,7 +45,7 @@ struct relock_outbox_ops {
     void (*drop)(struct relock_client *client, struct relock_outbox_entry *entry);
 };
 
-/* The entry has its `ops`, and `posted_ms` says since when an answer is expected. */
+/* The entry has its `ops`. An answer is expected from now on. */
 void relock_outbox_post(struct relock_client *client, struct relock_outbox *outbox,
                         struct relock_outbox_entry *entry) RELOCK_REQUIRES(client->mutex);
 

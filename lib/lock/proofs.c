@@ -68,11 +68,6 @@ STEP bool decide(struct relock_client *client, struct relock_graph *graph,
     return waiter->wait.proof != NULL;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* How long after this look the next one follows. */
 static uint64_t pause_after(struct relock_waits *waits, bool has_proof, bool is_new)
 {
@@ -81,10 +76,12 @@ static uint64_t pause_after(struct relock_waits *waits, bool has_proof, bool is_
         return NEXT_MS;
     }
     if (has_proof)
-        return waits->proof_pause_ms = least(waits->proof_pause_ms + SOON_STEP_MS, SOON_MAX_MS);
+        return waits->proof_pause_ms =
+                   relock_clock_sooner(waits->proof_pause_ms + SOON_STEP_MS, SOON_MAX_MS);
     if (waits->look_pause_ms == 0)
         return waits->look_pause_ms = EARLY_MS;
-    return waits->look_pause_ms = least(4 * waits->look_pause_ms, RELOCK_PROOFS_LATER_MS);
+    return waits->look_pause_ms =
+               relock_clock_sooner(4 * waits->look_pause_ms, RELOCK_PROOFS_LATER_MS);
 }
 
 void relock_proofs_conclude(struct relock_client *client, struct relock_graph *graph)

@@ -45,12 +45,9 @@ static struct send *send_of(const struct relock_outbox_entry *entry)
 void relock_record_arm(struct relock_client *client)
 {
     struct relock_waits *waits = &client->guarded.waits;
-    uint64_t due_ms = waits->scan_at_ms;
+    uint64_t due_ms = relock_clock_sooner(
+        waits->scan_at_ms, relock_clock_sooner(waits->beat_at_ms, waits->look_at_ms));
 
-    if (waits->beat_at_ms < due_ms)
-        due_ms = waits->beat_at_ms;
-    if (waits->look_at_ms < due_ms)
-        due_ms = waits->look_at_ms;
     if (due_ms != RELOCK_NEVER)
         relock_client_set_timer(client, &waits->timer, due_ms);
 }
@@ -77,12 +74,10 @@ STEP bool append_hold(struct send *send, const struct relock_client *client,
                       const struct relock_recorded_hold *held, uint64_t now_ms)
 {
     const struct relock_waiter *waiter = held->waiter;
-    const struct relock_resource *wanted = waiter->queues_on;
+    const struct relock_resource *wanted = relock_resource_wanted(waiter);
     char field[RELOCK_FIELD_MAX], value[128], head[RELOCK_FIELD_MAX + 32];
     int value_len, head_len;
 
-    if (wanted->role == RELOCK_RESOURCE_FAIR_WAITER)
-        wanted = wanted->primary;
     if (held->hold->resource->kind->has_token_only)
         (void)relock_tokens_write(&client->tokens, held->hold->number, field);
     else
@@ -256,7 +251,6 @@ bool relock_record_send(struct relock_client *client, unsigned which)
     if (!new)
         return false;
     new->entry.ops = &send_ops;
-    new->entry.posted_ms = relock_clock_now_ms();
     new->which = which;
     new->client = describe(client);
     if (!new->client || !compose(new, client)) {

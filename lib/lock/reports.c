@@ -54,10 +54,7 @@ void relock_reports_hear(struct relock_client *client, const char *key, size_t l
 static const struct relock_node *node_of(struct relock_client *client,
                                          const struct relock_hold *hold)
 {
-    const struct relock_resource *resource = hold->resource;
-
-    return relock_topology_find(client->topology,
-                                (struct relock_text){resource->name, resource->name_len});
+    return relock_topology_find(client->topology, relock_resource_key(hold->resource));
 }
 
 /* It has become old enough while no node could report. A younger one is not due yet. */

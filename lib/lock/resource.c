@@ -129,12 +129,11 @@ uint64_t relock_resource_recheck_at(const struct relock_resource *resource, uint
     uint64_t place = resource->line.place;
     uint64_t n_intervals = resource->n_intervals > 0 ? resource->n_intervals : 1;
     uint64_t pause_ms = recheck_ms * n_intervals + RECHECK_STEP_MS * n_before(place);
-    uint64_t at_ms = relock_clock_after(resource->asked_ms, pause_ms);
-    uint64_t lease_end_ms = relock_resource_after_lease(resource->lease_end_ms, place);
+    uint64_t at_ms =
+        relock_clock_sooner(relock_clock_after(resource->asked_ms, pause_ms),
+                            relock_resource_after_lease(resource->lease_end_ms, place));
 
-    if (at_ms > lease_end_ms)
-        at_ms = lease_end_ms;
-    return at_ms > resource->yields_until_ms ? at_ms : resource->yields_until_ms;
+    return relock_clock_later(at_ms, resource->yields_until_ms);
 }
 
 void relock_resource_hear_lease(struct relock_resource *resource, uint64_t lease_end_ms)

@@ -28,6 +28,7 @@
 #include "lock/hold.h"
 #include "lock/kind.h"
 #include "lock/recorded.h"
+#include "redis/command.h"
 
 #include <stdatomic.h>
 
@@ -238,6 +239,20 @@ relock_resource_readers(const struct relock_resource *resource)
 static inline struct relock_resource *relock_resource_with_channel(struct relock_resource *resource)
 {
     return resource->role == RELOCK_RESOURCE_READERS ? resource->primary : resource;
+}
+
+/* The lock, or the side of it, that the waiter is to get. */
+static inline struct relock_resource *relock_resource_wanted(const struct relock_waiter *waiter)
+{
+    struct relock_resource *queue = waiter->queues_on;
+
+    return queue->role == RELOCK_RESOURCE_FAIR_WAITER ? queue->primary : queue;
+}
+
+/* The key in Redis. */
+static inline struct relock_text relock_resource_key(const struct relock_resource *resource)
+{
+    return (struct relock_text){resource->name, resource->name_len};
 }
 
 /* The hold of an owner that has levels, NULL when it has none. */

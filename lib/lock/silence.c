@@ -17,23 +17,13 @@ static uint64_t ping_after(const struct relock_client *client, uint64_t now_ms)
 /* Pings the server that this wait needs. Returns since when it has been silent. */
 static uint64_t ping(struct relock_client *client, const struct relock_waiter *waiter)
 {
-    const struct relock_resource *resource = waiter->queues_on;
-    struct relock_pipeline *pipeline = relock_node_io_pipeline(
-        client->topology, (struct relock_text){resource->name, resource->name_len});
+    struct relock_pipeline *pipeline =
+        relock_node_io_pipeline(client->topology, relock_resource_key(waiter->queues_on));
 
     if (!pipeline)
         return RELOCK_NEVER; /* out of memory */
     relock_pipeline_ping(pipeline);
     return relock_pipeline_silent_ms(pipeline);
-}
-
-/* When this wait ends if Redis stays silent. */
-static uint64_t unreached_at(const struct relock_client *client, const struct relock_waiter *waiter,
-                             uint64_t silent_ms)
-{
-    uint64_t since_ms = silent_ms > waiter->joined_ms ? silent_ms : waiter->joined_ms;
-
-    return relock_clock_after(since_ms, client->options.command_timeout_ms);
 }
 
 /* Returns when the next wait ends if Redis stays silent. */
@@ -45,15 +35,15 @@ static uint64_t end_waits(struct relock_client *client, uint64_t now_ms)
 
     DL_FOREACH2(client->guarded.waiting, at, all_next)
     {
-        uint64_t at_ms = unreached_at(client, at, ping(client, at));
+        uint64_t since_ms = relock_clock_later(ping(client, at), at->joined_ms);
+        uint64_t end_ms = relock_clock_after(since_ms, client->options.command_timeout_ms);
 
         if (at->end != RELOCK_WAITER_WAITS)
             continue;
-        if (now_ms < at_ms) {
-            next_ms = at_ms < next_ms ? at_ms : next_ms;
-            continue;
-        }
-        relock_resource_end_wait(at, RELOCK_WAITER_UNREACHED, &client->mutex);
+        if (now_ms < end_ms)
+            next_ms = relock_clock_sooner(end_ms, next_ms);
+        else
+            relock_resource_end_wait(at, RELOCK_WAITER_UNREACHED, &client->mutex);
     }
     return next_ms;
 }
@@ -62,13 +52,11 @@ static uint64_t end_waits(struct relock_client *client, uint64_t now_ms)
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_client *client = RELOCK_CONTAINER(struct relock_client, guarded.silence, timer);
-    uint64_t next_ms = ping_after(client, now_ms);
-    uint64_t end_ms;
 
-    if (!client->guarded.waiting)
-        return;
-    end_ms = end_waits(client, now_ms);
-    relock_client_set_timer(client, timer, end_ms < next_ms ? end_ms : next_ms);
+    if (client->guarded.waiting)
+        relock_client_set_timer(
+            client, timer,
+            relock_clock_sooner(end_waits(client, now_ms), ping_after(client, now_ms)));
 }
 
 void relock_silence_init(struct relock_client *client)

@@ -198,8 +198,8 @@ static void on_channel(void *arg, enum relock_channel_event event, const char *t
 
 static void subscribe(struct relock_client *client, struct relock_resource *resource)
 {
-    struct relock_pubsub *pubsub = relock_node_io_pubsub(
-        client->topology, (struct relock_text){resource->name, resource->name_len});
+    struct relock_pubsub *pubsub =
+        relock_node_io_pubsub(client->topology, relock_resource_key(resource));
     char name[RELOCK_CHANNEL_MAX];
     size_t len =
         relock_keys_channel(name, resource->kind->channel, resource->name, resource->name_len);

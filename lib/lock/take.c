@@ -76,8 +76,6 @@ static uint64_t deadline_of(const struct relock_how *how)
 void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
                       const struct relock_how *how, struct relock_cancel *stop, uint64_t abandon_ms)
 {
-    uint64_t most_ms = relock_clock_in(lock->client->options.command_timeout_ms);
-
     *acquire = (struct relock_acquire){
         .lock = lock,
         .client = lock->client,
@@ -86,7 +84,8 @@ void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
         .stop = stop,
         .lease_ms = how->lease_ms > 0 ? how->lease_ms : lock->resource->lease_ms,
         .deadline_ms = deadline_of(how),
-        .abandon_ms = abandon_ms < most_ms ? abandon_ms : most_ms,
+        .abandon_ms = relock_clock_sooner(
+            abandon_ms, relock_clock_in(lock->client->options.command_timeout_ms)),
     };
     init_waiter(acquire);
 }

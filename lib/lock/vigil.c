@@ -94,10 +94,8 @@ void relock_vigil_follow(struct relock_client *client)
     struct relock_resource *at;
 
     for (at = client->guarded.resources; at; at = at->hh.next) {
-        struct relock_text name = {at->name, at->name_len};
-
         if (relock_vigil_is_on(at) &&
-            relock_topology_find(client->topology, name) != at->vigil.node)
+            relock_topology_find(client->topology, relock_resource_key(at)) != at->vigil.node)
             hear(at, false);
     }
 }

@@ -88,8 +88,7 @@ static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t
         relock_resource_signal(resource, false);
         return RELOCK_WAIT_LOOKS;
     }
-    if (recheck_ms < *until_ms)
-        *until_ms = recheck_ms;
+    *until_ms = relock_clock_sooner(*until_ms, recheck_ms);
     if (yields(acquire, now_ms) && resource->yields_until_ms < *until_ms &&
         relock_resource_may_ask(resource, &acquire->waiter))
         *until_ms = resource->yields_until_ms;

@@ -31,10 +31,16 @@ STEP void send_soon(struct relock_client *client)
 
 /* ---- what is recorded ---------------------------------------------------------------------- */
 
+/* When it will have lasted for long. */
+static uint64_t long_at(const struct relock_client *client, const struct relock_waiter *waiter)
+{
+    return relock_clock_after(waiter->joined_ms, client->options.deadlock_ms);
+}
+
 STEP bool is_long(const struct relock_client *client, const struct relock_waiter *waiter,
                   uint64_t now_ms)
 {
-    return now_ms >= relock_clock_after(waiter->joined_ms, client->options.deadlock_ms);
+    return now_ms >= long_at(client, waiter);
 }
 
 /* The wait of this owner that has lasted for long, or NULL. */
@@ -107,13 +113,9 @@ STEP uint64_t next_scan(const struct relock_client *client, uint64_t now_ms)
     const struct relock_waiter *at;
 
     for (at = client->guarded.waits.asleep; at; at = at->wait.next) {
-        uint64_t long_ms = relock_clock_after(at->joined_ms, client->options.deadlock_ms);
-
-        if (long_ms <= now_ms)
-            continue;
-        if (long_ms < now_ms + SCAN_MIN_MS)
-            long_ms = now_ms + SCAN_MIN_MS;
-        return long_ms < next_ms ? long_ms : next_ms;
+        if (!is_long(client, at, now_ms))
+            return relock_clock_sooner(
+                next_ms, relock_clock_later(long_at(client, at), now_ms + SCAN_MIN_MS));
     }
     return next_ms;
 }
@@ -168,16 +170,14 @@ RELOCK_UNCHECKED void relock_waits_init(struct relock_client *client)
 void relock_waits_enter(struct relock_client *client, struct relock_waiter *waiter)
 {
     struct relock_waits *waits = &client->guarded.waits;
-    uint64_t long_ms;
 
     if (client->options.deadlock_ms == RELOCK_FOREVER || waiter->queues_on->kind->is_composite)
         return;
     waiter->wait = (struct relock_wait){.serial = ++waits->serial};
     DL_APPEND2(waits->asleep, waiter, wait.prev, wait.next);
-    long_ms = relock_clock_after(waiter->joined_ms, client->options.deadlock_ms);
-    if (long_ms >= waits->scan_at_ms)
+    if (long_at(client, waiter) >= waits->scan_at_ms)
         return;
-    waits->scan_at_ms = long_ms;
+    waits->scan_at_ms = long_at(client, waiter);
     relock_record_arm(client);
 }
 

@@ -68,9 +68,9 @@ static uint64_t due_when_ready_ms(const struct relock_async_conn *conn)
     uint64_t fine_ms = conn->since_ms + FINE_MS;
     bool is_to_prove = conn->health.state != RELOCK_HEALTH_FINE && !relock_async_wait_is_owed(conn);
 
-    if (is_to_prove && fine_ms < due_ms)
-        due_ms = fine_ms;
-    return conn->left_until_ms < due_ms ? conn->left_until_ms : due_ms;
+    if (is_to_prove)
+        due_ms = relock_clock_sooner(due_ms, fine_ms);
+    return relock_clock_sooner(due_ms, conn->left_until_ms);
 }
 
 uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn)

@@ -131,15 +131,13 @@ static void set_tcp_options(int fd, uint64_t command_timeout_ms)
 static int wait_for_room(struct relock_dial *dial, uint64_t now_ms)
 {
     static const char why[] = "the server accepts no connection: its queue is full (tcp-backlog)";
-    uint64_t next_ms;
 
     if (now_ms >= dial->limit_ms)
         return fail(dial, RELOCK_E_CONN, why);
     set_why(dial, why);
     dial->state = RELOCK_DIAL_PAUSING;
     dial->pause_ms = relock_backoff_ms(dial->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
-    next_ms = now_ms + dial->pause_ms;
-    dial->deadline_ms = next_ms < dial->limit_ms ? next_ms : dial->limit_ms;
+    dial->deadline_ms = relock_clock_sooner(now_ms + dial->pause_ms, dial->limit_ms);
     return RELOCK_AGAIN;
 }
 

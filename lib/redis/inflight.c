@@ -10,11 +10,6 @@
 
 #include <stdio.h>
 
-static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
-{
-    return a_ms < b_ms ? a_ms : b_ms;
-}
-
 uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight)
 {
     const struct relock_exchange *at;
@@ -22,9 +17,9 @@ uint64_t relock_inflight_due_ms(const struct relock_inflight *inflight)
 
     DL_FOREACH(inflight->exchanges, at)
     {
-        due_ms = earlier(due_ms, at->limit_ms);
+        due_ms = relock_clock_sooner(due_ms, at->limit_ms);
         if (!at->is_orphan)
-            due_ms = earlier(due_ms, at->leave_ms);
+            due_ms = relock_clock_sooner(due_ms, at->leave_ms);
     }
     return due_ms;
 }
@@ -137,13 +132,13 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
             relock_conn_id_kill(at->kills, conn->login.conn_id, &conn->wire.out);
         else
             relock_buffer_append(&conn->wire.out, at->commands.data, at->commands.len);
-        at->leave_ms = least_ms > at->deadline_ms ? least_ms : at->deadline_ms;
+        at->leave_ms = relock_clock_later(least_ms, at->deadline_ms);
         at->limit_ms = relock_clock_after(now_ms, conn->server->command_timeout_ms);
     }
     DL_CONCAT(inflight->exchanges, exchanges);
     /* Also after the deadline: a command sent in part must be completed. */
     due_ms = relock_inflight_due_ms(inflight);
-    r = relock_sync_conn_send(conn, due_ms > least_ms ? due_ms : least_ms);
+    r = relock_sync_conn_send(conn, relock_clock_later(due_ms, least_ms));
     /* The concatenation left `exchanges` in place as the tail of the list. */
     DL_FOREACH(exchanges, at)
     at->sent = at->starts < conn->n_sent;

@@ -15,9 +15,7 @@ bool relock_question_is_over(const struct relock_question *question)
 
 uint64_t relock_question_slice_ms(const struct relock_question *question)
 {
-    uint64_t slice_ms = relock_clock_in(SLICE_MS);
-
-    return slice_ms < question->deadline_ms ? slice_ms : question->deadline_ms;
+    return relock_clock_sooner(relock_clock_in(SLICE_MS), question->deadline_ms);
 }
 
 int relock_question_reach(struct relock_question *question)

@@ -120,7 +120,7 @@ static void drop_foreign_fence(struct relock_call *call, const struct place *pla
 static void kill_fence_at_its_node(struct relock_call *call, const struct place *place,
                                    uint64_t deadline_ms)
 {
-    uint64_t limit_ms = relock_clock_in(ELSEWHERE_MS);
+    uint64_t limit_ms = relock_clock_sooner(relock_clock_in(ELSEWHERE_MS), deadline_ms);
     struct relock_node *fence_node = NULL;
     struct relock_conn_id *fence;
     struct relock_lane *lane;
@@ -132,7 +132,6 @@ static void kill_fence_at_its_node(struct relock_call *call, const struct place 
         return;
     }
     fence = relock_conn_id_ref(*call->fence); /* the reference to `fence_node` */
-    limit_ms = limit_ms < deadline_ms ? limit_ms : deadline_ms;
     if (relock_lanes_join(fence_node->lanes, false, limit_ms, &lane) == RELOCK_OK) {
         if (relock_attempt_kill_fence(call, lane, limit_ms) == RELOCK_E_CONN)
             relock_topology_distrust(place->topology, fence_node);

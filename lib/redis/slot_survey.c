@@ -123,11 +123,10 @@ static uint64_t answer_limit_ms(const struct relock_slot_survey *survey, const s
                                 uint64_t now_ms, uint64_t deadline_ms)
 {
     uint64_t n_left = survey->n_seeds - turn->seed + 1;
-    uint64_t limit_ms = relock_clock_left(now_ms, deadline_ms) / n_left;
+    uint64_t limit_ms = relock_clock_sooner(relock_clock_left(now_ms, deadline_ms) / n_left,
+                                            survey->cluster->connect_timeout_ms);
 
-    if (limit_ms > survey->cluster->connect_timeout_ms)
-        limit_ms = survey->cluster->connect_timeout_ms;
-    return relock_clock_after(now_ms, limit_ms > MIN_ANSWER_MS ? limit_ms : MIN_ANSWER_MS);
+    return relock_clock_after(now_ms, relock_clock_later(limit_ms, MIN_ANSWER_MS));
 }
 
 /* An attempt that may succeed later must not hide that another node refuses for good. */

@@ -100,11 +100,10 @@ static int fail_as(struct relock_sync_conn *conn, int result, const char *why)
 static uint64_t wait_limit_ms(const struct relock_sync_conn *conn, uint64_t now_ms,
                               uint64_t deadline_ms)
 {
-    uint64_t limit_ms = conn->dial.deadline_ms < deadline_ms ? conn->dial.deadline_ms : deadline_ms;
+    uint64_t limit_ms = relock_clock_sooner(conn->dial.deadline_ms, deadline_ms);
 
-    if (conn->server->sentinels && now_ms + SWITCH_POLL_MS < limit_ms)
-        return now_ms + SWITCH_POLL_MS;
-    return limit_ms;
+    return conn->server->sentinels ? relock_clock_sooner(now_ms + SWITCH_POLL_MS, limit_ms)
+                                   : limit_ms;
 }
 
 /* Returns RELOCK_AGAIN at the deadline. */
@@ -237,7 +236,7 @@ int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms
         return RELOCK_OK;
     if (conn->state == RELOCK_SYNC_CONN_CLOSED)
         begin_to_connect(conn);
-    r = connect_until(conn, deadline_ms < conn->connect_by_ms ? deadline_ms : conn->connect_by_ms);
+    r = connect_until(conn, relock_clock_sooner(deadline_ms, conn->connect_by_ms));
     if (r == RELOCK_AGAIN && deadline_ms < conn->connect_by_ms)
         return r;
     if (r == RELOCK_AGAIN) {

@@ -58,11 +58,11 @@ static void a_lease_is_lengthened_and_never_shortened(void **state)
 
     (void)state;
 
-    relock_holds_prolong(&client, hold, sent_ms, 1000);
+    relock_holds_prolong(&client, hold, relock_hold_valid_until(sent_ms, 1000));
     assert_int_equal(hold->valid_until_ms, valid_until_ms);
-    relock_holds_prolong(&client, hold, sent_ms + 500, LEASE_MS);
+    relock_holds_prolong(&client, hold, relock_hold_valid_until(sent_ms + 500, LEASE_MS));
     assert_int_equal(hold->valid_until_ms, valid_until_ms + 500);
-    relock_holds_prolong(&client, hold, sent_ms, 60000);
+    relock_holds_prolong(&client, hold, relock_hold_valid_until(sent_ms, 60000));
     assert_int_equal(hold->valid_until_ms, sent_ms + 60000 - 602);
 
     relock_holds_keep(&client, hold, RELOCK_HOLD_FIXED);

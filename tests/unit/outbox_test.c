@@ -131,8 +131,8 @@ static int end(void **state)
 static void post(int nth, uint64_t at_ms)
 {
     posted[nth].entry.ops = &ops;
-    posted[nth].entry.posted_ms = at_ms;
     relock_outbox_post(&client, &outbox, &posted[nth].entry);
+    posted[nth].entry.posted_ms = at_ms;
 }
 
 static void send_all(void)
