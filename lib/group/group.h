@@ -66,6 +66,13 @@ struct relock_group {
     struct relock_lock *members[]; /* handles of its own, in order */
 };
 
+/* How many of the `n` servers of a red lock decide. As `n` is odd, a quorum that refuses leaves no
+ * quorum that grants. */
+static inline unsigned relock_group_quorum(size_t n)
+{
+    return (unsigned)(n / 2) + 1;
+}
+
 /* The group of a composite's resource; NULL if the resource is not that of a multi or red lock. */
 static inline struct relock_group *relock_group_of(const struct relock_resource *resource)
 {

@@ -1,5 +1,7 @@
 #include "group/opinion.h"
 
+#include "group/group.h"
+
 #include <string.h>
 
 #define FREE_MS (-2)
@@ -84,7 +86,7 @@ static const struct relock_holder *most_named(const struct relock_opinion *opini
 struct relock_inspection relock_opinion_of_red(const struct relock_opinion *opinions, size_t n,
                                                unsigned count)
 {
-    unsigned quorum = (unsigned)(n / 2) + 1;
+    unsigned quorum = relock_group_quorum(n);
     struct relock_inspection composite = {.holder = {.ttl_ms = FREE_MS}};
     const struct relock_holder *holder = most_named(opinions, n);
     unsigned n_ours = 0;

@@ -37,10 +37,10 @@ static bool is_refused_by_line(const struct relock_tally *tally)
 static unsigned n_in_the_way(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    unsigned n_spare = (unsigned)tally->group->n - relock_tally_quorum(tally);
+    unsigned quorum = relock_tally_quorum(tally);
     unsigned n_no = relock_tally_n_no(tally);
 
-    return n_no > n_spare ? n_no - n_spare : 1;
+    return n_no > quorum ? n_no - quorum + 1 : 1;
 }
 
 static unsigned n_free_by(const struct relock_tally *tally, uint64_t at_ms)
@@ -85,7 +85,7 @@ static void refuse_in_line(const struct relock_acquire *acquire, const struct re
 static void refuse(const struct relock_acquire *acquire, const struct relock_tally *tally,
                    struct relock_answer *answer) RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    bool is_split = relock_tally_n_no(tally) <= tally->group->n - relock_tally_quorum(tally);
+    bool is_split = relock_tally_n_no(tally) < relock_tally_quorum(tally);
 
     answer->verdict = RELOCK_VERDICT_BUSY;
     if (is_refused_by_line(tally) || tally->guarded.is_alone) {

@@ -134,7 +134,7 @@ static void renew(struct relock_client *client, struct relock_hold *hold, uint64
 static void take_release(const struct relock_tally *tally, struct relock_answer *answer)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
 {
-    bool is_gone = tally->guarded.n_no > tally->group->n - relock_tally_quorum(tally);
+    bool is_gone = tally->guarded.n_no >= relock_tally_quorum(tally);
 
     take_round(tally, answer);
     if (answer->verdict != RELOCK_VERDICT_DONE && is_gone)

@@ -97,7 +97,7 @@ static bool is_refused_by_others(const struct relock_tally *tally)
 {
     unsigned n_no = relock_tally_n_no(tally) - tally->guarded.votes[RELOCK_SEQUENCER].no;
 
-    return n_no > tally->group->n - relock_tally_quorum(tally);
+    return n_no >= relock_tally_quorum(tally);
 }
 
 /* If only the sequencer is in the way, the client has to join its line: it has not followed the

@@ -49,7 +49,7 @@ void relock_tally_unref(struct relock_tally *tally)
 
 unsigned relock_tally_quorum(const struct relock_tally *tally)
 {
-    return (unsigned)(tally->group->n / 2) + 1;
+    return relock_group_quorum(tally->group->n);
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */
@@ -167,10 +167,8 @@ void relock_tally_count(struct relock_tally *tally, unsigned round,
 void relock_tally_fail(const struct relock_tally *tally, unsigned n_answers,
                        struct relock_answer *answer)
 {
-    unsigned n_spare = (unsigned)tally->group->n - relock_tally_quorum(tally);
-
     answer->verdict = RELOCK_VERDICT_FAILED;
-    if (tally->guarded.n_refused > n_spare) {
+    if (tally->guarded.n_refused >= relock_tally_quorum(tally)) {
         answer->result = tally->guarded.refusal;
         (void)snprintf(answer->why, RELOCK_WHY_MAX, "%s", tally->guarded.why);
         return;
