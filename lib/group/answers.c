@@ -23,7 +23,7 @@ size_t relock_answers_n(const struct relock_survey_question *questions)
 
 static unsigned quorum_of(const struct relock_survey_question *question)
 {
-    return (unsigned)(relock_answers_n(question) / 2) + 1;
+    return relock_group_quorum(relock_answers_n(question));
 }
 
 /* ---- the outcome --------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ enum relock_outcome relock_answers_outcome(const struct relock_survey_question *
     struct count count = count_answers(questions);
     unsigned quorum = quorum_of(questions);
 
-    if (count.refused > relock_answers_n(questions) - quorum)
+    if (count.refused >= quorum)
         return RELOCK_OUTCOME_FAILED;
     if (count.open == 0)
         return RELOCK_OUTCOME_KNOWN;
@@ -104,7 +104,7 @@ void relock_answers_take(struct relock_survey_question *question, int result,
 
     if (result == RELOCK_OK && !relock_inspection_read(reply, &question->inspection)) {
         result = RELOCK_E_SERVER;
-        error = "Redis sent an unexpected reply";
+        error = RELOCK_VERDICT_UNREADABLE;
     }
     if (result == RELOCK_OK) {
         relock_inspection_count(&question->inspection, question->lock->resource->kind,
@@ -133,7 +133,7 @@ static int fail(const struct relock_survey_question *questions, char why[RELOCK_
             n_refused++;
         }
     }
-    if (refused && n_refused > n - quorum_of(questions)) {
+    if (refused && n_refused >= quorum_of(questions)) {
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", refused->why);
         return refused->failure;
     }

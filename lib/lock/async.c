@@ -214,8 +214,10 @@ int relock_async_begin(struct relock_async *call, const struct relock_async_ops 
     struct relock_client *client = lock->client;
     struct relock_guard guard;
 
-    if (!relock_client_enter(client, false, &guard))
+    if (!relock_client_enter(client, false, &guard)) {
+        free(call);
         return guard.result;
+    }
     call->task = (struct relock_task){.client = client, .run = run};
     call->event = (struct relock_event){.deliver = deliver, .drop = drop, .orphan = orphan};
     call->command.client = client;

@@ -61,8 +61,8 @@ void *relock_async_alloc(size_t size);
 
 /*
  * Begins the call. Its memory is zero, except for the fields that its user has added. Returns
- * RELOCK_OK, or a failure if the client or the queue is closed: then the memory stays the caller's.
- * Any thread; without the mutex, which it locks.
+ * RELOCK_OK, or a failure if the client or the queue is closed: then it frees the memory. Any
+ * thread; without the mutex, which it locks.
  */
 int relock_async_begin(struct relock_async *call, const struct relock_async_ops *ops,
                        const struct relock_lock *lock, struct relock_events *events);

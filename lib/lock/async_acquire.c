@@ -185,7 +185,7 @@ STEP void stay_behind(struct acquire_call *call, struct relock_hold *hold)
         relock_async_follow(&call->base, hold, call->late_ms);
         return;
     }
-    relock_acquire_keep_why(&call->acquire, "another command of this owner got no answer in time");
+    relock_acquire_keep_why(&call->acquire, RELOCK_WHY_BUSY);
     finish(call, RELOCK_E_CONN);
 }
 
@@ -277,35 +277,35 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     }
     if (reply)
         relock_commands_read_nest(acquire, reply, &call->answer);
-    call->answer.valid_until_ms =
-        relock_hold_valid_until(call->answer.sent_ms, call->acquire.lease_ms);
     finish(call, relock_levels_add_end(acquire, call->hold, &call->answer));
 }
 
-/* The hold may have been renewed since, or lost. */
-static uint64_t valid_ms(const struct relock_async *base)
+/* The present hold of the owner; NULL if there is none, or the client was freed. */
+STEP struct relock_hold *find(const struct acquire_call *call)
 {
-    const struct relock_client *client = base->lock.client;
-    const struct acquire_call *call = (const struct acquire_call *)base;
-    uint64_t now_ms = relock_clock_now_ms();
-    const struct relock_hold *hold;
+    const struct relock_lock *lock = &call->base.lock;
 
-    if (client->guarded.state == RELOCK_CLIENT_FREED)
-        return 0;
-    hold = relock_resource_find(base->lock.resource, call->grant.owner);
+    return lock->client->guarded.state == RELOCK_CLIENT_FREED
+               ? NULL
+               : relock_resource_find(lock->resource, call->grant.owner);
+}
+
+/* The hold may have been renewed since, or lost. */
+STEP uint64_t valid_ms(const struct acquire_call *call)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    const struct relock_hold *hold = find(call);
+
     return hold && relock_hold_is_certain(hold, now_ms)
                ? relock_clock_left(now_ms, hold->valid_until_ms)
                : 0;
 }
 
 /* Its loss may be told from now on. */
-STEP void announce(struct acquire_call *call)
+STEP void announce(const struct acquire_call *call)
 {
-    const struct relock_lock *lock = &call->base.lock;
-    struct relock_hold *hold = NULL;
+    struct relock_hold *hold = call->number != 0 ? find(call) : NULL;
 
-    if (call->number != 0 && lock->client->guarded.state != RELOCK_CLIENT_FREED)
-        hold = relock_resource_find(lock->resource, call->grant.owner);
     if (hold && hold->number == call->number)
         hold->unannounced = false;
 }
@@ -316,7 +316,7 @@ STEP void deliver(struct relock_async *base)
     struct relock_client *client = base->lock.client;
 
     if (base->result == RELOCK_OK)
-        call->grant.valid_ms = valid_ms(base);
+        call->grant.valid_ms = valid_ms(call);
     relock_mutex_unlock(&client->mutex);
     call->fn(base->result, &call->grant, call->arg);
     relock_mutex_lock(&client->mutex);
@@ -377,9 +377,8 @@ int relock_acquire_async(struct relock_lock *lock, const struct relock_how *how,
     init(call, lock, how ? how : &one_try, events);
     call->fn = fn;
     call->arg = arg;
-    r = relock_owner_watch(call->how.owner) ? relock_async_begin(&call->base, &ops, lock, events)
-                                            : RELOCK_E_NOMEM;
-    if (r < 0)
-        free(call);
-    return r;
+    if (relock_owner_watch(call->how.owner))
+        return relock_async_begin(&call->base, &ops, lock, events);
+    free(call);
+    return RELOCK_E_NOMEM;
 }

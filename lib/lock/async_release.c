@@ -16,8 +16,6 @@
 #include "lock/owner.h"
 #include "lock/release.h"
 
-#include <stdlib.h>
-
 enum phase { BEGINS, BEHIND, LEAVES, FREES, OVER };
 
 struct release_call {
@@ -174,8 +172,5 @@ int relock_release_async(struct relock_lock *lock, uint64_t owner, struct relock
     call->deadline_ms = relock_clock_in(lock->client->options.release_timeout_ms);
     call->fn = fn;
     call->arg = arg;
-    r = relock_async_begin(&call->base, &ops, lock, events);
-    if (r < 0)
-        free(call);
-    return r;
+    return relock_async_begin(&call->base, &ops, lock, events);
 }

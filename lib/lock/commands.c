@@ -12,8 +12,6 @@
 
 #include <stdio.h>
 
-#define UNREADABLE "the reply is not one that the script returns"
-
 /* ---- running ------------------------------------------------------------------------------- */
 
 static void fail(struct relock_answer *answer, int result, const char *why)
@@ -28,7 +26,7 @@ static void conclude(struct relock_answer *answer, enum relock_verdict verdict)
 {
     answer->verdict = verdict;
     if (verdict == RELOCK_VERDICT_FAILED)
-        fail(answer, RELOCK_E_SERVER, UNREADABLE);
+        fail(answer, RELOCK_E_SERVER, RELOCK_VERDICT_UNREADABLE);
 }
 
 /* Runs the request under the number of the hold. Returns whether there is a reply to read. */
@@ -204,7 +202,7 @@ int relock_commands_inspect(struct relock_lock *lock, uint64_t number, uint64_t 
     relock_request_inspect(request, lock->resource, number);
     r = relock_call_run(&request->call, lock->client->topology, deadline_ms);
     if (r == RELOCK_OK && !relock_inspection_read(request->call.reply, inspection)) {
-        (void)snprintf(request->call.why, sizeof(request->call.why), UNREADABLE);
+        (void)snprintf(request->call.why, sizeof(request->call.why), RELOCK_VERDICT_UNREADABLE);
         r = RELOCK_E_SERVER;
     }
     return r;

@@ -59,6 +59,9 @@ enum relock_hold_notice {
     RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
 
+/* Why a call failed that waited while its owner was busy. */
+#define RELOCK_WHY_BUSY "another command of this owner got no answer in time"
+
 /* Whether Redis reports the next change of the lock. Changed by arming.c alone. */
 struct relock_arming {
     const struct relock_node *node; /* that reports it; NULL: none does. Only to be compared */

@@ -50,46 +50,35 @@ RELOCK_UNCHECKED void relock_inbox_do_without(struct relock_client *client)
 
 /* What "<verb> <name>", "<verb>:<side> <name>" or "recall:<number> <name>" says. */
 struct message {
-    const char *verb;
-    size_t verb_len;
+    struct relock_text verb;
     const char *side;
-    const char *number;
-    size_t number_len;
-    const char *name;
-    size_t name_len;
+    struct relock_text number; /* or empty */
+    struct relock_text name;
 };
-
-static bool is(const char *word, const char *text, size_t len)
-{
-    return strlen(word) == len && memcmp(word, text, len) == 0;
-}
 
 /* Returns false if it is no such text: another program may publish anything. */
 static bool parse(const char *text, size_t len, struct message *message)
 {
     const char *end = text ? memchr(text, ' ', len) : NULL;
     const char *colon = end ? memchr(text, ':', (size_t)(end - text)) : NULL;
+    struct relock_text more;
 
     if (!end)
         return false;
     *message = (struct message){
-        .verb = text,
-        .verb_len = (size_t)((colon ? colon : end) - text),
-        .name = end + 1,
-        .name_len = len - (size_t)(end + 1 - text),
+        .verb = {text, (size_t)((colon ? colon : end) - text)},
+        .name = {end + 1, len - (size_t)(end + 1 - text)},
     };
     if (!colon)
         return true;
-    if (is("recall", text, message->verb_len)) {
-        message->number = colon + 1;
-        message->number_len = (size_t)(end - colon - 1);
-        return true;
-    }
-    if (is(RELOCK_SIDE_READ, colon + 1, (size_t)(end - colon - 1)))
+    more = (struct relock_text){colon + 1, (size_t)(end - colon - 1)};
+    if (relock_text_is(message->verb, "recall"))
+        message->number = more;
+    else if (relock_text_is(more, RELOCK_SIDE_READ))
         message->side = RELOCK_SIDE_READ;
-    else if (is(RELOCK_SIDE_WRITE, colon + 1, (size_t)(end - colon - 1)))
+    else if (relock_text_is(more, RELOCK_SIDE_WRITE))
         message->side = RELOCK_SIDE_WRITE;
-    return message->side != NULL;
+    return message->number.data || message->side;
 }
 
 static void hear(struct relock_client *client, const char *text, size_t len)
@@ -100,16 +89,16 @@ static void hear(struct relock_client *client, const char *text, size_t len)
 
     if (!parse(text, len, &message))
         return;
-    resource = relock_resources_find(client, message.name, message.name_len, message.side);
-    if (message.number) {
+    resource = relock_resources_find(client, message.name.data, message.name.len, message.side);
+    if (message.number.data) {
         if (resource)
-            relock_cache_recall(client, resource, message.number, message.number_len);
+            relock_cache_recall(client, resource, message.number.data, message.number.len);
         return;
     }
     if (resource && relock_listeners_await(resource) && relock_kind_has_line(resource->kind))
-        relock_line_hear(client, resource, message.verb, message.verb_len);
+        relock_line_hear(client, resource, message.verb);
     else
-        (void)relock_line_leave(client, message.name, message.name_len, message.side);
+        (void)relock_line_leave(client, message.name.data, message.name.len, message.side);
 }
 
 /* ---- the subscription ---------------------------------------------------------------------- */

@@ -167,17 +167,12 @@ void relock_line_released(struct relock_client *client, struct relock_resource *
     be_behind_by_reply(client, resource, sent, place - 1, true);
 }
 
-static bool is(const char *verb, const char *text, size_t len)
-{
-    return strlen(verb) == len && memcmp(verb, text, len) == 0;
-}
-
 void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
-                      const char *verb, size_t len)
+                      struct relock_text verb)
 {
-    bool is_later = is("later", verb, len);
+    bool is_later = relock_text_is(verb, "later");
 
-    if (is("second", verb, len)) {
+    if (relock_text_is(verb, "second")) {
         resource->line.n_seconds++;
         be_behind(client, resource, 2, true);
         return;
@@ -185,7 +180,7 @@ void relock_line_hear(struct relock_client *client, struct relock_resource *reso
     resource->line.n_heard++;
     if (resource->line.state != RELOCK_LINE_FIRST && resource->line.state != RELOCK_LINE_LISTENING)
         be_first(client, resource, relock_clock_in(LISTEN_MS));
-    if (is("first", verb, len))
+    if (relock_text_is(verb, "first"))
         return;
     if (is_later) /* clients outside of the line go first */
         resource->yields_until_ms = relock_clock_in(RELOCK_YIELD_MS);

@@ -57,9 +57,9 @@ void relock_line_abandon(struct relock_client *client, struct relock_resource *r
 void relock_line_ask_again(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
-/* This client got a message about a lock for which a call waits here: `verb`, `len` bytes. */
+/* This client got a message about a lock for which a call waits here. */
 void relock_line_hear(struct relock_client *client, struct relock_resource *resource,
-                      const char *verb, size_t len) RELOCK_REQUIRES(client->mutex);
+                      struct relock_text verb) RELOCK_REQUIRES(client->mutex);
 
 /* Takes the client out of the line of the lock `name`, as soon as there is a connection. Returns
  * false when out of memory. */

@@ -23,10 +23,10 @@ void relock_options_log(const struct relock_options *given, struct relock_log *l
     log->arg = given->arg;
 }
 
-static int refuse(const struct relock_log *log, int result, const char *what)
+static int refuse(const struct relock_log *log, const char *what)
 {
     relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: invalid options: %s", what);
-    return result;
+    return RELOCK_E_INVALID;
 }
 
 static void default_to(uint64_t *ms, uint64_t value)
@@ -99,21 +99,20 @@ int relock_options_read(struct relock_options *options, const struct relock_opti
     set_defaults(options);
 
     if (!relock_options_unused(options->reserved, sizeof(options->reserved) / sizeof(uint64_t)))
-        return refuse(log, RELOCK_E_INVALID, "reserved must be 0");
+        return refuse(log, "reserved must be 0");
     if (options->flags & ~FLAGS)
-        return refuse(log, RELOCK_E_INVALID, "flags has a flag that this version does not support");
+        return refuse(log, "flags has a flag that this version does not support");
     if (options->log_level < RELOCK_LOG_ERROR || options->log_level > RELOCK_LOG_DEBUG)
-        return refuse(log, RELOCK_E_INVALID, "log_level must be one of RELOCK_LOG_*");
+        return refuse(log, "log_level must be one of RELOCK_LOG_*");
     if (!are_times_sane(options))
-        return refuse(log, RELOCK_E_INVALID, "a time is above ten years");
+        return refuse(log, "a time is above ten years");
     if (options->watchdog_timeout_ms < WATCHDOG_MIN_MS)
-        return refuse(log, RELOCK_E_INVALID, "watchdog_timeout_ms is below 30");
+        return refuse(log, "watchdog_timeout_ms is below 30");
     if (options->connections > MAX_CONNECTIONS)
-        return refuse(log, RELOCK_E_INVALID, "connections is above 1024");
+        return refuse(log, "connections is above 1024");
     if (options->client_name && !is_plain(options->client_name))
-        return refuse(log, RELOCK_E_INVALID,
-                      "client_name is empty, or has blanks or non-ASCII characters");
+        return refuse(log, "client_name is empty, or has blanks or non-ASCII characters");
     if (options->name_prefix && strnlen(options->name_prefix, MAX_PREFIX + 1) > MAX_PREFIX)
-        return refuse(log, RELOCK_E_INVALID, "name_prefix is longer than 1024 bytes");
+        return refuse(log, "name_prefix is longer than 1024 bytes");
     return RELOCK_OK;
 }

@@ -30,6 +30,13 @@ static int judge_last(const struct relock_answer *answer)
     return answer->unanswered ? RELOCK_OK : RELOCK_LOST;
 }
 
+static void log_late(const struct relock_lock *lock, uint64_t owner, int r, const char *why)
+    RELOCK_REQUIRES(lock->client->mutex)
+{
+    relock_lock_log_under(
+        lock, owner, "released, but not in Redis yet; retrying until the lease expires", r, why);
+}
+
 static void log_last(struct relock_lock *lock, uint64_t owner, const struct relock_answer *answer,
                      int r) RELOCK_REQUIRES(lock->client->mutex)
 {
@@ -38,9 +45,7 @@ static void log_last(struct relock_lock *lock, uint64_t owner, const struct relo
     if (r == RELOCK_LOST)
         relock_lock_log_under(lock, owner, "released", r, "Redis no longer had the hold");
     else if (r < 0)
-        relock_lock_log_under(lock, owner,
-                              "released, but not in Redis yet; retrying until the lease expires", r,
-                              answer->why);
+        log_late(lock, owner, r, answer->why);
     else if (answer->n_receivers < 0)
         relock_lock_log_under(lock, 0,
                               "released, but the server refused PUBLISH, so waiters got no "
@@ -83,6 +88,7 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
                                struct relock_release_view *view)
 {
     struct relock_resource *resource = lock->resource;
+    bool stays;
 
     view->owner = hold->owner;
     view->is_subscribed = relock_subscription_is_active(resource);
@@ -91,17 +97,15 @@ bool relock_release_begin_last(struct relock_lock *lock, struct relock_hold *hol
     view->held_us = view->began_us - hold->since_us;
     view->counts = !hold->observer_tells; /* not for a hold of the layer above */
     RELOCK_PROBE(release, resource->name, view->owner, view->held_us);
-    if (relock_reuse_hand_off(lock->client, hold, view->began_us / 1000)) {
+    stays = relock_reuse_hand_off(lock->client, hold, view->began_us / 1000);
+    if (stays)
         hold->since_us = view->began_us;
-        if (view->counts)
-            relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
+    else
+        stays = relock_cache_keep(lock->client, hold, view->began_us / 1000);
+    if (stays && view->counts)
+        relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
+    if (stays)
         return false;
-    }
-    if (relock_cache_keep(lock->client, hold, view->began_us / 1000)) {
-        if (view->counts)
-            relock_meter_add(&lock->client->guarded.stats.hold, view->held_us);
-        return false;
-    }
 
     relock_holds_leave(lock->client, hold);
     if ((view->is_subscribed || resource->line.state != RELOCK_LINE_OUTSIDE) &&
@@ -231,9 +235,7 @@ int relock_release_late(struct relock_lock *lock, uint64_t owner, bool may_wait)
 
     if (r < 0)
         return r;
-    relock_lock_log_under(lock, owner,
-                          "released, but not in Redis yet; retrying until the lease expires",
-                          RELOCK_E_CONN, "another command of this owner got no answer in time");
+    log_late(lock, owner, RELOCK_E_CONN, RELOCK_WHY_BUSY);
     return RELOCK_E_CONN;
 }
 

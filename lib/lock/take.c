@@ -194,7 +194,7 @@ static int wait_for_own(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
 
     do {
         if (!relock_cond_wait_until(&acquire->client->changed, &acquire->client->mutex, until_ms)) {
-            relock_acquire_keep_why(acquire, "another command of this owner got no answer in time");
+            relock_acquire_keep_why(acquire, RELOCK_WHY_BUSY);
             return RELOCK_E_CONN;
         }
         hold = relock_resource_find(acquire->resource, acquire->waiter.owner);

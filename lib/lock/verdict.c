@@ -82,22 +82,13 @@ static bool read_place(const struct redisReply *reply, struct relock_busy *busy)
     return true;
 }
 
-static bool is_awaited(const struct redisReply *reply)
-{
-    const char *text;
-    size_t len;
-
-    return relock_reply_text(reply, &text, &len) && len == strlen(REPLY_AWAITED) &&
-           memcmp(text, REPLY_AWAITED, len) == 0;
-}
-
 enum relock_verdict relock_verdict_lock(const struct redisReply *reply, uint64_t *fencing_token,
                                         struct relock_busy *busy)
 {
     int64_t number;
 
     *busy = (struct relock_busy){0};
-    busy->is_awaited = is_awaited(reply);
+    busy->is_awaited = relock_reply_is(reply, REPLY_AWAITED);
     if (relock_reply_is_nil(reply) || busy->is_awaited)
         return RELOCK_VERDICT_DONE;
     if (read_place(reply, busy) || read_intervals(reply, busy))

@@ -14,6 +14,9 @@
 
 struct redisReply;
 
+/* Why a reply has no verdict. */
+#define RELOCK_VERDICT_UNREADABLE "the reply is not one that the script returns"
+
 enum relock_verdict {
     RELOCK_VERDICT_DONE,   /* granted, extended or released */
     RELOCK_VERDICT_BUSY,   /* other owners hold the lock */

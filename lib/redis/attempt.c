@@ -15,7 +15,7 @@
 /* An operator may flush the scripts just after one was loaded, but not every time. */
 #define MAX_LOADS 3
 
-static int fail(struct relock_call *call, int result, const char *why)
+int relock_attempt_fail(struct relock_call *call, int result, const char *why)
 {
     (void)snprintf(call->why, sizeof(call->why), "%s", why);
     return result;
@@ -36,12 +36,12 @@ int relock_attempt_kill_fence(struct relock_call *call, struct relock_lane *lane
     round_trip.exchange.n_replies = 1;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK)
-        return fail(call, r, round_trip.exchange.why);
+        return relock_attempt_fail(call, r, round_trip.exchange.why);
 
     if (relock_conn_id_is_killed(relock_lane_server(lane), round_trip.exchange.reply))
         *call->fence = relock_conn_id_unref(*call->fence);
     else
-        r = fail(call, RELOCK_AGAIN, relock_reply_error(round_trip.exchange.reply));
+        r = relock_attempt_fail(call, RELOCK_AGAIN, relock_reply_error(round_trip.exchange.reply));
     relock_reply_free(round_trip.exchange.reply);
     return r;
 }
@@ -60,7 +60,7 @@ static int fail_sent(struct relock_call *call, const struct relock_exchange *exc
         relock_conn_id_unref(exchange->conn_id);
         relock_orphan_drop(exchange->orphan);
     }
-    return fail(call, result, exchange->why);
+    return relock_attempt_fail(call, result, exchange->why);
 }
 
 static bool is_missing_script(const struct redisReply *reply)
@@ -129,7 +129,7 @@ static void say_not_counted(struct relock_call *call, const struct relock_lane *
 {
     if (relock_explain_is_missing(error))
         relock_explain_extra(relock_lane_server(lane), RELOCK_EXTRA_WAIT, error);
-    (void)fail(call, RELOCK_E_REPLICAS, error);
+    (void)relock_attempt_fail(call, RELOCK_E_REPLICAS, error);
 }
 
 /* Waits only after a grant. A refusal is an integer, the remaining lease. */
@@ -187,7 +187,7 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
     if (r < 0 && round_trip.exchange.sent)
         return fail_sent(call, &round_trip.exchange, r);
     if (r != RELOCK_OK)
-        return fail(call, r, round_trip.exchange.why);
+        return relock_attempt_fail(call, r, round_trip.exchange.why);
     if (asks)
         take_asked(call, &round_trip.exchange, form);
     else

@@ -23,6 +23,9 @@ struct relock_lane;
 int relock_attempt_run(struct relock_call *call, struct relock_lane *lane, bool asks,
                        uint64_t deadline_ms);
 
+/* Keeps the reason of a failure. Returns `result`. */
+int relock_attempt_fail(struct relock_call *call, int result, const char *why);
+
 /* Kills the connection that the fence names, if there is one, and drops the fence. Returns as
  * relock_attempt_run. */
 int relock_attempt_kill_fence(struct relock_call *call, struct relock_lane *lane,

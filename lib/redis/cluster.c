@@ -202,24 +202,26 @@ static void *run(void *arg)
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
-static struct relock_node *find(struct relock_topology *topology, struct relock_text key)
+/* The node of a slot, unless there is none. */
+static struct relock_node *needed(struct cluster *cluster, struct relock_node *node)
 {
-    struct cluster *cluster = cluster_of(topology);
-    struct relock_node *node = relock_members_of_slot(&cluster->members, relock_slot_of(key));
-
     if (!node)
         want(cluster, URGENT);
     return node;
 }
 
+static struct relock_node *find(struct relock_topology *topology, struct relock_text key)
+{
+    struct cluster *cluster = cluster_of(topology);
+
+    return needed(cluster, relock_members_of_slot(&cluster->members, relock_slot_of(key)));
+}
+
 static struct relock_node *take_node(struct relock_topology *topology, struct relock_text key)
 {
     struct cluster *cluster = cluster_of(topology);
-    struct relock_node *node = relock_members_take(&cluster->members, relock_slot_of(key));
 
-    if (!node)
-        want(cluster, URGENT);
-    return node;
+    return needed(cluster, relock_members_take(&cluster->members, relock_slot_of(key)));
 }
 
 static struct relock_node *next(struct relock_topology *topology, const struct relock_node *node)
@@ -267,19 +269,9 @@ static struct relock_node *redirect(struct relock_topology *topology,
     return node;
 }
 
-static void distrust(struct relock_topology *topology, struct relock_node *node)
+static void look_again(struct relock_topology *topology, bool is_urgent)
 {
-    struct cluster *cluster = cluster_of(topology);
-
-    (void)node;
-    want(cluster, URGENT);
-}
-
-static void recheck(struct relock_topology *topology)
-{
-    struct cluster *cluster = cluster_of(topology);
-
-    want(cluster, WANTED);
+    want(cluster_of(topology), is_urgent ? URGENT : WANTED);
 }
 
 static bool uses(struct relock_topology *topology, const struct relock_node *node)
@@ -339,8 +331,7 @@ static const struct relock_topology_ops cluster_ops = {
     .stop = stop,
     .abandon = abandon,
     .redirect = redirect,
-    .distrust = distrust,
-    .recheck = recheck,
+    .look_again = look_again,
     .uses = uses,
 };
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct relock_buffer {
     char *data;
@@ -26,6 +27,12 @@ struct relock_text {
     const char *data;
     size_t len;
 };
+
+/* Whether `text` is that word. */
+static inline bool relock_text_is(struct relock_text text, const char *word)
+{
+    return text.len == strlen(word) && memcmp(text.data, word, text.len) == 0;
+}
 
 /* Starts a buffer in that room. It allocates when the room does not suffice. */
 void relock_buffer_lend(struct relock_buffer *buffer, char *room, size_t size);

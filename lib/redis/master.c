@@ -15,10 +15,10 @@ void relock_master_ask(const char *name, struct relock_buffer *out)
     relock_command_words(out, "SENTINEL", "MASTER", name);
 }
 
-static int fail(int result, const char *what, char why[RELOCK_WHY_MAX])
+static int fail(const char *what, char why[RELOCK_WHY_MAX])
 {
     (void)snprintf(why, RELOCK_WHY_MAX, "%s", what);
-    return result;
+    return RELOCK_E_SERVER;
 }
 
 static int refuse(const char *error, char why[RELOCK_WHY_MAX])
@@ -51,14 +51,14 @@ int relock_master_take(struct relock_master *master, const struct redisReply *re
     if (error)
         return refuse(error, why);
     if (relock_reply_is_nil(reply))
-        return fail(RELOCK_E_SERVER, "it knows no master of this name", why);
+        return fail("it knows no master of this name", why);
     if (!relock_reply_text(relock_reply_at(reply, 0), &host, &len) ||
         !relock_reply_text(relock_reply_at(reply, 1), &port, &port_len))
-        return fail(RELOCK_E_SERVER, "it does not answer with an address", why);
+        return fail("it does not answer with an address", why);
     if (len == 0 || len >= sizeof(master->host) || strlen(host) != len)
-        return fail(RELOCK_E_SERVER, "the host of the master is invalid", why);
+        return fail("the host of the master is invalid", why);
     if (strlen(port) != port_len || !read_port(port, &master->port))
-        return fail(RELOCK_E_SERVER, "the port of the master is invalid", why);
+        return fail("the port of the master is invalid", why);
     memcpy(master->host, host, len + 1);
     return RELOCK_OK;
 }

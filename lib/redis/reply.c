@@ -1,5 +1,7 @@
 #include "redis/reply.h"
 
+#include "redis/command.h"
+
 #include <relock.h>
 
 #include <hiredis/hiredis.h>
@@ -36,11 +38,9 @@ bool relock_reply_text(const struct redisReply *reply, const char **text, size_t
 
 bool relock_reply_is(const struct redisReply *reply, const char *text)
 {
-    const char *have;
-    size_t len;
+    struct relock_text have;
 
-    return relock_reply_text(reply, &have, &len) && len == strlen(text) &&
-           memcmp(have, text, len) == 0;
+    return relock_reply_text(reply, &have.data, &have.len) && relock_text_is(have, text);
 }
 
 bool relock_reply_field(const struct redisReply *reply, const char *name, const char **value,

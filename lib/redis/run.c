@@ -95,12 +95,6 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
 
 /* ---- one attempt at one node --------------------------------------------------------------- */
 
-static int fail(struct relock_call *call, int result, const char *why)
-{
-    (void)snprintf(call->why, sizeof(call->why), "%s", why);
-    return result;
-}
-
 /* Where to run the script. */
 struct place {
     struct relock_topology *topology;
@@ -220,7 +214,7 @@ static int run_at(struct relock_call *call, const struct place *place, bool alon
     kill_fence_at_its_node(call, place, deadline_ms);
     r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
     if (r < 0)
-        return fail(call, r, "all connections were busy until the deadline");
+        return relock_attempt_fail(call, r, "all connections were busy until the deadline");
     r = attempt(call, lane, deadline_ms, place, next);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {
@@ -245,7 +239,8 @@ static int run_once(struct relock_call *call, struct place *place, bool alone, u
         here.asks = false;
     }
     if (!here.node)
-        return fail(call, RELOCK_E_CONN, "no node is known to have the slot of the lock");
+        return relock_attempt_fail(call, RELOCK_E_CONN,
+                                   "no node is known to have the slot of the lock");
     place->node = NULL;
     r = run_at(call, &here, alone, deadline_ms, place);
     relock_topology_drop(here.topology, here.node);
@@ -283,6 +278,6 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
 
     /* The refusal of earlier attempts says more than that there was no time for another. */
     if (*refused && !call->unanswered)
-        return fail(call, RELOCK_E_SERVER, refused);
+        return relock_attempt_fail(call, RELOCK_E_SERVER, refused);
     return r > 0 ? RELOCK_E_SERVER : r;
 }

@@ -41,10 +41,10 @@ static char *make_label(const struct relock_url *url)
     return n < 0 ? NULL : label;
 }
 
-static int refuse(const struct relock_log *log, int result, const char *what)
+static int refuse(const struct relock_log *log, const char *what)
 {
     relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: %s", what);
-    return result;
+    return RELOCK_E_INVALID;
 }
 
 static int take_url(struct relock_server *server, const struct relock_options *options)
@@ -62,11 +62,9 @@ static int check_sentinel_login(const struct relock_server *server,
                                 const struct relock_options *options)
 {
     if (!server->url.master && (options->sentinel_user || options->sentinel_password))
-        return refuse(server->log, RELOCK_E_INVALID,
-                      "a login for sentinels is set, but the url names no sentinels");
+        return refuse(server->log, "a login for sentinels is set, but the url names no sentinels");
     if (options->sentinel_user && !options->sentinel_password)
-        return refuse(server->log, RELOCK_E_INVALID,
-                      "a user for the sentinels is set, but no password");
+        return refuse(server->log, "a user for the sentinels is set, but no password");
     return RELOCK_OK;
 }
 
@@ -77,7 +75,7 @@ static int take_login(struct relock_server *server, const struct relock_options 
     if (r == RELOCK_OK)
         r = replace(&server->url.password, options->password);
     if (r == RELOCK_OK && server->url.user && !server->url.password)
-        r = refuse(server->log, RELOCK_E_INVALID, "a user is set, but no password");
+        r = refuse(server->log, "a user is set, but no password");
     return r == RELOCK_OK ? check_sentinel_login(server, options) : r;
 }
 
@@ -85,7 +83,7 @@ static int take_login(struct relock_server *server, const struct relock_options 
 static int take_tls_of_master(struct relock_server *server, const struct relock_options *options)
 {
     if (!options->tls_server_name && !(options->flags & RELOCK_TLS_INSECURE))
-        return refuse(server->log, RELOCK_E_INVALID,
+        return refuse(server->log,
                       "rediss+sentinel:// needs tls_server_name, the name in the certificates of "
                       "all its servers");
     return relock_tls_context_new(options, server->url.master, server->log, &server->tls);
@@ -102,7 +100,7 @@ static int take_tls(struct relock_server *server, const struct relock_options *o
             &server->tls);
     if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
         options->tls_server_name || (options->flags & RELOCK_TLS_INSECURE))
-        return refuse(server->log, RELOCK_E_INVALID,
+        return refuse(server->log,
                       "an option of TLS is set, but the url does not begin with rediss://");
     return RELOCK_OK;
 }

@@ -91,14 +91,14 @@ struct relock_node *relock_topology_redirect(struct relock_topology *topology,
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node)
 {
     atomic_store(&node->is_doubted, true);
-    if (topology->ops->distrust)
-        topology->ops->distrust(topology, node);
+    if (topology->ops->look_again)
+        topology->ops->look_again(topology, true);
 }
 
 void relock_topology_recheck(struct relock_topology *topology)
 {
-    if (topology->ops->recheck)
-        topology->ops->recheck(topology);
+    if (topology->ops->look_again)
+        topology->ops->look_again(topology, false);
 }
 
 struct relock_node *relock_topology_fence_node(struct relock_topology *topology,

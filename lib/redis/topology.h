@@ -56,11 +56,8 @@ struct relock_topology_ops {
     struct relock_node *(*redirect)(struct relock_topology *topology,
                                     const struct relock_node *from, const char *error, bool *asks);
 
-    /* See relock_topology_distrust. */
-    void (*distrust)(struct relock_topology *topology, struct relock_node *node);
-
-    /* See relock_topology_recheck. */
-    void (*recheck)(struct relock_topology *topology);
+    /* For relock_topology_distrust, which is urgent, and relock_topology_recheck. */
+    void (*look_again)(struct relock_topology *topology, bool is_urgent);
 
     /* See relock_topology_uses. */
     bool (*uses)(struct relock_topology *topology, const struct relock_node *node);

@@ -67,7 +67,7 @@ void be_refused_at(uint64_t place)
 
 void hear(const char *verb)
 {
-    relock_line_hear(&client, resource, verb, strlen(verb));
+    relock_line_hear(&client, resource, (struct relock_text){verb, strlen(verb)});
 }
 
 const struct relock_outbox_entry *posted(void)

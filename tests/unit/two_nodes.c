@@ -35,24 +35,16 @@ static struct relock_node *redirect(struct relock_topology *topology,
     return node;
 }
 
-static void distrust(struct relock_topology *topology, struct relock_node *node)
+static void look_again(struct relock_topology *topology, bool is_urgent)
 {
     (void)topology;
-    (void)node;
-    atomic_fetch_add(&cluster.n_distrusts, 1);
-}
-
-static void recheck(struct relock_topology *topology)
-{
-    (void)topology;
-    atomic_fetch_add(&cluster.n_rechecks, 1);
+    atomic_fetch_add(is_urgent ? &cluster.n_distrusts : &cluster.n_rechecks, 1);
 }
 
 static const struct relock_topology_ops ops = {
     .find = find,
     .redirect = redirect,
-    .distrust = distrust,
-    .recheck = recheck,
+    .look_again = look_again,
 };
 
 static void make_node(unsigned i)
