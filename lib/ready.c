@@ -7,7 +7,7 @@
 /* Asks each server. */
 static int ping_all(const struct relock_client *client, char why[RELOCK_WHY_MAX])
 {
-    const struct relock_text word = {"PING", sizeof("PING") - 1};
+    const struct relock_text word = relock_text_of("PING");
     struct relock_node *node = relock_nodes_first(client->topology);
     int r = node ? RELOCK_OK : RELOCK_E_CONN;
 

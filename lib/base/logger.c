@@ -211,7 +211,7 @@ uint64_t relock_logger_dropped(const struct relock_logger *logger)
 
 struct relock_logger *relock_logger_free(struct relock_logger *logger)
 {
-    uint64_t deadline_ms = relock_clock_after(relock_clock_now_ms(), RELOCK_LOGGER_END_MS);
+    uint64_t deadline_ms = relock_clock_in(RELOCK_LOGGER_END_MS);
     bool in_time = true;
     pthread_t thread;
 

@@ -180,6 +180,6 @@ void relock_collect(struct relock_acquire *acquire, struct relock_hold *hold,
     }
     answer->verdict = r == RELOCK_OK ? RELOCK_VERDICT_DONE : RELOCK_VERDICT_FAILED;
     answer->result = r;
-    answer->valid_until_ms = relock_clock_after(relock_clock_now_ms(), taking.weakest.valid_ms);
+    answer->valid_until_ms = relock_clock_in(taking.weakest.valid_ms);
     answer->acked_replicas = taking.weakest.acked_replicas;
 }

@@ -103,14 +103,14 @@ RELOCK_UNCHECKED static bool write_ask(const struct relock_outbox_entry *entry,
 
         *call = (struct relock_call){.script = &relock_script_waits_find, .n_args = 1};
         call->key = (struct relock_text){ask->key, ask->key_len};
-        call->args[0] = (struct relock_text){field, strlen(field)};
+        call->args[0] = relock_text_of(field);
     } else {
         const struct relock_graph_lock *lock = &graph->locks[ask->lock];
 
         *call = (struct relock_call){.script = &relock_script_waits_behind, .n_args = 2};
         call->key = (struct relock_text){lock->name, lock->len};
-        call->args[0] = (struct relock_text){lock->form, strlen(lock->form)};
-        call->args[1] = (struct relock_text){HOLDS_MOST, strlen(HOLDS_MOST)};
+        call->args[0] = relock_text_of(lock->form);
+        call->args[1] = relock_text_of(HOLDS_MOST);
     }
     return true;
 }

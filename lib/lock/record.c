@@ -133,9 +133,9 @@ static bool write_send(const struct relock_outbox_entry *entry, struct relock_re
 
     *call = (struct relock_call){.script = &relock_script_waits_record, .n_args = 4};
     call->key = (struct relock_text){send->key, send->key_len};
-    call->args[0] = (struct relock_text){LEASE_TEXT, strlen(LEASE_TEXT)};
-    call->args[1] = (struct relock_text){send->beat, strlen(send->beat)};
-    call->args[2] = (struct relock_text){send->client, strlen(send->client)};
+    call->args[0] = relock_text_of(LEASE_TEXT);
+    call->args[1] = relock_text_of(send->beat);
+    call->args[2] = relock_text_of(send->client);
     call->args[3] = (struct relock_text){send->text ? send->text : "", send->len};
     return true;
 }

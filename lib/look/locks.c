@@ -121,7 +121,7 @@ static int find(struct search *search, const char *pattern)
 
     if (!whole)
         return RELOCK_E_NOMEM;
-    search->pattern = (struct relock_text){whole, strlen(whole)};
+    search->pattern = relock_text_of(whole);
     len = read_name(whole, name);
     r = len > 0 ? show(search, (struct relock_text){name, len}, true) : search_all(search);
     free(whole);

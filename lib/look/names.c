@@ -9,12 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD(text) ((struct relock_text){(text), sizeof(text) - 1})
-
 void relock_names_init(struct relock_names *names, struct relock_topology *topology,
                        uint64_t timeout_ms)
 {
-    const struct relock_text words[] = {WORD("CLIENT"), WORD("LIST")};
+    const struct relock_text words[] = {relock_text_of("CLIENT"), relock_text_of("LIST")};
     struct relock_node *node = relock_nodes_first(topology);
     char why[RELOCK_WHY_MAX];
 

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORD(text) ((struct relock_text){(text), sizeof(text) - 1})
-
 struct search {
     struct relock_sight sight;
     relock_nested_waits_fn *fn;
@@ -77,7 +75,7 @@ static int show_page(void *arg, struct relock_node *node, const struct redisRepl
 
     for (size_t i = 0; r == RELOCK_OK && relock_reply_text(relock_reply_at(keys, i), &key, &len);
          i++) {
-        struct relock_text words[] = {WORD("HGETALL"), {key, len}};
+        struct relock_text words[] = {relock_text_of("HGETALL"), {key, len}};
         struct redisReply *hash;
 
         if (!is_record(len))
@@ -102,6 +100,6 @@ int relock_nested_waits(struct relock_client *client, relock_nested_waits_fn *fn
         return RELOCK_E_INVALID;
     if (!relock_sight_begin(&search.sight, client))
         return search.sight.result;
-    r = relock_scan(&search.sight, WORD("relock_waits:{*"), types, show_page, &search);
+    r = relock_scan(&search.sight, relock_text_of("relock_waits:{*"), types, show_page, &search);
     return relock_sight_end(&search.sight, r);
 }

@@ -70,7 +70,7 @@ int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, 
     int r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
 
     if (r < 0) {
-        (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
+        (void)snprintf(why, RELOCK_WHY_MAX, RELOCK_LANES_BUSY);
         return r;
     }
     r = ask(lane, words, n_words, deadline_ms, reply, why);

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #define PAGE "1000" /* keys that Redis visits for one SCAN */
-#define WORD(text) ((struct relock_text){(text), sizeof(text) - 1})
-
 /* All keys of this type at the node. */
 static int scan(struct relock_sight *sight, struct relock_node *node, struct relock_text pattern,
                 const char *type, relock_scan_fn *fn, void *arg)
 {
-    struct relock_text words[] = {WORD("SCAN"),  WORD("0"),  WORD("MATCH"), pattern,
-                                  WORD("COUNT"), WORD(PAGE), WORD("TYPE"),  {type, strlen(type)}};
+    struct relock_text words[] = {relock_text_of("SCAN"),  relock_text_of("0"),
+                                  relock_text_of("MATCH"), pattern,
+                                  relock_text_of("COUNT"), relock_text_of(PAGE),
+                                  relock_text_of("TYPE"),  relock_text_of(type)};
     char cursor[RELOCK_DECIMAL_MAX] = "0";
 
     do {
@@ -29,7 +29,7 @@ static int scan(struct relock_sight *sight, struct relock_node *node, struct rel
             r = RELOCK_E_SERVER;
         else
             memcpy(cursor, next, len + 1);
-        words[1] = (struct relock_text){cursor, strlen(cursor)};
+        words[1] = relock_text_of(cursor);
         if (r == RELOCK_OK)
             r = fn(arg, node, relock_reply_at(reply, 1));
         relock_reply_free(reply);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define WORD(text) ((struct relock_text){(text), sizeof(text) - 1})
-
 static uint64_t now_us(clockid_t clock)
 {
     struct timespec now;
@@ -21,7 +19,7 @@ static uint64_t now_us(clockid_t clock)
 static int ask_time(struct relock_sight *sight, struct relock_node *node,
                     struct relock_server_info *info)
 {
-    const struct relock_text word = WORD("TIME");
+    const struct relock_text word = relock_text_of("TIME");
     uint64_t began_us = now_us(CLOCK_MONOTONIC), wall_us = now_us(CLOCK_REALTIME);
     struct redisReply *reply;
     const char *seconds, *micros;
@@ -43,7 +41,7 @@ static int ask_time(struct relock_sight *sight, struct relock_node *node,
 static int show(struct relock_sight *sight, struct relock_node *node, relock_servers_fn *fn,
                 void *arg, bool *goes_on)
 {
-    const struct relock_text word = WORD("INFO");
+    const struct relock_text word = relock_text_of("INFO");
     struct relock_server_info info = {.address = node->server->label};
     struct redisReply *reply;
     size_t len;

@@ -4,13 +4,11 @@
 #include "base/decimal.h"
 #include "lock/inspection.h"
 #include "lock/keys.h"
+#include "lock/verdict.h"
 #include "redis/reply.h"
 #include "redis/run.h"
 
 #include <stdio.h>
-#include <string.h>
-
-#define UNREADABLE "the reply has an unknown form"
 
 bool relock_sight_begin(struct relock_sight *sight, struct relock_client *client)
 {
@@ -95,10 +93,10 @@ static int ask_for_holder(struct relock_sight *sight, const struct relock_call *
     struct relock_inspection inspection;
     int r;
 
-    call.args[1] = (struct relock_text){RELOCK_SIDE_WRITE, strlen(RELOCK_SIDE_WRITE)};
+    call.args[1] = relock_text_of(RELOCK_SIDE_WRITE);
     r = run(sight, &call);
     if (r == RELOCK_OK && !relock_inspection_read(call.reply, &inspection)) {
-        (void)snprintf(sight->why, sizeof(sight->why), UNREADABLE);
+        (void)snprintf(sight->why, sizeof(sight->why), RELOCK_VERDICT_UNREADABLE);
         r = RELOCK_E_SERVER;
     }
     relock_call_end(&call);
@@ -119,7 +117,7 @@ int relock_sight_describe(struct relock_sight *sight, const struct relock_call *
 
     sight->peer[0] = '\0';
     if (!kind || !relock_reply_integer(relock_reply_at(looked->reply, 1), &n_waiting)) {
-        (void)snprintf(sight->why, sizeof(sight->why), UNREADABLE);
+        (void)snprintf(sight->why, sizeof(sight->why), RELOCK_VERDICT_UNREADABLE);
         return RELOCK_E_SERVER;
     }
     *info = (struct relock_lock_info){

@@ -23,16 +23,15 @@ static bool show(struct relock_sight *sight, const struct redisReply *reply, siz
 {
     const struct redisReply *entry = relock_reply_at(reply, at);
     struct relock_waiter_info info = {.client_name = sight->peer, .place = (unsigned)(at - 1) / 2};
-    const char *id, *told;
-    size_t len, told_len;
+    const char *id;
+    size_t len;
 
     if (!entry || !relock_reply_text(entry, &id, &len) ||
         !relock_reply_integer(relock_reply_at(reply, at + 1), &info.gone_in_ms))
         return false;
     info.id = id;
     info.side = side_of(id);
-    info.is_told = relock_reply_text(relock_reply_at(reply, 2), &told, &told_len) &&
-                   told_len == len && memcmp(told, id, len) == 0;
+    info.is_told = relock_reply_is(relock_reply_at(reply, 2), id);
     relock_names_find(&sight->names, id, sight->peer);
     return fn(&info, arg);
 }

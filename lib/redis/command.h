@@ -28,6 +28,11 @@ struct relock_text {
     size_t len;
 };
 
+static inline struct relock_text relock_text_of(const char *word)
+{
+    return (struct relock_text){word, strlen(word)};
+}
+
 /* Whether `text` is that word. */
 static inline bool relock_text_is(struct relock_text text, const char *word)
 {

@@ -40,8 +40,9 @@ void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer
  * Joins a lane. A call that wants one `alone` waits until a lane is unused; calls that come later
  * wait behind it.
  *
- * Returns RELOCK_OK; RELOCK_E_CONN at the deadline.
+ * Returns RELOCK_OK; RELOCK_E_CONN at the deadline: RELOCK_LANES_BUSY.
  */
+#define RELOCK_LANES_BUSY "all connections were busy until the deadline"
 int relock_lanes_join(struct relock_lanes *lanes, bool alone, uint64_t deadline_ms,
                       struct relock_lane **lane);
 void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane);

@@ -78,7 +78,7 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
     char last[RELOCK_WHY_MAX];
     int r;
 
-    (void)snprintf(why, RELOCK_WHY_MAX, "all connections were busy until the deadline");
+    (void)snprintf(why, RELOCK_WHY_MAX, RELOCK_LANES_BUSY);
     r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
     if (r < 0)
         return r;
@@ -214,7 +214,7 @@ static int run_at(struct relock_call *call, const struct place *place, bool alon
     kill_fence_at_its_node(call, place, deadline_ms);
     r = relock_lanes_join(lanes, alone, deadline_ms, &lane);
     if (r < 0)
-        return relock_attempt_fail(call, r, "all connections were busy until the deadline");
+        return relock_attempt_fail(call, r, RELOCK_LANES_BUSY);
     r = attempt(call, lane, deadline_ms, place, next);
     relock_lanes_leave(lanes, lane);
     if (r == RELOCK_E_CONN || r == RELOCK_REPLICA) {

@@ -221,8 +221,7 @@ static int connect_until(struct relock_sync_conn *conn, uint64_t deadline_ms)
 
 static void begin_to_connect(struct relock_sync_conn *conn)
 {
-    conn->connect_by_ms =
-        relock_clock_after(relock_clock_now_ms(), conn->server->connect_timeout_ms);
+    conn->connect_by_ms = relock_clock_in(conn->server->connect_timeout_ms);
     conn->state = RELOCK_SYNC_CONN_DIALING;
 }
 
