@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define COMMAND_MS 1500 /* outlives a second in which a machine stands still */
-#define SHORT_MS 300    /* the remaining lease */
+#define SHORT_MS 2000   /* the remaining lease: longer than the events at the start of a wait */
 #define N_TRIES 5
 
 /* Waiters retry only when they are woken. */
