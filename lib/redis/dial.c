@@ -66,6 +66,11 @@ bool relock_dial_wants_to_write(const struct relock_dial *dial)
     return dial->state == RELOCK_DIAL_SECURING && relock_tls_wants_to_write(dial->tls);
 }
 
+bool relock_dial_has_addresses(const struct relock_dial *dial)
+{
+    return dial->state == RELOCK_DIAL_CONNECTING || dial->state == RELOCK_DIAL_SECURING;
+}
+
 bool relock_dial_is_outdated(const struct relock_dial *dial)
 {
     const struct relock_server *server = dial->server;
@@ -291,17 +296,9 @@ static int check_connected(struct relock_dial *dial, uint64_t now_ms, struct rel
     return dial->server->tls ? begin_to_secure(dial, now_ms, socket) : hand_over(dial, socket);
 }
 
-static bool leads_to_old_master(const struct relock_dial *dial)
-{
-    bool has_addresses =
-        dial->state == RELOCK_DIAL_CONNECTING || dial->state == RELOCK_DIAL_SECURING;
-
-    return has_addresses && relock_dial_is_outdated(dial);
-}
-
 int relock_dial_step(struct relock_dial *dial, uint64_t now_ms, struct relock_socket *socket)
 {
-    if (leads_to_old_master(dial))
+    if (relock_dial_has_addresses(dial) && relock_dial_is_outdated(dial))
         return fail(dial, RELOCK_E_CONN, "a sentinel says that another server is the master now");
     switch (dial->state) {
     case RELOCK_DIAL_RESOLVING:

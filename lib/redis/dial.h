@@ -49,6 +49,9 @@ void relock_dial_abandon(const struct relock_dial *dial);
 /* Whether to wait until `fd` is writable; else until it is readable. */
 bool relock_dial_wants_to_write(const struct relock_dial *dial);
 
+/* Whether it tries the addresses that it has found, and has not connected yet. */
+bool relock_dial_has_addresses(const struct relock_dial *dial);
+
 /* Whether a sentinel has reported a failover since the addresses were found. To be called from
  * CONNECTING on; also after the dial has connected. */
 bool relock_dial_is_outdated(const struct relock_dial *dial);

@@ -225,12 +225,22 @@ static void begin_to_connect(struct relock_sync_conn *conn)
     conn->state = RELOCK_SYNC_CONN_DIALING;
 }
 
+/* At the end of the time for an attempt: a server that was tried may hang. An answer of a sentinel
+ * that came too late, or between two calls, was not tried. */
+static void distrust_if_tried(const struct relock_sync_conn *conn)
+{
+    if (conn->state == RELOCK_SYNC_CONN_LOGGING_IN || relock_dial_has_addresses(&conn->dial))
+        relock_resolver_distrust(conn->server->resolver);
+}
+
 int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms)
 {
     int r;
 
-    if (!is_usable(conn))
+    if (!is_usable(conn)) {
+        distrust_if_tried(conn);
         relock_sync_conn_close(conn);
+    }
     if (conn->state == RELOCK_SYNC_CONN_READY)
         return RELOCK_OK;
     if (conn->state == RELOCK_SYNC_CONN_CLOSED)
@@ -239,7 +249,7 @@ int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms
     if (r == RELOCK_AGAIN && deadline_ms < conn->connect_by_ms)
         return r;
     if (r == RELOCK_AGAIN) {
-        relock_resolver_distrust(conn->server->resolver); /* that server may hang */
+        distrust_if_tried(conn);
         r = RELOCK_E_CONN;
     }
     if (r != RELOCK_OK) {
