@@ -117,8 +117,8 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
                        error);
     else if (begins_with(error, "MOVED ") || begins_with(error, "ASK "))
         (void)snprintf(out, RELOCK_WHY_MAX,
-                       "%.60s: this is a node of a cluster, and the slot is at that one or on its "
-                       "way there: a url with redis+cluster:// follows it",
+                       "%.60s: this is a node of a cluster: use redis+cluster://; if the url has "
+                       "that, the nodes do not agree: complete the move " FIX,
                        error);
     else if (refusal == RELOCK_REFUSED_HERE && strstr(error, "READONLY"))
         (void)snprintf(out, RELOCK_WHY_MAX, "READONLY: this is a replica; use its master");

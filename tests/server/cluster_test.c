@@ -211,27 +211,6 @@ static void a_reader_counts_while_its_keys_are_at_two_nodes(void **state)
     assert_result(relock_unlock(writer), RELOCK_OK);
 }
 
-static void a_call_waits_until_its_slot_has_a_node(void **state)
-{
-    struct clustered *c = *state;
-    struct relock_lock *lock = lock_of(c, NAME);
-    struct actor *actor = actor_start();
-    int slot = cluster_slot(c->cluster, NAME);
-    size_t owner = cluster_owner(c->cluster, slot);
-
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    for (size_t i = 0; i < c->cluster->n; i++)
-        (void)probe_text(c->cluster->node[i].probe, "CLUSTER DELSLOTS %d", slot);
-    actor_begin_lock(actor, lock);
-    assert_true(cluster_wait_refusals(c->cluster, owner, 2));
-    assert_true(actor_is_busy(actor));
-    (void)probe_text(c->cluster->node[owner].probe, "CLUSTER ADDSLOTS %d", slot);
-    cluster_await(c->cluster);
-    assert_result(actor_result(actor), RELOCK_OK);
-    assert_result(actor_unlock(actor, lock), RELOCK_OK);
-}
-
 static void a_lock_is_found_at_a_new_master(void **state)
 {
     struct clustered *c = *state;
@@ -261,7 +240,6 @@ int main(void)
         CLUSTER_TEST(a_held_lock_is_released_while_its_slot_moves),
         CLUSTER_TEST(a_fenced_lock_waits_until_its_slot_has_moved),
         CLUSTER_TEST(a_reader_counts_while_its_keys_are_at_two_nodes),
-        CLUSTER_TEST(a_call_waits_until_its_slot_has_a_node),
         CLUSTER_TEST(a_lock_is_found_at_a_new_master),
         CLUSTER_TEST(a_lock_outlives_a_failover),
         CLUSTER_TEST(a_lock_is_acquired_after_its_master_died),
