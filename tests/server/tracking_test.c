@@ -181,7 +181,7 @@ static void a_full_table_of_tracked_keys_causes_few_checks(void **state)
     probe_text(f->probe, "CONFIG SET tracking-table-max-keys 1000000");
 }
 
-static void members_and_votes_are_lost_at_once(void **state)
+static void a_multi_lock_is_lost_at_once_with_a_member(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = armed_client(f, 0);
@@ -268,7 +268,7 @@ int main(void)
         KINDS_TEST_OF(a_renewed_lock_is_still_armed, plain),
         KINDS_TEST_OF(a_renewed_reader_is_still_armed, read),
         SERVER_TEST(a_full_table_of_tracked_keys_causes_few_checks),
-        SERVER_TEST(members_and_votes_are_lost_at_once),
+        SERVER_TEST(a_multi_lock_is_lost_at_once_with_a_member),
         SERVER_TEST(a_kept_lock_that_is_deleted_is_not_kept),
         SERVER_TEST(without_the_right_a_loss_is_found_by_a_renewal),
     };

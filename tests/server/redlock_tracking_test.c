@@ -1,0 +1,113 @@
+/*
+ * Client tracking of red locks: a vote that is gone from its server counts no more at once, and the
+ * lock is lost when the quorum is. The next renewal comes minutes later.
+ */
+#include "support/armed.h"
+#include "support/red.h"
+
+#define AT_ONCE_MS 3000 /* a machine that stands still */
+
+static struct red red_for_long(struct servers *s)
+{
+    struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = NEVER_MS,
+                                                         .command_timeout_ms = slow_ms(SOON_MS)});
+
+    red_settle(s, &red, s->n);
+    return red;
+}
+
+struct armings {
+    struct probe *probe;
+    long long n;
+};
+
+static bool has_armed(void *arg)
+{
+    const struct armings *armings = arg;
+
+    return armed_count(armings->probe) >= armings->n;
+}
+
+/* Each vote has been read, so its server reports the next change of the key. */
+static void hold(struct servers *s, const struct red *red)
+{
+    struct armings armings[SERVERS_MAX];
+
+    for (size_t i = 0; i < s->n; i++)
+        armings[i] = (struct armings){s->probe[i], armed_count(s->probe[i]) + 1};
+    red_lock_on_all(s, red);
+    for (size_t i = 0; i < s->n; i++)
+        assert_true(wait_until(has_armed, &armings[i], SOON_MS));
+}
+
+/* The client asks that server at once. */
+static void delete_vote(struct servers *s, size_t i)
+{
+    struct armings armings = {s->probe[i], armed_count(s->probe[i]) + 1};
+
+    red_delete_keys(s, i, i + 1);
+    assert_true(wait_until(has_armed, &armings, SOON_MS));
+}
+
+static void is_held(struct servers *s, const struct red *red)
+{
+    assert_true(relock_is_mine(red->lock));
+    assert_true(relock_valid_ms(red->lock) > 0);
+    assert_result(relock_check(red->lock, 0, NULL), RELOCK_OK);
+    assert_int_equal(losses_count(s->f->losses), 0);
+}
+
+static void a_red_lock_is_lost_at_once_with_the_last_vote_of_its_quorum(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_for_long(s);
+
+    hold(s, &red);
+    for (size_t i = 0; i < 2; i++) {
+        delete_vote(s, i);
+        is_held(s, &red);
+    }
+    red_delete_keys(s, 2, 3);
+    assert_true(losses_wait(s->f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_int_equal(losses_get(s->f->losses, 0).reason, RELOCK_LOST_GONE);
+    assert_int_equal(relock_valid_ms(red.lock), 0);
+    for (size_t i = 0; i < s->n; i++)
+        assert_int_equal(stats_of(red.clients[i]).renewed, 0);
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_true(red_wait_keys(s, 0));
+}
+
+static void a_red_lock_outlives_a_minority_of_its_votes(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_for_long(s);
+
+    hold(s, &red);
+    delete_vote(s, 4);
+    delete_vote(s, 1);
+    let_pass(100); /* the answers have come */
+    is_held(s, &red);
+    red_unlock(&red);
+    assert_int_equal(losses_count(s->f->losses), 0);
+}
+
+static int start(void **state)
+{
+    int r = servers_start(state);
+    struct servers *s = *state;
+
+    if (r == 0 && probe_int(s->probe[0], "CLIENT ID") > 0 &&
+        probe_calls(s->probe[0], "client|id") == 0)
+        fixture_skip(); /* before Redis 7, it counts no checks */
+    return r;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SERVERS_TEST(a_red_lock_is_lost_at_once_with_the_last_vote_of_its_quorum),
+        SERVERS_TEST(a_red_lock_outlives_a_minority_of_its_votes),
+    };
+
+    return cmocka_run_group_tests(tests, start, servers_stop);
+}
