@@ -1,9 +1,13 @@
 /* relock doctor, relock bench. */
 #include "cli/tool.h"
 
+#include "support/proxy.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SLOW_MS 60 /* twice for a round trip: longer than the doctor waits for a lock nearby */
 
 static void a_good_server_is_found_to_be_good(void **state)
 {
@@ -62,6 +66,20 @@ static void a_server_that_is_not_there_is_bad(void **state)
     assert_null(strstr(tool_out(tool), "note"));
 }
 
+static void a_slow_network_is_not_bad(void **state)
+{
+    struct fixture *f = *state;
+    struct proxy *proxy = proxy_start(f->server, NULL);
+    struct tool *tool;
+
+    proxy_delay(proxy, SLOW_MS);
+    tool = tool_start(f, "doctor", proxy_url(proxy));
+    assert_int_equal(tool_wait(tool), 0);
+    assert_null(strstr(tool_out(tool), "bad "));
+    assert_non_null(strstr(tool_out(tool), "ok    reentrant"));
+    proxy_stop(proxy);
+}
+
 static void a_bench_counts_pairs(void **state)
 {
     struct fixture *f = *state;
@@ -79,11 +97,9 @@ static void a_bench_counts_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TOOL_TEST(a_good_server_is_found_to_be_good),
-        TOOL_TEST(eviction_is_bad),
-        TOOL_TEST(a_missing_right_is_named),
-        TOOL_TEST(a_server_that_is_not_there_is_bad),
-        TOOL_TEST(a_bench_counts_pairs),
+        TOOL_TEST(a_good_server_is_found_to_be_good), TOOL_TEST(eviction_is_bad),
+        TOOL_TEST(a_missing_right_is_named),          TOOL_TEST(a_server_that_is_not_there_is_bad),
+        TOOL_TEST(a_slow_network_is_not_bad),         TOOL_TEST(a_bench_counts_pairs),
     };
 
     return SERVER_TESTS_RUN(tests);

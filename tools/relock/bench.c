@@ -1,4 +1,5 @@
 /* relock bench - how many acquires and releases a second, and how long one takes */
+#include "clock.h"
 #include "report.h"
 #include "session.h"
 #include "statuses.h"
@@ -7,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DURATION_MS 3000
@@ -59,26 +59,18 @@ static void read_options(struct bench *bench, int argc, char **argv)
         args_refuse(&bench->args, "--threads: 1 to %d", MOST_THREADS);
 }
 
-static uint64_t now_us(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void *work(void *arg)
 {
     struct worker *worker = arg;
 
     do {
-        uint64_t began_us = now_us();
+        uint64_t began_us = clock_us();
 
         worker->result = relock_lock(worker->lock);
         if (worker->result == RELOCK_OK)
             worker->result = relock_unlock(worker->lock);
         if (worker->result == RELOCK_OK)
-            worker->took_us[worker->n_pairs++ % KEPT] = (uint32_t)(now_us() - began_us);
+            worker->took_us[worker->n_pairs++ % KEPT] = (uint32_t)(clock_us() - began_us);
     } while (!atomic_load(&worker->bench->is_over) && worker->result == RELOCK_OK);
     return NULL;
 }
@@ -179,9 +171,9 @@ static int run_bench(const struct command *self, int argc, char **argv)
 
     read_options(&bench, argc, argv);
     bench.client = session_open(&bench.args, &(struct relock_options){0});
-    began_us = now_us();
+    began_us = clock_us();
     r = run_workers(&bench, workers);
-    status = r == RELOCK_OK ? print(&bench, workers, now_us() - began_us)
+    status = r == RELOCK_OK ? print(&bench, workers, clock_us() - began_us)
                             : session_fail(&bench.args, "stopped", r);
     for (unsigned i = 0; i < bench.n_threads; i++) {
         relock_lock_free(workers[i].lock);

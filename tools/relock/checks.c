@@ -1,11 +1,14 @@
 #include "checks.h"
 
+#include "clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIELD_MAX 64
 #define WAIT_MS 100
+#define WAIT_TRIPS 4 /* a waiter asks, subscribes, and asks again */
 #define HELD_MS 3000 /* by another doctor */
 #define SLOW_TRIP_US 20000
 #define CLOCK_MS 2000
@@ -144,12 +147,16 @@ bool checks_of_server(const struct relock_server_info *info, void *arg)
 typedef int constructor_fn(struct relock_client *client, const char *name,
                            struct relock_lock **lock);
 
-/* The attempt without a wait may take its time to connect. */
+/* The attempt without a wait may take its time, also to connect, and shows how long a wait has to
+ * be: one that ends before the server has answered would look like a fault. */
 static int wait_for(struct relock_lock *wanted)
 {
+    uint64_t began_ms = clock_ms();
     int r = relock_trylock(wanted);
+    uint64_t trip_ms = clock_ms() - began_ms;
 
-    return r == RELOCK_BUSY ? relock_timedlock(wanted, WAIT_MS) : r;
+    return r == RELOCK_BUSY ? relock_timedlock(wanted, (int64_t)(WAIT_MS + WAIT_TRIPS * trip_ms))
+                            : r;
 }
 
 /* Returns RELOCK_OK if all went as it should. */

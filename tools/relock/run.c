@@ -10,6 +10,7 @@
  * left of the lease keeps the other machines out.
  */
 #include "child.h"
+#include "clock.h"
 #include "hold.h"
 #include "run_options.h"
 #include "session.h"
@@ -22,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct run {
@@ -37,14 +37,6 @@ struct run {
 };
 
 /* ---- the lock ------------------------------------------------------------------------------ */
-
-static uint64_t clock_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void say(const struct run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
