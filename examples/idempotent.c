@@ -12,7 +12,10 @@
  * is a key in Redis.
  *
  *     cc idempotent.c $(pkg-config --cflags --libs relock hiredis) -pthread -o idempotent
- *     ./idempotent [URL]                    default: redis://127.0.0.1:6379; else unix:///PATH
+ *     ./idempotent [URL [LEASE_MS]]         default: redis://127.0.0.1:6379; else unix:///PATH
+ *
+ * With a lease shorter than the job takes, no worker does it, and the program fails: the queue would
+ * deliver the order again.
  */
 #include <hiredis/hiredis.h>
 #include <pthread.h>
@@ -106,11 +109,14 @@ static void *deliver(void *arg)
 
 int main(int argc, char **argv)
 {
+    struct relock_options options = {0};
     pthread_t threads[N_DELIVERIES];
     int results[N_DELIVERIES], r, n_failed = 0;
 
     url = argc > 1 ? argv[1] : NULL;
-    r = relock_client_new(&(struct relock_options){.url = url}, &client);
+    options.url = url;
+    options.watchdog_timeout_ms = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    r = relock_client_new(&options, &client);
     if (r != RELOCK_OK) {
         fprintf(stderr, "idempotent: %s\n", relock_strerror(r));
         return EXIT_FAILURE;

@@ -53,6 +53,7 @@ main()
     say 'recipes: one lock per user, leader election, an idempotent job, C++'
     run_example "$build/examples/by_user" "unix://$scratch/server.sock"
     run_example "$build/examples/leader" "unix://$scratch/server.sock" 3
+    fails_with 1 "$build/examples/idempotent" "unix://$scratch/server.sock" 500 # it sends no invoice
     run_example "$build/examples/idempotent" "unix://$scratch/server.sock"
     [[ ! -x $build/examples/lockable ]] || # it is missing without a C++ compiler
         run_example "$build/examples/lockable" "unix://$scratch/server.sock"
