@@ -14,8 +14,8 @@
  *     cc idempotent.c $(pkg-config --cflags --libs relock hiredis) -pthread -o idempotent
  *     ./idempotent [URL [LEASE_MS]]         default: redis://127.0.0.1:6379; else unix:///PATH
  *
- * With a lease shorter than the job takes, no worker does it, and the program fails: the queue would
- * deliver the order again.
+ * With a lease shorter than the job takes, no worker does it, and the program fails: the queue
+ * would deliver the order again.
  */
 #include <hiredis/hiredis.h>
 #include <pthread.h>
