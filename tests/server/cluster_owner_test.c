@@ -39,15 +39,10 @@ struct refusals {
 /* The errors that all nodes have returned. */
 static long long count_refusals(struct clustered *c)
 {
-    static const char before[] = "total_error_replies:";
     long long n = 0;
 
-    for (size_t i = 0; i < c->cluster->n; i++) {
-        const char *at = strstr(probe_text(c->cluster->node[i].probe, "INFO stats"), before);
-
-        assert_non_null(at);
-        n += atoll(at + strlen(before));
-    }
+    for (size_t i = 0; i < c->cluster->n; i++)
+        n += cluster_n_refusals(c->cluster, i);
     return n;
 }
 

@@ -225,30 +225,30 @@ void cluster_await_copy(struct cluster *cluster, size_t master)
 /* ---- refusals ------------------------------------------------------------------------------ */
 
 struct refusals {
-    struct probe *probe;
+    struct cluster *cluster;
+    size_t i;
     long long n;
 };
 
-/* The errors that a node has returned. */
-static long long count_refusals(struct probe *probe)
+long long cluster_n_refusals(struct cluster *cluster, size_t i)
 {
-    const char *found = strstr(probe_text(probe, "INFO stats"), "total_error_replies:");
+    const char *stats = probe_text(cluster->node[i].probe, "INFO stats");
+    const char *found = strstr(stats, "total_error_replies:");
 
-    return found ? atoll(found + strlen("total_error_replies:")) : -1;
+    cluster_must(found, "INFO names no errors");
+    return atoll(found + strlen("total_error_replies:"));
 }
 
 static bool has_refused(void *arg)
 {
     const struct refusals *refusals = arg;
 
-    return count_refusals(refusals->probe) >= refusals->n;
+    return cluster_n_refusals(refusals->cluster, refusals->i) >= refusals->n;
 }
 
 bool cluster_wait_refusals(struct cluster *cluster, size_t i, long long n)
 {
-    struct refusals refusals = {.probe = cluster->node[i].probe};
-    long long before = count_refusals(refusals.probe);
+    struct refusals refusals = {cluster, i, cluster_n_refusals(cluster, i) + n};
 
-    refusals.n = before + n;
-    return before >= 0 && wait_until(has_refused, &refusals, SOON_MS);
+    return wait_until(has_refused, &refusals, SOON_MS);
 }

@@ -43,6 +43,9 @@ struct probe *cluster_probe(struct cluster *cluster, const char *key);
  * would not: it waits for what the probe has written. */
 void cluster_await_copy(struct cluster *cluster, size_t master);
 
+/* The errors that a node has returned. */
+long long cluster_n_refusals(struct cluster *cluster, size_t i);
+
 /* Waits until a node has returned `n` more errors. */
 bool cluster_wait_refusals(struct cluster *cluster, size_t i, long long n);
 
