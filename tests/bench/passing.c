@@ -187,12 +187,13 @@ static struct result *add_result(struct report *report)
     result_add_line(result, "message_p50", "bare, message then EVALSHA, p50", "us");
     result_add_line(result, "relock_p99", "relock, p99", "us");
     result_add_line(result, "message_p99", "bare, message then EVALSHA, p99", "us");
-    result_add_ratio(result, "relock / round trip in a tight loop", OURS_P50, TIGHT_P50, AT_MOST,
-                     2.5);
-    result_add_ratio(result, "relock / round trip after a pause", OURS_P50, RESTED_P50, AT_MOST,
-                     2.5);
-    result_add_ratio(result, "relock / bare message then EVALSHA", OURS_P50, MESSAGE_P50, NO_TARGET,
+    result_add_ratio(result, "relock / round trip in a tight loop", OURS_P50, TIGHT_P50, NO_TARGET,
                      0);
+    result_add_ratio(result, "relock / round trip after a pause", OURS_P50, RESTED_P50, NO_TARGET,
+                     0);
+    result_add_ratio(result, "relock / bare message then EVALSHA", OURS_P50, MESSAGE_P50, AT_MOST,
+                     0.9);
+    result_add_ratio(result, "the same, p99", OURS_P99, MESSAGE_P99, AT_MOST, 1.2);
     return result;
 }
 
