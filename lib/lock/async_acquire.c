@@ -2,7 +2,7 @@
  * relock_acquire_async() - the steps of relock_take(), for an asynchronous call
  *
  *     phase      next       when
- *     BEGINS     BEHIND     another command of the owner runs
+ *     BEGINS     BEHIND     another command of the owner runs, or one about the cached hold
  *                QUEUED     the owner has no levels
  *                NESTS      it has
  *     BEHIND     as BEGINS, when that command has ended
@@ -173,7 +173,7 @@ STEP void nest(struct acquire_call *call, struct relock_hold *hold)
                                relock_acquire_limit_ms(&call->acquire, call->answer.sent_ms));
 }
 
-/* Commands of one owner run one at a time. */
+/* Commands about one hold run one at a time. */
 STEP void stay_behind(struct acquire_call *call, struct relock_hold *hold)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -212,6 +212,8 @@ STEP void begin(struct acquire_call *call)
     r = relock_take_join(acquire);
     if (r == RELOCK_JOINED)
         wait_turn(call);
+    else if (r == RELOCK_AGAIN)
+        stay_behind(call, acquire->resource->cached);
     else
         finish(call, r);
 }

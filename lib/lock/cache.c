@@ -43,6 +43,8 @@ static int have_released(struct relock_acquire *acquire, struct relock_hold *hol
         relock_cache_release(acquire->client, hold, relock_acquire_limit_ms(acquire, now_ms));
         return RELOCK_AGAIN;
     }
+    if (relock_hold_is_in_use(hold))
+        return RELOCK_AGAIN; /* its release would go out after the call's attempt */
     relock_let_go(acquire->client, hold, now_ms);
     relock_settle_step(acquire->client, hold, now_ms);
     return RELOCK_BUSY;

@@ -26,7 +26,8 @@ bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, u
  * The lock that this call wants is cached. Returns RELOCK_OK if the call has it now, with
  * `acquire->hold`. If the cached hold is of no use to the call, it is released. A blocking call
  * waits for that, with the mutex unlocked: RELOCK_AGAIN. For an asynchronous call, the release goes
- * out before the call's next command: RELOCK_BUSY.
+ * out before the call's next command: RELOCK_BUSY; but while a command about the cached hold runs,
+ * nothing is done, and the call follows the hold: RELOCK_AGAIN.
  */
 int relock_cache_take(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 

@@ -59,8 +59,8 @@ enum relock_hold_notice {
     RELOCK_HOLD_TELLING,    /* on_lost is running */
 };
 
-/* Why a call failed that waited while its owner was busy. */
-#define RELOCK_WHY_BUSY "another command of this owner got no answer in time"
+/* Why a call failed that waited for another command about its hold. */
+#define RELOCK_WHY_BUSY "another command about this hold got no answer in time"
 
 /* Whether Redis reports the next change of the lock. Changed by arming.c alone. */
 struct relock_arming {

@@ -39,6 +39,7 @@
 #include "lock/observer.h"
 #include "lock/resources.h"
 #include "lock/subscription.h"
+#include "lock/task.h"
 #include "redis/conn_id.h"
 
 #include <stdlib.h>
@@ -241,6 +242,7 @@ void relock_holds_end_command(struct relock_client *client, struct relock_hold *
 {
     hold->command = RELOCK_HOLD_NOTHING_SENT;
     relock_holds_arm(client, hold, now_ms);
+    relock_task_pass(hold);
 }
 
 static void verify_soon(struct relock_hold *hold, uint64_t now_ms)

@@ -4,6 +4,7 @@
 #include "lock/holds.h"
 #include "lock/request.h"
 #include "lock/subscription.h"
+#include "lock/task.h"
 #include "lock/verdict.h"
 #include "redis/conn_id.h"
 #include "redis/node_io.h"
@@ -102,6 +103,7 @@ void relock_settle_ended(struct relock_client *client, struct relock_hold *hold,
     if (answered)
         drop_fence(hold, conn_id);
     relock_holds_arm(client, hold, relock_clock_now_ms());
+    relock_task_pass(hold);
 }
 
 static void on_ended(void *arg, const struct relock_conn_id *conn_id, bool answered)

@@ -50,7 +50,8 @@ void relock_task_follow(struct relock_task *task, struct relock_hold *hold);
 void relock_task_unfollow(struct relock_task *task);
 static inline bool relock_task_is_blocked(const struct relock_hold *hold)
 {
-    return hold->busy || hold->notice == RELOCK_HOLD_TELLING;
+    return hold->busy || hold->notice == RELOCK_HOLD_TELLING ||
+           (hold->state == RELOCK_HOLD_CACHED && relock_hold_is_in_use(hold));
 }
 
 /* Posts the first task that waits for the hold, unless the hold still blocks it. A later task waits

@@ -198,13 +198,10 @@ static void levels_and_owners_are_counted_anew(void **state)
     assert_int_equal(stats_of(client).kept, 1);
 }
 
-/* If a check of the kept hold were in flight, a release would follow it, and the attempt be
- * refused. */
 static void calls_without_a_thread_get_and_leave_a_kept_lock(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client =
-        keeping_client(f, &(struct relock_options){.flags = RELOCK_NO_TRACKING});
+    struct relock_client *client = keeping_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct relock_events *events = reactor_events(client);
     struct relock_how fixed = {.lease_ms = 5000};
@@ -224,6 +221,34 @@ static void calls_without_a_thread_get_and_leave_a_kept_lock(void **state)
     assert_in_range(probe_pttl(f->probe, "orders"), 1, 5000);
     assert_result(reactor_release(lock, owner, events), RELOCK_OK);
     assert_string_equal(kind_holder(f, "orders"), "");
+    assert_null(relock_events_free(events));
+}
+
+/* A kept lock that was acquired again is renewed some milliseconds later. The server does not
+ * answer, so that the renewal is under way when the calls come. They cannot use the kept hold. */
+static void calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client =
+        keeping_client(f, &(struct relock_options){.command_timeout_ms = 3 * SOON_MS});
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct relock_how fixed = {.lease_ms = 2 * SOON_MS};
+    struct outcome first, second;
+
+    keeping_fill(client, lock);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(stats_of(client).kept, 1);
+    server_pause(f->server);
+    let_pass(100);
+    assert_int_equal(outcome_acquire(lock, &fixed, events, &first), RELOCK_OK);
+    assert_int_equal(outcome_acquire(lock, &fixed, events, &second), RELOCK_OK);
+    let_pass(20);
+    server_resume(f->server);
+    assert_result(reactor_await(events, &first), RELOCK_OK);
+    assert_result(reactor_await(events, &second), RELOCK_BUSY);
+    assert_result(reactor_release(lock, first.grant.owner, events), RELOCK_OK);
     assert_null(relock_events_free(events));
 }
 
@@ -347,6 +372,8 @@ int main(void)
         KINDS_TEST_OF(levels_and_owners_are_counted_anew, spin),
         KINDS_TEST_OF(calls_without_a_thread_get_and_leave_a_kept_lock, reentrant),
         KINDS_TEST_OF(calls_without_a_thread_get_and_leave_a_kept_lock, spin),
+        KINDS_TEST_OF(calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock, reentrant),
+        KINDS_TEST_OF(calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock, spin),
         SERVER_TEST(a_fired_cancel_refuses_a_kept_lock),
         SERVER_TEST(members_of_a_multi_lock_are_kept),
         KINDS_TEST_OF(threads_hand_a_lock_off_until_keep_ms, reentrant),
