@@ -84,7 +84,7 @@ static void nodes_may_announce_host_names(void **state)
 
     announce(c, HOST, "hostname");
     locks_work(c);
-    assert_true(log_count(c->f->log, HOST ":") > 0);
+    assert_true(log_wait(c->f->log, HOST ":", SOON_MS));
     assert_int_equal(log_count(c->f->log, "; reconnecting"), 0);
 }
 

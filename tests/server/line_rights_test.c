@@ -85,7 +85,7 @@ static void the_rights_of_each_kind_suffice_for_its_line(void **state)
         go(&crowd);
         assert_int_equal(log_count(f->log, "NOPERM"), 0);
         assert_int_equal(log_count(f->log, "not subscribed"), 0);
-        assert_int_equal(log_count(f->log, "outside of the line"), 0);
+        assert_int_equal(log_count(f->log, "each release of this lock wakes"), 0);
     }
 }
 
