@@ -16,37 +16,25 @@ static struct red red_for_long(struct servers *s)
     return red;
 }
 
-struct armings {
-    struct probe *probe;
-    long long n;
-};
-
-static bool has_armed(void *arg)
-{
-    const struct armings *armings = arg;
-
-    return armed_count(armings->probe) >= armings->n;
-}
-
 /* Each vote has been read, so its server reports the next change of the key. */
 static void hold(struct servers *s, const struct red *red)
 {
-    struct armings armings[SERVERS_MAX];
+    long long before[SERVERS_MAX];
 
     for (size_t i = 0; i < s->n; i++)
-        armings[i] = (struct armings){s->probe[i], armed_count(s->probe[i]) + 1};
+        before[i] = armed_count(s->probe[i]);
     red_lock_on_all(s, red);
     for (size_t i = 0; i < s->n; i++)
-        assert_true(wait_until(has_armed, &armings[i], SOON_MS));
+        assert_true(armed_wait(s->probe[i], before[i] + 1));
 }
 
 /* The client asks that server at once. */
 static void delete_vote(struct servers *s, size_t i)
 {
-    struct armings armings = {s->probe[i], armed_count(s->probe[i]) + 1};
+    long long before = armed_count(s->probe[i]);
 
     red_delete_keys(s, i, i + 1);
-    assert_true(wait_until(has_armed, &armings, SOON_MS));
+    assert_true(armed_wait(s->probe[i], before + 1));
 }
 
 static void is_held(struct servers *s, const struct red *red)

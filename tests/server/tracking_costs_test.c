@@ -67,7 +67,7 @@ static void a_long_hold_costs_one_read_and_no_script(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     scripts = probe_script_calls(f->probe);
     reads = reads_of_holds(f);
-    assert_true(armed_wait(f, armed + 1));
+    assert_true(armed_wait(f->probe, armed + 1));
     let_pass(300);
     assert_int_equal(reads_of_holds(f), reads + 1);
     assert_int_equal(probe_script_calls(f->probe), scripts);

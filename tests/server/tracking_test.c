@@ -192,7 +192,7 @@ static void a_multi_lock_is_lost_at_once_with_a_member(void **state)
     assert_result(relock_multilock_new((struct relock_lock *[]){orders, bills}, 2, both),
                   RELOCK_OK);
     assert_result(relock_lock(*both), RELOCK_OK);
-    assert_true(armed_wait(f, 2));
+    assert_true(armed_wait(f->probe, 2));
     probe_int(f->probe, "DEL bills");
     assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
     assert_int_equal(relock_valid_ms(*both), 0);

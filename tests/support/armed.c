@@ -26,9 +26,9 @@ static bool has_armed(void *arg)
     return armed_count(armings->probe) >= armings->n;
 }
 
-bool armed_wait(struct fixture *f, long long n)
+bool armed_wait(struct probe *probe, long long n)
 {
-    struct armings armings = {f->probe, n};
+    struct armings armings = {probe, n};
 
     return wait_until(has_armed, &armings, SOON_MS);
 }
@@ -38,7 +38,7 @@ void armed_hold(struct fixture *f, struct relock_lock *lock, const struct relock
     long long before = armed_count(f->probe);
 
     assert_result(relock_acquire(lock, how, NULL), RELOCK_OK);
-    assert_true(armed_wait(f, before + 1));
+    assert_true(armed_wait(f->probe, before + 1));
 }
 
 int armed_start(void **state)

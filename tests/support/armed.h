@@ -13,7 +13,7 @@ struct relock_client *armed_client(struct fixture *f, unsigned flags);
 
 /* How many checks Redis has tracked; waits until there are so many. */
 long long armed_count(struct probe *probe);
-bool armed_wait(struct fixture *f, long long n);
+bool armed_wait(struct probe *probe, long long n);
 
 /* Acquires the lock, and waits until it is armed. */
 void armed_hold(struct fixture *f, struct relock_lock *lock, const struct relock_how *how);
