@@ -17,7 +17,6 @@
 #include "redis/sentinels.h"
 #include "thread_exit.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -175,8 +174,7 @@ int relock_client_new(const struct relock_options *options, struct relock_client
 {
     struct relock_options read;
     struct relock_log log;
-    int saved_errno = errno;
-    int cancel_state;
+    struct relock_thread_state thread;
     int r;
 
     if (!client)
@@ -184,7 +182,7 @@ int relock_client_new(const struct relock_options *options, struct relock_client
     if (relock_callback_is_inside())
         return RELOCK_E_DEADLOCK;
     relock_options_log(options, &log);
-    cancel_state = relock_thread_hold_cancel();
+    relock_thread_enter(&thread);
     r = relock_logger_new(&(struct relock_sink){log.sink, log.on_record, log.arg}, &log.logger);
     if (r == RELOCK_OK)
         r = relock_options_read(&read, options, &log);
@@ -192,8 +190,7 @@ int relock_client_new(const struct relock_options *options, struct relock_client
         r = make(&read, &log, client);
     if (r < 0)
         (void)relock_logger_free(log.logger);
-    relock_thread_allow_cancel(cancel_state);
-    errno = saved_errno;
+    relock_thread_leave(&thread);
     return r;
 }
 

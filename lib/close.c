@@ -20,8 +20,6 @@
 #include "redis/topology.h"
 #include "thread_exit.h"
 
-#include <errno.h>
-
 /* Ends all waits. */
 static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
@@ -162,8 +160,7 @@ static void close_client(struct relock_client *client)
 
 struct relock_client *relock_client_free(struct relock_client *client)
 {
-    int saved_errno = errno;
-    int cancel_state;
+    struct relock_thread_state thread;
 
     if (!client)
         return NULL;
@@ -177,9 +174,8 @@ struct relock_client *relock_client_free(struct relock_client *client)
                          "call it elsewhere");
         return NULL;
     }
-    cancel_state = relock_thread_hold_cancel();
+    relock_thread_enter(&thread);
     close_client(client);
-    relock_thread_allow_cancel(cancel_state);
-    errno = saved_errno;
+    relock_thread_leave(&thread);
     return NULL;
 }

@@ -49,7 +49,6 @@ static void release_all_of(struct relock_client *client, uint64_t owner)
         relock_losses_wait(client, hold); /* data used by its callback may end with the thread */
         relock_mutex_unlock(&client->mutex);
         relock_log_about(&client->log, (struct relock_cause){"thread ended", 0}, &subject,
-                         RELOCK_LOG_WARNING,
                          "%s: owner %llu is a thread that ended while it held the lock; the "
                          "library releases it",
                          name, (unsigned long long)owner);

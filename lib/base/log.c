@@ -1,8 +1,8 @@
 #include "base/log.h"
 
 #include "base/logger.h"
+#include "base/thread.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ __attribute__((format(printf, 5, 0))) static void
 write_about(const struct relock_log *log, struct relock_cause cause,
             const struct relock_subject *subject, int level, const char *format, va_list args)
 {
-    int saved_errno = errno; /* a call that only logs must not change it */
+    struct relock_thread_state thread;
     char line[TEXT_MAX];
     struct relock_record record = {
         .level = level,
@@ -44,6 +44,7 @@ write_about(const struct relock_log *log, struct relock_cause cause,
 
     if (!is_wanted(log, level))
         return;
+    relock_thread_enter(&thread);
     if (!cause.what)
         cause.what = format;
     (void)vsnprintf(line, sizeof(line), format, args);
@@ -52,7 +53,7 @@ write_about(const struct relock_log *log, struct relock_cause cause,
         relock_logger_put(log->logger, cause, &record);
     else
         relock_sink_write(&(struct relock_sink){log->sink, log->on_record, log->arg}, &record);
-    errno = saved_errno;
+    relock_thread_leave(&thread);
 }
 
 void relock_log_cause(const struct relock_log *log, struct relock_cause cause, int level,
@@ -66,12 +67,12 @@ void relock_log_cause(const struct relock_log *log, struct relock_cause cause, i
 }
 
 void relock_log_about(const struct relock_log *log, struct relock_cause cause,
-                      const struct relock_subject *subject, int level, const char *format, ...)
+                      const struct relock_subject *subject, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    write_about(log, cause, subject, level, format, args);
+    write_about(log, cause, subject, RELOCK_LOG_WARNING, format, args);
     va_end(args);
 }
 

@@ -38,10 +38,11 @@ struct relock_subject {
     int result;
 };
 
-__attribute__((format(printf, 5, 6))) void relock_log_about(const struct relock_log *log,
+/* A warning about a lock. */
+__attribute__((format(printf, 4, 5))) void relock_log_about(const struct relock_log *log,
                                                             struct relock_cause cause,
                                                             const struct relock_subject *subject,
-                                                            int level, const char *format, ...);
+                                                            const char *format, ...);
 
 #define RELOCK_LOG_NAME_MAX 256
 

@@ -1,7 +1,6 @@
 #include "base/sink.h"
 
 #include "base/callback.h"
-#include "base/thread.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -35,8 +34,6 @@ static void write_to_stderr(const char *text, int left)
 
 void relock_sink_write(const struct relock_sink *sink, const struct relock_record *record)
 {
-    int cancel = relock_thread_hold_cancel();
-
     if (sink->record || sink->log) {
         relock_callback_enter();
         if (sink->record)
@@ -50,5 +47,4 @@ void relock_sink_write(const struct relock_sink *sink, const struct relock_recor
         write_to_stderr(text, snprintf(text, sizeof(text), "relock: %s: %s\n",
                                        level_names[record->level], record->text));
     }
-    relock_thread_allow_cancel(cancel);
 }

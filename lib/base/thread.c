@@ -155,15 +155,14 @@ int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *
     return RELOCK_OK;
 }
 
-int relock_thread_hold_cancel(void)
+void relock_thread_enter(struct relock_thread_state *before)
 {
-    int before;
-
-    check(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before));
-    return before;
+    before->saved_errno = errno;
+    check(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel_state));
 }
 
-void relock_thread_allow_cancel(int before)
+void relock_thread_leave(const struct relock_thread_state *before)
 {
-    check(pthread_setcancelstate(before, NULL));
+    check(pthread_setcancelstate(before->cancel_state, NULL));
+    errno = before->saved_errno;
 }

@@ -60,11 +60,17 @@ bool relock_cond_wait_until(struct relock_cond *cond, struct relock_mutex *mutex
 /* Starts a thread in which all signals are blocked. Returns RELOCK_OK, RELOCK_E_NOMEM. */
 int relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
 
+/* What a public call leaves as it was. */
+struct relock_thread_state {
+    int cancel_state;
+    int saved_errno;
+};
+
 /*
- * Between hold and allow, pthread_cancel does not end this thread: a thread that ended in the
- * middle of a call could leave behind a lock without an owner. Hold returns what allow takes.
+ * Between enter and leave, pthread_cancel does not end this thread: a thread that ended in the
+ * middle of a call could leave behind a lock without an owner. Leaving restores errno.
  */
-int relock_thread_hold_cancel(void);
-void relock_thread_allow_cancel(int before);
+void relock_thread_enter(struct relock_thread_state *before);
+void relock_thread_leave(const struct relock_thread_state *before);
 
 #endif

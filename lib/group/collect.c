@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "group/local.h"
+#include "group/membership.h"
 #include "lock/levels.h"
 #include "lock/release.h"
 #include "lock/take.h"
@@ -46,19 +47,15 @@ static void stop_keeping(const struct taking *taking, struct relock_lock *member
     relock_client_leave(member->client, &guard);
 }
 
-/* After one unreachable server the others are not asked: each could take as long. */
 static void release_members(const struct taking *taking, size_t n)
 {
-    int r = RELOCK_OK;
+    bool asks = true;
 
     while (n-- > 0) {
         struct relock_lock *member = taking->group->members[n];
+        uint64_t until_ms = limit_ms(taking, member->client->options.release_timeout_ms);
 
-        if (r != RELOCK_E_CONN)
-            r = relock_release_by(member, owner_of(taking),
-                                  limit_ms(taking, member->client->options.release_timeout_ms));
-        else
-            (void)relock_release_unasked(member, owner_of(taking));
+        (void)relock_group_release(member, owner_of(taking), until_ms, &asks);
         stop_keeping(taking, member);
     }
 }

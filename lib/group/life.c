@@ -5,7 +5,6 @@
 #include "lock/resources.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,10 +226,11 @@ static int make_handle(struct relock_group *group, const struct relock_lock *fir
 int relock_group_make(const struct relock_kind *kind, struct relock_lock *const *locks, size_t n,
                       struct relock_lock **lock)
 {
+    struct relock_thread_state thread;
     struct relock_group *group;
-    int saved_errno = errno;
     int r;
 
+    relock_thread_enter(&thread);
     r = gather(kind, locks, n, &group);
     if (r == RELOCK_OK) {
         r = set_coordinator(group, locks[0]->client); /* before a listener needs it */
@@ -241,8 +241,7 @@ int relock_group_make(const struct relock_kind *kind, struct relock_lock *const 
         relock_group_unref(group);
         relock_group_reap();
     }
-    /* Compilers believe of calloc that it leaves errno alone, and so of this that it is idle. */
-    *(volatile int *)&errno = saved_errno;
+    relock_thread_leave(&thread);
     return r;
 }
 

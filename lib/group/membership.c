@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/holds.h"
+#include "lock/release.h"
 
 #include <stdlib.h>
 
@@ -54,6 +55,16 @@ bool relock_group_miss(struct relock_group *group, uint64_t composite, size_t me
                        uint64_t owner)
 {
     return lose(group, composite, member, why_lost(group->members[member], owner));
+}
+
+int relock_group_release(struct relock_lock *member, uint64_t owner, uint64_t deadline_ms,
+                         bool *asks)
+{
+    int r = *asks ? relock_release_by(member, owner, deadline_ms)
+                  : relock_release_unasked(member, owner);
+
+    *asks = *asks && r != RELOCK_E_CONN;
+    return r;
 }
 
 /* ---- memberships --------------------------------------------------------------------------- */

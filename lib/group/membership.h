@@ -17,6 +17,11 @@ struct relock_membership {
     size_t member;
 };
 
+/* Releases one level of a member; unless the call `asks`, the I/O thread asks the server later.
+ * Clears `*asks` if the server is unreachable: the call must not take as long for each member. */
+int relock_group_release(struct relock_lock *member, uint64_t owner, uint64_t deadline_ms,
+                         bool *asks);
+
 /* The owner has no hold of a member, or a lost one: loses the composite. Returns false if the
  * composite has ended already. */
 bool relock_group_miss(struct relock_group *group, uint64_t composite, size_t member,

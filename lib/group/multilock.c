@@ -107,10 +107,7 @@ static bool is_missing(const struct relock_client *client, const struct relock_l
            (result == RELOCK_E_CLOSED && member->client != client);
 }
 
-/*
- * Releases one level of each member, also if that fails for another. After an unreachable
- * server the others are not asked, so that the call does not take as long for each. Under no mutex.
- */
+/* Releases one level of each member, also if that fails for another. Under no mutex. */
 static int release_members(const struct relock_client *client, const struct relock_hold *hold,
                            uint64_t deadline_ms)
 {
@@ -121,10 +118,8 @@ static int release_members(const struct relock_client *client, const struct relo
 
     for (size_t i = group->n; i-- > 0;) {
         struct relock_lock *member = group->members[i];
-        int r_member = asks ? relock_release_by(member, owner, deadline_ms)
-                            : relock_release_unasked(member, owner);
+        int r_member = relock_group_release(member, owner, deadline_ms, &asks);
 
-        asks = asks && r_member != RELOCK_E_CONN;
         if (is_missing(client, member, r_member)) {
             (void)relock_group_miss(group, hold->number, i, owner);
             r_member = RELOCK_LOST;

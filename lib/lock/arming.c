@@ -69,7 +69,6 @@ static void retry_later(struct relock_arming *arming, uint64_t now_ms)
 void relock_arming_answered(struct relock_hold *hold, uint64_t now_ms)
 {
     struct relock_arming *arming = &hold->arming;
-    bool needs = relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED;
 
     if (!arming->node)
         return; /* it was not tracked, or a report has come meanwhile */
@@ -79,7 +78,7 @@ void relock_arming_answered(struct relock_hold *hold, uint64_t now_ms)
         return;
     }
     relock_arming_drop(hold);
-    if (needs)
+    if (relock_hold_is_kept(hold))
         retry_later(arming, now_ms);
 }
 

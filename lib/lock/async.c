@@ -8,7 +8,6 @@
 #include "lock/operations.h"
 #include "lock/resources.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -200,11 +199,12 @@ int relock_async_check(const struct relock_lock *lock, const struct relock_event
 
 void *relock_async_alloc(size_t size)
 {
-    int saved_errno = errno;
-    void *new = calloc(1, size);
+    struct relock_thread_state thread;
+    void *new;
 
-    /* volatile: as in relock_cancel_new(). */
-    *(volatile int *)&errno = saved_errno;
+    relock_thread_enter(&thread);
+    new = calloc(1, size);
+    relock_thread_leave(&thread);
     return new;
 }
 

@@ -228,8 +228,8 @@ STEP void step(struct relock_async *base)
     case BEGINS:
         call->is_watching = call->how.cancel != NULL;
         if (call->is_watching)
-            relock_cancel_watch_for(&call->acquire.waiter.cancel_wait, call->how.cancel,
-                                    &call->base.task);
+            relock_cancel_watch(&call->acquire.waiter.cancel_wait, call->how.cancel, NULL,
+                                &call->base.task);
         begin(call);
         break;
     case BEHIND:

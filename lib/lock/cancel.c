@@ -4,19 +4,18 @@
 #include "base/hash.h"
 #include "lock/task.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 int relock_cancel_new(struct relock_cancel **cancel)
 {
+    struct relock_thread_state thread;
     struct relock_cancel *new;
-    int saved_errno = errno;
 
     if (!cancel)
         return RELOCK_E_INVALID;
+    relock_thread_enter(&thread);
     new = calloc(1, sizeof(*new));
-    /* volatile: compilers assume that calloc leaves errno alone, and would drop the assignment. */
-    *(volatile int *)&errno = saved_errno;
+    relock_thread_leave(&thread);
     if (!new)
         return RELOCK_E_NOMEM;
     atomic_init(&new->fired, false);
@@ -61,29 +60,16 @@ struct relock_cancel *relock_cancel_free(struct relock_cancel *cancel)
     return NULL;
 }
 
-static void watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel)
+void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
+                         struct relock_gate *gate, struct relock_task *task)
 {
     wait->cancel = cancel;
+    wait->gate = gate;
+    wait->task = task;
     relock_mutex_lock(&relock_process_mutex);
     forget_parents_waits(cancel);
     DL_APPEND(cancel->guarded.waits, wait);
     relock_mutex_unlock(&relock_process_mutex);
-}
-
-void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
-                         struct relock_gate *gate)
-{
-    wait->gate = gate;
-    wait->task = NULL;
-    watch(wait, cancel);
-}
-
-void relock_cancel_watch_for(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
-                             struct relock_task *task)
-{
-    wait->gate = NULL;
-    wait->task = task;
-    watch(wait, cancel);
 }
 
 void relock_cancel_unwatch(struct relock_cancel_wait *wait)

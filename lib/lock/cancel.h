@@ -21,8 +21,8 @@ struct relock_task;
 
 struct relock_cancel_wait {
     struct relock_cancel *cancel;
-    struct relock_gate *gate;               /* NULL: no thread waits */
-    struct relock_task *task;               /* posted instead, if no thread waits; else NULL */
+    struct relock_gate *gate;
+    struct relock_task *task;
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
 
@@ -34,13 +34,10 @@ struct relock_cancel {
     } guarded;               /* by the process mutex */
 };
 
-/* From now on firing `cancel` opens the gate. */
+/* From now on firing `cancel` makes the task of an asynchronous call due, or opens the gate of a
+ * thread that waits if `task` is NULL. */
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
-                         struct relock_gate *gate);
-
-/* The same for an asynchronous call: firing it makes the task due. */
-void relock_cancel_watch_for(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
-                             struct relock_task *task);
+                         struct relock_gate *gate, struct relock_task *task);
 
 /* From now on firing it leaves the gate, or the task, alone. */
 void relock_cancel_unwatch(struct relock_cancel_wait *wait);

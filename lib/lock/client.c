@@ -5,7 +5,6 @@
 #include "base/fork.h"
 #include "redis/loop.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -75,15 +74,14 @@ bool relock_client_enter(struct relock_client *client, bool blocks, struct reloc
         return refuse(guard, RELOCK_E_DEADLOCK);
 
     guard->result = RELOCK_OK;
-    guard->saved_errno = errno;
-    guard->cancel_state = relock_thread_hold_cancel();
+    relock_thread_enter(&guard->thread);
     relock_mutex_lock(&client->mutex);
     if (client->guarded.state != RELOCK_CLIENT_FREED) {
         client->guarded.n_calls++;
         return true;
     }
     relock_mutex_unlock(&client->mutex);
-    relock_thread_allow_cancel(guard->cancel_state);
+    relock_thread_leave(&guard->thread);
     return refuse(guard, RELOCK_E_CLOSED);
 }
 
@@ -97,8 +95,7 @@ void relock_client_leave(struct relock_client *client, const struct relock_guard
 {
     relock_client_end_call(client);
     relock_mutex_unlock(&client->mutex);
-    relock_thread_allow_cancel(guard->cancel_state);
-    errno = guard->saved_errno;
+    relock_thread_leave(&guard->thread);
 }
 
 /* ---- the I/O thread ------------------------------------------------------------------------ */

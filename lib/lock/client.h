@@ -186,8 +186,7 @@ struct relock_client {
 /* A public call inside a client: the state that it restores when it leaves. */
 struct relock_guard {
     int result; /* of relock_client_enter: why the call may not begin, or RELOCK_OK */
-    int cancel_state;
-    int saved_errno; /* calls leave errno as it was */
+    struct relock_thread_state thread;
 };
 
 /*

@@ -10,7 +10,6 @@
 #include "lock/holds.h"
 #include "lock/losses.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -107,25 +106,22 @@ static void log_misuse(struct relock_client *client)
 struct relock_events *relock_events_free(struct relock_events *events)
 {
     struct relock_client *client = events ? events->client : NULL;
-    int saved_errno = errno;
-    int cancel_state;
+    struct relock_thread_state thread;
 
     if (!events)
         return NULL;
     if (client->generation != relock_fork_generation()) {
         (void)close(events->fd); /* a thread of the parent may have been changing the rest */
-        errno = saved_errno;
         return NULL;
     }
     if (relock_callback_is_inside() || is_dispatched(client, events)) {
         log_misuse(client);
         return events;
     }
-    cancel_state = relock_thread_hold_cancel();
+    relock_thread_enter(&thread);
     close_queue(client, events);
     relock_client_unref(client);
-    relock_thread_allow_cancel(cancel_state);
-    errno = saved_errno;
+    relock_thread_leave(&thread);
     return NULL;
 }
 
@@ -210,8 +206,8 @@ static int dispatch(struct relock_client *client, struct relock_events *events)
 
 int relock_events_dispatch(struct relock_events *events)
 {
-    int saved_errno = errno;
-    int cancel_state, n;
+    struct relock_thread_state thread;
+    int n;
 
     if (!events)
         return RELOCK_E_INVALID;
@@ -219,11 +215,10 @@ int relock_events_dispatch(struct relock_events *events)
         return RELOCK_E_FORKED;
     if (relock_callback_is_inside())
         return RELOCK_E_DEADLOCK;
-    cancel_state = relock_thread_hold_cancel();
+    relock_thread_enter(&thread);
     relock_callback_enter();
     n = dispatch(events->client, events);
     relock_callback_leave();
-    relock_thread_allow_cancel(cancel_state);
-    errno = saved_errno;
+    relock_thread_leave(&thread);
     return n;
 }

@@ -150,6 +150,12 @@ static inline bool relock_hold_is_held(const struct relock_hold *hold)
     return hold->state == RELOCK_HOLD_HELD || hold->state == RELOCK_HOLD_SUSPECT;
 }
 
+/* An owner holds it, or it is cached for the next one. */
+static inline bool relock_hold_is_kept(const struct relock_hold *hold)
+{
+    return relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED;
+}
+
 /* Held, and that is certain. */
 bool relock_hold_is_certain(const struct relock_hold *hold, uint64_t now_ms);
 

@@ -139,11 +139,11 @@ void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char 
 
     (void)relock_log_name(lock->named->name, name);
     if (owner == 0)
-        relock_log_about(log, cause, &subject, RELOCK_LOG_WARNING, "%s: %s", name, what);
+        relock_log_about(log, cause, &subject, "%s: %s", name, what);
     else
-        relock_log_about(log, cause, &subject, RELOCK_LOG_WARNING, "%s: owner %llu: %s: %s%s%s",
-                         name, (unsigned long long)owner, what, relock_strerror(result),
-                         *why ? ": " : "", why);
+        relock_log_about(log, cause, &subject, "%s: owner %llu: %s: %s%s%s", name,
+                         (unsigned long long)owner, what, relock_strerror(result), *why ? ": " : "",
+                         why);
 }
 
 void relock_lock_log_under(const struct relock_lock *lock, uint64_t owner, const char *what,

@@ -34,7 +34,7 @@ static void log_loss(const struct relock_client *client, const struct relock_res
     char name[RELOCK_LOG_NAME_MAX];
 
     relock_log_about(
-        &client->log, (struct relock_cause){"lost", reason}, &subject, RELOCK_LOG_WARNING,
+        &client->log, (struct relock_cause){"lost", reason}, &subject,
         "%s: owner %llu lost the lock: %s; its calls on the lock return RELOCK_LOST until "
         "every level is released",
         relock_log_name(lost->name, name), (unsigned long long)owner, describe(reason));

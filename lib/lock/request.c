@@ -14,7 +14,7 @@ static void begin(struct relock_request *request, const struct relock_script *sc
     struct relock_call *call = &request->call;
 
     *call = (struct relock_call){.script = script};
-    call->key = (struct relock_text){resource->name, resource->name_len};
+    call->key = relock_resource_key(resource);
 }
 
 static void add_text(struct relock_request *request, const char *data, size_t len)
@@ -67,10 +67,8 @@ static uint64_t patience_of(const struct relock_resource *resource)
 
 uint64_t relock_request_recheck_ms(const struct relock_resource *resource)
 {
-    uint64_t most_ms = patience_of(resource) / RECHECKS_TO_LIVE;
-    uint64_t recheck_ms = resource->client->options.recheck_ms;
-
-    return most_ms < recheck_ms ? most_ms : recheck_ms;
+    return relock_clock_sooner(patience_of(resource) / RECHECKS_TO_LIVE,
+                               resource->client->options.recheck_ms);
 }
 
 static void add_patience(struct relock_request *request, const struct relock_resource *resource)

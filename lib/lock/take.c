@@ -29,9 +29,9 @@ static void watch_cancels(struct relock_acquire *acquire)
 {
     if (acquire->how->cancel)
         relock_cancel_watch(&acquire->waiter.cancel_wait, acquire->how->cancel,
-                            &acquire->waiter.gate);
+                            &acquire->waiter.gate, NULL);
     if (acquire->stop)
-        relock_cancel_watch(&acquire->stop_wait, acquire->stop, &acquire->waiter.gate);
+        relock_cancel_watch(&acquire->stop_wait, acquire->stop, &acquire->waiter.gate, NULL);
 }
 
 static void unwatch_cancels(struct relock_acquire *acquire)

@@ -23,9 +23,7 @@ uint64_t relock_watchdog_answer_ms(const struct relock_options *options)
 {
     uint64_t ms = relock_hold_renewal_ms(options->watchdog_timeout_ms);
 
-    if (ms < ANSWER_MIN_MS)
-        ms = ANSWER_MIN_MS;
-    return ms < options->command_timeout_ms ? ms : options->command_timeout_ms;
+    return relock_clock_sooner(relock_clock_later(ms, ANSWER_MIN_MS), options->command_timeout_ms);
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -107,7 +105,6 @@ static void log_refusal(const struct relock_client *client, const struct relock_
 
     relock_explain(why, resource->kind->renew, error);
     relock_log_about(&client->log, (struct relock_cause){"renewal refused", result}, &subject,
-                     RELOCK_LOG_WARNING,
                      "%s: owner %llu: renewal refused: %s; retrying until the lease expires",
                      relock_log_name(resource->name, name), (unsigned long long)owner, why);
 }
@@ -121,7 +118,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
 
     relock_mutex_lock(&client->mutex);
     owner = hold->owner;
-    if (relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED)
+    if (relock_hold_is_kept(hold))
         refused = take_result(client, hold, result, reply);
     relock_arming_answered(hold, relock_clock_now_ms());
     relock_holds_end_command(client, hold, relock_clock_now_ms());
@@ -239,7 +236,7 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
     if (hold->state == RELOCK_HOLD_CACHED &&
         (now_ms >= hold->cache_until_ms || now_ms >= hold->valid_until_ms))
         relock_let_go(client, hold, now_ms);
-    if (!relock_hold_is_held(hold) && hold->state != RELOCK_HOLD_CACHED)
+    if (!relock_hold_is_kept(hold))
         return;
     if (relock_hold_is_renewed(hold, now_ms) && hold->renew_at_ms <= now_ms &&
         hold->command == RELOCK_HOLD_NOTHING_SENT) {

@@ -64,7 +64,7 @@ static void a_level_that_ends_with_a_lost_composite_is_released(void **state)
     struct nesting n = nesting_of(s, NULL);
     struct actor *actor = actor_start();
 
-    begin_to_nest(&n, actor, 5);
+    begin_to_nest(&n, actor, 6);
     probe_int(s->probe[0], "DEL a");
     assert_result(relock_extend(n.a, n.how.owner, 60000), RELOCK_LOST);
     assert_true(wait_until(is_composite_reported, s, SOON_MS));
@@ -82,7 +82,7 @@ static void a_release_that_cannot_wait_for_a_level_releases_the_members(void **s
     struct nesting n = nesting_of(s, &(struct relock_options){.release_timeout_ms = 50});
     struct actor *actor = actor_start();
 
-    begin_to_nest(&n, actor, 2);
+    begin_to_nest(&n, actor, 3);
     assert_result(relock_release(n.both, n.how.owner), RELOCK_E_CONN);
     stopping_go_on();
     if (actor_result(actor) == RELOCK_OK)
@@ -101,7 +101,7 @@ static void such_a_release_of_one_level_of_two_releases_one_of_each_member(void 
     struct relock_grant grant;
 
     assert_result(relock_acquire(n.both, &n.how, NULL), RELOCK_OK);
-    begin_to_nest(&n, actor, 2);
+    begin_to_nest(&n, actor, 3);
     assert_result(relock_release(n.both, n.how.owner), RELOCK_E_CONN);
     stopping_go_on();
     assert_result(actor_result(actor), RELOCK_OK);
@@ -126,7 +126,7 @@ static void a_multi_lock_that_begins_is_busy(void **state)
     struct actor *actor = actor_start();
     int checked, released;
 
-    begin_to_nest(&n, actor, 7);
+    begin_to_nest(&n, actor, 8);
     checked = relock_check(n.both, n.how.owner, NULL);
     released = relock_release(n.both, n.how.owner);
     stopping_go_on();

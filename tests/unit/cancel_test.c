@@ -37,7 +37,7 @@ static int end(void **state)
 
 static void watch(int i)
 {
-    relock_cancel_watch(&waits[i], cancel, &gates[i]);
+    relock_cancel_watch(&waits[i], cancel, &gates[i], NULL);
 }
 
 static bool is_open(int i)
@@ -118,7 +118,7 @@ static void cancels_do_not_touch_each_other(void **state)
 
     assert_int_equal(relock_cancel_new(&other), RELOCK_OK);
     watch(0);
-    relock_cancel_watch(&waits[1], other, &gates[1]);
+    relock_cancel_watch(&waits[1], other, &gates[1], NULL);
     relock_cancel_fire(other);
     assert_false(relock_cancel_is_fired(cancel));
     assert_false(is_open(0));
@@ -135,7 +135,7 @@ static void *wait_for_cancel(void *arg)
     struct relock_gate *gate = arg;
     struct relock_cancel_wait wait;
 
-    relock_cancel_watch(&wait, cancel, gate);
+    relock_cancel_watch(&wait, cancel, gate, NULL);
     while (!relock_cancel_is_fired(cancel))
         (void)relock_gate_wait(gate, RELOCK_NEVER);
     relock_cancel_unwatch(&wait);
@@ -170,7 +170,7 @@ static int fire_the_copy(struct child *parent, void *arg)
     child_must(relock_cancel_is_fired(cancel));
     child_must(!is_open(0)); /* of a thread that is not here */
 
-    relock_cancel_watch(&waits[1], cancel, &gates[1]);
+    relock_cancel_watch(&waits[1], cancel, &gates[1], NULL);
     relock_cancel_fire(cancel);
     child_must(is_open(1));
     relock_cancel_unwatch(&waits[1]);
@@ -195,7 +195,7 @@ static int watch_the_copy(struct child *parent, void *arg)
 {
     (void)parent;
     (void)arg;
-    relock_cancel_watch(&waits[1], cancel, &gates[1]);
+    relock_cancel_watch(&waits[1], cancel, &gates[1], NULL);
     relock_cancel_fire(cancel);
     child_must(is_open(1));
     child_must(!is_open(0));

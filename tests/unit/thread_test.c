@@ -144,28 +144,30 @@ static int cancel_state(void)
 
 static void cancelling_waits_for_the_outermost_call(void **state)
 {
-    int outer, inner;
+    struct relock_thread_state outer, inner;
 
     (void)state;
 
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
-    outer = relock_thread_hold_cancel();
+    relock_thread_enter(&outer);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
-    inner = relock_thread_hold_cancel();
-    relock_thread_allow_cancel(inner);
+    relock_thread_enter(&inner);
+    relock_thread_leave(&inner);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
-    relock_thread_allow_cancel(outer);
+    relock_thread_leave(&outer);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_ENABLE);
 }
 
 static void disabled_cancelling_stays_disabled(void **state)
 {
+    struct relock_thread_state entered;
     int before;
 
     (void)state;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    relock_thread_allow_cancel(relock_thread_hold_cancel());
+    relock_thread_enter(&entered);
+    relock_thread_leave(&entered);
     assert_int_equal(cancel_state(), PTHREAD_CANCEL_DISABLE);
     pthread_setcancelstate(before, NULL);
 }
