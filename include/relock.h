@@ -252,7 +252,7 @@ struct relock_options {
     uint64_t replica_timeout_ms;  /* [1000] how long an acquire waits for `min_replicas` */
     uint64_t max_hold_ms;         /* [no limit] age at which the watchdog stops renewing a hold */
 
-    unsigned connections;  /* [8] command connections; at most 1024 */
+    unsigned connections;  /* [8] maximum of command connections to each server; up to 1024 */
     unsigned min_replicas; /* [0] replicas that must acknowledge an acquire (WAIT) */
     unsigned flags;        /* [0] RELOCK_LAZY and others, as above */
     int log_level;         /* [RELOCK_LOG_INFO] least severe level to log */
@@ -334,8 +334,8 @@ RELOCK_API int relock_client_set_password(struct relock_client *client, const ch
 /**
  * For readiness probes: checks that each server answers, and that the connections for renewals and
  * messages are up. If `name` is not NULL, the call also acquires and releases the reentrant lock of
- * that name, which needs all rights. It is no failure if this lock is not free. Use the
- * name for nothing else.
+ * that name, which needs all rights. A lock that is not free is no failure. Use the name for
+ * nothing else.
  *
  * Threads: any; asks Redis.
  * Returns: RELOCK_OK, or a common error: RELOCK_E_CONN also if the connections for renewals are not
@@ -345,8 +345,9 @@ RELOCK_API int relock_client_ready(struct relock_client *client, const char *nam
 
 /**
  * Rejects new work, so that a server can drain. Waits end with RELOCK_E_CLOSED, and so does each
- * later first acquire. Owners can still add levels to their holds, extend and release them, and the
- * watchdog continues. Cannot be undone; further calls have no effect.
+ * later first acquire. The client gives kept locks back. Owners can still add levels to their
+ * holds, extend and release them, and the watchdog continues. Cannot be undone; further calls have
+ * no effect.
  *
  * Threads: any; also from on_lost; not from a signal handler. Does not block.
  */
@@ -628,9 +629,9 @@ RELOCK_API RELOCK_CHECKED int relock_trylock(struct relock_lock *lock);
  *
  * Threads: any; asks Redis; waits.
  * Returns: as relock_lock, and
- *          RELOCK_TIMEOUT     the time is up, and another owner was known to hold it, or it was
- *                             reserved
- *          RELOCK_E_CONN      also: the time is up, and Redis has not said whether it is held
+ *          RELOCK_TIMEOUT     the time is up; another owner was known to hold the lock, or it was
+ *                             reserved as for relock_trylock
+ *          RELOCK_E_CONN      also: the time is up, and Redis has not said whether it is free
  */
 RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t wait_ms);
 
@@ -649,8 +650,8 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *
  * Threads: any; asks Redis; waits if `wait_ms` is above 0.
  * Returns: as relock_lock, and
- *          RELOCK_BUSY        another owner holds it, or it is reserved, and `wait_ms` was 0 or
- *                             less
+ *          RELOCK_BUSY        `wait_ms` was 0 or less; another owner holds the lock, or it is
+ *                             reserved
  *          RELOCK_TIMEOUT     as relock_timedlock
  *          RELOCK_CANCELLED   not held: `cancel` fired, before or during the call
  *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is above
@@ -670,7 +671,7 @@ RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const str
  * and red locks are never handed off, and neither are holds with a fixed lease. If the hold was
  * forced open or its key deleted since that grant, such a release does not notice and returns
  * RELOCK_OK. The library renews the hold 5 ms later, or after the renewal in flight. If Redis no
- * longer has it, it is a lost hold of the new owner.
+ * longer has it then, the new owner has lost it.
  *
  * With `keep_ms`, the last release of a reentrant or spin lock may keep the lock for the next owner
  * of this client. The lock stays until `keep_ms` after Redis granted it, or until a client of
@@ -868,7 +869,7 @@ typedef void relock_released_fn(int result, void *arg);
  * that overlap are like several threads that act for it: release a hold only after `fn` has got it.
  *
  * If the hold is lost, relock_events_dispatch() of `events` calls its on_lost, or that of the
- * client, but not before `fn` got the hold. `how` and the handle need not live until `fn` is
+ * client, but not before `fn` has got the hold. `how` and the handle need not live until `fn` is
  * called; `how->cancel` must, unless the queue is freed.
  *
  * Threads: any; also from callbacks. Does not block.
