@@ -28,8 +28,8 @@ uint64_t relock_acquire_limit_ms(const struct relock_acquire *acquire, uint64_t 
     return relock_acquire_within_ms(acquire, now_ms, acquire->client->options.command_timeout_ms);
 }
 
-/* Whether another owner was known to hold the lock during this wait: one of this process, or one
- * that Redis reported. */
+/* Whether the lock was known to be held or reserved during this wait: by an owner of this process,
+ * or as Redis said. */
 static bool knows(const struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
 {
     return acquire->waiter.queues_on->held_at > acquire->waiter.joined_at;

@@ -207,7 +207,8 @@ struct relock_resource {
     enum relock_retry retry;
 
     uint64_t moment;          /* counts events: a millisecond is too long to order them */
-    uint64_t held_at;         /* until this moment it was known to be held; RELOCK_NEVER: it is */
+    uint64_t held_at;         /* until this moment it was known to be held, or reserved for another;
+                                 RELOCK_NEVER: it is */
     uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
     uint64_t n_intervals;     /* of a fair waiter: intervals until it rechecks; 0: one */

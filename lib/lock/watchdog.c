@@ -28,8 +28,8 @@ uint64_t relock_watchdog_answer_ms(const struct relock_options *options)
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-/* Finds the node of the request, and whether the node is to track it. Returns NULL if none is
- * known. */
+/* Finds the node of the request, and whether the node is to track it; if it does not track yet, it
+ * is to begin. Returns NULL if no node is known. */
 static struct relock_node *aim(struct relock_client *client, struct relock_hold *hold,
                                struct relock_request *request, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex)

@@ -8,7 +8,8 @@ or one after the other:
 
     {"peer": "Redisson", "version": "3.50.0", "rows": {"uncontended_p50_us": 120.5, ...}}
 
-or, where it could not be run, {"peer": "...", "skipped": "why"}.
+or, where it could not be run, {"peer": "...", "skipped": "why"}. Without it, the table of the other
+libraries stays as it is.
 """
 import json
 import pathlib
@@ -183,9 +184,6 @@ def peer_row(peer):
 
 
 def beside_peers(run, peers):
-    if not peers:
-        yield "No other library was measured in this run."
-        return
     if not any(peer["peer"] == "relock" for peer in peers):
         peers = [own_figures(run)] + peers
     yield from table(["library"] + [head for _, head, _ in PEER_ROWS], map(peer_row, peers))
@@ -222,7 +220,8 @@ def main(run_path, document_path, peers_path=None):
     peers = read_peers(pathlib.Path(peers_path).read_text()) if peers_path else []
     text = document.read_text()
     for name, section in SECTIONS.items():
-        text = replace(text, name, section(run, peers))
+        if peers or name != "peers":
+            text = replace(text, name, section(run, peers))
     document.write_text(text)
 
 
