@@ -9,13 +9,6 @@
     "trap 'n=$((n+1)); echo heard $n' INT; trap 'echo total $n; exit 3' TERM; " \
     "echo started; while :; do sleep 0.05; done"
 
-static bool is_held(void *arg)
-{
-    struct fixture *f = arg;
-
-    return probe_int(f->probe, "EXISTS orders") == 1;
-}
-
 /* While the tool stands still, it forwards nothing. Two signals at the same time could count as
  * one. */
 static void interrupt(struct tool *tool, bool on_terminal)
@@ -79,7 +72,7 @@ static void no_signal_is_blocked_in_the_command(void **state)
     struct fixture *f = *state;
     struct tool *tool = tool_start(f, "run", "orders", "sleep", "600"); /* a shell would unblock */
 
-    assert_true(wait_until(is_held, f, SOON_MS));
+    assert_true(probe_wait_key(f->probe, "orders"));
     tool_signal(tool, SIGTERM);
     assert_int_equal(tool_wait(tool), 128 + SIGTERM);
 }

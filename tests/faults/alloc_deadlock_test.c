@@ -6,6 +6,7 @@
  */
 #include "trial.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define FIRST_MS 1   /* the other owner's wait is recorded so soon: it is the older one */
@@ -49,19 +50,14 @@ static void set(struct trial *trial, struct relock_client *client)
     assert_true(wait_for_waiters(client, 1));
 }
 
-static bool is_recorded(void *arg)
-{
-    struct trial *trial = arg;
-
-    return probe_int(trial->f->probe, "EXISTS relock_waits:{%s}", relock_client_id(scene.client)) ==
-           1;
-}
-
 /* The waiter always has memory. */
 static void another_client_waits(struct trial *trial)
 {
+    char record[64];
+
     set(trial, trial_other_client(trial, &(struct relock_options){.deadlock_ms = FIRST_MS}));
-    assert_true(wait_until(is_recorded, trial, SOON_MS));
+    snprintf(record, sizeof(record), "relock_waits:{%s}", relock_client_id(scene.client));
+    assert_true(probe_wait_key(trial->f->probe, record));
     scene.waiter = actor_start();
     actor_begin(scene.waiter, spare, NULL);
     assert_result(actor_result(scene.waiter), RELOCK_OK);

@@ -22,11 +22,6 @@ static void all_got_in(struct relock_client *client, struct actor *waiting[N_WAI
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-static bool has_no_subscription(void *arg)
-{
-    return probe_n_lock_channels(arg) == 0;
-}
-
 /* Redis may take a moment to notice the end of a connection. */
 static bool has_few_connections(void *arg)
 {
@@ -51,7 +46,7 @@ static void fifty_waiters_go_on_when_their_connections_are_cut(void **state)
 
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     all_got_in(client, waiting);
-    assert_true(wait_until(has_no_subscription, t->f->probe, SOON_MS));
+    assert_true(probe_wait_lock_channels(t->f->probe, 0));
 }
 
 /* Connections are cut while the lock changes owners: unanswered commands are corrected. */
@@ -124,7 +119,7 @@ static void subscriptions_and_connections_do_not_add_up(void **state)
         assert_gets_in(waiting[i], locks[i]);
     }
     assert_int_equal(stats_of(client).rechecks, 0);
-    assert_true(wait_until(has_no_subscription, t->f->probe, SOON_MS));
+    assert_true(probe_wait_lock_channels(t->f->probe, 0));
     assert_true(wait_until(has_few_connections, t->f->probe, SOON_MS));
 }
 

@@ -31,11 +31,6 @@ static void get_in_in_order(struct relock_lock *lock, struct actor *waiting[N_WA
     }
 }
 
-static bool all_listen(void *arg)
-{
-    return probe_n_lock_channels(arg) == N_WAITERS;
-}
-
 /* Only messages wake the waiters: each is subscribed again, under its own number. */
 static void a_queue_stays_in_order_when_its_connections_are_cut(void **state)
 {
@@ -47,10 +42,10 @@ static void a_queue_stays_in_order_when_its_connections_are_cut(void **state)
 
     assert_result(relock_lock(held), RELOCK_OK);
     line_up(t, lock, waiting);
-    assert_true(wait_until(all_listen, t->f->probe, SOON_MS));
+    assert_true(probe_wait_lock_channels(t->f->probe, N_WAITERS));
     for (int i = 0; i < 3; i++) {
         proxy_cut(t->proxy, "");
-        assert_true(wait_until(all_listen, t->f->probe, SOON_MS));
+        assert_true(probe_wait_lock_channels(t->f->probe, N_WAITERS));
     }
     assert_result(relock_unlock(held), RELOCK_OK);
     get_in_in_order(lock, waiting);
@@ -68,7 +63,7 @@ static void a_release_while_the_first_is_cut_off_is_not_missed(void **state)
 
     assert_result(relock_lock(held), RELOCK_OK);
     line_up(t, lock, waiting);
-    assert_true(wait_until(all_listen, t->f->probe, SOON_MS));
+    assert_true(probe_wait_lock_channels(t->f->probe, N_WAITERS));
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
     assert_result(relock_unlock(held), RELOCK_OK);
@@ -143,11 +138,6 @@ static void without_the_right_to_publish_local_waiters_get_the_lock_at_once(void
     assert_int_equal(stats_of(client).rechecks, 0);
 }
 
-static bool all_recheck(void *arg)
-{
-    return stats_of(arg).rechecks >= N_WAITERS;
-}
-
 /*
  * By the time all have rechecked, each has also retried when it was subscribed. The release tells
  * nobody, so only the next recheck finds the free lock.
@@ -162,7 +152,7 @@ static void without_the_right_to_publish_other_clients_get_the_lock_at_their_rec
 
     assert_result(relock_lock(held), RELOCK_OK);
     line_up(t, lock, waiting);
-    assert_true(wait_until(all_recheck, client, SOON_MS));
+    assert_true(wait_for_rechecks(client, N_WAITERS));
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_true(log_wait(t->f->log, "the server refused PUBLISH", SOON_MS));
     get_in_in_order(lock, waiting);

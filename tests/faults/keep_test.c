@@ -22,11 +22,6 @@ static struct relock_lock *lock_elsewhere(struct faults *t)
                         "orders");
 }
 
-static bool is_recalled(void *arg)
-{
-    return stats_of(arg).recalled > 0;
-}
-
 static void a_recall_that_overtakes_the_grant_counts(void **state)
 {
     struct faults *t = *state;
@@ -39,7 +34,7 @@ static void a_recall_that_overtakes_the_grant_counts(void **state)
     actor_begin_lock(ours, lock);
     assert_int_equal(proxy_fate(granted), PROXY_ANSWERED);
     actor_begin_lock(waiting, theirs);
-    assert_true(wait_until(is_recalled, client, SOON_MS));
+    assert_true(wait_for_recalls(client, 1));
     proxy_let_go(granted);
     assert_gets_in(ours, lock);
     assert_gets_in(waiting, theirs);

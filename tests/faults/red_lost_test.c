@@ -183,11 +183,6 @@ static void no_server_gets_the_lock_again_before_the_others_have_answered(void *
     assert_true(red_wait_keys(s, 0));
 }
 
-static bool has_renewed(void *arg)
-{
-    return stats_of(arg).renewed > 0;
-}
-
 /* Three servers have granted this renewal when three lose their data. One of these has still to
  * answer, and reports it: the earlier grants prove nothing. */
 static void no_server_gets_the_lock_again_for_answers_older_than_the_loss(void **state)
@@ -203,7 +198,7 @@ static void no_server_gets_the_lock_again_for_answers_older_than_the_loss(void *
     rule = proxy_next(s->proxy[1], PROXY_HOLD, "EVALSHA");
     assert_true(io_thread_stop(proxy_url(s->proxy[0])));
     for (size_t i = 2; i < 5; i++)
-        assert_true(wait_until(has_renewed, red.clients[i], SOON_MS));
+        assert_true(wait_for_renewals(red.clients[i], 0, 1));
     assert_true(proxy_met(rule, 1));
     red_delete_keys(s, 0, 3);
     proxy_let_go(rule);

@@ -12,16 +12,6 @@
 #define LEASE_MS 600
 #define WAITS (&(struct relock_how){.wait_ms = NEVER_MS})
 
-static bool has_key(void *arg)
-{
-    return probe_int(((struct fixture *)arg)->probe, "EXISTS orders") == 1;
-}
-
-static bool has_goods(void *arg)
-{
-    return probe_int(((struct fixture *)arg)->probe, "EXISTS goods") == 1;
-}
-
 static void acquire(struct relock_lock *lock, struct relock_events *events, struct outcome *held)
 {
     assert_result(outcome_acquire(lock, NULL, events, held), RELOCK_OK);
@@ -87,11 +77,6 @@ static void a_loss_is_told_by_the_queue_and_released_there(void **state)
     assert_null(relock_events_free(events));
 }
 
-static bool is_lost(void *arg)
-{
-    return stats_of(arg).lost > 0;
-}
-
 static void a_call_ends_before_the_loss_of_its_hold_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -103,9 +88,9 @@ static void a_call_ends_before_the_loss_of_its_hold_is_told(void **state)
     struct outcome outcome;
 
     assert_result(outcome_acquire(lock, &how, events, &outcome), RELOCK_OK);
-    assert_true(wait_until(has_key, f, SOON_MS));
+    assert_true(probe_wait_key(f->probe, "orders"));
     probe_int(f->probe, "DEL orders");
-    assert_true(wait_until(is_lost, client, SOON_MS));
+    assert_true(wait_for_lost(client, 1));
     assert_true(reactor_run_until(events, is_told, &told));
     assert_result(outcome.result, RELOCK_OK);
     assert_true(outcome.order < told.order);
@@ -127,7 +112,7 @@ static void a_release_takes_back_a_loss_that_was_not_told(void **state)
 
     assert_result(reactor_acquire(lock, &how, events, &owner), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
-    assert_true(wait_until(is_lost, client, SOON_MS));
+    assert_true(wait_for_lost(client, 1));
     assert_result(relock_release(lock, owner), RELOCK_LOST);
     assert_result(outcome_release(lock, owner, events, &released), RELOCK_OK);
     assert_result(reactor_await(events, &released), RELOCK_NOT_OWNER);
@@ -149,7 +134,7 @@ static void a_queue_that_is_freed_leaves_nothing_held(void **state)
     acquire(lock, events, &held);
     assert_result(outcome_acquire(lock, WAITS, events, &waits), RELOCK_OK);
     assert_result(outcome_acquire(other, NULL, events, &ended), RELOCK_OK);
-    assert_true(wait_until(has_goods, f, SOON_MS));
+    assert_true(probe_wait_key(f->probe, "goods"));
     assert_true(wait_for_waiters(client, 1));
     assert_null(relock_events_free(events));
 
@@ -267,7 +252,7 @@ static void a_queue_with_ended_calls_may_be_freed_after_its_client(void **state)
     struct outcome held;
 
     assert_result(outcome_acquire(lock, NULL, events, &held), RELOCK_OK);
-    assert_true(wait_until(has_key, f, SOON_MS));
+    assert_true(probe_wait_key(f->probe, "orders"));
     fixture_free_client(f, client);
     assert_null(relock_events_free(events));
     assert_int_equal(held.result, REACTOR_NOTHING);

@@ -88,11 +88,6 @@ static bool wait_for_many_renewals(struct relock_client *client)
     return wait_for_renewals(client, stats_of(client).renewed, MANY_RENEWALS);
 }
 
-static bool has_lost_one(void *client)
-{
-    return stats_of(client).lost >= 1;
-}
-
 /* ---- the log ------------------------------------------------------------------------------- */
 
 static void an_on_log_that_blocks_loses_no_hold_and_no_line(void **state)
@@ -215,7 +210,7 @@ static void a_full_pipe_on_stderr_loses_no_hold(void **state)
     assert_result(relock_lock(gone), RELOCK_OK);
     fill_stderr(&pipe);
     probe_int(f->probe, "DEL gone");
-    lost = wait_until(has_lost_one, client, SOON_MS);
+    lost = wait_for_lost(client, 1);
     renewed = wait_for_many_renewals(client);
     check = relock_check(kept, 0, NULL);
     read = wait_until(are_read, &reading, SOON_MS);

@@ -67,27 +67,14 @@ static void one_of_two_clients_is_refused(void **state)
     one_of_two_clients_is_refused_of(*state, relock_wrlock_new);
 }
 
-struct record {
-    struct probe *probe;
-    const char *key;
-};
-
-static bool is_recorded(void *arg)
-{
-    const struct record *record = arg;
-
-    return probe_int(record->probe, "EXISTS %s", record->key) == 1;
-}
-
 /* The node has the record of the first wait, and the lock that the second one is for. */
 static void the_cycle_closes_after_a_master_died(void **state)
 {
     struct clustered *c = *state;
     struct two two = two_of(c, relock_lock_new);
-    struct record record = {c->cluster->node[two.node].probe, two.record};
 
     ring_wait(&two.ring, 0);
-    assert_true(wait_until(is_recorded, &record, SOON_MS));
+    assert_true(probe_wait_key(c->cluster->node[two.node].probe, two.record));
     cluster_await_copy(c->cluster, two.node);
     server_kill(c->cluster->node[two.node].server);
     cluster_await(c->cluster);

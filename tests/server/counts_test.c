@@ -232,11 +232,6 @@ static void short_waits_behind_another_client_subscribe_once(void **state)
     relock_cancel_free(how.cancel);
 }
 
-static bool has_all_channels(void *arg)
-{
-    return probe_n_lock_channels(arg) == N_LOCKS;
-}
-
 /* All but one connection have no subscription. Some may open just now. */
 static bool one_listens(void *arg)
 {
@@ -260,7 +255,7 @@ static void however_many_locks_are_waited_for_one_connection_listens(void **stat
         waiting[i] = actor_start();
         actor_begin_lock(waiting[i], fixture_lock(f, client, name));
     }
-    assert_true(wait_until(has_all_channels, f->probe, SOON_MS));
+    assert_true(probe_wait_lock_channels(f->probe, N_LOCKS));
     assert_true(wait_until(one_listens, f->probe, SOON_MS));
 
     relock_client_shutdown(client);

@@ -28,17 +28,11 @@ struct scene {
     char field[128];                     /* of the lock a */
 };
 
-static bool is_recorded(void *arg)
-{
-    struct fixture *f = arg;
-
-    return probe_int(f->probe, "EXISTS relock_waits:{%s}", relock_client_id(f->clients[0])) == 1;
-}
-
 /* The owner holds `a`, for which the heir waits, and waits for `b`, which the other one holds. */
 static struct scene set(struct fixture *f)
 {
     struct scene s = {.owner = relock_owner_new()};
+    char record[64];
 
     for (int i = 0; i < 2; i++) {
         s.clients[i] = client_of(f, i == 0 ? DEADLOCK_MS : 1);
@@ -55,7 +49,8 @@ static struct scene set(struct fixture *f)
     assert_true(wait_for_waiters(s.clients[0], 1));
     actor_begin_acquire(s.waiter, s.b[0],
                         &(struct relock_how){.owner = s.owner, .wait_ms = RELOCK_FOREVER});
-    assert_true(wait_until(is_recorded, f, SOON_MS));
+    snprintf(record, sizeof(record), "relock_waits:{%s}", relock_client_id(s.clients[0]));
+    assert_true(probe_wait_key(f->probe, record));
     return s;
 }
 

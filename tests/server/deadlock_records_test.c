@@ -32,27 +32,9 @@ static struct waiting wait_for_a_peer(struct fixture *f)
     return w;
 }
 
-struct key {
-    struct probe *probe;
-    const char *name;
-    long long exists;
-};
-
-static bool is_there(void *arg)
-{
-    const struct key *key = arg;
-
-    return probe_int(key->probe, "EXISTS %s", key->name) == key->exists;
-}
-
-static bool wait_for_record(struct fixture *f, const struct waiting *w, bool exists)
-{
-    return wait_until(is_there, &(struct key){f->probe, w->record, exists}, SOON_MS);
-}
-
 static void end_waiting(struct fixture *f, const struct waiting *w)
 {
-    assert_true(wait_for_record(f, w, false));
+    assert_true(probe_wait_no_key(f->probe, w->record, SOON_MS));
     assert_result(actor_unlock(w->actor, w->mine), RELOCK_OK);
     assert_true(peer_unlock(f->probe, "theirs", PEER));
     assert_true(wait_for_no_keys(f->probe));
@@ -68,7 +50,7 @@ static void a_record_shows_what_the_owner_of_a_hold_waits_for(void **state)
     snprintf(field, sizeof(field), "%s",
              probe_only_field(f->probe, "mine") + strlen(relock_client_id(w.client)) + 1);
     actor_begin_timedlock(w.actor, w.theirs, slow_ms(8 * DEADLOCK_MS));
-    assert_true(wait_for_record(f, &w, true));
+    assert_true(probe_wait_key(f->probe, w.record));
     value = probe_text(f->probe, "HGET %s %s", w.record, field);
     assert_true(strlen(value) > 12);
     assert_string_equal(value + strlen(value) - 12, " hash theirs");
@@ -86,7 +68,7 @@ static void a_record_goes_with_a_cancelled_wait(void **state)
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
     actor_begin_acquire(w.actor, w.theirs, &how);
-    assert_true(wait_for_record(f, &w, true));
+    assert_true(probe_wait_key(f->probe, w.record));
     relock_cancel_fire(how.cancel);
     assert_result(actor_result(w.actor), RELOCK_CANCELLED);
     end_waiting(f, &w);
@@ -99,7 +81,7 @@ static void a_record_goes_with_its_client(void **state)
     struct waiting w = wait_for_a_peer(f);
 
     actor_begin_lock(w.actor, w.theirs);
-    assert_true(wait_for_record(f, &w, true));
+    assert_true(probe_wait_key(f->probe, w.record));
     fixture_free_client(f, w.client);
     assert_int_equal(probe_int(f->probe, "EXISTS %s", w.record), 0);
     assert_result(actor_result(w.actor), RELOCK_E_CLOSED);
@@ -120,9 +102,9 @@ static void a_forked_child_leaves_the_record_alone(void **state)
     struct waiting w = wait_for_a_peer(f);
 
     actor_begin_timedlock(w.actor, w.theirs, slow_ms(10 * DEADLOCK_MS));
-    assert_true(wait_for_record(f, &w, true));
+    assert_true(probe_wait_key(f->probe, w.record));
     assert_int_equal(child_wait(child_start(free_inherited, w.client), SOON_MS), EXIT_SUCCESS);
-    assert_true(wait_for_record(f, &w, true));
+    assert_true(probe_wait_key(f->probe, w.record));
     assert_result(actor_result(w.actor), RELOCK_TIMEOUT);
     end_waiting(f, &w);
 }

@@ -118,11 +118,6 @@ static void the_others_go_on_when_one_dies(struct fixture *f, int dead)
     assert_true(wait_until(is_clean, &(struct trial){f, lock}, PATIENCE_MS + SLACK_MS));
 }
 
-static bool one_listens(void *arg)
-{
-    return probe_n_lock_channels(arg) == 1;
-}
-
 /* It listened until then. No waiter would ask by itself before the test ends. */
 static void a_killed_first_waiter_delays_nobody(void **state)
 {
@@ -141,7 +136,7 @@ static void a_killed_first_waiter_delays_nobody(void **state)
         assert_true(fair_queue_wait_listens(f, i));
     dies(children, 0);
     dies(children, 1);
-    assert_true(wait_until(one_listens, f->probe, SOON_MS)); /* Redis has noticed */
+    assert_true(probe_wait_lock_channels(f->probe, 1)); /* Redis has noticed */
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_true(child_await(children[2]));
     assert_true(child_send(children[2], 0));

@@ -170,11 +170,6 @@ static void a_dead_first_waiter_blocks_until_its_deadline(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static bool has_n_channels(void *arg)
-{
-    return probe_n_lock_channels(arg) == N_WAITERS;
-}
-
 static void each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits(void **state)
 {
     struct fixture *f = *state;
@@ -184,7 +179,7 @@ static void each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits(void **
 
     assert_result(relock_lock(lock), RELOCK_OK);
     begin_to_wait(f, lock, waiting);
-    assert_true(wait_until(has_n_channels, f->probe, SOON_MS));
+    assert_true(probe_wait_lock_channels(f->probe, N_WAITERS));
     for (int i = 0; i < N_WAITERS; i++) {
         char field[FAIR_FIELD_MAX];
 

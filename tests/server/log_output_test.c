@@ -165,11 +165,6 @@ static void a_thousand_releases_without_the_right_to_publish_are_a_few_lines(voi
     assert_int_equal(log_sum(f->log, "the server refused PUBLISH", " ... and "), 1000);
 }
 
-static bool are_all_lost(void *client)
-{
-    return stats_of(client).lost == FIXTURE_MAX_LOCKS;
-}
-
 static void the_loss_of_all_holds_is_a_few_lines_and_every_holder_is_notified(void **state)
 {
     struct fixture *f = *state;
@@ -183,7 +178,7 @@ static void the_loss_of_all_holds_is_a_few_lines_and_every_holder_is_notified(vo
         assert_result(relock_lock(fixture_lock(f, client, name)), RELOCK_OK);
     }
     probe_int(f->probe, "FLUSHALL");
-    assert_true(wait_until(are_all_lost, client, SOON_MS));
+    assert_true(wait_for_lost(client, FIXTURE_MAX_LOCKS));
     assert_true(losses_wait(f->losses, FIXTURE_MAX_LOCKS, SOON_MS));
     for (int i = 0; i < FIXTURE_MAX_LOCKS; i++)
         assert_result(relock_unlock(f->locks[i]), RELOCK_LOST);

@@ -212,11 +212,6 @@ static void threads_that_act_for_one_owner_see_no_false_loss(void **state)
 
 /* ---- figures ------------------------------------------------------------------------------- */
 
-static bool has_lost_two(void *arg)
-{
-    return stats_of(arg).lost == 2;
-}
-
 /* The whole is a hold of the first member's client, beside those of the members. */
 static void a_multi_lock_counts_as_a_hold_that_was_not_taken_from_redis(void **state)
 {
@@ -236,8 +231,9 @@ static void a_multi_lock_counts_as_a_hold_that_was_not_taken_from_redis(void **s
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL a"), 1);
     assert_result(relock_lock(t.both), RELOCK_LOST);
-    assert_true(wait_until(has_lost_two, t.client, SOON_MS));
+    assert_true(wait_for_lost(t.client, 2));
     assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_int_equal(stats_of(t.client).lost, 2);
     assert_int_equal(stats_of(t.client).holds, 0);
 }
 

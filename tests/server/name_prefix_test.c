@@ -183,11 +183,6 @@ static void a_client_finds_the_locks_with_its_prefix(void **state)
     assert_result(relock_unlock(theirs), RELOCK_OK);
 }
 
-static bool is_queued(void *arg)
-{
-    return probe_int(arg, "EXISTS redisson_lock_queue:{shop:orders}") == 1;
-}
-
 static void a_client_finds_the_waiters_for_a_lock_with_its_prefix(void **state)
 {
     struct fixture *f = *state;
@@ -198,7 +193,7 @@ static void a_client_finds_the_waiters_for_a_lock_with_its_prefix(void **state)
 
     assert_result(relock_lock(lock), RELOCK_OK);
     actor_begin_lock(waiting, lock);
-    assert_true(wait_until(is_queued, f->probe, SOON_MS));
+    assert_true(probe_wait_key(f->probe, "redisson_lock_queue:{shop:orders}"));
     assert_result(relock_waiters(client, "orders", note_waiter, &view), RELOCK_OK);
     assert_string_equal(view.text, "place 1");
     assert_result(relock_unlock(lock), RELOCK_OK);

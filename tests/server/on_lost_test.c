@@ -76,11 +76,6 @@ static void the_callback_of_the_first_level_counts(void **state)
     losses_free(inner);
 }
 
-static bool has_lost(void *client)
-{
-    return stats_of(client).lost == 1;
-}
-
 static void a_client_without_a_callback_loses_in_silence(void **state)
 {
     struct fixture *f = *state;
@@ -91,7 +86,7 @@ static void a_client_without_a_callback_loses_in_silence(void **state)
 
     assert_result(relock_lock(lock), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
-    assert_true(wait_until(has_lost, client, SOON_MS));
+    assert_true(wait_for_lost(client, 1));
     assert_result(relock_check(lock, 0, NULL), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }

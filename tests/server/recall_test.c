@@ -19,11 +19,6 @@ static struct relock_client *waiting_client(struct fixture *f)
     return fixture_client(f, &(struct relock_options){.recheck_ms = NEVER_MS});
 }
 
-static bool is_recalled(void *arg)
-{
-    return stats_of(arg).recalled > 0;
-}
-
 static void a_waiter_elsewhere_gets_a_kept_lock(void **state)
 {
     struct fixture *f = *state;
@@ -69,7 +64,7 @@ static void a_held_lock_is_not_kept_after_a_recall(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     actor_begin_lock(waiting, theirs);
     assert_true(wait_for_waiters(other, 1));
-    assert_true(wait_until(is_recalled, client, SOON_MS));
+    assert_true(wait_for_recalls(client, 1));
     assert_result(relock_check(lock, 0, &grant), RELOCK_OK); /* it stays until its release */
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_gets_in(waiting, theirs);
@@ -216,7 +211,7 @@ static void a_recall_with_a_prefix_finds_the_lock(void **state)
 
     keeping_fill(client, lock);
     assert_result(relock_trylock(theirs), RELOCK_BUSY);
-    assert_true(wait_until(is_recalled, client, SOON_MS));
+    assert_true(wait_for_recalls(client, 1));
     assert_true(keeping_wait(client, 0));
 }
 

@@ -226,7 +226,7 @@ static void both_sides_have_one_subscription_that_goes_with_its_last_waiter(void
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
     assert_result(actor_result(writer), RELOCK_OK);
     assert_result(actor_result(reader), RELOCK_OK);
-    assert_true(sides_wait_no_channel(f->probe));
+    assert_true(probe_wait_lock_channels(f->probe, 0));
 }
 
 /* Both sides share one channel, which a failed try to write no longer needs. */
@@ -245,7 +245,7 @@ static void the_channel_is_kept_while_somebody_waits_to_read(void **state)
     assert_int_equal(probe_subscribers(f->probe, SIDES_CHANNEL), 1);
     assert_result(relock_unlock(theirs.write), RELOCK_OK);
     gets_in(reader, ours.read);
-    assert_true(sides_wait_no_channel(f->probe));
+    assert_true(probe_wait_lock_channels(f->probe, 0));
 }
 
 int main(void)

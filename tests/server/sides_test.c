@@ -56,7 +56,7 @@ static void the_channel_of_a_lost_read_hold_is_unsubscribed(void **state)
     assert_result(relock_force_unlock(ours.read), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_result(relock_unlock(ours.read), RELOCK_LOST);
-    assert_true(sides_wait_no_channel(f->probe));
+    assert_true(probe_wait_lock_channels(f->probe, 0));
 }
 
 int main(void)

@@ -71,11 +71,6 @@ static void many_waiters_are_one_subscription(void **state)
     assert_results(waiting, 16, RELOCK_OK);
 }
 
-static bool has_no_subscription(void *arg)
-{
-    return probe_n_lock_channels(arg) == 0;
-}
-
 static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **state)
 {
     struct fixture *f = *state;
@@ -83,7 +78,7 @@ static void the_subscription_goes_when_nobody_has_waited_for_a_while(void **stat
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
     assert_result(fixture_timedlock(lock, (int64_t)slow_ms(200)), RELOCK_TIMEOUT);
-    assert_true(wait_until(has_no_subscription, f->probe, SOON_MS));
+    assert_true(probe_wait_lock_channels(f->probe, 0));
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 

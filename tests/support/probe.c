@@ -366,16 +366,33 @@ bool probe_wait_subscribers(struct probe *probe, const char *channel, long long 
     return wait_until(has_subscribers, &(struct expected){probe, channel, n}, SOON_MS);
 }
 
-static bool has_no_key(void *arg)
+static bool exists(void *arg)
 {
     struct expected *expected = arg;
 
-    return probe_int(expected->probe, "EXISTS %s", expected->name) == 0;
+    return probe_int(expected->probe, "EXISTS %s", expected->name) == expected->n;
+}
+
+bool probe_wait_key(struct probe *probe, const char *key)
+{
+    return wait_until(exists, &(struct expected){probe, key, 1}, SOON_MS);
 }
 
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms)
 {
-    return wait_until(has_no_key, &(struct expected){probe, key, 0}, within_ms);
+    return wait_until(exists, &(struct expected){probe, key, 0}, within_ms);
+}
+
+static bool has_lock_channels(void *arg)
+{
+    struct expected *expected = arg;
+
+    return probe_n_lock_channels(expected->probe) == expected->n;
+}
+
+bool probe_wait_lock_channels(struct probe *probe, long long n)
+{
+    return wait_until(has_lock_channels, &(struct expected){probe, .n = n}, SOON_MS);
 }
 
 static bool has_length(void *arg)

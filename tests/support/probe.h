@@ -70,7 +70,11 @@ long long probe_n_clients(struct probe *probe, const char *text);
 long long probe_subscriber_id(struct probe *probe, const char *name);
 
 bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n);
+bool probe_wait_key(struct probe *probe, const char *key);
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms);
+
+/* Waits until channels of `n` locks have subscribers. */
+bool probe_wait_lock_channels(struct probe *probe, long long n);
 
 /* Waits until `n` clients stand in the line of a lock whose name has no brace. */
 bool probe_wait_in_line(struct probe *probe, const char *name, long long n);

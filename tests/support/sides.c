@@ -37,13 +37,3 @@ bool sides_wait_asked(struct probe *probe, long long before, long long n)
 {
     return wait_until(have_asked, &(struct asked){probe, before + n}, SOON_MS);
 }
-
-static bool has_no_channel(void *probe)
-{
-    return probe_n_lock_channels(probe) == 0;
-}
-
-bool sides_wait_no_channel(struct probe *probe)
-{
-    return wait_until(has_no_channel, probe, SOON_MS);
-}

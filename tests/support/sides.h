@@ -26,7 +26,4 @@ long long sides_level_rest(struct probe *probe, const char *id, unsigned level);
 /* Waits until so many scripts have run since `before`, which is a probe_script_calls(). */
 bool sides_wait_asked(struct probe *probe, long long before, long long n);
 
-/* Waits until nobody is subscribed to anything. */
-bool sides_wait_no_channel(struct probe *probe);
-
 #endif

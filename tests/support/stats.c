@@ -12,7 +12,7 @@ struct relock_stats stats_of(struct relock_client *client)
 
 struct expected {
     struct relock_client *client;
-    uint64_t waiters, renewed, reconnects, rechecks;
+    uint64_t waiters, renewed, reconnects, rechecks, lost, recalled;
 };
 
 static bool has_waiters(void *arg)
@@ -35,7 +35,8 @@ static bool has_reached(void *arg)
     struct relock_stats stats = stats_of(expected->client);
 
     return stats.renewed >= expected->renewed && stats.reconnects >= expected->reconnects &&
-           stats.rechecks >= expected->rechecks;
+           stats.rechecks >= expected->rechecks && stats.lost >= expected->lost &&
+           stats.recalled >= expected->recalled;
 }
 
 bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n)
@@ -51,4 +52,14 @@ bool wait_for_reconnects(struct relock_client *client, uint64_t n)
 bool wait_for_rechecks(struct relock_client *client, uint64_t n)
 {
     return wait_until(has_reached, &(struct expected){client, .rechecks = n}, SOON_MS);
+}
+
+bool wait_for_lost(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .lost = n}, SOON_MS);
+}
+
+bool wait_for_recalls(struct relock_client *client, uint64_t n)
+{
+    return wait_until(has_reached, &(struct expected){client, .recalled = n}, SOON_MS);
 }

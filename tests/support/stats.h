@@ -17,9 +17,12 @@ struct relock_stats stats_of(struct relock_client *client);
 bool wait_for_waiters(struct relock_client *client, uint64_t n);
 
 /* Waits until at least `n` renewals were granted after the first `since`, until `n` connections
- * were made again, or until waiters have asked `n` times without being told to. */
+ * were made again, until waiters have asked `n` times without being told to, until `n` holds were
+ * lost, or until a lock was recalled `n` times. */
 bool wait_for_renewals(struct relock_client *client, uint64_t since, uint64_t n);
 bool wait_for_reconnects(struct relock_client *client, uint64_t n);
 bool wait_for_rechecks(struct relock_client *client, uint64_t n);
+bool wait_for_lost(struct relock_client *client, uint64_t n);
+bool wait_for_recalls(struct relock_client *client, uint64_t n);
 
 #endif
