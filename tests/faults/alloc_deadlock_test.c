@@ -22,13 +22,6 @@ static struct {
     uint64_t owner; /* of the waiter */
 } scene;
 
-static int spare(void *arg)
-{
-    (void)arg;
-    alloc_spare();
-    return RELOCK_OK;
-}
-
 static struct relock_lock *make(struct trial *trial, struct relock_client *client, const char *name)
 {
     return fixture_lock_of(trial->f, client, name, kind_now()->constructor);
@@ -59,8 +52,7 @@ static void another_client_waits(struct trial *trial)
     snprintf(record, sizeof(record), "relock_waits:{%s}", relock_client_id(scene.client));
     assert_true(probe_wait_key(trial->f->probe, record));
     scene.waiter = actor_start();
-    actor_begin(scene.waiter, spare, NULL);
-    assert_result(actor_result(scene.waiter), RELOCK_OK);
+    trial_spare(scene.waiter);
 }
 
 static bool has_ended(void *arg)

@@ -68,16 +68,11 @@ static void a_thread_holds(struct trial *trial)
     assert_int_equal(trial->seen, 1);
 }
 
-static bool is_free(void *arg)
-{
-    return probe_n_keys(((struct trial *)arg)->f->probe) == 0;
-}
-
 static int the_thread_ends(struct trial *trial)
 {
     sem_post(&may_end);
     pthread_join(thread, NULL);
-    return trial_wait(trial, is_free, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
+    return trial_wait_until_free(trial);
 }
 
 static void a_hold_without_an_owner_is_released(void **state)
@@ -94,7 +89,7 @@ static int take_from_who_does_not_answer(struct trial *trial)
     server_pause(trial->f->server);
     r = relock_trylock(trial->lock);
     server_resume(trial->f->server);
-    return trial_wait(trial, is_free, trial) ? r : RELOCK_TIMEOUT;
+    return trial_wait_until_free(trial) == RELOCK_OK ? r : RELOCK_TIMEOUT;
 }
 
 static void a_grant_that_no_caller_received_is_released(void **state)

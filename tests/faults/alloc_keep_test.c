@@ -10,27 +10,12 @@ static struct {
     struct relock_lock *orders;
 } other;
 
-static bool is_free(void *arg)
-{
-    return probe_n_keys(((struct trial *)arg)->f->probe) == 0;
-}
-
-static int be_given_back(struct trial *trial)
-{
-    return trial_wait(trial, is_free, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
-}
-
 /* ---- from memory --------------------------------------------------------------------------- */
 
 static void keep(struct trial *trial)
 {
     keeping_await(trial->client);
     keeping_fill(trial->client, trial->lock);
-}
-
-static int trylock(struct trial *trial)
-{
-    return relock_trylock(trial->lock);
 }
 
 static void unlock_all(struct trial *trial, int result)
@@ -46,7 +31,7 @@ static void a_kept_lock_is_acquired_without_memory(void **state)
         state, &(struct scene){.whose = ALLOC_MINE,
                                .options = {.keep_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS},
                                .before = keep,
-                               .act = trylock,
+                               .act = trial_trylock,
                                .after = unlock_all});
 }
 
@@ -56,17 +41,12 @@ static void hold_to_keep(struct trial *trial)
     trial_hold(trial);
 }
 
-static int unlock(struct trial *trial)
-{
-    return relock_unlock(trial->lock);
-}
-
 static void a_last_release_keeps_without_memory(void **state)
 {
     trial_play_without(state, &(struct scene){.whose = ALLOC_MINE,
                                               .options = {.keep_ms = KEEP_MS},
                                               .before = hold_to_keep,
-                                              .act = unlock});
+                                              .act = trial_release});
 }
 
 /* ---- given back ---------------------------------------------------------------------------- */
@@ -76,7 +56,7 @@ static void a_kept_lock_is_released_at_the_end_of_keep_ms(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = {.keep_ms = slow_ms(KEEP_MS)},
                                       .before = keep,
-                                      .act = be_given_back});
+                                      .act = trial_wait_until_free});
 }
 
 static void keep_for_long(struct trial *trial)
@@ -90,13 +70,13 @@ static int recall(struct trial *trial)
 {
     int r = relock_trylock(other.orders);
 
-    return r == RELOCK_BUSY ? be_given_back(trial) : r;
+    return r == RELOCK_BUSY ? trial_wait_until_free(trial) : r;
 }
 
 static void free_other(struct trial *trial, int result)
 {
     assert_result(result, RELOCK_OK);
-    assert_true(wait_until(is_free, trial, SOON_MS));
+    assert_true(wait_for_no_keys(trial->f->probe));
     fixture_free_lock(trial->f, other.orders);
     fixture_free_client(trial->f, other.client);
 }
@@ -148,26 +128,14 @@ static void plain_peer_holds_and_releases(struct trial *trial)
     assert_true(plain_peer_lock(trial->f->probe, "orders", PLAIN_PEER, 100));
 }
 
-static int wait_for_it(struct trial *trial)
-{
-    return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
-}
-
-static void unlock_if_held(struct trial *trial, int result)
-{
-    if (result == RELOCK_OK)
-        assert_result(relock_unlock(trial->lock), RELOCK_OK);
-    assert_result(relock_unlock(trial->lock), RELOCK_NOT_OWNER);
-}
-
 /* It hears of the end of that lease, or looks when it ends. */
 static void a_waiter_for_a_plain_lock_gets_it_or_an_error(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
                                       .is_tracked = true,
                                       .before = plain_peer_holds_and_releases,
-                                      .act = wait_for_it,
-                                      .after = unlock_if_held});
+                                      .act = trial_wait_for_lock,
+                                      .after = trial_unlock_if_held});
 }
 
 int main(void)

@@ -31,15 +31,11 @@ static void a_handle_is_made_or_not(void **state)
 
 /* ---- taking -------------------------------------------------------------------------------- */
 
-static int trylock(struct trial *trial)
-{
-    return relock_trylock(trial->lock);
-}
-
 static void a_lock_is_taken_or_free(void **state)
 {
-    trial_play(state,
-               &(struct scene){.whose = ALLOC_MINE, .act = trylock, .after = trial_unlock_if_held});
+    trial_play(
+        state,
+        &(struct scene){.whose = ALLOC_MINE, .act = trial_trylock, .after = trial_unlock_if_held});
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .act = trial_wait_for_lock,
                                       .after = trial_unlock_if_held});
@@ -49,7 +45,7 @@ static void a_lock_over_a_new_connection_is_taken_or_free(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = cut,
-                                      .act = trylock,
+                                      .act = trial_trylock,
                                       .after = trial_unlock_if_held});
 }
 
@@ -57,7 +53,7 @@ static void a_lock_whose_script_must_be_loaded_is_taken_or_free(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = flush_scripts,
-                                      .act = trylock,
+                                      .act = trial_trylock,
                                       .after = trial_unlock_if_held});
 }
 
@@ -99,7 +95,7 @@ static void an_inner_level_is_taken_or_not_and_the_outer_stays(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = trial_hold,
-                                      .act = trylock,
+                                      .act = trial_trylock,
                                       .after = is_held_once_or_twice});
 }
 
@@ -108,7 +104,7 @@ static void a_refusal_adds_nothing(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .answer = RELOCK_BUSY,
                                       .before = trial_peer_holds,
-                                      .act = trylock,
+                                      .act = trial_trylock,
                                       .after = trial_peer_goes});
 }
 

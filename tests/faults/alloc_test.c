@@ -194,12 +194,6 @@ static int ask_memory(struct trial *trial)
     return r;
 }
 
-static void unlock(struct trial *trial, int result)
-{
-    (void)result;
-    assert_result(relock_unlock(trial->lock), RELOCK_OK);
-}
-
 static void queries_of_local_state_allocate_nothing(void **state)
 {
     trial_play_without(state, &(struct scene){
@@ -207,13 +201,8 @@ static void queries_of_local_state_allocate_nothing(void **state)
                                   .ends_client = true,
                                   .before = hold,
                                   .act = ask_memory,
-                                  .after = unlock,
+                                  .after = trial_unlock_in_any_case,
                               });
-}
-
-static void hold_alone(struct trial *trial)
-{
-    assert_result(relock_lock(trial->lock), RELOCK_OK);
 }
 
 static int free_client(struct trial *trial)
@@ -230,7 +219,7 @@ static void a_freed_client_releases_its_holds(void **state)
                           .whose = ALLOC_ALL,
                           .options = {.command_timeout_ms = outlast_ms(1100)},
                           .ends_client = true,
-                          .before = hold_alone,
+                          .before = trial_hold,
                           .act = free_client,
                       });
 }

@@ -17,12 +17,6 @@ static void hold_and_cut(struct trial *trial)
     assert_true(probe_int(trial->f->probe, "CLIENT KILL TYPE normal SKIPME yes") > 0);
 }
 
-static void unlock(struct trial *trial, int result)
-{
-    (void)result;
-    assert_result(relock_unlock(trial->lock), RELOCK_OK);
-}
-
 static void is_given_up(struct trial *trial, int result)
 {
     (void)result;
@@ -31,16 +25,11 @@ static void is_given_up(struct trial *trial, int result)
 
 /* ---- giving up ----------------------------------------------------------------------------- */
 
-static int release(struct trial *trial)
-{
-    return relock_unlock(trial->lock);
-}
-
 static void the_last_level_is_released(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = trial_hold,
-                                      .act = release,
+                                      .act = trial_release,
                                       .after = is_given_up});
 }
 
@@ -48,15 +37,16 @@ static void the_last_level_is_released_over_a_new_connection(void **state)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .before = hold_and_cut,
-                                      .act = release,
+                                      .act = trial_release,
                                       .after = is_given_up});
 }
 
 static void an_inner_level_is_released_and_the_outer_stays(void **state)
 {
-    trial_play(state,
-               &(struct scene){
-                   .whose = ALLOC_MINE, .before = hold_twice, .act = release, .after = unlock});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = hold_twice,
+                                      .act = trial_release,
+                                      .after = trial_unlock_in_any_case});
 }
 
 static void hold_and_actor_waits(struct trial *trial)
@@ -84,7 +74,7 @@ static void a_hold_is_handed_off_without_memory(void **state)
     trial_play_without(state, &(struct scene){.whose = ALLOC_MINE,
                                               .options = {.handoff_ms = LONG_MS},
                                               .before = hold_and_actor_waits,
-                                              .act = release,
+                                              .act = trial_release,
                                               .after = actor_has_it});
 }
 
@@ -93,7 +83,7 @@ static void a_waiter_gets_the_lock_when_the_release_cannot_be_sent(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .options = {.handoff_ms = 1},
                                       .before = hold_long_and_actor_waits,
-                                      .act = release,
+                                      .act = trial_release,
                                       .after = actor_has_it});
 }
 
@@ -108,7 +98,7 @@ static void a_lost_hold_is_released(void **state)
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .answer = RELOCK_LOST,
                                       .before = hold_and_lose,
-                                      .act = release,
+                                      .act = trial_release,
                                       .after = is_given_up});
 }
 
@@ -155,9 +145,10 @@ static int extend(struct trial *trial)
 
 static void a_failed_extension_keeps_the_hold(void **state)
 {
-    trial_play(
-        state,
-        &(struct scene){.whose = ALLOC_MINE, .before = trial_hold, .act = extend, .after = unlock});
+    trial_play(state, &(struct scene){.whose = ALLOC_MINE,
+                                      .before = trial_hold,
+                                      .act = extend,
+                                      .after = trial_unlock_in_any_case});
 }
 
 static int who_holds(struct trial *trial)
@@ -196,7 +187,7 @@ static void a_query_changes_nothing(void **state)
         trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                           .before = trial_hold,
                                           .act = questions[i],
-                                          .after = unlock});
+                                          .after = trial_unlock_in_any_case});
 }
 
 static int force(struct trial *trial)

@@ -166,13 +166,18 @@ static int spare(void *arg)
     return RELOCK_OK;
 }
 
+void trial_spare(struct actor *actor)
+{
+    actor_begin(actor, spare, NULL);
+    assert_result(actor_result(actor), RELOCK_OK);
+}
+
 static size_t play_both(void **state, const struct scene *scene)
 {
     struct trial trial = {.f = *state, .actor = actor_start()};
     size_t n;
 
-    actor_begin(trial.actor, spare, NULL);
-    assert_result(actor_result(trial.actor), RELOCK_OK);
+    trial_spare(trial.actor);
     (void)play(&trial, scene, 0,
                0); /* memory that is kept for ever is allocated in the first play */
     n = play_all(&trial, scene, 1);
@@ -207,9 +212,35 @@ void trial_unlock(struct trial *trial, int result)
     assert_result(relock_unlock(trial->lock), RELOCK_OK);
 }
 
+void trial_unlock_in_any_case(struct trial *trial, int result)
+{
+    (void)result;
+    assert_result(relock_unlock(trial->lock), RELOCK_OK);
+}
+
+int trial_trylock(struct trial *trial)
+{
+    return relock_trylock(trial->lock);
+}
+
 int trial_wait_for_lock(struct trial *trial)
 {
     return relock_timedlock(trial->lock, (int64_t)slow_ms(SOON_MS));
+}
+
+int trial_release(struct trial *trial)
+{
+    return relock_unlock(trial->lock);
+}
+
+static bool is_free(void *arg)
+{
+    return probe_n_keys(((struct trial *)arg)->f->probe) == 0;
+}
+
+int trial_wait_until_free(struct trial *trial)
+{
+    return trial_wait(trial, is_free, trial) ? RELOCK_OK : RELOCK_TIMEOUT;
 }
 
 void trial_unlock_if_held(struct trial *trial, int result)

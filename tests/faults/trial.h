@@ -74,12 +74,19 @@ int trial_new_client(struct trial *trial, const struct relock_options *options);
 void trial_hold_connected(struct trial *trial);
 int trial_connect_again(struct trial *trial);
 
-/* A scene's `before` and `after`: lock, no renewal `seen`; the result was RELOCK_OK, and unlock. */
+/* A scene's `before` and `after`: lock, no renewal `seen`; the result was RELOCK_OK, and unlock;
+ * unlock, whatever the result. */
 void trial_hold(struct trial *trial);
 void trial_unlock(struct trial *trial, int result);
+void trial_unlock_in_any_case(struct trial *trial, int result);
 
-/* An `act`: acquires the lock once it is free. */
+/* An `act`: acquires the lock if it is free, or once it is free, or releases it. */
+int trial_trylock(struct trial *trial);
 int trial_wait_for_lock(struct trial *trial);
+int trial_release(struct trial *trial);
+
+/* An `act` that the I/O thread completes: Redis has no key then. */
+int trial_wait_until_free(struct trial *trial);
 
 /* Of a call that may have the lock, depending on `result`: not held afterwards. */
 void trial_unlock_if_held(struct trial *trial, int result);
@@ -94,6 +101,9 @@ void trial_still_holds(struct trial *trial, int result);
 
 /* A predicate for a trial: more renewals than `seen`. */
 bool trial_has_been_renewed(void *arg);
+
+/* From now on the actor always has memory. */
+void trial_spare(struct actor *actor);
 
 /* All options of the scene's client. */
 struct relock_options trial_options(struct trial *trial, const struct scene *scene);
