@@ -75,9 +75,7 @@ static void the_cycle_closes_after_a_master_died(void **state)
 
     ring_wait(&two.ring, 0);
     assert_true(probe_wait_key(c->cluster->node[two.node].probe, two.record));
-    cluster_await_copy(c->cluster, two.node);
-    server_kill(c->cluster->node[two.node].server);
-    cluster_await(c->cluster);
+    clustered_kill(c, two.node);
     ring_wait(&two.ring, 1);
     (void)ring_assert_one_is_refused_within(&two.ring, CLUSTER_FAILOVER_MS);
     actor_end_all();

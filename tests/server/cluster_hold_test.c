@@ -14,35 +14,23 @@
 /* Longer than a failover takes. */
 #define LONG_LEASE_MS 6000
 
-struct hold {
-    struct relock_client *client;
-    struct relock_lock *lock;
-    int slot;
-    size_t owner; /* of the slot */
-};
-
 /* Acquires a lock with a lease that the watchdog renews. */
-static struct hold begin(struct clustered *c, uint64_t lease_ms)
+static struct clustered_lock begin(struct clustered *c, uint64_t lease_ms)
 {
-    struct hold hold = {.slot = cluster_slot(c->cluster, NAME)};
+    struct clustered_lock hold = clustered_lock(c, lease_ms);
 
-    hold.owner = cluster_owner(c->cluster, hold.slot);
-    hold.client =
-        clustered_client(c, &(struct relock_options){.watchdog_timeout_ms = slow_ms(lease_ms),
-                                                     .connect_timeout_ms = slow_ms(1000)});
-    hold.lock = fixture_lock(c->f, hold.client, NAME);
     assert_result(relock_lock(hold.lock), RELOCK_OK);
     return hold;
 }
 
 /* At least one of these renewals was sent after this call. */
-static void is_renewed(const struct hold *hold)
+static void is_renewed(const struct clustered_lock *hold)
 {
     assert_true(wait_for_renewals(hold->client, stats_of(hold->client).renewed, 2));
     assert_result(relock_check(hold->lock, 0, NULL), RELOCK_OK);
 }
 
-static void is_released(struct clustered *c, const struct hold *hold)
+static void is_released(struct clustered *c, const struct clustered_lock *hold)
 {
     assert_result(relock_unlock(hold->lock), RELOCK_OK);
     assert_int_equal(losses_count(c->f->losses), 0);
@@ -51,7 +39,7 @@ static void is_released(struct clustered *c, const struct hold *hold)
 static void a_lease_is_renewed_where_its_slot_went(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = begin(c, LEASE_MS);
+    struct clustered_lock hold = begin(c, LEASE_MS);
 
     cluster_move(c->cluster, hold.slot, clustered_other(c, hold.slot));
     is_renewed(&hold);
@@ -61,7 +49,7 @@ static void a_lease_is_renewed_where_its_slot_went(void **state)
 static void a_lease_is_renewed_while_its_slot_moves(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = begin(c, LEASE_MS);
+    struct clustered_lock hold = begin(c, LEASE_MS);
     size_t to = clustered_other(c, hold.slot);
 
     cluster_move_open(c->cluster, hold.slot, to);
@@ -76,7 +64,7 @@ static void a_lease_is_renewed_while_its_slot_moves(void **state)
 static void a_lease_is_renewed_after_a_planned_failover(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = begin(c, LEASE_MS);
+    struct clustered_lock hold = begin(c, LEASE_MS);
 
     (void)cluster_fail_over(c->cluster, hold.owner);
     is_renewed(&hold);
@@ -86,11 +74,9 @@ static void a_lease_is_renewed_after_a_planned_failover(void **state)
 static void a_lease_is_renewed_after_its_master_died(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = begin(c, LONG_LEASE_MS);
+    struct clustered_lock hold = begin(c, LONG_LEASE_MS);
 
-    cluster_await_copy(c->cluster, hold.owner);
-    server_kill(c->cluster->node[hold.owner].server);
-    cluster_await(c->cluster);
+    clustered_kill(c, hold.owner);
     is_renewed(&hold);
     is_released(c, &hold);
 }
@@ -98,7 +84,7 @@ static void a_lease_is_renewed_after_its_master_died(void **state)
 static void a_lease_is_renewed_after_its_master_hung(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = begin(c, LONG_LEASE_MS);
+    struct clustered_lock hold = begin(c, LONG_LEASE_MS);
 
     cluster_await_copy(c->cluster, hold.owner);
     server_pause(c->cluster->node[hold.owner].server);
@@ -111,7 +97,7 @@ static void a_lease_is_renewed_after_its_master_hung(void **state)
 static void a_multi_lock_is_held_after_a_master_of_one_member_died(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = begin(c, LONG_LEASE_MS), other = {.slot = hold.slot};
+    struct clustered_lock hold = begin(c, LONG_LEASE_MS), other = {.slot = hold.slot};
     struct relock_lock *both;
     char name[32];
 
@@ -123,9 +109,7 @@ static void a_multi_lock_is_held_after_a_master_of_one_member_died(void **state)
     other.lock = fixture_lock(c->f, hold.client, name);
     both = fixture_multi(c->f, hold.lock, other.lock, NULL);
     assert_result(relock_lock(both), RELOCK_OK);
-    cluster_await_copy(c->cluster, hold.owner);
-    server_kill(c->cluster->node[hold.owner].server);
-    cluster_await(c->cluster);
+    clustered_kill(c, hold.owner);
     hold.lock = both;
     is_renewed(&hold);
     assert_int_equal(probe_int(cluster_probe(c->cluster, NAME), "EXISTS " NAME), 1);

@@ -5,7 +5,6 @@
 #include "support/actor.h"
 #include "support/cluster_fixture.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define NAME "orders"
@@ -63,19 +62,12 @@ static void announce(struct clustered *c, const char *host, const char *endpoint
 static void locks_work(struct clustered *c)
 {
     struct relock_client *client = clustered_client(c, &patient);
-    struct relock_lock *lock[9];
+    struct relock_lock *locks[CLUSTERED_LOCKS];
     int slot = cluster_slot(c->cluster, "orders:0");
-    char name[16];
 
-    for (int i = 0; i < 9; i++) {
-        (void)snprintf(name, sizeof(name), "orders:%d", i);
-        lock[i] = fixture_lock(c->f, client, name);
-        assert_result(relock_lock(lock[i]), RELOCK_OK);
-        assert_true(probe_int(cluster_probe(c->cluster, name), "EXISTS %s", name) == 1);
-    }
+    clustered_lock_all(c, client, locks);
     cluster_move(c->cluster, slot, clustered_other(c, slot));
-    for (int i = 0; i < 9; i++)
-        assert_result(relock_unlock(lock[i]), RELOCK_OK);
+    clustered_unlock_all(locks);
 }
 
 static void nodes_may_announce_host_names(void **state)

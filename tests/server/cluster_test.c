@@ -4,7 +4,6 @@
 #include "support/actor.h"
 #include "support/cluster_fixture.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define NAME "orders"
@@ -21,17 +20,10 @@ static void locks_of_all_nodes_can_be_held_together(void **state)
 {
     struct clustered *c = *state;
     struct relock_client *client = clustered_client(c, NULL);
-    struct relock_lock *lock[9];
-    char name[16];
+    struct relock_lock *locks[CLUSTERED_LOCKS];
 
-    for (int i = 0; i < 9; i++) {
-        (void)snprintf(name, sizeof(name), "orders:%d", i);
-        lock[i] = fixture_lock(c->f, client, name);
-        assert_result(relock_lock(lock[i]), RELOCK_OK);
-        assert_true(probe_int(cluster_probe(c->cluster, name), "EXISTS %s", name) == 1);
-    }
-    for (int i = 0; i < 9; i++)
-        assert_result(relock_unlock(lock[i]), RELOCK_OK);
+    clustered_lock_all(c, client, locks);
+    clustered_unlock_all(locks);
 }
 
 static bool count_lock(const struct relock_lock_info *info, void *arg)
@@ -47,21 +39,17 @@ static void locks_of_all_nodes_are_found(void **state)
     struct clustered *c = *state;
     struct relock_client *client =
         clustered_client(c, &(struct relock_options){.client_name = "worker:1"});
-    struct relock_lock *lock[9];
-    char name[16];
+    struct relock_lock *locks[CLUSTERED_LOCKS];
     int n = 0, n_exact = 0;
 
-    for (int i = 0; i < 9; i++) {
-        (void)snprintf(name, sizeof(name), "orders:%d", i);
-        lock[i] = fixture_lock(c->f, client, name);
-        assert_result(relock_lock(lock[i]), RELOCK_OK);
-        assert_result(relock_locks(client, name, count_lock, &n_exact), RELOCK_OK);
-    }
-    assert_int_equal(n_exact, 9);
+    clustered_lock_all(c, client, locks);
+    for (int i = 0; i < CLUSTERED_LOCKS; i++)
+        assert_result(relock_locks(client, relock_lock_name(locks[i]), count_lock, &n_exact),
+                      RELOCK_OK);
+    assert_int_equal(n_exact, CLUSTERED_LOCKS);
     assert_result(relock_locks(client, "*", count_lock, &n), RELOCK_OK);
-    assert_int_equal(n, 9);
-    for (int i = 0; i < 9; i++)
-        assert_result(relock_unlock(lock[i]), RELOCK_OK);
+    assert_int_equal(n, CLUSTERED_LOCKS);
+    clustered_unlock_all(locks);
 }
 
 static bool is_left_alone(void *arg)

@@ -45,33 +45,20 @@ static void await_armed_anew(struct relock_client *client, struct armings *armin
     assert_true(stats_of(client).renewed <= renewed + 1);
 }
 
-struct hold {
-    struct relock_client *client;
-    struct relock_lock *lock;
-    int slot;
-    size_t owner; /* of the slot */
-};
-
 /* Acquires the lock, for `lease_ms` if that is not 0, and waits until the owner of its slot guards
  * it. */
-static struct hold hold_armed_for(struct clustered *c, uint64_t lease_ms)
+static struct clustered_lock hold_armed_for(struct clustered *c, uint64_t lease_ms)
 {
     const struct relock_how how = {.wait_ms = RELOCK_FOREVER, .lease_ms = lease_ms};
-    struct hold hold = {.slot = cluster_slot(c->cluster, NAME)};
-    struct armings armings;
+    struct clustered_lock hold = clustered_lock(c, LEASE_MS);
+    struct armings armings = armings_of(c, hold.owner);
 
-    hold.owner = cluster_owner(c->cluster, hold.slot);
-    armings = armings_of(c, hold.owner);
-    hold.client =
-        clustered_client(c, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                                     .connect_timeout_ms = slow_ms(1000)});
-    hold.lock = fixture_lock(c->f, hold.client, NAME);
     assert_result(relock_acquire(hold.lock, &how, NULL), RELOCK_OK);
     await_armed(&armings);
     return hold;
 }
 
-static struct hold hold_armed(struct clustered *c)
+static struct clustered_lock hold_armed(struct clustered *c)
 {
     return hold_armed_for(c, 0);
 }
@@ -89,7 +76,7 @@ static void assert_lost_when_deleted(struct clustered *c, struct relock_lock *lo
 static void a_deleted_lock_is_lost_at_once(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = hold_armed(c);
+    struct clustered_lock hold = hold_armed(c);
 
     assert_lost_when_deleted(c, hold.lock);
 }
@@ -97,7 +84,7 @@ static void a_deleted_lock_is_lost_at_once(void **state)
 static void a_lock_whose_slot_moved_is_lost_at_once(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = hold_armed(c);
+    struct clustered_lock hold = hold_armed(c);
     size_t to = clustered_other(c, hold.slot);
     struct armings armings = armings_of(c, to);
 
@@ -109,7 +96,7 @@ static void a_lock_whose_slot_moved_is_lost_at_once(void **state)
 static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = hold_armed(c);
+    struct clustered_lock hold = hold_armed(c);
     struct armings armings = armings_of(c, cluster_replica(c->cluster, hold.owner));
 
     (void)cluster_fail_over(c->cluster, hold.owner);
@@ -122,7 +109,7 @@ static void a_lock_is_lost_at_once_after_a_planned_failover(void **state)
 static void a_fixed_lease_is_lost_at_once_after_a_planned_failover(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    struct clustered_lock hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
     struct relock_lock *other = fixture_lock(c->f, hold.client, "{" NAME "}:other");
     struct armings armings = armings_of(c, cluster_replica(c->cluster, hold.owner));
 
@@ -154,7 +141,7 @@ static void await_asked(struct clustered *c, size_t node)
 static void a_fixed_lease_whose_slot_moved_is_lost_at_once(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    struct clustered_lock hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
     size_t to = clustered_other(c, hold.slot);
     struct armings armings;
 
@@ -172,7 +159,7 @@ static void a_fixed_lease_whose_slot_moved_is_lost_at_once(void **state)
 static void a_fixed_lease_that_is_deleted_at_the_new_node_is_lost(void **state)
 {
     struct clustered *c = *state;
-    struct hold hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
+    struct clustered_lock hold = hold_armed_for(c, slow_ms(10 * LEASE_MS));
     size_t to = clustered_other(c, hold.slot);
     struct probe *probe = c->cluster->node[to].probe;
 

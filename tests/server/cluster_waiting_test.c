@@ -44,13 +44,6 @@ static struct pair begin(struct clustered *c, const char *query, fixture_constru
     return pair;
 }
 
-static void its_master_dies(struct clustered *c, const struct pair *pair)
-{
-    cluster_await_copy(c->cluster, pair->owner);
-    server_kill(c->cluster->node[pair->owner].server);
-    cluster_await(c->cluster);
-}
-
 static void is_woken(const struct pair *pair)
 {
     assert_result(relock_unlock(pair->held), RELOCK_OK);
@@ -129,7 +122,7 @@ static void a_waiter_is_woken_after_its_master_died(void **state)
     struct clustered *c = *state;
     struct pair pair = begin(c, "", relock_lock_new);
 
-    its_master_dies(c, &pair);
+    clustered_kill(c, pair.owner);
     is_woken(&pair);
 }
 
@@ -138,7 +131,7 @@ static void a_waiter_with_plain_channels_is_woken_after_its_master_died(void **s
     struct clustered *c = *state;
     struct pair pair = begin(c, "?pubsub=plain", relock_lock_new);
 
-    its_master_dies(c, &pair);
+    clustered_kill(c, pair.owner);
     is_woken(&pair);
 }
 

@@ -1,5 +1,6 @@
 #include "support/cluster_fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct relock_options clustered_options(struct clustered *c, const struct relock_options *options)
@@ -33,6 +34,44 @@ size_t clustered_other(struct clustered *c, int slot)
             return i;
     cluster_must(false, "there is one master only");
     return 0;
+}
+
+struct clustered_lock clustered_lock(struct clustered *c, uint64_t lease_ms)
+{
+    const struct relock_options options = {.watchdog_timeout_ms = slow_ms(lease_ms),
+                                           .connect_timeout_ms = slow_ms(1000)};
+    struct clustered_lock lock = {.slot = cluster_slot(c->cluster, "orders")};
+
+    lock.owner = cluster_owner(c->cluster, lock.slot);
+    lock.client = clustered_client(c, &options);
+    lock.lock = fixture_lock(c->f, lock.client, "orders");
+    return lock;
+}
+
+void clustered_lock_all(struct clustered *c, struct relock_client *client,
+                        struct relock_lock *locks[CLUSTERED_LOCKS])
+{
+    char name[16];
+
+    for (int i = 0; i < CLUSTERED_LOCKS; i++) {
+        (void)snprintf(name, sizeof(name), "orders:%d", i);
+        locks[i] = fixture_lock(c->f, client, name);
+        assert_result(relock_lock(locks[i]), RELOCK_OK);
+        assert_int_equal(probe_int(cluster_probe(c->cluster, name), "EXISTS %s", name), 1);
+    }
+}
+
+void clustered_unlock_all(struct relock_lock *locks[CLUSTERED_LOCKS])
+{
+    for (int i = 0; i < CLUSTERED_LOCKS; i++)
+        assert_result(relock_unlock(locks[i]), RELOCK_OK);
+}
+
+void clustered_kill(struct clustered *c, size_t master)
+{
+    cluster_await_copy(c->cluster, master);
+    server_kill(c->cluster->node[master].server);
+    cluster_await(c->cluster);
 }
 
 /* ---- around the program -------------------------------------------------------------------- */

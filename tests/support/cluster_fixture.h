@@ -47,6 +47,25 @@ struct relock_options clustered_options(struct clustered *c, const struct relock
 /* A master that does not own the slot. */
 size_t clustered_other(struct clustered *c, int slot);
 
+/* The lock "orders" of a client with such leases, and its place. */
+struct clustered_lock {
+    struct relock_client *client;
+    struct relock_lock *lock;
+    int slot;
+    size_t owner; /* of the slot */
+};
+
+struct clustered_lock clustered_lock(struct clustered *c, uint64_t lease_ms);
+
+/* Acquires nine locks, "orders:0" and so on, so that each master has some; releases them. */
+#define CLUSTERED_LOCKS 9
+void clustered_lock_all(struct clustered *c, struct relock_client *client,
+                        struct relock_lock *locks[CLUSTERED_LOCKS]);
+void clustered_unlock_all(struct relock_lock *locks[CLUSTERED_LOCKS]);
+
+/* A master dies, and its replica, which has all that the master had, replaces it. */
+void clustered_kill(struct clustered *c, size_t master);
+
 /* For the group setup. NULL options: as cluster_start(). */
 int clustered_start_with(void **state, const struct cluster_options *options);
 int clustered_start(void **state);
