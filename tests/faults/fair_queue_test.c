@@ -12,15 +12,6 @@ static struct relock_client *client_with(struct faults *t, uint64_t recheck_ms)
                                                      .command_timeout_ms = slow_ms(SOON_MS)});
 }
 
-static void line_up(struct faults *t, struct relock_lock *lock, struct actor *waiting[N_WAITERS])
-{
-    for (int i = 0; i < N_WAITERS; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], lock);
-        assert_true(fair_queue_wait(t->f, i + 1));
-    }
-}
-
 static void get_in_in_order(struct relock_lock *lock, struct actor *waiting[N_WAITERS])
 {
     for (int i = 0; i < N_WAITERS; i++) {
@@ -41,7 +32,7 @@ static void a_queue_stays_in_order_when_its_connections_are_cut(void **state)
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(held), RELOCK_OK);
-    line_up(t, lock, waiting);
+    fair_queue_line_up(t->f, waiting, N_WAITERS, lock);
     assert_true(probe_wait_lock_channels(t->f->probe, N_WAITERS));
     for (int i = 0; i < 3; i++) {
         proxy_cut(t->proxy, "");
@@ -62,7 +53,7 @@ static void a_release_while_the_first_is_cut_off_is_not_missed(void **state)
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(held), RELOCK_OK);
-    line_up(t, lock, waiting);
+    fair_queue_line_up(t->f, waiting, N_WAITERS, lock);
     assert_true(probe_wait_lock_channels(t->f->probe, N_WAITERS));
     proxy_refuse(t->proxy, true);
     proxy_cut(t->proxy, "");
@@ -82,7 +73,7 @@ static void all_waiters_get_the_lock_while_their_connections_are_cut(void **stat
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(held), RELOCK_OK);
-    line_up(t, lock, waiting);
+    fair_queue_line_up(t->f, waiting, N_WAITERS, lock);
     assert_result(relock_unlock(held), RELOCK_OK);
     for (int i = 0; i < N_WAITERS; i++) {
         proxy_cut(t->proxy, "");
@@ -103,7 +94,7 @@ static void all_waiters_get_the_lock_when_the_server_is_restarted(void **state)
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(held), RELOCK_OK);
-    line_up(t, lock, waiting);
+    fair_queue_line_up(t->f, waiting, N_WAITERS, lock);
     server_kill(t->f->server);
     let_pass(50);
     server_restart(t->f->server);
@@ -131,7 +122,7 @@ static void without_the_right_to_publish_local_waiters_get_the_lock_at_once(void
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    line_up(t, lock, waiting);
+    fair_queue_line_up(t->f, waiting, N_WAITERS, lock);
     assert_result(relock_unlock(lock), RELOCK_OK);
     get_in_in_order(lock, waiting);
     assert_true(log_wait(t->f->log, "the server refused PUBLISH", SOON_MS));
@@ -151,7 +142,7 @@ static void without_the_right_to_publish_other_clients_get_the_lock_at_their_rec
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(held), RELOCK_OK);
-    line_up(t, lock, waiting);
+    fair_queue_line_up(t->f, waiting, N_WAITERS, lock);
     assert_true(wait_for_rechecks(client, N_WAITERS));
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_true(log_wait(t->f->log, "the server refused PUBLISH", SOON_MS));
@@ -172,7 +163,7 @@ static void without_the_right_to_subscribe_a_waiter_polls(void **state)
                                                         .watchdog_timeout_ms = LONG_MS,
                                                         .recheck_ms = outlast_ms(RECHECK_MS)}));
     assert_result(relock_lock(held), RELOCK_OK);
-    line_up(t, lock, waiting);
+    fair_queue_line_up(t->f, waiting, N_WAITERS, lock);
     assert_result(relock_unlock(held), RELOCK_OK);
     get_in_in_order(lock, waiting);
 }

@@ -54,10 +54,8 @@ static void line_up(struct faults *t, struct line *line, uint64_t recheck_ms,
     line->first = actor_start();
     line->second = actor_start();
     assert_result(relock_lock(line->held), RELOCK_OK);
-    actor_begin_lock(line->first, line->lock);
-    assert_true(fair_queue_wait(t->f, 1));
-    actor_begin_lock(line->second, line->held);
-    assert_true(fair_queue_wait(t->f, 2));
+    fair_queue_begin(t->f, line->first, line->lock, 1);
+    fair_queue_begin(t->f, line->second, line->held, 2);
     /* it has retried after its subscription */
     assert_true(proxy_counts(t->proxy, "fair_lock 1 orders", n_asked + 2));
 }
@@ -179,8 +177,7 @@ static void a_release_without_an_answer_wakes_the_next(void **state)
         struct relock_lock *lock = locks[i / 2];
 
         assert_result(relock_lock(lock), RELOCK_OK);
-        actor_begin_lock(next, theirs);
-        assert_true(fair_queue_wait(t->f, 1));
+        fair_queue_begin(t->f, next, theirs, 1);
         proxy_next(t->proxy, deeds[i], "fair_unlock 1 orders * 0");
         assert_result(relock_unlock(lock), i < 2 ? RELOCK_E_CONN : RELOCK_OK);
         assert_gets_in(next, theirs);

@@ -30,11 +30,6 @@ static bool gets_it(struct fixture *f, const char *owner)
     return fair_listen(f, owner, &n) == GRANTED;
 }
 
-static void leave(struct fixture *f, const char *owner)
-{
-    assert_true(fair_unlock(f, owner, 0) > 0);
-}
-
 /* ---- the gone ------------------------------------------------------------------------------ */
 
 static void passes_over_the_gone(struct fixture *f, bool by_force)
@@ -50,9 +45,9 @@ static void passes_over_the_gone(struct fixture *f, bool by_force)
         assert_int_equal(fair_unlock(f, A, 0), 2);
     assert_true(listener_hears(next, "0", SOON_MS));
     assert_int_equal(fair_place(f, C), 0);
-    leave(f, C);
+    fair_leave(f, C);
     assert_true(gets_it(f, D));
-    leave(f, D);
+    fair_leave(f, D);
     listener_close(next);
 }
 
@@ -76,11 +71,11 @@ static void an_attempt_passes_over_the_gone(void **state)
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
     assert_int_equal(fair_lock(f, B, 1), 1000); /* not at once */
     assert_int_equal(fair_lock(f, B, 1), GRANTED);
-    leave(f, B);
+    fair_leave(f, B);
     assert_int_equal(fair_trylock(f, A), GRANTED);
     assert_int_equal(fair_place(f, C), 0);
-    leave(f, C);
-    leave(f, A);
+    fair_leave(f, C);
+    fair_leave(f, A);
 }
 
 /* It was cut off, and has subscribed again. */
@@ -92,17 +87,17 @@ static void a_waiter_that_was_passed_over_keeps_its_place(void **state)
     assert_int_equal(fair_lock(f, A, 1), GRANTED);
     join(f, C);
     join(f, B);
-    leave(f, A);
+    fair_leave(f, A);
     assert_true(gets_it(f, B));
     gone = listen_to(f, CHANNEL_OF(C));
     join(f, C);
     assert_true(fair_lock(f, A, 1) > 0);
-    leave(f, B);
+    fair_leave(f, B);
     assert_true(listener_hears(gone, "0", SOON_MS));
     assert_true(fair_lock(f, A, 1) > 0);
     assert_true(gets_it(f, C));
-    leave(f, C);
-    leave(f, A);
+    fair_leave(f, C);
+    fair_leave(f, A);
     listener_close(gone);
 }
 
@@ -120,8 +115,8 @@ static void a_waiter_that_never_listened_is_not_passed_over(void **state)
     assert_false(gets_it(f, B));
     assert_int_equal(fair_trylock(f, A), 100);
     assert_int_equal(fair_lock(f, C, 1), GRANTED);
-    leave(f, C);
-    leave(f, B);
+    fair_leave(f, C);
+    fair_leave(f, B);
     listener_close(next);
 }
 
@@ -134,14 +129,14 @@ static void a_waiter_of_the_callers_client_is_not_passed_over(void **state)
     assert_int_equal(fair_lock(f, A, 1), GRANTED);
     join(f, C);
     join(f, D);
-    leave(f, A);
+    fair_leave(f, A);
     assert_false(gets_it(f, D));
     assert_true(gets_it(f, C));
     join(f, B);
     assert_true(fair_place(f, B) == 1);
-    leave(f, D);
-    leave(f, B);
-    leave(f, C);
+    fair_leave(f, D);
+    fair_leave(f, B);
+    fair_leave(f, C);
     listener_close(next);
 }
 
@@ -155,9 +150,9 @@ static void a_release_does_not_pass_over_waiters_of_its_client(void **state)
     join(f, C);
     assert_int_equal(fair_unlock(f, A, 0), 1);
     assert_true(listener_hears_nothing(next, 20));
-    leave(f, B);
+    fair_leave(f, B);
     assert_true(listener_hears(next, "0", SOON_MS));
-    leave(f, C);
+    fair_leave(f, C);
     listener_close(next);
 }
 
@@ -171,13 +166,13 @@ static void a_waiter_that_leaves_a_free_lock_tells_the_next(void **state)
     join(f, C);
     join(f, B);
     join(f, D);
-    leave(f, A);
+    fair_leave(f, A);
     assert_true(listener_hears(second, "0", SOON_MS));
     assert_true(listener_hears_nothing(third, 20));
-    leave(f, B);
+    fair_leave(f, B);
     assert_true(listener_hears(third, "0", SOON_MS));
-    leave(f, D);
-    leave(f, C);
+    fair_leave(f, D);
+    fair_leave(f, C);
     listener_close(second);
     listener_close(third);
 }
@@ -191,7 +186,7 @@ static void become_first(struct fixture *f)
     assert_true(fair_lock(f, B, 1) > 0);
     join(f, C);
     assert_true(fair_deadline(f, C) > fair_now(f) + PATIENCE_MS);
-    leave(f, B);
+    fair_leave(f, B);
 }
 
 /* It may be stopped: it has as long as any waiter that does not listen. */
@@ -208,7 +203,7 @@ static void a_waiter_that_is_to_come_has_no_more_than_its_patience(void **state)
     assert_in_range(fair_listen(f, B, &(long long){0}), 1, 1000);
     fair_let_die(f, C);
     assert_true(gets_it(f, B));
-    leave(f, B);
+    fair_leave(f, B);
     listener_close(first);
 }
 
@@ -218,8 +213,8 @@ static void a_waiter_that_is_gone_has_no_more_than_its_patience(void **state)
 
     become_first(f);
     assert_in_range(fair_deadline(f, C), fair_now(f), fair_now(f) + PATIENCE_MS);
-    leave(f, A);
-    leave(f, C);
+    fair_leave(f, A);
+    fair_leave(f, C);
 }
 
 /* A waiter behind the first of a held lock has time for as many intervals. */
@@ -239,7 +234,7 @@ static void a_waiter_that_listens_may_retry_the_less_often_the_more_are_before_i
                         fair_now(f) + most * PATIENCE_MS);
     }
     assert_int_equal(probe_int(f->probe, "DEL " QUEUE " " DEADLINES), 2);
-    leave(f, A);
+    fair_leave(f, A);
 }
 
 /* Redisson's waiters tell nobody when they acquire the lock. */
@@ -253,10 +248,10 @@ static void a_waiter_behind_redissons_retries_as_often_as_ever(void **state)
     fair_add_foreign(f, J2, REDISSON_MS);
     assert_true(fair_listen(f, C, &n) > 0);
     assert_int_equal(n, 1);
-    leave(f, J1);
-    leave(f, J2);
-    leave(f, C);
-    leave(f, A);
+    fair_leave(f, J1);
+    fair_leave(f, J2);
+    fair_leave(f, C);
+    fair_leave(f, A);
 }
 
 /* ---- the holder's lease -------------------------------------------------------------------- */
@@ -270,10 +265,10 @@ static void a_new_first_waiter_is_told_for_how_long_the_lock_is_held(void **stat
     assert_true(fair_lock(f, B, 1) > 0);
     join(f, C);
     assert_int_equal(probe_int(f->probe, "PERSIST orders"), 1);
-    leave(f, B);
+    fair_leave(f, B);
     assert_true(listener_hears(first, "held -1", SOON_MS));
-    leave(f, C);
-    leave(f, A);
+    fair_leave(f, C);
+    fair_leave(f, A);
     listener_close(first);
 }
 

@@ -26,8 +26,7 @@ static void a_wait_that_fails_leaves_no_place(void **state)
     struct actor *waiting = actor_start();
 
     assert_true(peer_lock(f->probe, "orders", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, lock);
-    assert_true(fair_queue_wait(f, 1));
+    fair_queue_begin(f, waiting, lock, 1);
     assert_string_equal(probe_text(f->probe, "SET " FAIR_DEADLINES " text"), "OK");
     assert_result(actor_result(waiting), RELOCK_E_SERVER);
     assert_int_equal(probe_int(f->probe, "DEL " FAIR_DEADLINES), 1);

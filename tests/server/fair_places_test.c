@@ -11,11 +11,6 @@ static void assert_rest(struct fixture *f, const char *owner, long long before_m
     assert_in_range(deadline_ms, before_ms + rest_ms, fair_now(f) + rest_ms);
 }
 
-static void leave(struct fixture *f, const char *owner)
-{
-    assert_true(fair_unlock(f, owner, 0) > 0);
-}
-
 /* The deadline is a sign of life: it does not depend on the holder or on our waiters ahead. */
 static void a_deadline_is_the_patience_of_the_waiter_from_now(void **state)
 {
@@ -29,10 +24,10 @@ static void a_deadline_is_the_patience_of_the_waiter_from_now(void **state)
         assert_true(fair_lock(f, owners[i], 1) > 0);
         assert_rest(f, owners[i], before_ms, PATIENCE_MS);
     }
-    leave(f, D);
-    leave(f, C);
-    leave(f, B);
-    leave(f, A);
+    fair_leave(f, D);
+    fair_leave(f, C);
+    fair_leave(f, B);
+    fair_leave(f, A);
 }
 
 /* Each of Redisson's takes five minutes off all others when it is granted. */
@@ -51,15 +46,15 @@ static void a_deadline_outlives_redissons_waiters_before_it(void **state)
         before_ms = fair_now(f);
         assert_true(fair_lock(f, D, 1) > 0);
     }
-    leave(f, A);
+    fair_leave(f, A);
     fair_take_foreign(f, J1);
     fair_take_foreign(f, J2);
     assert_true(fair_trylock(f, A) > 0);
     assert_int_equal(fair_place(f, D), 0);
     assert_rest(f, D, before_ms, PATIENCE_MS);
     assert_int_equal(fair_lock(f, D, 1), GRANTED);
-    leave(f, J3);
-    leave(f, D);
+    fair_leave(f, J3);
+    fair_leave(f, D);
 }
 
 /* It died behind one of Redisson's that nobody took off, for that was dropped as dead. */
@@ -76,25 +71,25 @@ static void a_dead_first_waiter_blocks_the_queue_for_a_minute_at_most(void **sta
     assert_true(fair_lock(f, D, 1) > 0);
     assert_int_equal(fair_place(f, C), 0);
     assert_rest(f, C, before_ms, 60000);
-    leave(f, D);
-    leave(f, C);
+    fair_leave(f, D);
+    fair_leave(f, C);
 
     /* Another client's may ask less often than this one. */
     assert_true(fair_lock_with(f, LEASE_MS, C, 1, 3 * PATIENCE_MS) > 0);
     before_ms = fair_deadline(f, C);
     assert_true(fair_lock(f, D, 1) > 0);
     assert_int_equal(fair_deadline(f, C), before_ms);
-    leave(f, D);
-    leave(f, C);
+    fair_leave(f, D);
+    fair_leave(f, C);
 
     /* A waiter of Redisson's keeps the deadline that it chose. */
     fair_add_foreign(f, J1, REDISSON_MS);
     before_ms = fair_deadline(f, J1);
     assert_true(fair_lock(f, D, 1) > 0);
     assert_int_equal(fair_deadline(f, J1), before_ms);
-    leave(f, J1);
-    leave(f, D);
-    leave(f, A);
+    fair_leave(f, J1);
+    fair_leave(f, D);
+    fair_leave(f, A);
 }
 
 static void a_further_attempt_keeps_the_place_and_renews_the_deadline(void **state)
@@ -115,9 +110,9 @@ static void a_further_attempt_keeps_the_place_and_renews_the_deadline(void **sta
     assert_int_equal(fair_place(f, B), 0);
     assert_int_equal(fair_place(f, C), 1);
     assert_int_equal(fair_length(f), 2);
-    leave(f, B);
-    leave(f, C);
-    leave(f, A);
+    fair_leave(f, B);
+    fair_leave(f, C);
+    fair_leave(f, A);
 }
 
 /* A late waiter keeps its place while nobody has dropped it. */
@@ -131,11 +126,11 @@ static void a_waiter_that_retries_late_keeps_its_place(void **state)
     fair_let_die(f, B);
     assert_true(fair_lock(f, B, 1) > 0);
     assert_int_equal(fair_place(f, B), 0);
-    leave(f, A);
+    fair_leave(f, A);
     fair_let_die(f, B);
     assert_int_equal(fair_lock(f, B, 1), GRANTED);
-    leave(f, C);
-    leave(f, B);
+    fair_leave(f, C);
+    fair_leave(f, B);
 }
 
 static void dead_waiters_are_dropped_when_they_are_first(void **state)
@@ -151,10 +146,10 @@ static void dead_waiters_are_dropped_when_they_are_first(void **state)
     assert_int_equal(fair_place(f, C), -1);
     assert_int_equal(fair_place(f, D), 0);
     assert_int_equal(fair_length(f), 1);
-    leave(f, A);
+    fair_leave(f, A);
     fair_let_die(f, D);
     assert_int_equal(fair_trylock(f, B), GRANTED); /* a try drops them as well */
-    leave(f, B);
+    fair_leave(f, B);
 }
 
 static void the_living_are_not_dropped(void **state)
@@ -166,8 +161,8 @@ static void the_living_are_not_dropped(void **state)
     assert_true(fair_trylock(f, D) > 0);
     assert_int_equal(fair_place(f, B), 0);
     assert_int_equal(fair_place(f, C), 1);
-    leave(f, C);
-    leave(f, B);
+    fair_leave(f, C);
+    fair_leave(f, B);
 }
 
 /* Redisson's waiters may keep a later deadline than they need: they allowed for our waiter. */
@@ -188,11 +183,11 @@ static void a_waiter_that_comes_and_goes_keeps_the_deadlines_of_others(void **st
     assert_int_equal(fair_place(f, D), 1);
     assert_int_equal(fair_length(f), 2);
     assert_int_equal(fair_deadline(f, B), b_ms);
-    leave(f, A);
+    fair_leave(f, A);
     assert_int_equal(fair_lock(f, B, 1), GRANTED);
     assert_int_equal(fair_deadline(f, D), d_ms);
-    leave(f, D);
-    leave(f, B);
+    fair_leave(f, D);
+    fair_leave(f, B);
 }
 
 static void one_call_releases_hold_and_place(void **state)
@@ -208,7 +203,7 @@ static void one_call_releases_hold_and_place(void **state)
     fair_add_foreign(f, A, REDISSON_MS);
     assert_int_equal(fair_lock(f, A, 1), GRANTED);
     assert_int_equal(probe_n_keys(f->probe), 1);
-    leave(f, A);
+    fair_leave(f, A);
 }
 
 static void a_released_level_keeps_the_place_in_the_queue(void **state)
@@ -219,8 +214,8 @@ static void a_released_level_keeps_the_place_in_the_queue(void **state)
     assert_true(fair_lock(f, B, 1) > 0);
     assert_int_equal(fair_unlock(f, B, 1), -1);
     assert_int_equal(fair_place(f, B), 0);
-    leave(f, B);
-    leave(f, A);
+    fair_leave(f, B);
+    fair_leave(f, A);
 }
 
 static void an_unused_queue_and_its_deadlines_expire(void **state)
@@ -242,11 +237,11 @@ static void an_unused_queue_and_its_deadlines_expire(void **state)
     assert_true(fair_lock(f, D, 1) > 0);
     for (int i = 0; i < 2; i++)
         assert_true(probe_pttl(f->probe, keys[i]) > REDISSON_MS);
-    leave(f, A);
-    leave(f, B);
+    fair_leave(f, A);
+    fair_leave(f, B);
     assert_true(fair_trylock(f, A) > 0);
-    leave(f, C);
-    leave(f, D);
+    fair_leave(f, C);
+    fair_leave(f, D);
 }
 
 int main(void)

@@ -54,6 +54,11 @@ long long fair_unlock(struct fixture *f, const char *owner, unsigned count)
                       SCRIPT_ARGS(owner, script_decimal(count).text, PATIENCE));
 }
 
+void fair_leave(struct fixture *f, const char *owner)
+{
+    assert_true(fair_unlock(f, owner, 0) > 0);
+}
+
 long long fair_force_unlock(struct fixture *f, const char *owner)
 {
     return script_int(f->probe, relock_script_fair_force_unlock.body, "orders",

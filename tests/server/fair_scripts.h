@@ -44,6 +44,9 @@ long long fair_listen(struct fixture *f, const char *owner, long long *n);
 long long fair_unlock(struct fixture *f, const char *owner, unsigned count);
 long long fair_force_unlock(struct fixture *f, const char *owner);
 
+/* The owner releases the lock or leaves the queue. */
+void fair_leave(struct fixture *f, const char *owner);
+
 /* A waiter of Redisson's at the tail, with the entries that Redisson writes and a deadline in
  * `rest_ms`. */
 void fair_add_foreign(struct fixture *f, const char *owner, long long rest_ms);

@@ -4,11 +4,6 @@
 
 #include "support/listener.h"
 
-static void leave(struct fixture *f, const char *owner)
-{
-    assert_true(fair_unlock(f, owner, 0) > 0);
-}
-
 static void the_new_first_waiter_is_notified_when_a_dead_one_blocked_it(void **state)
 {
     struct fixture *f = *state;
@@ -22,7 +17,7 @@ static void the_new_first_waiter_is_notified_when_a_dead_one_blocked_it(void **s
     assert_true(listener_hears_nothing(next, 20));
 
     fair_add_foreign(f, B, REDISSON_MS);
-    leave(f, A);
+    fair_leave(f, A);
     assert_true(listener_hears(next, "0", SOON_MS));
     assert_int_equal(probe_int(f->probe, "LREM " QUEUE " 0 " B), 1);
     assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " B), 3);
@@ -31,8 +26,8 @@ static void the_new_first_waiter_is_notified_when_a_dead_one_blocked_it(void **s
     assert_true(listener_hears(next, "0", SOON_MS));
     assert_true(fair_trylock(f, A) > 0); /* once is enough */
     assert_true(listener_hears_nothing(next, 20));
-    leave(f, D);
-    leave(f, C);
+    fair_leave(f, D);
+    fair_leave(f, C);
     listener_close(next);
 }
 
@@ -55,7 +50,7 @@ static void notifies_the_first_living_waiter(struct fixture *f, bool by_force)
     assert_true(listener_hears_nothing(dead, 20));
     assert_int_equal(fair_lock(f, C, 1), GRANTED);
     assert_int_equal(fair_place(f, B), -1);
-    leave(f, C);
+    fair_leave(f, C);
     listener_close(next);
     listener_close(dead);
 }
@@ -91,8 +86,8 @@ static void the_next_waiter_is_notified_when_the_first_leaves_a_free_lock(void *
     fair_add_foreign(f, D, PATIENCE_MS);
     assert_int_equal(fair_unlock(f, B, 0), 1); /* C holds it for longer than D sleeps */
     assert_true(listener_hears_nothing(last, 20));
-    leave(f, D);
-    leave(f, C);
+    fair_leave(f, D);
+    fair_leave(f, C);
     listener_close(first);
     listener_close(last);
     listener_close(next);
@@ -107,13 +102,13 @@ static void becomes_first(struct fixture *f, long long rest_ms, bool is_woken)
     assert_int_equal(fair_lock_with(f, 3 * lease_ms, A, 1, PATIENCE_MS), GRANTED);
     fair_add_foreign(f, B, REDISSON_MS);
     fair_add_foreign(f, C, rest_ms);
-    leave(f, A);
+    fair_leave(f, A);
     assert_int_equal(fair_lock_with(f, lease_ms, B, 1, PATIENCE_MS), GRANTED);
     assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
 
     assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
     fair_set_rest(f, D, REDISSON_MS);
-    leave(f, D);
+    fair_leave(f, D);
     assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
 
     assert_int_equal(probe_int(f->probe, "LPUSH " QUEUE " " D), 2);
@@ -125,8 +120,8 @@ static void becomes_first(struct fixture *f, long long rest_ms, bool is_woken)
     fair_set_rest(f, D, -1);
     assert_int_equal(fair_lock(f, B, 2), GRANTED);
     assert_int_equal(listener_hears(first, "0", is_woken ? SOON_MS : 20), is_woken);
-    leave(f, C);
-    leave(f, B);
+    fair_leave(f, C);
+    fair_leave(f, B);
     listener_close(first);
 }
 

@@ -42,12 +42,23 @@ static int wait_in_turn(struct child *parent, void *arg)
     return EXIT_SUCCESS;
 }
 
-static void line_up(struct fixture *f, struct child *children[N_CHILDREN])
+/* This process acquires the lock with a lease, 0: one that is renewed, and children wait for it in
+ * this order. */
+static struct relock_lock *hold_and_line_up(struct fixture *f, struct relock_options *options,
+                                            uint64_t lease_ms, struct child *children[N_CHILDREN])
 {
+    const struct relock_how how = {.lease_ms = lease_ms};
+    struct relock_lock *lock;
+
+    for (int i = 0; i < N_CHILDREN; i++)
+        children[i] = child_start(wait_in_turn, options);
+    lock = fair_handle(f, fixture_client(f, options));
+    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
     for (int i = 0; i < N_CHILDREN; i++) {
         assert_true(child_send(children[i], 0));
         assert_true(fair_queue_wait(f, i + 1));
     }
+    return lock;
 }
 
 struct crowd {
@@ -102,13 +113,8 @@ static void the_others_go_on_when_one_dies(struct fixture *f, int dead)
 {
     struct relock_options options = options_of(f);
     struct child *children[N_CHILDREN];
-    struct relock_lock *lock;
+    struct relock_lock *lock = hold_and_line_up(f, &options, 0, children);
 
-    for (int i = 0; i < N_CHILDREN; i++)
-        children[i] = child_start(wait_in_turn, &options);
-    lock = fair_handle(f, fixture_client(f, &options));
-    assert_result(relock_lock(lock), RELOCK_OK);
-    line_up(f, children);
     dies(children, dead);
     assert_result(relock_unlock(lock), RELOCK_OK);
     for (int i = 0; i < N_CHILDREN - 1; i++)
@@ -127,11 +133,7 @@ static void a_killed_first_waiter_delays_nobody(void **state)
     struct relock_lock *lock;
 
     options.recheck_ms = NEVER_MS;
-    for (int i = 0; i < N_CHILDREN; i++)
-        children[i] = child_start(wait_in_turn, &options);
-    lock = fair_handle(f, fixture_client(f, &options));
-    assert_result(relock_lock(lock), RELOCK_OK);
-    line_up(f, children);
+    lock = hold_and_line_up(f, &options, 0, children);
     for (int i = 0; i < N_CHILDREN; i++)
         assert_true(fair_queue_wait_listens(f, i));
     dies(children, 0);
@@ -199,13 +201,8 @@ static void the_only_survivor_of_a_queue_gets_the_lock_after_a_long_lease(void *
     struct fixture *f = *state;
     struct relock_options options = options_of(f);
     struct child *children[N_CHILDREN];
-    struct relock_lock *lock;
+    struct relock_lock *lock = hold_and_line_up(f, &options, 3600000, children);
 
-    for (int i = 0; i < N_CHILDREN; i++)
-        children[i] = child_start(wait_in_turn, &options);
-    lock = fair_handle(f, fixture_client(f, &options));
-    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = 3600000}, NULL), RELOCK_OK);
-    line_up(f, children);
     for (int i = 0; i < N_CHILDREN - 1; i++)
         dies(children, i);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -242,10 +239,8 @@ static void the_first_waiter_gets_the_lock_when_the_lease_of_a_dead_holder_ends(
     lock = fair_handle(f, fixture_client(f, &patient));
     first = actor_start();
     second = actor_start();
-    actor_begin_lock(first, lock);
-    assert_true(fair_queue_wait(f, 1));
-    actor_begin_lock(second, lock);
-    assert_true(fair_queue_wait(f, 2));
+    fair_queue_begin(f, first, lock, 1);
+    fair_queue_begin(f, second, lock, 2);
     child_signal(holder, SIGKILL);
     assert_int_equal(child_wait(holder, SOON_MS), 128 + SIGKILL);
     assert_result(actor_result_within(first, LEASE_MS + SLACK_MS), RELOCK_OK);

@@ -151,8 +151,7 @@ static void a_waiter_that_saw_the_lock_free_learns_the_new_lease(void **state)
     struct actor *waiting = actor_start();
 
     fair_queue_add_dead(f, ABSENT, NEVER_MS);
-    actor_begin_lock(waiting, lock);
-    assert_true(fair_queue_wait(f, 2));
+    fair_queue_begin(f, waiting, lock, 2);
     let_pass(LEASE_MS / 4);
     assert_true(actor_is_busy(waiting));
     assert_true(peer_lock(f->probe, "orders", ABSENT, LEASE_MS));

@@ -117,8 +117,7 @@ static void a_waiter_past_its_deadline_leaves_the_queue(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     actor_begin_timedlock(first, lock, (int64_t)slow_ms(1500)); /* so long both are seen */
     assert_true(fair_queue_wait(f, 1));
-    actor_begin_lock(second, lock);
-    assert_true(fair_queue_wait(f, 2));
+    fair_queue_begin(f, second, lock, 2);
     assert_result(actor_result(first), RELOCK_TIMEOUT);
     assert_true(fair_queue_wait(f, 1));
     assert_result(actor_wait_out(first, lock, 1), RELOCK_TIMEOUT);
@@ -147,8 +146,7 @@ static void a_grant_that_meets_a_cancel_is_held_or_released(void **state)
         assert_result(relock_lock(held), RELOCK_OK);
         actor_begin_acquire(first, lock, &how);
         assert_true(fair_queue_wait(f, 1));
-        actor_begin_lock(second, lock);
-        assert_true(fair_queue_wait(f, 2));
+        fair_queue_begin(f, second, lock, 2);
         if (i % 2 == 0)
             relock_cancel_fire(how.cancel);
         assert_result(relock_unlock(held), RELOCK_OK);
@@ -193,8 +191,7 @@ static void a_thread_that_is_cancelled_goes_on_to_wait(void **state)
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_int_equal(pthread_create(&thread, NULL, lock_then_end, &doomed), 0);
     assert_true(fair_queue_wait(f, 1));
-    actor_begin_lock(behind, lock);
-    assert_true(fair_queue_wait(f, 2));
+    fair_queue_begin(f, behind, lock, 2);
     pthread_cancel(thread);
     let_pass(20);
     assert_true(fair_queue_wait(f, 2));
@@ -217,10 +214,8 @@ static void a_forced_unlock_wakes_the_first(void **state)
     assert_result(relock_acquire(held, &(struct relock_how){.lease_ms = NEVER_MS}, NULL),
                   RELOCK_OK);
     assert_result(relock_lock(held), RELOCK_OK); /* renewed from here on */
-    actor_begin_lock(first, lock);
-    assert_true(fair_queue_wait(f, 1));
-    actor_begin_lock(second, lock);
-    assert_true(fair_queue_wait(f, 2));
+    fair_queue_begin(f, first, lock, 1);
+    fair_queue_begin(f, second, lock, 2);
     assert_result(relock_force_unlock(lock), RELOCK_OK);
     assert_result(actor_result(first), RELOCK_OK);
     assert_true(actor_is_busy(second));

@@ -21,8 +21,7 @@ static void the_lock_goes_in_order_of_arrival_among_clients(void **state)
     assert_result(relock_lock(locks[0]), RELOCK_OK);
     for (int i = 0; i < N_WAITERS; i++) {
         actors[i] = actor_start();
-        actor_begin_lock(actors[i], locks[(i / 2) % 2]);
-        assert_true(fair_queue_wait(f, i + 1));
+        fair_queue_begin(f, actors[i], locks[(i / 2) % 2], i + 1);
     }
     assert_result(relock_unlock(locks[0]), RELOCK_OK);
     for (int i = 0; i < N_WAITERS; i++) {
@@ -48,8 +47,7 @@ static void a_holder_that_releases_and_retries_is_last(void **state)
     for (int turn = 0; turn < 20; turn++) {
         struct actor *has = actors[turn % 2], *wants = actors[(turn + 1) % 2];
 
-        actor_begin_lock(wants, lock);
-        assert_true(fair_queue_wait(f, 1));
+        fair_queue_begin(f, wants, lock, 1);
         assert_result(actor_unlock(has, lock), RELOCK_OK);
         assert_result(actor_trylock(has, lock), RELOCK_BUSY);
         assert_result(actor_result(wants), RELOCK_OK);
@@ -133,8 +131,7 @@ static void the_holder_nests_though_others_wait(void **state)
     struct actor *waiting = actor_start();
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    actor_begin_lock(waiting, lock);
-    assert_true(fair_queue_wait(f, 1));
+    fair_queue_begin(f, waiting, lock, 1);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_trylock(lock), RELOCK_OK);
     assert_result(relock_timedlock(lock, SOON_MS), RELOCK_OK);
@@ -159,10 +156,8 @@ static void retrying_more_often_gains_no_place(void **state)
 
     for (int i = 0; i < 10; i++) {
         assert_result(relock_lock(slow), RELOCK_OK);
-        actor_begin_lock(first, slow);
-        assert_true(fair_queue_wait(f, 1));
-        actor_begin_lock(second, quick);
-        assert_true(fair_queue_wait(f, 2));
+        fair_queue_begin(f, first, slow, 1);
+        fair_queue_begin(f, second, quick, 2);
         assert_result(relock_unlock(slow), RELOCK_OK);
         assert_result(actor_result(first), RELOCK_OK);
         assert_true(actor_is_busy(second));
@@ -187,8 +182,7 @@ static void a_thread_that_acts_for_an_owner_shares_its_hold(void **state)
     assert_result(actor_unlock(thread, lock), RELOCK_OK);
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    actor_begin_lock(thread, lock);
-    assert_true(fair_queue_wait(f, 1));
+    fair_queue_begin(f, thread, lock, 1);
     actor_begin_acquire(other, lock, &how);
     assert_true(fair_queue_wait(f, 2));
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -210,8 +204,7 @@ static void each_name_has_a_queue_of_its_own(void **state)
 
     assert_result(relock_lock(orders), RELOCK_OK);
     assert_result(relock_lock(ledger), RELOCK_OK);
-    actor_begin_lock(first, orders);
-    assert_true(fair_queue_wait(f, 1));
+    fair_queue_begin(f, first, orders, 1);
     actor_begin_lock(second, ledger);
     assert_true(wait_for_waiters(client, 2));
     assert_result(relock_unlock(ledger), RELOCK_OK);

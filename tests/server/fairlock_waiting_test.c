@@ -23,23 +23,6 @@ static struct relock_client *client_with(struct fixture *f, uint64_t recheck_ms)
                                                       .flags = RELOCK_NO_TRACKING});
 }
 
-static void begin_to_wait(struct fixture *f, struct relock_lock *lock,
-                          struct actor *waiting[N_WAITERS])
-{
-    for (int i = 0; i < N_WAITERS; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], lock);
-        assert_true(fair_queue_wait(f, i + 1));
-    }
-}
-
-static void all_get_in(struct relock_lock *lock, struct actor *waiting[N_WAITERS])
-{
-    for (int i = 0; i < N_WAITERS; i++) {
-        assert_gets_in(waiting[i], lock);
-    }
-}
-
 static void a_long_waiter_keeps_its_place(void **state)
 {
     struct fixture *f = *state;
@@ -51,7 +34,7 @@ static void a_long_waiter_keeps_its_place(void **state)
     char fields[N_WAITERS][FAIR_FIELD_MAX], field[FAIR_FIELD_MAX];
 
     assert_result(relock_lock(other), RELOCK_OK);
-    begin_to_wait(f, lock, waiting);
+    fair_queue_line_up(f, waiting, N_WAITERS, lock);
     for (int i = 0; i < N_WAITERS; i++)
         fair_queue_field(f, i, fields[i]);
     /* Each attempt drops the dead. */
@@ -68,7 +51,8 @@ static void a_long_waiter_keeps_its_place(void **state)
     }
     assert_true(stats_of(client).rechecks >= N_WAITERS);
     assert_result(relock_unlock(other), RELOCK_OK);
-    all_get_in(lock, waiting);
+    for (int i = 0; i < N_WAITERS; i++)
+        assert_gets_in(waiting[i], lock);
 }
 
 /* One attempt per interval of each waiter, and a few to begin. */
@@ -101,7 +85,7 @@ static void waiters_of_a_held_lock_retry_once_per_recheck_and_place(void **state
     assert_result(relock_lock(other), RELOCK_OK);
     began_ms = now_ms();
     before = probe_script_calls(f->probe);
-    begin_to_wait(f, lock, waiting);
+    fair_queue_line_up(f, waiting, N_WAITERS, lock);
     let_pass(slow_ms(LONG_MS));
     assert_asks_seldom(f, before, began_ms, every_ms);
     assert_result(relock_unlock(other), RELOCK_OK);
@@ -117,7 +101,7 @@ static void a_waiter_that_becomes_first_does_not_ask(void **state)
     long long before;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    begin_to_wait(f, lock, waiting);
+    fair_queue_line_up(f, waiting, N_WAITERS, lock);
     for (int i = 0; i < N_WAITERS; i++)
         assert_true(fair_queue_wait_listens(f, i));
     before = probe_script_calls(f->probe);
@@ -142,11 +126,7 @@ static void waiters_behind_a_dead_first_of_a_free_lock_retry_seldom(void **state
     fair_queue_add_dead(f, ABSENT, NEVER_MS);
     began_ms = now_ms();
     before = probe_script_calls(f->probe);
-    for (int i = 0; i < N_WAITERS; i++) {
-        waiting[i] = actor_start();
-        actor_begin_lock(waiting[i], lock);
-        assert_true(fair_queue_wait(f, i + 2));
-    }
+    fair_queue_line_up(f, waiting, N_WAITERS, lock);
     let_pass(LONG_MS);
     assert_asks_seldom(f, before, began_ms, every_ms);
     fair_queue_remove(f, ABSENT);
@@ -178,7 +158,7 @@ static void each_waiter_has_a_channel_of_its_own_for_as_long_as_it_waits(void **
     char channels[N_WAITERS][FAIR_FIELD_MAX + sizeof(FAIR_CHANNEL)];
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    begin_to_wait(f, lock, waiting);
+    fair_queue_line_up(f, waiting, N_WAITERS, lock);
     assert_true(probe_wait_lock_channels(f->probe, N_WAITERS));
     for (int i = 0; i < N_WAITERS; i++) {
         char field[FAIR_FIELD_MAX];
@@ -204,7 +184,7 @@ static void the_keys_of_a_queue_do_not_stay(void **state)
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    begin_to_wait(f, lock, waiting);
+    fair_queue_line_up(f, waiting, N_WAITERS, lock);
     for (int i = 0; i < 2; i++) {
         assert_true(probe_pttl(f->probe, keys[i]) > 0);
         assert_true(probe_pttl(f->probe, keys[i]) <=
@@ -226,7 +206,7 @@ static void all_waiters_get_the_lock_though_the_queue_is_lost(void **state)
     struct actor *waiting[N_WAITERS];
 
     assert_result(relock_lock(other), RELOCK_OK);
-    begin_to_wait(f, lock, waiting);
+    fair_queue_line_up(f, waiting, N_WAITERS, lock);
     probe_int(f->probe, "DEL " FAIR_QUEUE " " FAIR_DEADLINES);
     assert_true(fair_queue_wait(f, N_WAITERS));
     probe_int(f->probe, "DEL " FAIR_QUEUE);

@@ -133,8 +133,7 @@ static void the_rights_of_a_fair_lock_suffice(void **state)
     relock_cancel_fire(how.cancel);
     assert_result(actor_result(first), RELOCK_CANCELLED);
     assert_true(fair_queue_wait(f, 1));
-    actor_begin_lock(first, lock);
-    assert_true(fair_queue_wait(f, 2));
+    fair_queue_begin(f, first, lock, 2);
     fair_queue_remove(f, ABSENT);
     fair_queue_add_dead(f, ABSENT, 100L * NEVER_MS);
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -209,8 +209,7 @@ static void an_owner_in_a_fair_queue_is_reported(void **state)
     struct view view = {0};
 
     assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
-    actor_begin_lock(waiter, lock);
-    assert_true(fair_queue_wait(f, 1));
+    fair_queue_begin(f, waiter, lock, 1);
     assert_result(relock_waiters(client, "orders", note_waiter, &view), RELOCK_OK);
     assert_string_equal(view.text, "1:0:fair:waiter:1 ");
     assert_string_equal(see(client, "orders", &view), "orders:3:1:1 ");

@@ -8,11 +8,6 @@
 
 #include "redis/script.h"
 
-static struct probe *probe_of(void **state)
-{
-    return ((struct fixture *)*state)->probe;
-}
-
 /* ---- queries ------------------------------------------------------------------------------- */
 
 static void assert_free(struct probe *p, const char *field, const char *side)
@@ -39,13 +34,13 @@ static void assert_barred(struct probe *p, const char *side, const char *holder)
 
 static void a_lock_that_is_not_there_is_free_on_both_sides(void **state)
 {
-    assert_free(probe_of(state), R1, "read");
-    assert_free(probe_of(state), W3, "write");
+    assert_free(rw_probe(state), R1, "read");
+    assert_free(rw_probe(state), W3, "write");
 }
 
 static void readers_hold_their_side_and_are_named_on_the_other(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
     struct rw_side found;
 
     assert_int_equal(rw_read_lock(p, R1, 1, LEASE_MS), GRANTED);
@@ -77,7 +72,7 @@ static void readers_hold_their_side_and_are_named_on_the_other(void **state)
 
 static void a_writer_holds_its_side_under_an_id_like_any(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
     struct rw_side found;
 
     assert_int_equal(rw_write_lock(p, W3, 1, LEASE_MS), GRANTED);
@@ -103,7 +98,7 @@ static void a_writer_holds_its_side_under_an_id_like_any(void **state)
 
 static void dead_readers_do_not_count(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
     struct rw_side found;
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
@@ -122,7 +117,7 @@ static void dead_readers_do_not_count(void **state)
 /* Where a Redisson reader has renewed, the key may end before the levels of others. */
 static void the_reported_lease_never_exceeds_that_of_the_key(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, LONG_MS), GRANTED);
     rw_set_rest(p, "orders", SHORT_MS);
@@ -142,7 +137,7 @@ static void the_reported_lease_never_exceeds_that_of_the_key(void **state)
 
 static void queries_change_nothing(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     rw_add_foreign_reader(p, JAVA, 2, LEASE_MS);
     rw_add_foreign_reader(p, R1, 1, LEASE_MS);
@@ -291,7 +286,7 @@ static void without_the_right_to_publish_the_lock_is_freed(void **state)
 
 static void a_server_without_memory_still_renews_extends_and_releases(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_write_lock(p, W3, 1, SHORT_MS), GRANTED);
     assert_int_equal(rw_read_lock_under(p, W3, R1, 1, SHORT_MS), GRANTED);
@@ -315,7 +310,7 @@ static void a_server_without_memory_still_renews_extends_and_releases(void **sta
 /* The scripts of reentrant locks renew and extend a write hold. */
 static void a_writer_is_renewed_and_extended_like_any_lock(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_write_lock(p, W3, 1, SHORT_MS), GRANTED);
     assert_int_equal(script_int(p, relock_script_renew.body, "orders", SCRIPT_ARGS("40000", W3)),

@@ -3,16 +3,11 @@
 #include "rw_scripts.h"
 #include "support/listener.h"
 
-static struct probe *probe_of(void **state)
-{
-    return ((struct fixture *)*state)->probe;
-}
-
 /* ---- nothing is cut ------------------------------------------------------------------------ */
 
 static void a_shorter_read_cuts_neither_the_lock_nor_another_level(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, LONG_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
@@ -30,7 +25,7 @@ static void a_shorter_read_cuts_neither_the_lock_nor_another_level(void **state)
 
 static void a_longer_read_lengthens_the_lock(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R1, 2, LONG_MS), GRANTED);
@@ -42,7 +37,7 @@ static void a_longer_read_lengthens_the_lock(void **state)
 
 static void a_partial_read_unlock_keeps_the_longest_lease_of_the_hold(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R1, 2, SHORT_MS), GRANTED);
@@ -58,7 +53,7 @@ static void a_partial_read_unlock_keeps_the_longest_lease_of_the_hold(void **sta
 
 static void a_level_that_is_dropped_leaves_its_lease_to_the_hold(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R1, 2, SHORT_MS), GRANTED);
@@ -80,7 +75,7 @@ static void a_level_that_is_dropped_leaves_its_lease_to_the_hold(void **state)
 
 static void read_unlocks_never_cut_a_write_lease(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_write_lock(p, W3, 1, LONG_MS), GRANTED);
     assert_int_equal(rw_read_lock_under(p, W3, R1, 1, SHORT_MS), GRANTED);
@@ -98,7 +93,7 @@ static void read_unlocks_never_cut_a_write_lease(void **state)
 
 static void a_deeper_write_never_cuts_the_lease(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_write_lock(p, W3, 1, LONG_MS), GRANTED);
     assert_int_equal(rw_write_lock(p, W3, 2, SHORT_MS), GRANTED);
@@ -110,7 +105,7 @@ static void a_deeper_write_never_cuts_the_lease(void **state)
 
 static void renewal_and_extension_never_cut_a_lease(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, LONG_MS), GRANTED);
     assert_int_equal(rw_read_renew(p, R1, SHORT_MS), 1);
@@ -124,7 +119,7 @@ static void renewal_and_extension_never_cut_a_lease(void **state)
 
 static void the_remaining_lease_is_that_of_the_readers_who_stay(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R2, 1, LONG_MS), GRANTED);
@@ -139,7 +134,7 @@ static void the_remaining_lease_is_that_of_the_readers_who_stay(void **state)
 
 static void a_writer_that_goes_on_as_a_reader_has_the_lease_of_a_reader(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_write_lock(p, W3, 1, LONG_MS), GRANTED);
     assert_int_equal(rw_read_lock_under(p, W3, R1, 1, LEASE_MS), GRANTED);
@@ -153,7 +148,7 @@ static void a_writer_that_goes_on_as_a_reader_has_the_lease_of_a_reader(void **s
 
 static void a_renewal_renews_only_its_own_reads(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R1, 2, SHORT_MS), GRANTED);
@@ -176,7 +171,7 @@ static void a_renewal_renews_only_its_own_reads(void **state)
 
 static void dead_readers_keep_no_writer_out(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, LONG_MS), GRANTED);
     rw_add_foreign_reader(p, JAVA, 2, LONG_MS);
@@ -191,7 +186,7 @@ static void dead_readers_keep_no_writer_out(void **state)
 
 static void a_refused_writer_learns_the_lease_of_the_living_not_that_of_the_lock(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
     long long rest;
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
@@ -224,7 +219,7 @@ static void the_last_living_reader_frees_the_lock_of_the_dead(void **state)
 
 static void a_hold_lives_as_long_as_one_of_its_levels(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, SHORT_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R1, 2, LEASE_MS), GRANTED);
@@ -242,7 +237,7 @@ static void a_hold_lives_as_long_as_one_of_its_levels(void **state)
 
 static void a_hold_without_levels_is_gone(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 1, LONG_MS), GRANTED);
     assert_int_equal(rw_read_lock(p, R2, 1, LONG_MS), GRANTED);
@@ -261,7 +256,7 @@ static void a_hold_without_levels_is_gone(void **state)
 
 static void a_writer_whose_reads_are_dead_leaves_a_free_lock(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_write_lock(p, W3, 1, LONG_MS), GRANTED);
     assert_int_equal(rw_read_lock_under(p, W3, R1, 1, SHORT_MS), GRANTED);

@@ -11,6 +11,11 @@
 
 #define APART_MS 15000
 
+struct probe *rw_probe(void **state)
+{
+    return ((struct fixture *)*state)->probe;
+}
+
 static long long run(struct probe *probe, const struct relock_script *script,
                      const struct script_args *args)
 {

@@ -31,6 +31,9 @@
 
 #define GRANTED (-100) /* below every reply of a refusal */
 
+/* Of the fixture. */
+struct probe *rw_probe(void **state);
+
 /* Each runs the script once: GRANTED or the integer that it answers. */
 long long rw_read_lock(struct probe *probe, const char *field, unsigned count, uint64_t lease_ms);
 long long rw_read_lock_under(struct probe *probe, const char *write_field, const char *field,

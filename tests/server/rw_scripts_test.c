@@ -10,16 +10,11 @@
 
 #include <stdio.h>
 
-static struct probe *probe_of(void **state)
-{
-    return ((struct fixture *)*state)->probe;
-}
-
 /* ---- grants -------------------------------------------------------------------------------- */
 
 static void readers_share_and_keep_a_writer_out(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
     long long rest;
 
     assert_int_equal(rw_read_lock(p, R1, 1, LEASE_MS), GRANTED);
@@ -35,7 +30,7 @@ static void readers_share_and_keep_a_writer_out(void **state)
 
 static void a_writer_is_alone(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
     long long rest;
 
     assert_int_equal(rw_write_lock(p, W3, 1, LEASE_MS), GRANTED);
@@ -50,7 +45,7 @@ static void a_writer_is_alone(void **state)
 
 static void the_writer_itself_may_read(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_write_lock(p, W3, 1, LEASE_MS), GRANTED);
     assert_int_equal(rw_read_lock_under(p, W3, R1, 1, LEASE_MS), GRANTED);
@@ -64,7 +59,7 @@ static void the_writer_itself_may_read(void **state)
 
 static void a_deeper_level_creates_no_hold(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(rw_read_lock(p, R1, 2, LEASE_MS), -2);
     assert_int_equal(rw_write_lock(p, W3, 2, LEASE_MS), -2);
@@ -81,7 +76,7 @@ static void a_deeper_level_creates_no_hold(void **state)
 
 static void counts_are_set_and_each_level_of_a_reader_has_a_key(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     for (unsigned count = 1; count <= 3; count++)
         assert_int_equal(rw_read_lock(p, R1, count, LEASE_MS), GRANTED);
@@ -99,7 +94,7 @@ static void counts_are_set_and_each_level_of_a_reader_has_a_key(void **state)
 
 static void a_level_that_a_lost_unlock_left_behind_goes_with_the_next_command(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     for (unsigned count = 1; count <= 3; count++)
         assert_int_equal(rw_read_lock(p, R1, count, LEASE_MS), GRANTED);
@@ -117,7 +112,7 @@ static void a_level_that_a_lost_unlock_left_behind_goes_with_the_next_command(vo
 
 static void a_repeated_command_of_a_reader_changes_nothing(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     for (unsigned count = 1; count <= 2; count++)
         for (int i = 0; i < 2; i++)
@@ -144,7 +139,7 @@ static void a_repeated_command_of_a_reader_changes_nothing(void **state)
 
 static void a_repeated_command_of_a_writer_changes_nothing(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     for (unsigned count = 1; count <= 2; count++)
         for (int i = 0; i < 2; i++)
@@ -271,20 +266,20 @@ static void the_levels_of_a_lock_stand_at(struct probe *p, const char *name, con
 
 static void a_name_without_a_brace_is_put_in_braces_before_the_levels(void **state)
 {
-    the_levels_of_a_lock_stand_at(probe_of(state), "orders", "{orders}");
-    the_levels_of_a_lock_stand_at(probe_of(state), "odd}", "{odd}}");
+    the_levels_of_a_lock_stand_at(rw_probe(state), "orders", "{orders}");
+    the_levels_of_a_lock_stand_at(rw_probe(state), "odd}", "{odd}}");
 }
 
 static void a_name_with_a_brace_is_as_it_is_before_the_levels(void **state)
 {
-    the_levels_of_a_lock_stand_at(probe_of(state), "{shop}:orders", "{shop}:orders");
-    the_levels_of_a_lock_stand_at(probe_of(state), "odd{", "odd{");
+    the_levels_of_a_lock_stand_at(rw_probe(state), "{shop}:orders", "{shop}:orders");
+    the_levels_of_a_lock_stand_at(rw_probe(state), "odd{", "odd{");
 }
 
 /* A hash without "mode": a lock of another kind has the name. */
 static void a_reentrant_lock_of_that_name_keeps_both_sides_out(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     assert_int_equal(probe_int(p, "HSET orders " JAVA " 1"), 1);
     rw_set_rest(p, "orders", LEASE_MS);
@@ -304,7 +299,7 @@ static void a_reentrant_lock_of_that_name_keeps_both_sides_out(void **state)
 
 static void a_reader_of_redissons_keeps_a_writer_out_and_reads_with_us(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     rw_add_foreign_reader(p, JAVA, 2, LEASE_MS);
     assert_true(rw_write_lock(p, W3, 1, LEASE_MS) > SHORT_MS);
@@ -319,7 +314,7 @@ static void a_reader_of_redissons_keeps_a_writer_out_and_reads_with_us(void **st
 
 static void a_writer_of_redissons_keeps_us_out(void **state)
 {
-    struct probe *p = probe_of(state);
+    struct probe *p = rw_probe(state);
 
     rw_add_foreign_writer(p, JAVA_W, 2, LEASE_MS);
     assert_true(rw_write_lock(p, W3, 1, LEASE_MS) > SHORT_MS);

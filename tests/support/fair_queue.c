@@ -26,6 +26,23 @@ bool fair_queue_wait(struct fixture *f, long long n)
     return wait_until(has_length, &(struct expected){f, n}, SOON_MS);
 }
 
+void fair_queue_begin(struct fixture *f, struct actor *waiting, struct relock_lock *lock,
+                      long long n)
+{
+    actor_begin_lock(waiting, lock);
+    assert_true(fair_queue_wait(f, n));
+}
+
+void fair_queue_line_up(struct fixture *f, struct actor **waiting, int n, struct relock_lock *lock)
+{
+    long long n_before = probe_int(f->probe, "LLEN " FAIR_QUEUE);
+
+    for (int i = 0; i < n; i++) {
+        waiting[i] = actor_start();
+        fair_queue_begin(f, waiting[i], lock, n_before + i + 1);
+    }
+}
+
 void fair_queue_field(struct fixture *f, int i, char field[FAIR_FIELD_MAX])
 {
     snprintf(field, FAIR_FIELD_MAX, "%s", probe_text(f->probe, "LINDEX " FAIR_QUEUE " %d", i));

@@ -22,6 +22,12 @@ struct relock_lock *fair_handle(struct fixture *f, struct relock_client *client)
 /* Waits until so many stand there, each in both keys. */
 bool fair_queue_wait(struct fixture *f, long long n);
 
+/* The actor begins to wait for the lock, and is the `n`th on return; the same of `n` new actors,
+ * one after the other, behind those that stand there. */
+void fair_queue_begin(struct fixture *f, struct actor *waiting, struct relock_lock *lock,
+                      long long n);
+void fair_queue_line_up(struct fixture *f, struct actor **waiting, int n, struct relock_lock *lock);
+
 /* The i-th from the head, "" if there are not so many. */
 void fair_queue_field(struct fixture *f, int i, char field[FAIR_FIELD_MAX]);
 
