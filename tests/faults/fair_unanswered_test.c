@@ -29,13 +29,6 @@ static struct relock_client *sound_client(struct faults *t)
         t->f, &(struct relock_options){.watchdog_timeout_ms = LONG_MS, .recheck_ms = LONG_MS});
 }
 
-static void is_free(struct faults *t)
-{
-    assert_true(fair_queue_wait(t->f, 0));
-    assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
-    assert_int_equal(losses_count(t->f->losses), 0);
-}
-
 /* ---- in the queue -------------------------------------------------------------------------- */
 
 /* The lock is held. The first waiter goes through the proxy, the second does not. */
@@ -63,7 +56,7 @@ static void line_up(struct faults *t, struct line *line, uint64_t recheck_ms,
 static void the_second_gets_in(struct faults *t, struct line *line)
 {
     assert_gets_in(line->second, line->held);
-    is_free(t);
+    faults_assert_free(t);
 }
 
 static void an_attempt_that_is_cut_off_keeps_its_place(void **state)
@@ -158,7 +151,7 @@ static void a_grant_that_comes_too_late_is_released(void **state)
     proxy_let_go(rule);
     assert_result(actor_result(first), RELOCK_E_CONN);
     assert_true(proxy_counts(t->proxy, "fair_unlock 1 orders * 0", 1));
-    is_free(t);
+    faults_assert_free(t);
 }
 
 /* ---- leaving ------------------------------------------------------------------------------- */
@@ -181,7 +174,7 @@ static void a_release_without_an_answer_wakes_the_next(void **state)
         proxy_next(t->proxy, deeds[i], "fair_unlock 1 orders * 0");
         assert_result(relock_unlock(lock), i < 2 ? RELOCK_E_CONN : RELOCK_OK);
         assert_gets_in(next, theirs);
-        is_free(t);
+        faults_assert_free(t);
     }
 }
 
@@ -222,7 +215,7 @@ static void a_late_attempt_blocks_the_queue_only_briefly(void **state)
     assert_result(relock_unlock(held), RELOCK_OK);
     assert_result(relock_timedlock(held, (int64_t)slow_ms(3 * RECHECK_MS + SOON_MS)), RELOCK_OK);
     assert_result(relock_unlock(held), RELOCK_OK);
-    is_free(t);
+    faults_assert_free(t);
 }
 
 int main(int argc, char **argv)

@@ -168,6 +168,12 @@ struct actor *faults_blocked(struct faults *t, struct relock_lock *lock)
     return waiting;
 }
 
+void faults_assert_free(struct faults *t)
+{
+    assert_true(wait_for_no_keys(t->f->probe));
+    assert_int_equal(losses_count(t->f->losses), 0);
+}
+
 void faults_release_forgotten(struct faults *t, struct relock_lock *lock)
 {
     int r = relock_unlock(lock);

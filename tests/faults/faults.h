@@ -82,6 +82,9 @@ void faults_run_late(struct proxy_rule *rule);
 /* The same, and Redis has the same holders of "orders" afterwards. */
 void faults_late_changes_nothing(struct faults *t, struct proxy_rule *rule);
 
+/* At the end no key is left, and no hold was lost. */
+void faults_assert_free(struct faults *t);
+
 /* The holders in Redis, with their levels or the token. */
 #define FAULTS_HOLDERS_MAX 256
 void faults_holders(struct faults *t, char holders[FAULTS_HOLDERS_MAX]);

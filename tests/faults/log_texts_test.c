@@ -23,12 +23,6 @@ struct scene {
     struct relock_lock *lock;
 };
 
-static void ignore_loss(const struct relock_lost *what, void *arg)
-{
-    (void)what;
-    (void)arg;
-}
-
 static struct relock_options options_of(const struct scene *scene)
 {
     return (struct relock_options){.url = proxy_url(scene->t->proxy),
@@ -39,7 +33,7 @@ static struct relock_options options_of(const struct scene *scene)
                                    .connect_timeout_ms = slow_ms(SOON_MS),
                                    .command_timeout_ms = 2 * short_ms(),
                                    .on_log = scene->has_sink ? lines_write : NULL,
-                                   .on_lost = ignore_loss,
+                                   .on_lost = losses_drop,
                                    .log_level = scene->has_sink ? RELOCK_LOG_DEBUG : 0};
 }
 

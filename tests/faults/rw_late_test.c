@@ -15,17 +15,11 @@ static struct sides late_sides(struct faults *t)
                                                                .command_timeout_ms = short_ms()}));
 }
 
-/* Of a client that bypasses the proxy. */
-static struct sides other_sides(struct faults *t)
-{
-    return sides_of(t->f, fixture_client(t->f, NULL));
-}
-
 static void a_late_acquire_takes_nothing_from_a_writer(void **state)
 {
     static const char *const acquires[] = {"read_lock 1 orders", "write_lock 1 orders"};
     struct faults *t = *state;
-    struct sides ours = late_sides(t), theirs = other_sides(t);
+    struct sides ours = late_sides(t), theirs = sides_of(t->f, fixture_client(t->f, NULL));
 
     for (size_t i = 0; i < 2; i++) {
         struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, acquires[i]);
@@ -40,7 +34,7 @@ static void a_late_acquire_takes_nothing_from_a_writer(void **state)
 static void a_late_writer_takes_nothing_from_readers(void **state)
 {
     struct faults *t = *state;
-    struct sides ours = late_sides(t), theirs = other_sides(t);
+    struct sides ours = late_sides(t), theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "write_lock 1 orders");
 
     assert_result(relock_lock(ours.write), RELOCK_E_CONN);
@@ -55,7 +49,7 @@ static void a_late_writer_takes_nothing_from_readers(void **state)
 static void a_late_read_under_a_write_hold_is_refused_by_the_next_writer(void **state)
 {
     struct faults *t = *state;
-    struct sides ours = late_sides(t), theirs = other_sides(t);
+    struct sides ours = late_sides(t), theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct proxy_rule *rule;
 
     assert_result(relock_lock(ours.write), RELOCK_OK);
@@ -72,7 +66,7 @@ static void a_late_read_under_a_write_hold_is_refused_by_the_next_writer(void **
 static void a_late_reader_beside_others_is_there_for_its_lease_at_most(void **state)
 {
     struct faults *t = *state;
-    struct sides ours = late_sides(t), theirs = other_sides(t);
+    struct sides ours = late_sides(t), theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct proxy_rule *rule = proxy_next(t->proxy, PROXY_HOLD, "read_lock 1 orders");
     struct relock_how how = {.lease_ms = slow_ms(1500)};
 
@@ -113,7 +107,7 @@ static void a_late_unlock_of_either_side_frees_no_newer_hold(void **state)
 static void a_late_forced_unlock_frees_no_newer_hold_of_either_side(void **state)
 {
     struct faults *t = *state;
-    struct sides ours = late_sides(t), theirs = other_sides(t);
+    struct sides ours = late_sides(t), theirs = sides_of(t->f, fixture_client(t->f, NULL));
 
     for (size_t i = 0; i < 2; i++) {
         struct relock_lock *side = i == 0 ? ours.read : ours.write;

@@ -18,18 +18,6 @@ static struct sides sides_with(struct faults *t, uint64_t command_timeout_ms)
                                                         .command_timeout_ms = command_timeout_ms}));
 }
 
-/* Of a client that bypasses the proxy. */
-static struct sides other_sides(struct faults *t)
-{
-    return sides_of(t->f, fixture_client(t->f, NULL));
-}
-
-static void is_free(struct faults *t)
-{
-    assert_true(wait_for_no_keys(t->f->probe));
-    assert_int_equal(losses_count(t->f->losses), 0);
-}
-
 /* The read level is released, and the writer keeps its hold. */
 static void a_read_without_an_answer_leaves_its_writer_alone(void **state)
 {
@@ -49,7 +37,7 @@ static void a_read_without_an_answer_leaves_its_writer_alone(void **state)
     assert_int_equal(sides_holder(ours.write).hold_count, 1);
     assert_int_equal(probe_n_keys(t->f->probe), 1);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
-    is_free(t);
+    faults_assert_free(t);
 }
 
 /* Another side of the same owner, or another owner, still holds: the first attempt ran all the
@@ -58,7 +46,7 @@ static void an_unlock_that_is_cut_off_beside_other_holds_is_ok(void **state)
 {
     struct faults *t = *state;
     struct sides ours = sides_with(t, slow_ms(SOON_MS));
-    struct sides theirs = other_sides(t);
+    struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
 
     for (size_t i = 0; i < 2; i++) {
         assert_result(relock_lock(ours.write), RELOCK_OK);
@@ -71,7 +59,7 @@ static void an_unlock_that_is_cut_off_beside_other_holds_is_ok(void **state)
         assert_result(relock_unlock(ours.read), RELOCK_OK);
         assert_int_equal(sides_holder(theirs.read).n_holders, 1);
         assert_result(relock_unlock(theirs.read), RELOCK_OK);
-        is_free(t);
+        faults_assert_free(t);
     }
 }
 
@@ -80,7 +68,7 @@ static void a_downgrade_without_an_answer_happens(void **state)
 {
     struct faults *t = *state;
     struct sides ours = sides_with(t, short_ms());
-    struct sides theirs = other_sides(t);
+    struct sides theirs = sides_of(t->f, fixture_client(t->f, NULL));
 
     for (size_t i = 0; i < 2; i++) {
         assert_result(relock_lock(ours.write), RELOCK_OK);
@@ -91,7 +79,7 @@ static void a_downgrade_without_an_answer_happens(void **state)
         assert_result(relock_timedlock(theirs.read, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
         assert_result(relock_unlock(theirs.read), RELOCK_OK);
         assert_result(relock_unlock(ours.read), RELOCK_OK);
-        is_free(t);
+        faults_assert_free(t);
     }
 }
 
@@ -115,13 +103,14 @@ static void renewals_of_both_sides_survive_the_loss_of_replies(void **state)
     assert_result(relock_unlock(ours.write), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     assert_int_equal(stats_of(client).lost, 0);
-    is_free(t);
+    faults_assert_free(t);
 }
 
 static void queries_and_force_that_are_cut_off_are_repeated(void **state)
 {
     struct faults *t = *state;
-    struct sides ours = sides_with(t, slow_ms(SOON_MS)), theirs = other_sides(t);
+    struct sides ours = sides_with(t, slow_ms(SOON_MS)),
+                 theirs = sides_of(t->f, fixture_client(t->f, NULL));
     struct relock_lock *asking[] = {ours.read, ours.write};
     struct relock_lock *held[] = {theirs.read, theirs.write};
 
@@ -131,7 +120,7 @@ static void queries_and_force_that_are_cut_off_are_repeated(void **state)
         assert_int_equal(sides_holder(asking[i % 2]).n_holders, 1);
         proxy_next(t->proxy, cuts[i / 2], "rw_force_unlock 1 orders");
         assert_result(relock_force_unlock(asking[i % 2]), RELOCK_OK);
-        is_free(t);
+        faults_assert_free(t);
         assert_result(relock_unlock(held[i % 2]), RELOCK_LOST);
     }
 }

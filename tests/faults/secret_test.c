@@ -15,12 +15,6 @@
 
 static const char *ca_file; /* for clients with TLS */
 
-static void ignore_loss(const struct relock_lost *what, void *arg)
-{
-    (void)what;
-    (void)arg;
-}
-
 /* Fails to make a client, and reads its log: on stderr by default, or by a sink. */
 static void fails(struct relock_options options, int wanted, const char *words)
 {
@@ -30,7 +24,7 @@ static void fails(struct relock_options options, int wanted, const char *words)
         options.connect_timeout_ms = wanted == RELOCK_E_CONN ? short_ms() : slow_ms(SOON_MS);
         options.command_timeout_ms = options.connect_timeout_ms;
         options.tls_ca_file = strncmp(options.url, "rediss:", 7) == 0 ? ca_file : NULL;
-        options.on_lost = ignore_loss;
+        options.on_lost = losses_drop;
         options.on_log = has_sink ? lines_write : NULL;
         options.log_level = has_sink ? RELOCK_LOG_DEBUG : 0;
         lines_begin();

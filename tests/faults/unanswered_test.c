@@ -63,12 +63,6 @@ static void has_levels(struct faults *t, struct relock_lock *lock, unsigned ours
         assert_true(kind_has_levels(t->f, "orders", redis));
 }
 
-static void is_free(struct faults *t)
-{
-    assert_true(wait_for_no_keys(t->f->probe));
-    assert_int_equal(losses_count(t->f->losses), 0);
-}
-
 /* ---- the first level ----------------------------------------------------------------------- */
 
 static void an_acquire_that_is_cut_off_is_repeated_and_counts_once(void **state)
@@ -85,7 +79,7 @@ static void an_acquire_that_is_cut_off_is_repeated_and_counts_once(void **state)
         has_levels(t, lock, 1, 1);
         assert_true(relock_valid_ms(lock) > 0);
         assert_result(relock_unlock(lock), RELOCK_OK);
-        is_free(t);
+        faults_assert_free(t);
     }
 }
 
@@ -100,7 +94,7 @@ static void an_acquire_without_an_answer_is_not_held_and_leaves_nothing(void **s
         assert_result(relock_lock(lock), RELOCK_E_CONN);
         assert_int_equal(proxy_fate(rule), i == 0 ? PROXY_ANSWERED : PROXY_ENDED);
         was_killed_before(t, rule, "unlock 1 orders * 0");
-        is_free(t);
+        faults_assert_free(t);
         has_levels(t, lock, 0, -1);
         assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
     }
@@ -120,7 +114,7 @@ static void an_acquire_that_is_refused_after_it_was_cut_off_leaves_nothing(void 
     assert_true(kind_counts(t, "unlock 1 orders * 0", 1));
     assert_true(kind_is_peers(t->f, "orders"));
     assert_true(kind_peer_unlock(t->f, "orders"));
-    is_free(t);
+    faults_assert_free(t);
 }
 
 /* The reply arrives after the lease that it grants. */
@@ -138,7 +132,7 @@ static void a_grant_that_comes_too_late_is_released(void **state)
     proxy_let_go(rule);
     assert_result(actor_result(owner), RELOCK_E_CONN);
     assert_true(kind_counts(t, "unlock 1 orders * 0", 1));
-    is_free(t);
+    faults_assert_free(t);
 }
 
 /* ---- deeper levels ------------------------------------------------------------------------- */
@@ -158,7 +152,7 @@ static void a_nested_acquire_that_is_cut_off_counts_once(void **state)
         assert_result(relock_unlock(lock), RELOCK_OK);
         has_levels(t, lock, 1, 1);
         assert_result(relock_unlock(lock), RELOCK_OK);
-        is_free(t);
+        faults_assert_free(t);
     }
 }
 
@@ -190,7 +184,7 @@ static void a_nested_acquire_without_an_answer_is_corrected_by_the_next_command(
     has_levels(t, lock, 1, 2);
     assert_result(relock_unlock(lock), RELOCK_OK);
     was_killed_before(t, rule, "unlock 1 orders * 0");
-    is_free(t);
+    faults_assert_free(t);
 }
 
 static void a_partial_unlock_that_is_cut_off_counts_once(void **state)
@@ -207,7 +201,7 @@ static void a_partial_unlock_that_is_cut_off_counts_once(void **state)
         was_killed_before(t, rule, "unlock 1 orders * 1");
         has_levels(t, lock, 1, 1);
         assert_result(relock_unlock(lock), RELOCK_OK);
-        is_free(t);
+        faults_assert_free(t);
     }
 }
 
@@ -229,7 +223,7 @@ static void a_partial_unlock_without_an_answer_is_corrected_by_the_next_command(
     assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_OK);
     has_levels(t, lock, 1, 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    is_free(t);
+    faults_assert_free(t);
 }
 
 /* Otherwise the next owner would begin with one level too many in Redis. That owner waits
@@ -252,7 +246,7 @@ static void a_hold_with_a_level_without_an_answer_is_not_handed_off(void **state
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 1);
     assert_int_equal(stats_of(client).passed_on, 0);
     assert_result(actor_unlock(next, lock), RELOCK_OK);
-    is_free(t);
+    faults_assert_free(t);
 }
 
 /* ---- the last level ------------------------------------------------------------------------ */
@@ -270,7 +264,7 @@ static void a_last_unlock_that_is_cut_off_is_ok(void **state)
         assert_result(relock_unlock(lock), RELOCK_OK);
         was_killed_before(t, rule, "unlock 1 orders * 0");
         has_levels(t, lock, 0, -1);
-        is_free(t);
+        faults_assert_free(t);
     }
 }
 
@@ -292,7 +286,7 @@ static void a_last_unlock_that_is_cut_off_is_ok_though_another_has_the_lock(void
     assert_result(actor_result(owner), RELOCK_OK);
     assert_true(kind_is_peers(t->f, "orders"));
     assert_true(kind_peer_unlock(t->f, "orders"));
-    is_free(t);
+    faults_assert_free(t);
 }
 
 static void a_last_unlock_without_an_answer_leaves_nothing(void **state)
@@ -306,7 +300,7 @@ static void a_last_unlock_without_an_answer_leaves_nothing(void **state)
         assert_result(relock_lock(lock), RELOCK_OK);
         assert_result(relock_unlock(lock), RELOCK_E_CONN);
         was_killed_before(t, rule, "unlock 1 orders * 0");
-        is_free(t);
+        faults_assert_free(t);
         has_levels(t, lock, 0, -1);
         assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
     }
@@ -330,7 +324,7 @@ static void an_extension_that_is_cut_off_counts(void **state)
     assert_true(probe_pttl(t->f->probe, "orders") >= (long long)relock_valid_ms(lock));
     has_levels(t, lock, 1, 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
-    is_free(t);
+    faults_assert_free(t);
 }
 
 static void an_extension_without_an_answer_leaves_the_lease_as_it_was_or_longer(void **state)
@@ -352,7 +346,7 @@ static void an_extension_without_an_answer_leaves_the_lease_as_it_was_or_longer(
     has_levels(t, lock, 1, 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
     was_killed_before(t, rule, "unlock 1 orders * 0");
-    is_free(t);
+    faults_assert_free(t);
 }
 
 static const struct CMUnitTest of_kinds[] = {

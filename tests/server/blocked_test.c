@@ -75,12 +75,6 @@ static void be_told_slowly(const struct relock_lost *what, void *arg)
     stop_here();
 }
 
-static void ignore_loss(const struct relock_lost *what, void *arg)
-{
-    (void)what;
-    (void)arg;
-}
-
 /* ---- progress meanwhile -------------------------------------------------------------------- */
 
 static bool wait_for_many_renewals(struct relock_client *client)
@@ -96,7 +90,7 @@ static void an_on_log_that_blocks_loses_no_hold_and_no_line(void **state)
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
                                                    .on_log = log_slowly,
-                                                   .on_lost = ignore_loss,
+                                                   .on_lost = losses_drop,
                                                    .arg = f});
     struct relock_lock *kept = fixture_lock(f, client, "kept");
     struct relock_lock *gone = fixture_lock(f, client, "gone");
@@ -125,7 +119,7 @@ static void a_call_that_logs_does_not_wait_for_an_on_log_that_blocks(void **stat
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(
-        f, &(struct relock_options){.on_log = log_slowly, .on_lost = ignore_loss, .arg = f});
+        f, &(struct relock_options){.on_log = log_slowly, .on_lost = losses_drop, .arg = f});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct actor *caller = actor_start();
 
@@ -198,7 +192,7 @@ static void a_full_pipe_on_stderr_loses_no_hold(void **state)
     struct fixture *f = *state;
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                                   .on_lost = ignore_loss});
+                                                   .on_lost = losses_drop});
     struct relock_lock *kept = fixture_lock(f, client, "kept");
     struct relock_lock *gone = fixture_lock(f, client, "gone");
     struct full_pipe pipe;
@@ -230,7 +224,7 @@ static void a_full_pipe_on_stderr_does_not_keep_a_client_from_being_freed(void *
     struct fixture *f = *state;
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS),
-                                                   .on_lost = ignore_loss});
+                                                   .on_lost = losses_drop});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct full_pipe pipe;
     struct reading reading = {&pipe, "relock: warning: "};

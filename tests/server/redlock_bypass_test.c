@@ -8,23 +8,14 @@
 #define MANY 4
 #define LOCK_CHANNEL "redisson_lock__channel:{" RED_NAME "}"
 
-static long long n_calls(struct servers *s)
-{
-    long long n = 0;
-
-    for (size_t i = 0; i < s->n; i++)
-        n += probe_script_calls(s->probe[i]);
-    return n;
-}
-
 /* For longer than any pause of a waiter. */
 static bool is_silent(void *arg)
 {
     enum { SILENCE_MS = 600 };
-    long long n = n_calls(arg);
+    long long n = red_script_calls(arg);
 
     let_pass(SILENCE_MS);
-    return n_calls(arg) == n;
+    return red_script_calls(arg) == n;
 }
 
 /* Strangers have the lock on all servers but the sequencer. */
@@ -76,16 +67,16 @@ static void it_is_left_alone_while_the_owner_lacks_it(void **state)
     waiting = red_line_begin(&turn, &red);
     assert_true(wait_until(is_silent, s, SOON_MS));
     red_strangers_take(s, sequencer, sequencer + 1);
-    n = n_calls(s);
+    n = red_script_calls(s);
     assert_true(probe_int(s->probe[(sequencer + 1) % s->n], "CLIENT KILL TYPE pubsub") > 0);
     assert_true(wait_until(is_silent, s, SOON_MS));
-    assert_true(n_calls(s) > n); /* it has asked again */
+    assert_true(red_script_calls(s) > n); /* it has asked again */
     assert_true(red_line_wait(s, 0));
     red_delete_keys(s, sequencer, sequencer + 1);
-    n = n_calls(s);
+    n = red_script_calls(s);
     red_publish_release(s, sequencer);
     assert_true(is_silent(s));
-    assert_int_equal(n_calls(s), n);
+    assert_int_equal(red_script_calls(s), n);
     strangers_release(s);
     assert_result(actor_result(waiting), RELOCK_OK);
 }

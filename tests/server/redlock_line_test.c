@@ -86,15 +86,6 @@ static void waiters_acquire_it_in_the_order_in_which_they_came(void **state)
     assert_true(n_wrong == 0 || now_ms() - began_ms >= LINE_RESERVED_MS);
 }
 
-static long long scripts_of_all(struct servers *s)
-{
-    long long n = 0;
-
-    for (size_t i = 0; i < s->n; i++)
-        n += probe_script_calls(s->probe[i]);
-    return n;
-}
-
 static int take_turns(void *arg)
 {
     int r = RELOCK_OK;
@@ -124,12 +115,12 @@ static void an_acquisition_costs_a_few_scripts_however_many_wait(void **state)
         actor_begin(waiting[i], take_turns, reds[i].lock);
         assert_true(red_line_wait(s, i + 1));
     }
-    before = scripts_of_all(s);
+    before = red_script_calls(s);
     began_ms = now_ms();
     red_unlock(&holder);
     for (int i = 0; i < CROWD; i++)
         assert_result(actor_result_within(waiting[i], 6 * (uint64_t)SOON_MS), RELOCK_OK);
-    n = scripts_of_all(s) - before;
+    n = red_script_calls(s) - before;
     print_message("%d acquisitions: %lld scripts\n", CROWD * N_ROUNDS, n);
     n_late = (long long)((now_ms() - began_ms) / LINE_RESERVED_MS);
     assert_true(n <= (long long)s->n * (3 * CROWD * N_ROUNDS + 2 * n_late));

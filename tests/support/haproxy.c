@@ -3,7 +3,6 @@
 #include "support/probe.h"
 #include "support/wait.h"
 
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,14 +139,6 @@ struct haproxy *haproxy_start(const struct server *one, const struct server *oth
     return haproxy;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 struct haproxy *haproxy_stop(struct haproxy *haproxy)
 {
     if (!haproxy)
@@ -156,7 +147,7 @@ struct haproxy *haproxy_stop(struct haproxy *haproxy)
     kill(haproxy->pid, SIGKILL);
     waitpid(haproxy->pid, NULL, 0);
     port_release(&haproxy->port);
-    nftw(haproxy->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    server_remove_dir(haproxy->dir);
     free(haproxy);
     return NULL;
 }

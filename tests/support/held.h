@@ -46,6 +46,9 @@ struct helds {
     size_t n, size;
 };
 
+/* The clock of the holds. */
+uint64_t held_now_ns(void);
+
 void held_add(struct helds *helds, const struct held *held);
 void held_free(struct helds *helds);
 

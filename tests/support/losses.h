@@ -32,6 +32,9 @@ struct losses *losses_free(struct losses *losses);
 /* A relock_lost_fn; `arg` is the losses. */
 void losses_write(const struct relock_lost *what, void *arg);
 
+/* A relock_lost_fn that drops every loss. */
+void losses_drop(const struct relock_lost *what, void *arg);
+
 size_t losses_count(struct losses *losses);
 
 /* Waits until there are `n`. */

@@ -168,7 +168,7 @@ static bool listens_everywhere(void *arg)
     return listens;
 }
 
-static long long n_calls(struct servers *s)
+long long red_script_calls(struct servers *s)
 {
     long long calls = 0;
 
@@ -179,10 +179,10 @@ static long long n_calls(struct servers *s)
 
 static bool is_quiet(void *arg)
 {
-    long long before = n_calls(arg);
+    long long before = red_script_calls(arg);
 
     let_pass(QUIET_MS);
-    return n_calls(arg) == before;
+    return red_script_calls(arg) == before;
 }
 
 void red_assert_sleeps(struct servers *s, struct red *red, struct actor *actor)

@@ -61,7 +61,8 @@ void red_assert_gets_in(struct actor *actor, const struct red *red);
  * then on. */
 void red_settle(struct servers *s, struct red *red, size_t n);
 
-/* Waits until no server is asked anything any more. */
+/* The scripts that all servers have run; waits until they run no more for a while. */
+long long red_script_calls(struct servers *s);
 bool red_wait_quiet(struct servers *s);
 
 /* The actor waits for the lock, listens to all that are up, and has asked for the last time. */

@@ -294,6 +294,11 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
+void server_remove_dir(const char *path)
+{
+    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 struct server *server_stop(struct server *server)
 {
     if (!server)
@@ -302,7 +307,7 @@ struct server *server_stop(struct server *server)
     server_kill(server);
     for (size_t i = 0; i < N_PORTS; i++)
         port_release(&server->reserved[i]);
-    nftw(server->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    server_remove_dir(server->dir);
     free(server);
     return NULL;
 }
@@ -347,7 +352,7 @@ void server_forget(struct server *server)
 
     server_kill(server);
     snprintf(path, sizeof(path), "%s/appendonlydir", server->dir);
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    server_remove_dir(path);
     snprintf(path, sizeof(path), "%s/appendonly.aof", server->dir);
     unlink(path);
 }

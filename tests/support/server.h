@@ -71,6 +71,9 @@ void server_kill(struct server *server);
  * runs. */
 void server_restart(struct server *server);
 
+/* Removes a folder, which may not exist, and all that is in it. */
+void server_remove_dir(const char *path);
+
 /* Deletes the data that it kept. Kills first if it still runs. */
 void server_forget(struct server *server);
 

@@ -2,6 +2,7 @@
 #include "lock/options.h"
 
 #include "support/log.h"
+#include "support/losses.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -70,12 +71,6 @@ static void zero_and_null_mean_the_defaults(void **state)
     assert_int_equal(log_count(lines, ""), 0);
 }
 
-static void on_lost(const struct relock_lost *what, void *arg)
-{
-    (void)what;
-    (void)arg;
-}
-
 static void given_options_stay_as_they_are(void **state)
 {
     struct relock_options given = {
@@ -97,7 +92,7 @@ static void given_options_stay_as_they_are(void **state)
         .flags = RELOCK_LAZY | RELOCK_ANNOUNCE_PLAIN | RELOCK_TLS_INSECURE | RELOCK_NO_SPIN |
                  RELOCK_NO_TRACKING,
         .log_level = RELOCK_LOG_DEBUG,
-        .on_lost = on_lost,
+        .on_lost = losses_drop,
         .on_log = log_write,
         .arg = &given,
     };

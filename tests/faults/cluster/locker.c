@@ -1,5 +1,6 @@
 #include "locker.h"
 
+#include "support/held.h"
 #include "support/wait.h"
 
 #include <inttypes.h>
@@ -9,7 +10,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define N_NAMES 1000
 #define N_WANTED 18 /* by all, often */
@@ -52,14 +52,6 @@ struct toiler {
 static struct relock_client *client;
 static struct relock_lock *locks[N_NAMES], *readers[N_NAMES], *multis[N_MULTI];
 static atomic_bool ends;
-
-uint64_t locker_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static int dice(struct toiler *toiler, int n)
 {
@@ -159,7 +151,7 @@ static uint64_t keep(struct toiler *toiler, struct relock_lock *lock)
     uint64_t certain_ns = 0, at_ns;
 
     for (;;) {
-        at_ns = locker_now_ns();
+        at_ns = held_now_ns();
         if (relock_valid_ms(lock) == 0) {
             toiler->n_lost++;
             return certain_ns;
@@ -180,7 +172,7 @@ static void hold(struct toiler *toiler, const struct target *target)
 
     if (note(toiler, relock_acquire(target->lock, &how, &grant)) != RELOCK_OK)
         return;
-    from_ns = locker_now_ns();
+    from_ns = held_now_ns();
     deeper = dice(toiler, 6) == 0 && note(toiler, relock_lock(target->lock)) == RELOCK_OK;
     to_ns = keep(toiler, target->lock);
     if (deeper)

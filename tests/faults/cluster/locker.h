@@ -48,7 +48,4 @@ enum locker_order {
  * failover explains. */
 int locker_run(struct child *parent, void *locker);
 
-/* The time of the records. */
-uint64_t locker_now_ns(void);
-
 #endif

@@ -125,14 +125,14 @@ static void end_all(struct run *run)
 
 static void play(struct run *run, enum upheaval_kind kind)
 {
-    struct held_failover failover = {.from_ns = locker_now_ns()};
+    struct held_failover failover = {.from_ns = held_now_ns()};
     uint64_t began_ms = now_ms();
 
     if (run->is_gentle)
         upheaval_play_gently(run->cluster, kind, &run->seed);
     else
         upheaval_play(run->cluster, kind, &run->seed);
-    failover.to_ns = locker_now_ns() + slow_ms(LOCKER_LEASE_MS) * 1000000;
+    failover.to_ns = held_now_ns() + slow_ms(LOCKER_LEASE_MS) * 1000000;
     if (!run->is_gentle && upheaval_loses(kind) && run->n_failovers < MAX_FAILOVERS)
         run->failovers[run->n_failovers++] = failover;
     printf("%s: %llu ms\n", upheaval_text(kind), (unsigned long long)(now_ms() - began_ms));

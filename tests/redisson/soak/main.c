@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 
     if (!server)
         return SERVER_EXIT_SKIP;
-    until_ns = worker_now_ns() + (START_S + seconds) * 1000000000;
+    until_ns = held_now_ns() + (START_S + seconds) * 1000000000;
     for (int i = 0; i < N_PROCESSES; i++)
         start(&processes[i], i, server, folder, until_ns);
     for (int i = 0; i < N_PROCESSES; i++) {

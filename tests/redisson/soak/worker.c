@@ -1,5 +1,6 @@
 #include "worker.h"
 
+#include "support/held.h"
 #include "support/wait.h"
 
 #include <inttypes.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define N_THREADS 4
 #define WAIT_MS 2000
@@ -31,14 +31,6 @@ struct toiler {
     unsigned seed;
     bool failed;
 };
-
-uint64_t worker_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* With one attempt, with a time limit, or without. */
 static int take(struct toiler *toiler, size_t kind, struct relock_grant *grant)
@@ -71,7 +63,7 @@ static void work(struct toiler *toiler, size_t kind, uint64_t from_ns, uint64_t 
     if (deeper)
         expect(toiler, relock_unlock(lock), RELOCK_OK, "its end", kind);
     expect(toiler, relock_check(lock, 0, NULL), RELOCK_OK, "a hold", kind);
-    to_ns = worker_now_ns();
+    to_ns = held_now_ns();
     expect(toiler, relock_unlock(lock), RELOCK_OK, "the release", kind);
     fprintf(toiler->out, "%s%d %s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", toiler->worker->who,
             toiler->number, kinds[kind].kind, kinds[kind].lock, from_ns, to_ns, token);
@@ -81,13 +73,13 @@ static void *toil(void *arg)
 {
     struct toiler *toiler = arg;
 
-    while (worker_now_ns() < toiler->worker->until_ns && !toiler->failed) {
+    while (held_now_ns() < toiler->worker->until_ns && !toiler->failed) {
         size_t kind = (size_t)rand_r(&toiler->seed) % WORKER_N_KINDS;
         struct relock_grant grant;
         int r = take(toiler, kind, &grant);
 
         if (r == RELOCK_OK)
-            work(toiler, kind, worker_now_ns(), grant.fencing_token);
+            work(toiler, kind, held_now_ns(), grant.fencing_token);
         else if (r != RELOCK_BUSY && r != RELOCK_TIMEOUT)
             expect(toiler, r, RELOCK_OK, "taking", kind);
     }

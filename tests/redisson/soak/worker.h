@@ -35,6 +35,4 @@ struct worker {
 /* Works until `until_ns`. Returns the exit status: 0 if nothing went wrong. */
 int worker_run(const struct worker *worker);
 
-uint64_t worker_now_ns(void);
-
 #endif
