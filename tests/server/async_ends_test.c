@@ -18,6 +18,15 @@ static void acquire(struct relock_lock *lock, struct relock_events *events, stru
     assert_result(reactor_await(events, held), RELOCK_OK);
 }
 
+/* One call holds the lock, and one waits for it. */
+static void hold_and_wait(struct relock_client *client, struct relock_lock *lock,
+                          struct relock_events *events, struct outcome *held, struct outcome *waits)
+{
+    acquire(lock, events, held);
+    assert_result(outcome_acquire(lock, WAITS, events, waits), RELOCK_OK);
+    assert_true(wait_for_waiters(client, 1));
+}
+
 /* ---- losses -------------------------------------------------------------------------------- */
 
 struct told {
@@ -131,11 +140,9 @@ static void a_queue_that_is_freed_leaves_nothing_held(void **state)
     struct relock_events *events = reactor_events(client);
     struct outcome held, waits, ended, released;
 
-    acquire(lock, events, &held);
-    assert_result(outcome_acquire(lock, WAITS, events, &waits), RELOCK_OK);
+    hold_and_wait(client, lock, events, &held, &waits);
     assert_result(outcome_acquire(other, NULL, events, &ended), RELOCK_OK);
     assert_true(probe_wait_key(f->probe, "goods"));
-    assert_true(wait_for_waiters(client, 1));
     assert_null(relock_events_free(events));
 
     assert_true(wait_for_waiters(client, 0));
@@ -213,9 +220,7 @@ static void a_client_that_is_shut_down_ends_the_waits(void **state)
     struct relock_events *events = reactor_events(client);
     struct outcome held, waits;
 
-    acquire(lock, events, &held);
-    assert_result(outcome_acquire(lock, WAITS, events, &waits), RELOCK_OK);
-    assert_true(wait_for_waiters(client, 1));
+    hold_and_wait(client, lock, events, &held, &waits);
     relock_client_shutdown(client);
     assert_result(reactor_await(events, &waits), RELOCK_E_CLOSED);
     assert_result(reactor_release(lock, held.grant.owner, events), RELOCK_OK);
@@ -307,9 +312,7 @@ static void a_forked_child_leaves_the_calls_of_its_parent_alone(void **state)
     struct heritage heritage = {lock, events};
     struct outcome held, waits;
 
-    acquire(lock, events, &held);
-    assert_result(outcome_acquire(lock, WAITS, events, &waits), RELOCK_OK);
-    assert_true(wait_for_waiters(client, 1));
+    hold_and_wait(client, lock, events, &held, &waits);
     assert_int_equal(child_wait(child_start(use_everything, &heritage), SOON_MS), EXIT_SUCCESS);
     assert_result(reactor_release(lock, held.grant.owner, events), RELOCK_OK);
     assert_result(reactor_await(events, &waits), RELOCK_OK);

@@ -194,16 +194,6 @@ static void the_sides_of_a_read_write_lock_exclude_each_other(void **state)
 
 #define N_WAITS 1000
 
-static bool all_have_ended(void *arg)
-{
-    const struct outcome *outcomes = arg;
-
-    for (unsigned i = 0; i < N_WAITS; i++)
-        if (outcomes[i].result == REACTOR_NOTHING)
-            return false;
-    return true;
-}
-
 static void a_thousand_waits_need_no_thread(void **state)
 {
     static struct outcome waits[N_WAITS], released;
@@ -226,7 +216,6 @@ static void a_thousand_waits_need_no_thread(void **state)
         assert_result(outcome_release(lock, waits[i].grant.owner, events, &released), RELOCK_OK);
         assert_result(reactor_await(events, &released), RELOCK_OK);
     }
-    assert_true(all_have_ended(waits));
     assert_null(relock_events_free(events));
 }
 

@@ -201,7 +201,16 @@ static void a_try_of_another_thread_of_the_owner_is_refused_in_time(void **state
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
 }
 
-/* The lock is free, even if another thread is trying to acquire it. */
+/* The lock is free, and the actor's attempt to acquire it is not answered. */
+static void begin_unanswered(struct fixture *f, struct relock_client *client,
+                             struct relock_lock *lock, struct actor *actor)
+{
+    use_once(lock);
+    pause_server(f);
+    actor_begin_lock(actor, lock);
+    assert_true(wait_for_waiters(client, 1));
+}
+
 static void a_wait_behind_an_unanswered_attempt_does_not_report_a_holder(void **state)
 {
     struct fixture *f = *state;
@@ -209,10 +218,7 @@ static void a_wait_behind_an_unanswered_attempt_does_not_report_a_holder(void **
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct actor *first = actor_start();
 
-    use_once(lock);
-    pause_server(f);
-    actor_begin_lock(first, lock);
-    assert_true(wait_for_waiters(client, 1));
+    begin_unanswered(f, client, lock, first);
     began_ms = now_ms();
     assert_result(relock_timedlock(lock, WAIT_MS), RELOCK_E_CONN);
     assert_took(began_ms, WAIT_MS, slow_ms(LATE_MS));
@@ -229,10 +235,7 @@ static void a_try_behind_an_unanswered_attempt_does_not_report_a_holder(void **s
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct actor *first = actor_start();
 
-    use_once(lock);
-    pause_server(f);
-    actor_begin_lock(first, lock);
-    assert_true(wait_for_waiters(client, 1));
+    begin_unanswered(f, client, lock, first);
     assert_result(relock_trylock(lock), RELOCK_E_CONN);
     assert_result(actor_result(first), RELOCK_E_CONN);
     resume_server(f, "orders");

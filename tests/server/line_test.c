@@ -181,21 +181,27 @@ static void the_releaser_does_not_overtake_a_client_that_was_told(void **state)
     is_not_overtaken(scene.f, scene.held, scene.held);
 }
 
+/* The holder releases it, and the waiter gets it when the reservation for a silent one is over. */
+static void gets_it_after_the_reservation(struct scene *scene)
+{
+    uint64_t began_ms = now_ms();
+
+    assert_result(relock_unlock(scene->held), RELOCK_OK);
+    assert_result(actor_result(scene->waiting[0]), RELOCK_OK);
+    assert_took(began_ms, LINE_RESERVED_MS, slow_ms(SOON_MS));
+}
+
 /* It is told that it is first, and asks when the reservation is over. */
 static void the_second_gets_the_lock_if_the_first_is_silent(void **state)
 {
     struct listener *silent;
     struct scene scene;
-    uint64_t began_ms;
 
     hold(&scene, *state);
     silent = line_join_silent(scene.f, SILENT);
     add_client(&scene);
     scene.waiting[0] = line_begin(scene.f, scene.locks[0], 2);
-    began_ms = now_ms();
-    assert_result(relock_unlock(scene.held), RELOCK_OK);
-    assert_result(actor_result(scene.waiting[0]), RELOCK_OK);
-    assert_took(began_ms, LINE_RESERVED_MS, slow_ms(SOON_MS));
+    gets_it_after_the_reservation(&scene);
     assert_result(actor_unlock(scene.waiting[0], scene.locks[0]), RELOCK_OK);
     listener_close(silent);
 }
@@ -205,17 +211,13 @@ static void the_third_gets_the_lock_if_the_first_two_are_silent(void **state)
 {
     struct listener *first, *second;
     struct scene scene;
-    uint64_t began_ms;
 
     hold(&scene, *state);
     first = line_join_silent(scene.f, SILENT);
     second = line_join_silent(scene.f, SILENT2);
     add_client(&scene);
     scene.waiting[0] = line_begin(scene.f, scene.locks[0], 3);
-    began_ms = now_ms();
-    assert_result(relock_unlock(scene.held), RELOCK_OK);
-    assert_result(actor_result(scene.waiting[0]), RELOCK_OK);
-    assert_took(began_ms, LINE_RESERVED_MS, slow_ms(SOON_MS));
+    gets_it_after_the_reservation(&scene);
     assert_true(line_hears_now(first));
     assert_true(line_hears_first(second));
     listener_close(second);
@@ -231,7 +233,6 @@ static void a_listening_client_asks_again_when_the_reservation_is_over(void **st
     char second[LINE_ENTRY_MAX], first[LINE_ENTRY_MAX];
     struct listener *silent;
     struct scene scene;
-    uint64_t began_ms;
 
     hold(&scene, *state);
     silent = line_join_silent(scene.f, SILENT);
@@ -244,10 +245,7 @@ static void a_listening_client_asks_again_when_the_reservation_is_over(void **st
               kind_now() == &kinds[KIND_WRITE] ? "first:write orders" : "first orders");
     assert_true(line_wait_listener(scene.f, second));
 
-    began_ms = now_ms();
-    assert_result(relock_unlock(scene.held), RELOCK_OK);
-    assert_result(actor_result(scene.waiting[0]), RELOCK_OK);
-    assert_took(began_ms, LINE_RESERVED_MS, slow_ms(SOON_MS));
+    gets_it_after_the_reservation(&scene);
     assert_result(actor_unlock(scene.waiting[0], scene.locks[0]), RELOCK_OK);
     listener_close(silent);
 }
@@ -303,8 +301,9 @@ static bool other_waits(void *arg)
     return is_in_line(rota.entries[other]) || atomic_load(&rota.n_done[other]) == 2;
 }
 
-static int take_turns(int which)
+static int take_turns(void *arg)
 {
+    int which = *(const int *)arg;
     int r = RELOCK_OK;
 
     for (int i = 0; i < N_ROUNDS && r == RELOCK_OK; i++) {
@@ -320,23 +319,11 @@ static int take_turns(int which)
     return r;
 }
 
-static int take_turns_0(void *arg)
-{
-    (void)arg;
-    return take_turns(0);
-}
-
-static int take_turns_1(void *arg)
-{
-    (void)arg;
-    return take_turns(1);
-}
-
 /* A release puts its client behind the others in the same script: that client does not ask until it
  * is told. A client that is first for LINE_RESERVED_MS asks once more. */
 static void two_clients_with_two_threads_each_alternate(void **state)
 {
-    static actor_step_fn *const steps[] = {take_turns_0, take_turns_1};
+    int numbers[] = {0, 1};
     struct actor *actors[4];
     struct scene scene;
     long long before, n_calls;
@@ -348,7 +335,7 @@ static void two_clients_with_two_threads_each_alternate(void **state)
     for (int i = 0; i < 2; i++) {
         add_client(&scene);
         rota.locks[i] = scene.locks[i];
-        actors_begin(&actors[(size_t)i * 2], 2, steps[i], NULL);
+        actors_begin(&actors[(size_t)i * 2], 2, take_turns, &numbers[i]);
         assert_true(wait_for_waiters(scene.clients[i], 2));
         assert_true(line_wait(scene.f, i + 1));
         line_entry(scene.f, i, rota.entries[i]);

@@ -27,10 +27,9 @@ static void queued_commands_go_out_in_one_write_and_each_gets_its_reply(void **s
         asking_has_answer(i);
 }
 
-static void the_driving_goes_on_while_others_have_no_answer(void **state)
+/* The first has its answer, and the commands of the two others were sent together. */
+static void two_of_three_have_no_answer(void)
 {
-    (void)state;
-
     script_welcome(script, 7);
     asking_begin(0, 'a', 1, soon());
     asking_begin(1, 'b', 1, soon());
@@ -39,6 +38,13 @@ static void the_driving_goes_on_while_others_have_no_answer(void **state)
     asking_has_answer(0);
     script_expect(script, "ECHO b");
     script_expect(script, "ECHO c");
+}
+
+static void the_driving_goes_on_while_others_have_no_answer(void **state)
+{
+    (void)state;
+
+    two_of_three_have_no_answer();
     script_answer(script, "$1\r\nb\r\n");
     asking_has_answer(1);
     script_answer_bytewise(script, "$1\r\nc\r\n");
@@ -98,14 +104,7 @@ static void a_command_sent_with_others_may_have_run_too(void **state)
 {
     (void)state;
 
-    script_welcome(script, 7);
-    asking_begin(0, 'a', 1, soon());
-    asking_begin(1, 'b', 1, soon());
-    asking_begin(2, 'c', 1, soon());
-    script_answer(script, "$1\r\na\r\n");
-    asking_has_answer(0);
-    script_expect(script, "ECHO b");
-    script_expect(script, "ECHO c");
+    two_of_three_have_no_answer();
     script_close(script);
     assert_int_equal(actor_result(asking[1].actor), RELOCK_E_CONN);
     assert_int_equal(actor_result(asking[2].actor), RELOCK_E_CONN);
@@ -121,14 +120,7 @@ static void an_exchange_answered_before_the_failure_stays_answered(void **state)
 {
     (void)state;
 
-    script_welcome(script, 7);
-    asking_begin(0, 'a', 1, soon());
-    asking_begin(1, 'b', 1, soon());
-    asking_begin(2, 'c', 1, soon());
-    script_answer(script, "$1\r\na\r\n");
-    asking_has_answer(0);
-    script_expect(script, "ECHO b");
-    script_expect(script, "ECHO c");
+    two_of_three_have_no_answer();
     script_answer(script, "$1\r\nb\r\n?\r\n");
     asking_has_answer(1);
     asking_has_failed(2, true, server.label);

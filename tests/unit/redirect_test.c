@@ -52,6 +52,19 @@ static void is_asked(unsigned i)
     script_answer(cluster.script[i], "+OK\r\n");
 }
 
+/* The slot of the key moves, and the second node does not know the script. */
+static void a_script_is_brought_behind_asking(void)
+{
+    connects(0);
+    connects(1);
+    answers(0, ASK);
+    is_asked(1);
+    answers(1, MISSING);
+    is_asked(1);
+    script_expect(cluster.script[1], "EVAL * 1 orders 60000 id:7");
+    script_answer(cluster.script[1], ":1\r\n");
+}
+
 /* ---- calls --------------------------------------------------------------------------------- */
 
 static void succeeds(void)
@@ -94,14 +107,7 @@ static void a_call_asks_only_once(void **state)
 static void a_script_that_is_missing_behind_asking_is_sent_whole(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    answers(0, ASK);
-    is_asked(1);
-    answers(1, MISSING);
-    is_asked(1);
-    script_expect(cluster.script[1], "EVAL * 1 orders 60000 id:7");
-    script_answer(cluster.script[1], ":1\r\n");
+    a_script_is_brought_behind_asking();
     succeeds();
 }
 
@@ -289,14 +295,7 @@ static void a_look_asks_where_its_slot_goes(void **state)
 static void a_renewal_brings_its_script_behind_asking(void **state)
 {
     (void)state;
-    connects(0);
-    connects(1);
-    answers(0, ASK);
-    is_asked(1);
-    answers(1, MISSING);
-    is_asked(1);
-    script_expect(cluster.script[1], "EVAL * 1 orders 60000 id:7");
-    script_answer(cluster.script[1], ":1\r\n");
+    a_script_is_brought_behind_asking();
     assert_int_equal(sends(), RELOCK_OK);
 }
 
