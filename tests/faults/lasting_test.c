@@ -32,23 +32,6 @@ static void a_server_out_of_memory_refuses_new_holds_only(void **state)
     assert_int_equal(probe_n_keys(t->f->probe), 0);
 }
 
-static void a_key_of_another_type_is_refused_and_left_alone(void **state)
-{
-    struct faults *t = *state;
-    struct relock_lock *lock = fixture_lock(
-        t->f, faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS}), "orders");
-
-    assert_int_equal(probe_int(t->f->probe, "SET orders precious"), 0);
-    assert_result(relock_lock(lock), RELOCK_E_SERVER);
-    assert_result(relock_trylock(lock), RELOCK_E_SERVER);
-    assert_true(log_wait(t->f->log, "WRONGTYPE", SOON_MS));
-    assert_result(relock_unlock(lock), RELOCK_NOT_OWNER);
-    assert_string_equal(probe_text(t->f->probe, "GET orders"), "precious");
-    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
 /* A stranger overwrites the key: the holder is told when its lease ends, the key stays as it is,
  * and the other holds are renewed. */
 static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
@@ -85,7 +68,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         REFUSAL_TEST(a_server_out_of_memory_refuses_new_holds_only),
-        REFUSAL_TEST(a_key_of_another_type_is_refused_and_left_alone),
         REFUSAL_TEST(a_key_that_becomes_another_type_is_lost_and_left_alone),
     };
 

@@ -27,7 +27,9 @@ static void a_denied_key_is_reported(void **state)
     assert_result(relock_is_locked(lock, &locked), RELOCK_E_AUTH);
     assert_result(relock_force_unlock(lock), RELOCK_E_AUTH);
     assert_true(log_wait(t->f->log, "NOPERM", SOON_MS));
+    assert_true(log_count(t->f->log, "orders") > 0);
     assert_int_equal(log_count(t->f->log, PASSWORD), 0);
+    assert_int_equal(stats_of(client).holds, 0);
     assert_result(relock_lock(other), RELOCK_OK);
     assert_result(relock_unlock(other), RELOCK_OK);
 }
@@ -102,6 +104,11 @@ static void without_the_right_to_publish_an_unlock_succeeds_and_the_log_warns(vo
     assert_int_equal(probe_n_keys(t->f->probe), 0);
     assert_true(log_wait_n(t->f->log, "the server refused PUBLISH", 1, SOON_MS));
     assert_int_equal(log_count_grave(t->f->log, RELOCK_LOG_WARNING), 1);
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_result(relock_force_unlock(lock), RELOCK_OK);
+    assert_int_equal(probe_n_keys(t->f->probe), 0);
+    assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
 /* Where a release leaves work: for a caller that retries, and for the I/O thread that settles. */

@@ -155,43 +155,6 @@ static void a_new_connection_logs_in_again(void **state)
     the_log_holds_no_password(f);
 }
 
-static void a_missing_right_returns_auth(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_options options = {.user = USER, .password = PASSWORD};
-    struct relock_client *client;
-    struct relock_lock *lock;
-
-    make_user(f, "~allowed:* &* +@all");
-    client = fixture_client(f, &options);
-    lock = fixture_lock(f, client, "forbidden");
-    assert_result(relock_trylock(lock), RELOCK_E_AUTH);
-    assert_true(log_wait(f->log, "forbidden", SOON_MS));
-    assert_int_equal(stats_of(client).holds, 0);
-
-    lock = fixture_lock(f, client, "allowed:orders");
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-}
-
-/* Without the right to publish, a release still frees the lock. */
-static void without_the_right_to_publish_a_release_still_works(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_options options = {.user = USER, .password = PASSWORD};
-    struct relock_lock *lock;
-
-    make_user(f, "~* resetchannels +@all");
-    lock = fixture_lock(f, fixture_client(f, &options), "orders");
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_int_equal(probe_n_keys(f->probe), 0);
-    assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(relock_force_unlock(lock), RELOCK_OK);
-    assert_int_equal(probe_n_keys(f->probe), 0);
-    assert_result(relock_unlock(lock), RELOCK_LOST);
-}
-
 /* The documented rights suffice, even without CLIENT KILL. */
 static void a_user_with_just_the_rights_of_a_locker_can_lock(void **state)
 {
@@ -226,8 +189,6 @@ int main(void)
         SERVER_TEST(a_wrong_password_returns_auth_to_a_lazy_client_too),
         SERVER_TEST(a_password_without_a_user_is_that_of_the_default_user),
         SERVER_TEST(a_new_connection_logs_in_again),
-        SERVER_TEST(a_missing_right_returns_auth),
-        SERVER_TEST(without_the_right_to_publish_a_release_still_works),
         SERVER_TEST(a_user_with_just_the_rights_of_a_locker_can_lock),
     };
 

@@ -174,20 +174,6 @@ static void a_grant_names_the_owner_of_the_thread(void **state)
     assert_result(relock_release(lock, actor_grant(other).owner), RELOCK_OK);
 }
 
-static void owners_are_never_zero_and_never_the_same(void **state)
-{
-    uint64_t before = 0;
-
-    (void)state;
-    for (int i = 0; i < 1000; i++) {
-        uint64_t owner = relock_owner_new();
-
-        assert_true(owner != 0);
-        assert_true(owner != before);
-        before = owner;
-    }
-}
-
 static int leave_early(struct relock_lock *lock)
 {
     int r = relock_lock(lock);
@@ -243,7 +229,6 @@ int main(void)
         SERVER_TEST(two_clients_are_two_strangers_in_one_thread_too),
         SERVER_TEST(two_owners_of_one_thread_exclude_each_other),
         SERVER_TEST(a_grant_names_the_owner_of_the_thread),
-        SERVER_TEST(owners_are_never_zero_and_never_the_same),
         SERVER_TEST(every_exit_from_a_scope_releases_one_level),
         SERVER_TEST(a_scope_acquires_nothing_and_ignores_null),
     };

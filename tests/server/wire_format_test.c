@@ -138,18 +138,17 @@ static void a_closing_brace_alone_is_a_name_like_any(void **state)
     a_release_is_announced_on(*state, "odd}", "redisson_lock__channel:{odd}}");
 }
 
+/* Nothing but the message of a peer's release wakes it. */
 static void a_waiter_listens_on_the_channel_of_the_name(void **state)
 {
     static const char *const names[] = {"orders", "{shop}:orders", "with blank"};
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
+    struct relock_client *client = woken_client(f);
 
     for (size_t i = 0; i < 3; i++) {
         struct relock_lock *lock = fixture_lock(f, client, names[i]);
         struct actor *waiting = actor_start();
-        char channel[128];
 
-        peer_channel(names[i], channel, sizeof(channel));
         waiter_begin(f, waiting, lock);
         waiter_gets_in(f, waiting, lock);
     }
@@ -186,17 +185,6 @@ static void a_peer_is_excluded_while_we_hold(void **state)
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
-static void a_peer_that_releases_wakes_us(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_client *client = woken_client(f);
-    struct relock_lock *lock = fixture_lock(f, client, "orders");
-    struct actor *waiting = actor_start();
-
-    waiter_begin(f, waiting, lock);
-    waiter_gets_in(f, waiting, lock);
-}
-
 /* As the peer waits: subscribed, refused once more, and then until the message. */
 static void a_peer_that_waits_is_woken_by_our_release(void **state)
 {
@@ -214,18 +202,6 @@ static void a_peer_that_waits_is_woken_by_our_release(void **state)
     listener_close(peer);
 }
 
-static void a_lock_that_nobody_holds_leaves_nothing_behind(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-
-    for (int i = 0; i < 20; i++) {
-        assert_result(relock_lock(lock), RELOCK_OK);
-        assert_result(relock_unlock(lock), RELOCK_OK);
-    }
-    assert_int_equal(probe_n_keys(f->probe), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,9 +215,7 @@ int main(void)
         SERVER_TEST(a_waiter_listens_on_the_channel_of_the_name),
         SERVER_TEST(a_peer_that_holds_excludes_us),
         SERVER_TEST(a_peer_is_excluded_while_we_hold),
-        SERVER_TEST(a_peer_that_releases_wakes_us),
         SERVER_TEST(a_peer_that_waits_is_woken_by_our_release),
-        SERVER_TEST(a_lock_that_nobody_holds_leaves_nothing_behind),
     };
 
     return SERVER_TESTS_RUN(tests);

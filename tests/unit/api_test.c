@@ -163,9 +163,12 @@ static void null_handles_are_refused(void **state)
     assert_int_equal(relock_who_holds(NULL, &holder), RELOCK_E_INVALID);
     assert_int_equal(relock_is_locked(NULL, &locked), RELOCK_E_INVALID);
     assert_int_equal(relock_hold_count(NULL, &count), RELOCK_E_INVALID);
+    assert_int_equal(relock_hold_count_of(NULL, 0, &count), RELOCK_E_INVALID);
     assert_int_equal(relock_ttl_ms(NULL, &ttl_ms), RELOCK_E_INVALID);
 
     assert_int_equal(relock_cancel_new(NULL), RELOCK_E_INVALID);
+    relock_client_shutdown(NULL);
+    relock_cancel_fire(NULL);
 }
 
 static void a_refused_acquire_leaves_a_zero_grant(void **state)
@@ -201,15 +204,18 @@ static void a_scope_ignores_a_null_lock(void **state)
     RELOCK_SCOPE(NULL);
 }
 
-static void owners_differ_and_are_never_zero(void **state)
+static void owners_are_never_zero_and_never_the_same(void **state)
 {
-    uint64_t first = relock_owner_new(), second = relock_owner_new();
+    uint64_t before = 0;
 
     (void)state;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t owner = relock_owner_new();
 
-    assert_true(first != 0);
-    assert_true(second != 0);
-    assert_true(first != second);
+        assert_true(owner != 0);
+        assert_true(owner != before);
+        before = owner;
+    }
 }
 
 static void a_cancel_needs_no_client(void **state)
@@ -235,7 +241,7 @@ int main(void)
         cmocka_unit_test(a_refused_acquire_leaves_a_zero_grant),
         cmocka_unit_test(functions_that_free_take_null_and_return_null),
         cmocka_unit_test(a_scope_ignores_a_null_lock),
-        cmocka_unit_test(owners_differ_and_are_never_zero),
+        cmocka_unit_test(owners_are_never_zero_and_never_the_same),
         cmocka_unit_test(a_cancel_needs_no_client),
     };
 
