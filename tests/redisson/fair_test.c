@@ -221,8 +221,7 @@ static void a_dead_waiter_of_redisson_keeps_us_out_until_its_deadline(void **sta
     struct relock_lock *next = duet_lock(d, duet_client_with(d, &options), "orders");
     struct actor *second = actor_start();
 
-    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(LEASE_MS)}, NULL),
-                  RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(LEASE_MS)), RELOCK_OK);
     duet_begin(d, "ann", "try orders 4000 -1");
     wait_for_queue(d, 1);
     player_kill(d->player);

@@ -43,7 +43,7 @@ static void a_fixed_lease_ends_for_the_other_side(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock theirs"), "not-owner");
     assert_result(relock_unlock(theirs), RELOCK_OK);
 
-    assert_result(relock_acquire(ours, &(struct relock_how){.lease_ms = 700}, NULL), RELOCK_OK);
+    assert_result(acquire_for(ours, 700), RELOCK_OK);
     waiting = duet_begin(d, "ann", "lock ours");
     assert_string_equal(duet_answer(d, waiting), "ok");
     assert_result(relock_check(ours, 0, NULL), RELOCK_LOST);

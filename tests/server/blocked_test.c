@@ -255,8 +255,7 @@ static struct relock_lock *lose_and_stop(struct fixture *f, struct relock_client
 {
     struct relock_lock *gone = fixture_lock(f, client, "gone");
 
-    assert_result(relock_acquire(gone, &(struct relock_how){.on_lost = be_told_slowly}, NULL),
-                  RELOCK_OK);
+    assert_result(acquire_reporting(gone, be_told_slowly, NULL), RELOCK_OK);
     atomic_store(&stop.stops, true);
     probe_int(f->probe, "DEL gone");
     assert_true(wait_until(has_begun, NULL, SOON_MS));

@@ -87,15 +87,6 @@ static void a_level_is_two_commands_and_nothing_else(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
-static int lock_many_times(void *arg)
-{
-    int r = RELOCK_OK;
-
-    for (int i = 0; i < N_ROUNDS && r == RELOCK_OK; i++)
-        r = actor_take_turn(arg);
-    return r;
-}
-
 /* Counts from the moment when all threads wait. A machine that stands still hands off less often
  * within the hand-off time, after which the lock goes through Redis. The hold is verified while it
  * is handed off. */
@@ -110,7 +101,10 @@ static void an_acquisition_in_a_crowd_is_a_tenth_of_a_command(void **state)
     long long before, n, n_turns;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    actors_begin(actors, N_THREADS, lock_many_times, lock);
+    for (int i = 0; i < N_THREADS; i++) {
+        actors[i] = actor_start();
+        actor_begin_turns(actors[i], lock, N_ROUNDS);
+    }
     assert_true(wait_for_waiters(client, N_THREADS));
     began_ms = now_ms();
     before = commands(f);

@@ -211,8 +211,7 @@ static void a_forced_unlock_wakes_the_first(void **state)
     struct relock_lock *lock = fair_handle(f, client);
     struct actor *first = actor_start(), *second = actor_start();
 
-    assert_result(relock_acquire(held, &(struct relock_how){.lease_ms = NEVER_MS}, NULL),
-                  RELOCK_OK);
+    assert_result(acquire_for(held, NEVER_MS), RELOCK_OK);
     assert_result(relock_lock(held), RELOCK_OK); /* renewed from here on */
     fair_queue_begin(f, first, lock, 1);
     fair_queue_begin(f, second, lock, 2);

@@ -11,16 +11,11 @@
 #define WAIT_MS 150
 #define SLACK_MS 4000 /* of a machine that stands still now and then */
 
-static int take(struct relock_lock *lock, uint64_t lease_ms)
-{
-    return relock_acquire(lock, &(struct relock_how){.lease_ms = lease_ms}, NULL);
-}
-
 /* Two levels with a long first lease, renewed as often as the client does: no thread is too late.
  */
 static void take_for_long(struct relock_lock *lock)
 {
-    assert_result(take(lock, slow_ms(LONG_MS)), RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(LONG_MS)), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
 }
 
@@ -71,10 +66,10 @@ static void extending_lengthens_and_never_shortens(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(take(lock, slow_ms(2000)), RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(2000)), RELOCK_OK);
     assert_result(relock_extend(lock, 0, LONG_MS), RELOCK_OK);
     assert_result(relock_extend(lock, 0, 1), RELOCK_OK);
-    assert_result(take(lock, 50), RELOCK_OK);
+    assert_result(acquire_for(lock, 50), RELOCK_OK);
     assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
     assert_true(relock_valid_ms(lock) > LONG_LEAST_MS);
     assert_result(relock_unlock(lock), RELOCK_OK);

@@ -8,11 +8,6 @@
 #define LONG_MS 20000
 #define LONG_LEAST_MS 12000 /* how much of it remains on a slow machine */
 
-static int take(struct relock_lock *lock, uint64_t lease_ms)
-{
-    return relock_acquire(lock, &(struct relock_how){.lease_ms = lease_ms}, NULL);
-}
-
 static int take_briefly(struct relock_lock *lock)
 {
     return fixture_acquire(lock, &(struct relock_how){.lease_ms = slow_ms(SHORT_MS)});
@@ -35,7 +30,7 @@ static void a_fixed_lease_is_not_renewed_and_ends_on_time(void **state)
 
     do {
         before_ms = now_ms();
-        r = take(lock, slow_ms(SHORT_MS));
+        r = acquire_for(lock, slow_ms(SHORT_MS));
     } while (r == RELOCK_E_CONN); /* the lease ended before the reply arrived */
     assert_result(r, RELOCK_OK);
     while ((pttl = probe_pttl(f->probe, "orders")) >= 0) {
@@ -54,7 +49,7 @@ static void a_fixed_lease_can_be_released_before_its_end(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(take(lock, LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(lock, LONG_MS), RELOCK_OK);
     assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
     assert_true(probe_pttl(f->probe, "orders") <= LONG_MS);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -85,8 +80,8 @@ static void a_nested_lease_does_not_shorten_the_outer_one(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(take(lock, LONG_MS), RELOCK_OK);
-    assert_result(take(lock, SHORT_MS), RELOCK_OK);
+    assert_result(acquire_for(lock, LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(lock, SHORT_MS), RELOCK_OK);
     assert_true(probe_pttl(f->probe, "orders") > LONG_LEAST_MS);
     assert_true(relock_valid_ms(lock) > LONG_LEAST_MS);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -100,8 +95,8 @@ static void a_nested_lease_may_lengthen_the_outer_one(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(take(lock, slow_ms(5000)), RELOCK_OK);
-    assert_result(take(lock, slow_ms(60000)), RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(5000)), RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(60000)), RELOCK_OK);
     assert_true(relock_valid_ms(lock) > slow_ms(30000));
     assert_result(relock_unlock(lock), RELOCK_OK);
     assert_true(probe_pttl(f->probe, "orders") > (long long)slow_ms(30000));
@@ -116,7 +111,7 @@ static void a_renewed_hold_goes_on_under_a_short_nested_lease(void **state)
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    assert_result(take(lock, slow_ms(50)), RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(50)), RELOCK_OK);
     let_renew(client, 2);
     assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -130,7 +125,7 @@ static void a_hold_is_renewed_once_a_level_asked_for_it(void **state)
     struct relock_client *client = watchful_client(f, RENEWED_MS);
     struct relock_lock *lock = fixture_lock(f, client, "orders");
 
-    assert_result(take(lock, slow_ms(RENEWED_MS)), RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(RENEWED_MS)), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
     let_renew(client, 4);
@@ -144,7 +139,7 @@ static void extend_lengthens_a_fixed_lease(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
 
-    assert_result(take(lock, slow_ms(FIRST_MS)), RELOCK_OK);
+    assert_result(acquire_for(lock, slow_ms(FIRST_MS)), RELOCK_OK);
     assert_result(relock_extend(lock, 0, slow_ms(LONG_MS)), RELOCK_OK);
     assert_true(probe_pttl(f->probe, "orders") > (long long)slow_ms(LONG_LEAST_MS));
     assert_true(relock_valid_ms(lock) > slow_ms(LONG_LEAST_MS));

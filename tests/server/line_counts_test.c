@@ -27,15 +27,6 @@ static void make_clients(struct crowd *crowd, struct fixture *f)
         crowd->clients[i] = line_client(f);
 }
 
-static int take_turns(void *arg)
-{
-    int r = RELOCK_OK;
-
-    for (int i = 0; i < N_ROUNDS && r == RELOCK_OK; i++)
-        r = actor_take_turn(arg);
-    return r;
-}
-
 /* All clients wait when `held` is released. Their first attempts are not counted. */
 static void all_take_turns(struct crowd *crowd, struct fixture *f, struct relock_lock *held)
 {
@@ -44,7 +35,7 @@ static void all_take_turns(struct crowd *crowd, struct fixture *f, struct relock
     assert_result(relock_lock(held), RELOCK_OK);
     for (int i = 0; i < N_CLIENTS; i++) {
         crowd->actors[i] = actor_start();
-        actor_begin(crowd->actors[i], take_turns, crowd->locks[i]);
+        actor_begin_turns(crowd->actors[i], crowd->locks[i], N_ROUNDS);
         assert_true(wait_for_waiters(crowd->clients[i], 1));
     }
     crowd->n_scripts = probe_script_calls(f->probe);

@@ -18,8 +18,7 @@ static struct relock_grant hold(struct relock_lock *lock)
 {
     struct relock_grant grant;
 
-    assert_result(relock_acquire(lock, &(struct relock_how){.lease_ms = NEVER_MS}, NULL),
-                  RELOCK_OK);
+    assert_result(acquire_for(lock, NEVER_MS), RELOCK_OK);
     assert_result(relock_acquire(lock, NULL, &grant), RELOCK_OK);
     return grant;
 }

@@ -6,11 +6,6 @@
 
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 
-static int take(struct relock_lock *lock, relock_lost_fn *on_lost, void *arg)
-{
-    return relock_acquire(lock, &(struct relock_how){.on_lost = on_lost, .arg = arg}, NULL);
-}
-
 /* ---- the report ---------------------------------------------------------------------------- */
 
 static void on_lost_names_the_member_the_owner_and_the_levels(void **state)
@@ -140,8 +135,8 @@ static void the_callback_of_the_first_level_is_called_instead(void **state)
     struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct losses *own = losses_new(), *inner = losses_new();
 
-    assert_result(take(t.both, losses_write, own), RELOCK_OK);
-    assert_result(take(t.both, losses_write, inner), RELOCK_OK);
+    assert_result(acquire_reporting(t.both, losses_write, own), RELOCK_OK);
+    assert_result(acquire_reporting(t.both, losses_write, inner), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
     assert_true(losses_wait(own, 1, SOON_MS));
     assert_result(relock_unlock(t.both), RELOCK_LOST);
@@ -176,7 +171,7 @@ static void a_member_that_was_held_before_is_reported_beside_the_multi_lock(void
     struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct losses *own = losses_new();
 
-    assert_result(take(t.b, losses_write, own), RELOCK_OK);
+    assert_result(acquire_reporting(t.b, losses_write, own), RELOCK_OK);
     assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
     assert_true(losses_wait(own, 1, SOON_MS));
@@ -196,7 +191,7 @@ static void a_member_that_is_nested_in_is_reported_by_the_multi_lock_alone(void 
     struct losses *own = losses_new();
 
     assert_result(relock_lock(t.both), RELOCK_OK);
-    assert_result(take(t.b, losses_write, own), RELOCK_OK);
+    assert_result(acquire_reporting(t.b, losses_write, own), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL b"), 1);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_result(relock_unlock(t.b), RELOCK_LOST);
@@ -256,16 +251,14 @@ static void every_call_reports_the_loss_until_all_levels_are_released(void **sta
 static void a_loss_found_by_the_last_release_is_its_result(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *a = fixture_lock(f, client, "a");
-    struct relock_lock *both = fixture_multi(f, a, fixture_lock(f, client, "b"), NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
-    assert_result(relock_lock(both), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
     assert_int_equal(probe_int(f->probe, "DEL a"), 1);
-    assert_result(relock_unlock(both), RELOCK_LOST);
-    assert_result(relock_unlock(both), RELOCK_NOT_OWNER);
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
+    assert_result(relock_unlock(t.both), RELOCK_NOT_OWNER);
     assert_int_equal(losses_count(f->losses), 0);
-    assert_int_equal(stats_of(client).lost, 1);
+    assert_int_equal(stats_of(t.client).lost, 1);
 }
 
 /* Any call may release a level of a member. One too many is missed by the multi lock. */

@@ -91,17 +91,14 @@ static void a_multi_lock_may_have_one_member(void **state)
 static void a_multi_lock_outlives_the_handles_of_its_members(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *a = fixture_lock(f, client, "a");
-    struct relock_lock *b = fixture_lock(f, client, "b");
-    struct relock_lock *both = fixture_multi(f, b, a, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
-    fixture_free_lock(f, a);
-    assert_result(relock_lock(both), RELOCK_OK);
-    fixture_free_lock(f, b);
-    assert_string_equal(relock_lock_name(both), "b");
+    fixture_free_lock(f, t.a);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    fixture_free_lock(f, t.b);
+    assert_string_equal(relock_lock_name(t.both), "b");
     assert_int_equal(probe_n_keys(f->probe), 2);
-    assert_result(relock_unlock(both), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
     assert_int_equal(log_count(f->log, "last handle"), 0);
 }
 
@@ -286,8 +283,7 @@ static void arguments_are_checked_as_for_any_lock(void **state)
     assert_result(relock_acquire(alone, &(struct relock_how){.reserved = {1}}, NULL),
                   RELOCK_E_INVALID);
     assert_result(relock_acquire(alone, &(struct relock_how){.flags = 2}, NULL), RELOCK_E_INVALID);
-    assert_result(relock_acquire(alone, &(struct relock_how){.lease_ms = UINT64_MAX}, NULL),
-                  RELOCK_E_INVALID);
+    assert_result(acquire_for(alone, UINT64_MAX), RELOCK_E_INVALID);
     assert_result(relock_lock(alone), RELOCK_OK);
     assert_result(relock_extend(alone, 0, 0), RELOCK_E_INVALID);
     assert_result(relock_extend(alone, 0, UINT64_MAX), RELOCK_E_INVALID);

@@ -161,8 +161,7 @@ static void a_member_that_was_renewed_before_is_renewed_after(void **state)
     struct relock_lock *both = fixture_multi(f, a, b, NULL);
 
     assert_result(relock_lock(a), RELOCK_OK);
-    assert_result(relock_acquire(both, &(struct relock_how){.lease_ms = slow_ms(LEASE_MS)}, NULL),
-                  RELOCK_OK);
+    assert_result(acquire_for(both, slow_ms(LEASE_MS)), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_string_equal(losses_get(f->losses, 0).name, "b");
     assert_result(relock_unlock(both), RELOCK_LOST);

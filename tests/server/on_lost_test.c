@@ -10,11 +10,6 @@
 #define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 #define LONG_MS 600000
 
-static int take(struct relock_lock *lock, relock_lost_fn *on_lost, void *arg)
-{
-    return relock_acquire(lock, &(struct relock_how){.on_lost = on_lost, .arg = arg}, NULL);
-}
-
 static void on_lost_runs_on_one_thread_of_the_library(void **state)
 {
     struct fixture *f = *state;
@@ -41,7 +36,7 @@ static void the_callback_of_the_hold_replaces_the_one_of_the_client(void **state
     struct relock_lock *ledger = fixture_lock(f, client, "ledger");
     struct losses *own = losses_new();
 
-    assert_result(take(orders, losses_write, own), RELOCK_OK);
+    assert_result(acquire_reporting(orders, losses_write, own), RELOCK_OK);
     assert_result(relock_lock(ledger), RELOCK_OK);
     probe_int(f->probe, "DEL orders ledger");
 
@@ -62,8 +57,8 @@ static void the_callback_of_the_first_level_counts(void **state)
     struct relock_lock *lock = fixture_lock(f, watchful_client(f, LEASE_MS), "orders");
     struct losses *outer = losses_new(), *inner = losses_new();
 
-    assert_result(take(lock, losses_write, outer), RELOCK_OK);
-    assert_result(take(lock, losses_write, inner), RELOCK_OK);
+    assert_result(acquire_reporting(lock, losses_write, outer), RELOCK_OK);
+    assert_result(acquire_reporting(lock, losses_write, inner), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
 
     assert_true(losses_wait(outer, 1, SOON_MS));
@@ -149,7 +144,7 @@ static void a_blocking_call_in_the_callback_reports_a_deadlock_at_once(void **st
 
     sem_init(&seen.done, 0, 0);
     assert_result(relock_lock(seen.free_one), RELOCK_OK);
-    assert_result(take(seen.lock, do_what_would_block, &seen), RELOCK_OK);
+    assert_result(acquire_reporting(seen.lock, do_what_would_block, &seen), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
     assert_true(wait_until(is_done, &seen, SOON_MS));
 
@@ -199,7 +194,7 @@ static void the_callback_may_query_memory_cancel_release_and_shut_down(void **st
     assert_result(relock_lock(held), RELOCK_OK);
     actor_begin_acquire(waiting, held, &how);
 
-    assert_result(take(seen.lock, do_what_is_allowed, &seen), RELOCK_OK);
+    assert_result(acquire_reporting(seen.lock, do_what_is_allowed, &seen), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
     assert_true(wait_until(is_done, &seen, SOON_MS));
 
@@ -233,7 +228,7 @@ static void a_hold_released_inside_can_be_taken_anew(void **state)
     struct seen seen = {.lock = fixture_lock(f, watchful_client(f, LEASE_MS), "orders")};
 
     sem_init(&seen.done, 0, 0);
-    assert_result(take(seen.lock, release_it, &seen), RELOCK_OK);
+    assert_result(acquire_reporting(seen.lock, release_it, &seen), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
     assert_true(wait_until(is_done, &seen, SOON_MS));
     assert_result(seen.release, RELOCK_LOST);
@@ -266,7 +261,7 @@ static void the_callback_ends_before_the_last_release_returns(void **state)
     struct slow_callback callback = {.is_over = 0};
 
     sem_init(&callback.begun, 0, 0);
-    assert_result(take(lock, take_long, &callback), RELOCK_OK);
+    assert_result(acquire_reporting(lock, take_long, &callback), RELOCK_OK);
     probe_int(f->probe, "DEL orders");
     while (sem_wait(&callback.begun) != 0)
         ;
@@ -295,7 +290,7 @@ static void no_callback_comes_after_the_last_release(void **state)
         int after, r;
 
         do
-            r = take(lock, count_calls, &calls);
+            r = acquire_reporting(lock, count_calls, &calls);
         while (r == RELOCK_E_CONN && now_ms() < deadline_ms); /* of the lease nothing was left */
         assert_result(r, RELOCK_OK);
         probe_int(f->probe, "DEL orders");

@@ -86,18 +86,6 @@ static void waiters_acquire_it_in_the_order_in_which_they_came(void **state)
     assert_true(n_wrong == 0 || now_ms() - began_ms >= LINE_RESERVED_MS);
 }
 
-static int take_turns(void *arg)
-{
-    int r = RELOCK_OK;
-
-    for (int i = 0; i < N_ROUNDS && r == RELOCK_OK; i++) {
-        r = relock_lock(arg);
-        if (r == RELOCK_OK)
-            r = relock_unlock(arg);
-    }
-    return r;
-}
-
 /* The attempt that joins the line asks the sequencer alone; a grant and a release cost a script for
  * each server. A third of these is spare. On a machine that stood still, clients also ask for each
  * reservation that ended. */
@@ -112,7 +100,7 @@ static void an_acquisition_costs_a_few_scripts_however_many_wait(void **state)
     for (int i = 0; i < CROWD; i++) {
         reds[i] = red_line_new(s);
         waiting[i] = actor_start();
-        actor_begin(waiting[i], take_turns, reds[i].lock);
+        actor_begin_turns(waiting[i], reds[i].lock, N_ROUNDS);
         assert_true(red_line_wait(s, i + 1));
     }
     before = red_script_calls(s);

@@ -122,9 +122,7 @@ static void a_minority_of_votes_holds_nothing(void **state)
         assert_result(relock_lock(theirs.members[i]), RELOCK_OK);
     assert_free(ours.lock);
     /* Now two are free, and the first lease that ends makes a quorum. */
-    assert_result(
-        relock_acquire(theirs.members[2], &(struct relock_how){.lease_ms = SHORT_MS}, NULL),
-        RELOCK_OK);
+    assert_result(acquire_for(theirs.members[2], SHORT_MS), RELOCK_OK);
     assert_result(relock_is_locked(ours.lock, &locked), RELOCK_OK);
     assert_true(locked);
     assert_result(relock_trylock(ours.lock), RELOCK_BUSY);

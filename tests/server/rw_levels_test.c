@@ -6,11 +6,6 @@
 #define LONG_MS 60000
 #define LATE_MS 15000 /* as much as a slow machine may take from a lease */
 
-static int take(struct relock_lock *side, uint64_t lease_ms)
-{
-    return relock_acquire(side, &(struct relock_how){.lease_ms = lease_ms}, NULL);
-}
-
 /* The library and Redis agree that about so much remains, for the key of the lock and of a reader's
  * level. Either key may end a millisecond before the other: Redis' clock moves on during a script.
  */
@@ -107,11 +102,11 @@ static void nested_leases_of_either_side_are_the_longest(void **state)
     struct relock_lock *sides[] = {ours.read, ours.write};
 
     for (int i = 0; i < 2; i++) {
-        assert_result(take(sides[i], SHORT_MS), RELOCK_OK);
+        assert_result(acquire_for(sides[i], SHORT_MS), RELOCK_OK);
         has_left(f, sides[i], SHORT_MS);
-        assert_result(take(sides[i], LONG_MS), RELOCK_OK);
+        assert_result(acquire_for(sides[i], LONG_MS), RELOCK_OK);
         has_left(f, sides[i], LONG_MS);
-        assert_result(take(sides[i], SHORT_MS), RELOCK_OK);
+        assert_result(acquire_for(sides[i], SHORT_MS), RELOCK_OK);
         has_left(f, sides[i], LONG_MS);
         assert_result(relock_unlock(sides[i]), RELOCK_OK);
         assert_result(relock_unlock(sides[i]), RELOCK_OK);
@@ -129,8 +124,8 @@ static void an_extension_of_either_side_lengthens_and_never_shortens(void **stat
     struct relock_lock *sides[] = {ours.read, ours.write};
 
     for (int i = 0; i < 2; i++) {
-        assert_result(take(sides[i], SHORT_MS), RELOCK_OK);
-        assert_result(take(sides[i], SHORT_MS), RELOCK_OK);
+        assert_result(acquire_for(sides[i], SHORT_MS), RELOCK_OK);
+        assert_result(acquire_for(sides[i], SHORT_MS), RELOCK_OK);
         assert_result(relock_extend(sides[i], 0, LONG_MS), RELOCK_OK);
         has_left(f, sides[i], LONG_MS);
         assert_result(relock_extend(sides[i], 0, 1), RELOCK_OK);
@@ -149,8 +144,8 @@ static void a_short_read_cuts_no_lease_of_another_reader(void **state)
     struct sides ours = sides_of(f, fixture_client(f, NULL));
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
 
-    assert_result(take(ours.read, LONG_MS), RELOCK_OK);
-    assert_result(take(theirs.read, SHORT_MS), RELOCK_OK);
+    assert_result(acquire_for(ours.read, LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(theirs.read, SHORT_MS), RELOCK_OK);
     has_left(f, ours.read, LONG_MS);
     assert_result(relock_unlock(theirs.read), RELOCK_OK);
     has_left(f, ours.read, LONG_MS);
@@ -162,9 +157,9 @@ static void a_released_read_cuts_no_write_lease(void **state)
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
 
-    assert_result(take(ours.write, LONG_MS), RELOCK_OK);
-    assert_result(take(ours.read, SHORT_MS), RELOCK_OK);
-    assert_result(take(ours.read, SHORT_MS), RELOCK_OK);
+    assert_result(acquire_for(ours.write, LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(ours.read, SHORT_MS), RELOCK_OK);
+    assert_result(acquire_for(ours.read, SHORT_MS), RELOCK_OK);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
     has_left(f, ours.write, LONG_MS);
     assert_result(relock_unlock(ours.read), RELOCK_OK);
@@ -178,8 +173,8 @@ static void a_downgrade_leaves_the_lease_of_the_read(void **state)
     struct fixture *f = *state;
     struct sides ours = sides_of(f, fixture_client(f, NULL));
 
-    assert_result(take(ours.write, LONG_MS), RELOCK_OK);
-    assert_result(take(ours.read, SHORT_MS), RELOCK_OK);
+    assert_result(acquire_for(ours.write, LONG_MS), RELOCK_OK);
+    assert_result(acquire_for(ours.read, SHORT_MS), RELOCK_OK);
     assert_result(relock_unlock(ours.write), RELOCK_OK);
     has_left(f, ours.read, SHORT_MS);
     assert_true(probe_pttl(f->probe, "orders") <= SHORT_MS);
@@ -193,7 +188,7 @@ static void the_end_of_a_fixed_lease_of_either_side_is_reported(void **state)
     struct relock_lock *sides[] = {ours.read, ours.write};
 
     for (size_t i = 0; i < 2; i++) {
-        assert_result(take(sides[i], slow_ms(1200)), RELOCK_OK);
+        assert_result(acquire_for(sides[i], slow_ms(1200)), RELOCK_OK);
         assert_true(losses_wait(f->losses, i + 1, SOON_MS));
         assert_int_equal(losses_get(f->losses, i).reason, RELOCK_LOST_EXPIRED);
         assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
@@ -256,7 +251,7 @@ static void only_our_own_reads_are_renewed(void **state)
     uint64_t lease_ms = slow_ms(LEASE_MS * 5 / 4);
     long long last = (long long)lease_ms;
 
-    assert_result(take(theirs.read, lease_ms), RELOCK_OK);
+    assert_result(acquire_for(theirs.read, lease_ms), RELOCK_OK);
     stranger = sides_holder(theirs.read);
     assert_result(relock_lock(ours.read), RELOCK_OK);
     while (last >= 0) { /* falls, until it is gone */

@@ -128,8 +128,7 @@ static void a_lost_hold_does_not_admit_its_owner_to_the_other_side(void **state)
     for (int i = 0; i < 2; i++) {
         struct relock_lock *lost = sides[i], *other = sides[1 - i];
 
-        assert_result(relock_acquire(lost, &(struct relock_how){.lease_ms = slow_ms(1200)}, NULL),
-                      RELOCK_OK);
+        assert_result(acquire_for(lost, slow_ms(1200)), RELOCK_OK);
         assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
         assert_result(relock_trylock(other), RELOCK_LOST);
         assert_result(relock_lock(other), RELOCK_LOST);

@@ -118,8 +118,7 @@ static void the_remaining_lease_is_that_of_the_longest_holder(void **state)
     struct sides theirs = sides_of(f, fixture_client(f, NULL));
     int64_t ttl_ms;
 
-    assert_result(relock_acquire(ours.read, &(struct relock_how){.lease_ms = LONG_MS}, NULL),
-                  RELOCK_OK);
+    assert_result(acquire_for(ours.read, LONG_MS), RELOCK_OK);
     assert_result(relock_lock(theirs.read), RELOCK_OK); /* 30 s */
     assert_result(relock_ttl_ms(theirs.read, &ttl_ms), RELOCK_OK);
     assert_true(ttl_ms > 45000 && ttl_ms <= LONG_MS);

@@ -18,6 +18,7 @@ struct actor {
     struct relock_how how;
     struct relock_grant grant;
     int64_t wait_ms;
+    int n_turns;
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -220,6 +221,23 @@ int actor_take_turn(void *arg)
     int r = relock_lock(arg);
 
     return r == RELOCK_OK ? relock_unlock(arg) : r;
+}
+
+static int step_turns(void *arg)
+{
+    struct actor *actor = arg;
+    int r = RELOCK_OK;
+
+    for (int i = 0; i < actor->n_turns && r == RELOCK_OK; i++)
+        r = actor_take_turn(actor->lock);
+    return r;
+}
+
+void actor_begin_turns(struct actor *actor, struct relock_lock *lock, int n)
+{
+    actor->lock = lock;
+    actor->n_turns = n;
+    actor_begin(actor, step_turns, actor);
 }
 
 void actor_begin_lock(struct actor *actor, struct relock_lock *lock)

@@ -51,6 +51,9 @@ void actor_end_all(void);
 /* A step: takes the lock `arg`, and releases it. */
 int actor_take_turn(void *arg);
 
+/* `n` turns, one after the other. */
+void actor_begin_turns(struct actor *actor, struct relock_lock *lock, int n);
+
 void actor_begin_lock(struct actor *actor, struct relock_lock *lock);
 void actors_begin_lock(struct actor **actors, size_t n, struct relock_lock *lock);
 void actor_begin_timedlock(struct actor *actor, struct relock_lock *lock, int64_t wait_ms);

@@ -126,6 +126,16 @@ struct relock_lock *fixture_lock(struct fixture *f, struct relock_client *client
     return fixture_lock_of(f, client, name, relock_lock_new);
 }
 
+int acquire_for(struct relock_lock *lock, uint64_t lease_ms)
+{
+    return relock_acquire(lock, &(struct relock_how){.lease_ms = lease_ms}, NULL);
+}
+
+int acquire_reporting(struct relock_lock *lock, relock_lost_fn *report, void *arg)
+{
+    return relock_acquire(lock, &(struct relock_how){.on_lost = report, .arg = arg}, NULL);
+}
+
 /* RELOCK_BUSY: the late acquire has not been released yet. */
 int fixture_acquire(struct relock_lock *lock, const struct relock_how *how)
 {

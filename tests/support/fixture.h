@@ -101,6 +101,10 @@ struct relock_lock *fixture_lock_of(struct fixture *f, struct relock_client *cli
 /* A place for a handle that a test makes by itself, freed at the end of the test. */
 struct relock_lock **fixture_place(struct fixture *f);
 
+/* relock_acquire() with a fixed lease, and with a callback of its own. Neither waits. */
+int acquire_for(struct relock_lock *lock, uint64_t lease_ms);
+int acquire_reporting(struct relock_lock *lock, relock_lost_fn *report, void *arg);
+
 /* relock_acquire() with a lease or a command timeout that a machine may stand still for: acquires
  * again if the reply came too late. */
 int fixture_acquire(struct relock_lock *lock, const struct relock_how *how);

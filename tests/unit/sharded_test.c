@@ -22,7 +22,6 @@ static char heard[32];
 static size_t n_heard;
 static size_t n_expected;
 static struct relock_gate all_heard;
-static struct relock_loop *loop;
 static struct relock_subscriber *subscriber;
 
 static void on_channel(void *arg, enum relock_channel_event event, const char *text, size_t len)
@@ -64,8 +63,8 @@ static int begin(void **state)
     memset(heard, 0, sizeof(heard));
     n_heard = 0;
     relock_gate_init(&all_heard);
-    assert_int_equal(relock_loop_new(turn, NULL, &loop), RELOCK_OK);
-    io.loop = loop;
+    assert_int_equal(relock_loop_new(turn, NULL, &cluster.loop), RELOCK_OK);
+    io.loop = cluster.loop;
     cluster.topology.io = io;
     atomic_store(&cluster.topology.is_sharded, true);
     return r;
@@ -83,14 +82,6 @@ static int open_pubsub(struct relock_topology *topology, struct relock_node *nod
     return r;
 }
 
-static int end(void **state)
-{
-    relock_loop_stop(loop);
-    relock_node_io_stop(&cluster.topology);
-    loop = relock_loop_free(loop);
-    return two_nodes_end(state);
-}
-
 /* Subscribes, and waits until these events were heard. */
 static void hears(const char *events)
 {
@@ -100,11 +91,11 @@ static void hears(const char *events)
     subscriber =
         relock_pubsub_subscribe(cluster.node[0].pubsub, NAME, strlen(NAME), on_channel, NULL);
     assert_non_null(subscriber);
-    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_int_equal(relock_loop_start(cluster.loop), RELOCK_OK);
     assert_true(relock_gate_wait(&all_heard, soon()));
     for (unsigned i = 0; i < 2; i++)
         assert_true(script_played(cluster.script[i]));
-    relock_loop_stop(loop);
+    relock_loop_stop(cluster.loop);
     assert_string_equal(heard, events);
 }
 
@@ -185,7 +176,7 @@ static void nodes_that_refer_to_each_other_are_not_asked_for_ever(void **state)
     assert_true(atomic_load(&cluster.n_distrusts) > 0);
 }
 
-#define SHARDED_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+#define SHARDED_TEST(function) cmocka_unit_test_setup_teardown(function, begin, two_nodes_end)
 
 int main(void)
 {

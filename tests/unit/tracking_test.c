@@ -19,7 +19,6 @@
 #define MISSING "-NOSCRIPT No matching script.\r\n"
 #define LONG_MS 1100 /* longer than tracking that fails at once */
 
-static struct relock_loop *loop;
 static struct relock_gate all_heard;
 static char heard[64];    /* '+' on, '-' off, the keys, '*' for all, '1' for the reply to a call */
 static size_t n_expected; /* letters of it */
@@ -106,18 +105,10 @@ static int begin(void **state)
     has_called = false;
     call_ms = 0;
     relock_gate_init(&all_heard);
-    assert_int_equal(relock_loop_new(turn, NULL, &loop), RELOCK_OK);
-    io.loop = loop;
+    assert_int_equal(relock_loop_new(turn, NULL, &cluster.loop), RELOCK_OK);
+    io.loop = cluster.loop;
     assert_int_equal(relock_node_io_start(&cluster.topology, &io), RELOCK_OK);
     return r;
-}
-
-static int end(void **state)
-{
-    relock_loop_stop(loop);
-    relock_node_io_stop(&cluster.topology);
-    loop = relock_loop_free(loop);
-    return two_nodes_end(state);
 }
 
 /* ---- the server ---------------------------------------------------------------------------- */
@@ -146,10 +137,10 @@ static void turns_on(const char *bytes)
 static void assert_hears(const char *expected)
 {
     n_expected = strlen(expected);
-    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_int_equal(relock_loop_start(cluster.loop), RELOCK_OK);
     assert_true(n_expected == 0 || relock_gate_wait(&all_heard, soon()));
     assert_true(script_played(cluster.script[0]));
-    relock_loop_stop(loop);
+    relock_loop_stop(cluster.loop);
     assert_string_equal(heard, expected);
 }
 
@@ -281,7 +272,7 @@ static void a_server_that_turns_it_off_at_once_is_not_asked_again(void **state)
     assert_false(relock_tracking_is_on(&cluster.node[0]));
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, two_nodes_end)
 
 int main(void)
 {

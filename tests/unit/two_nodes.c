@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "redis/loop.h"
+#include "redis/node_io.h"
 #include "redis/slot_map.h"
 
 #include <string.h>
@@ -81,6 +83,11 @@ int two_nodes_end(void **state)
     bool played = true;
 
     (void)state;
+    if (cluster.loop) {
+        relock_loop_stop(cluster.loop);
+        relock_node_io_stop(&cluster.topology);
+        (void)relock_loop_free(cluster.loop);
+    }
     for (unsigned i = 0; i < 2; i++) {
         played &= script_played(cluster.script[i]);
         relock_node_deinit(&cluster.node[i]);

@@ -2,7 +2,8 @@
  * Two nodes - a cluster whose two nodes are script servers
  *
  * The fixture of tests of redirections. Errors call the first node "a" and the second one "b". At
- * its end each test waits until the scripts have been played.
+ * its end each test waits until the scripts have been played; its loop and the connections on it
+ * end before that.
  *
  * Threads: the main one.
  */
@@ -25,6 +26,7 @@ struct two_nodes {
     struct relock_node node[2];
     struct relock_server server[2];
     struct script_server *script[2];
+    struct relock_loop *loop; /* made by the test; NULL: none */
     _Atomic(struct relock_node *)
         owner; /* of all keys: the first at the start, then as MOVED says */
     atomic_uint n_redirects;

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 
-static struct relock_loop *loop;
 static struct relock_topology_ops ops;
 static unsigned n_removals;
 static bool is_referenced;
@@ -62,8 +61,8 @@ static int begin(void **state)
     ops.uses = uses;
     ops.remove = remove_node;
     cluster.topology.ops = &ops;
-    assert_int_equal(relock_loop_new(turn, NULL, &loop), RELOCK_OK);
-    io.loop = loop;
+    assert_int_equal(relock_loop_new(turn, NULL, &cluster.loop), RELOCK_OK);
+    io.loop = cluster.loop;
     assert_int_equal(relock_node_io_start(&cluster.topology, &io), RELOCK_OK);
     return r;
 }
@@ -71,8 +70,6 @@ static int begin(void **state)
 static int end(void **state)
 {
     cluster.node[0].next = &cluster.node[1];
-    relock_node_io_stop(&cluster.topology);
-    loop = relock_loop_free(loop);
     return two_nodes_end(state);
 }
 
