@@ -74,10 +74,8 @@ static void a_wait_for_either_side_ends_in_time(void **state)
 static void a_wait_for_a_multi_lock_ends_in_time(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &patient);
-    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
 
-    times_out(f, fixture_multi(f, a, b, NULL), "a");
+    times_out(f, multi_pair_of(f, fixture_client(f, &patient)).both, "a");
     assert_int_equal(probe_pttl(f->probe, "b"), -2);
 }
 
@@ -85,14 +83,12 @@ static void a_wait_for_a_multi_lock_ends_in_time(void **state)
 static void a_multi_lock_releases_its_members_in_time(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &patient);
-    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
-    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, &patient));
     struct actor *actor = actor_start();
 
     assert_true(peer_lock(f->probe, "b", PEER, HANG_MS));
-    actor_begin_timedlock(actor, both, 4 * WAIT_MS);
-    assert_true(wait_for_waiters(client, 1));
+    actor_begin_timedlock(actor, t.both, 4 * WAIT_MS);
+    assert_true(wait_for_waiters(t.client, 1));
     while (probe_pttl(f->probe, "a") < 0 && actor_is_busy(actor))
         let_pass(1);
     pause_server(f);
@@ -107,29 +103,27 @@ static void a_multi_lock_releases_its_members_in_time(void **state)
 static void a_multi_lock_waits_for_no_other_command_about_a_member(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &patient);
-    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
-    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, &patient));
     struct relock_how how = {.lease_ms = HANG_MS, .owner = relock_owner_new()};
     struct relock_how waits = {4 * WAIT_MS, how.lease_ms, .owner = how.owner};
     struct actor *collector = actor_start(), *other = actor_start();
     int r;
 
     assert_true(peer_lock(f->probe, "b", PEER, HANG_MS));
-    actor_begin_acquire(collector, both, &waits);
-    assert_true(wait_for_waiters(client, 1));
-    while (relock_check(a, how.owner, NULL) != RELOCK_OK && actor_is_busy(collector))
+    actor_begin_acquire(collector, t.both, &waits);
+    assert_true(wait_for_waiters(t.client, 1));
+    while (relock_check(t.a, how.owner, NULL) != RELOCK_OK && actor_is_busy(collector))
         let_pass(1);
-    assert_result(relock_acquire(a, &how, NULL), RELOCK_OK);
+    assert_result(relock_acquire(t.a, &how, NULL), RELOCK_OK);
     pause_server(f);
-    actor_begin_acquire(other, a, &how);
+    actor_begin_acquire(other, t.a, &how);
     r = actor_result_within(collector, LATE_MS);
     server_resume(f->server);
     assert_result(actor_result(other), RELOCK_OK);
     assert_int_not_equal(r, RELOCK_OK);
     assert_int_not_equal(r, ACTOR_BUSY);
-    assert_result(relock_release(a, how.owner), RELOCK_OK);
-    assert_result(relock_release(a, how.owner), RELOCK_OK);
+    assert_result(relock_release(t.a, how.owner), RELOCK_OK);
+    assert_result(relock_release(t.a, how.owner), RELOCK_OK);
     assert_true(probe_wait_no_key(f->probe, "a", SOON_MS));
     assert_true(peer_unlock(f->probe, "b", PEER));
 }
@@ -322,13 +316,11 @@ static void a_release_of_a_level_returns_in_time(void **state)
 static void a_release_of_a_multi_lock_returns_in_time(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, &brief_release);
-    struct relock_lock *both =
-        fixture_multi(f, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, &brief_release));
 
-    assert_result(relock_lock(both), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
     pause_server(f);
-    assert_result(relock_unlock(both), RELOCK_E_CONN);
+    assert_result(relock_unlock(t.both), RELOCK_E_CONN);
     assert_took(began_ms, WAIT_MS, slow_ms(LATE_MS));
     resume_server(f, "a");
     assert_true(probe_wait_no_key(f->probe, "b", SOON_MS));

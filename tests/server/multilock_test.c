@@ -264,14 +264,12 @@ static void a_multi_lock_is_as_certain_as_its_least_certain_member(void **state)
 static void a_multi_lock_is_not_freed_by_force(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *both =
-        fixture_multi(f, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL);
+    struct multi_pair t = multi_pair_of(f, fixture_client(f, NULL));
 
-    assert_result(relock_lock(both), RELOCK_OK);
-    assert_result(relock_force_unlock(both), RELOCK_E_UNSUPPORTED);
-    assert_true(relock_is_mine(both));
-    assert_result(relock_unlock(both), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    assert_result(relock_force_unlock(t.both), RELOCK_E_UNSUPPORTED);
+    assert_true(relock_is_mine(t.both));
+    assert_result(relock_unlock(t.both), RELOCK_OK);
 }
 
 static void arguments_are_checked_as_for_any_lock(void **state)

@@ -155,35 +155,29 @@ static void acquired_members_are_renewed_while_the_others_are_awaited(void **sta
 static void a_member_that_was_renewed_before_is_renewed_after(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f, LEASE_MS);
-    struct relock_lock *a = fixture_lock(f, client, "a");
-    struct relock_lock *b = fixture_lock(f, client, "b");
-    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
-    assert_result(relock_lock(a), RELOCK_OK);
-    assert_result(acquire_for(both, slow_ms(LEASE_MS)), RELOCK_OK);
+    assert_result(relock_lock(t.a), RELOCK_OK);
+    assert_result(acquire_for(t.both, slow_ms(LEASE_MS)), RELOCK_OK);
     assert_true(losses_wait(f->losses, 1, SOON_MS));
     assert_string_equal(losses_get(f->losses, 0).name, "b");
-    assert_result(relock_unlock(both), RELOCK_LOST);
+    assert_result(relock_unlock(t.both), RELOCK_LOST);
     let_pass(slow_ms(LEASE_MS) / 4);
-    assert_true(relock_is_mine(a));
-    assert_result(relock_unlock(a), RELOCK_OK);
+    assert_true(relock_is_mine(t.a));
+    assert_result(relock_unlock(t.a), RELOCK_OK);
 }
 
 static void all_members_are_renewed_once_a_level_asks_for_it(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f, LEASE_MS);
-    struct relock_lock *both =
-        fixture_multi(f, fixture_lock(f, client, "a"), fixture_lock(f, client, "b"), NULL);
-    struct relock_how fixed = {.lease_ms = slow_ms(LEASE_MS)};
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
 
-    assert_result(relock_acquire(both, &fixed, NULL), RELOCK_OK);
-    assert_result(relock_lock(both), RELOCK_OK);
+    assert_result(acquire_for(t.both, slow_ms(LEASE_MS)), RELOCK_OK);
+    assert_result(relock_lock(t.both), RELOCK_OK);
     let_pass(slow_ms(LEASE_MS * 5 / 4));
-    assert_true(relock_is_mine(both));
-    assert_result(relock_unlock(both), RELOCK_OK);
-    assert_result(relock_unlock(both), RELOCK_OK);
+    assert_true(relock_is_mine(t.both));
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
 }
 
 /* The caller does not hold it yet, so no loss is reported. The remaining time is enough to start
@@ -191,22 +185,20 @@ static void all_members_are_renewed_once_a_level_asks_for_it(void **state)
 static void a_member_that_is_lost_while_others_are_waited_for_is_taken_anew(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = watchful_client(f, LEASE_MS);
-    struct relock_lock *a = fixture_lock(f, client, "a");
-    struct relock_lock *both = fixture_multi(f, a, fixture_lock(f, client, "b"), NULL);
+    struct multi_pair t = multi_pair_of(f, watchful_client(f, LEASE_MS));
     struct actor *waiting = actor_start();
 
     assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
-    actor_begin_lock(waiting, both);
-    assert_true(wait_behind_a(client, client));
+    actor_begin_lock(waiting, t.both);
+    assert_true(wait_behind_a(t.client, t.client));
     assert_int_equal(probe_int(f->probe, "DEL a"), 1);
     assert_true(log_wait(f->log, "a: owner", SOON_MS));
     assert_true(actor_is_busy(waiting));
     assert_true(peer_unlock(f->probe, "b", PEER));
     assert_result(actor_result(waiting), RELOCK_OK);
     assert_int_equal(probe_n_keys(f->probe), 2);
-    assert_result(actor_check(waiting, a), RELOCK_OK);
-    assert_result(actor_unlock(waiting, both), RELOCK_OK);
+    assert_result(actor_check(waiting, t.a), RELOCK_OK);
+    assert_result(actor_unlock(waiting, t.both), RELOCK_OK);
     assert_int_equal(losses_count(f->losses), 0);
 }
 
@@ -239,24 +231,23 @@ static void a_try_beside_a_waiting_call_of_its_owner_ends(void **state)
     struct fixture *f = *state;
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.command_timeout_ms = slow_ms(200)});
-    struct relock_lock *a = fixture_lock(f, client, "a"), *b = fixture_lock(f, client, "b");
-    struct relock_lock *both = fixture_multi(f, a, b, NULL);
+    struct multi_pair t = multi_pair_of(f, client);
     struct relock_how tries = {.owner = relock_owner_new()};
     struct relock_how waits = {.owner = tries.owner, .wait_ms = RELOCK_FOREVER};
     struct actor *waiting = actor_start(), *trying = actor_start();
     int r;
 
-    assert_result(relock_acquire(both, &tries, NULL), RELOCK_OK);
-    assert_result(relock_release(b, tries.owner), RELOCK_OK);
+    assert_result(relock_acquire(t.both, &tries, NULL), RELOCK_OK);
+    assert_result(relock_release(t.b, tries.owner), RELOCK_OK);
     assert_true(peer_lock(f->probe, "b", PEER, PEER_LEASE_MS));
-    actor_begin_acquire(waiting, both, &waits);
+    actor_begin_acquire(waiting, t.both, &waits);
     assert_true(wait_for_waiters(client, 1));
-    actor_begin_acquire(trying, both, &tries);
+    actor_begin_acquire(trying, t.both, &tries);
     r = actor_result_within(trying, 4000);
     assert_true(peer_unlock(f->probe, "b", PEER));
     (void)actor_result(waiting);
     (void)actor_result(trying);
-    while (relock_release(both, tries.owner) == RELOCK_OK)
+    while (relock_release(t.both, tries.owner) == RELOCK_OK)
         continue;
     assert_result(r, RELOCK_E_CONN);
 }
