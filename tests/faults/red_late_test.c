@@ -24,24 +24,6 @@ static struct red red_of(struct servers *s)
     return red_new_by_proxy(s, &(struct relock_options){.watchdog_timeout_ms = LEASE_MS});
 }
 
-struct expected {
-    struct probe *probe;
-    long long n_calls;
-};
-
-static bool has_run(void *arg)
-{
-    const struct expected *expected = arg;
-
-    return probe_script_calls(expected->probe) >= expected->n_calls;
-}
-
-/* Waits until this server has run so many scripts. */
-static bool wait_for_scripts(struct servers *s, size_t i, long long n)
-{
-    return wait_until(has_run, &(struct expected){s->probe[i], n}, SOON_MS);
-}
-
 static bool is_locked_quickly(struct servers *s, struct red *red)
 {
     uint64_t began_ms = now_ms();
@@ -88,9 +70,7 @@ static void a_late_server_costs_neither_time_nor_certainty(void **state)
  * when the thread sends them. */
 static bool late_runs(struct servers *s, long long n)
 {
-    struct expected expected = {s->probe[LATE], n};
-
-    return wait_until(has_run, &expected, 4 * DELAY_MS);
+    return probe_wait_script_calls(s->probe[LATE], n, 4 * DELAY_MS);
 }
 
 static bool late_has_no_key(void *s)
@@ -216,7 +196,7 @@ static void every_server_may_answer_late(void **state)
     }
     assert_result(relock_trylock(red.lock), RELOCK_E_CONN);
     for (size_t i = 0; i < s->n; i++)
-        assert_true(wait_for_scripts(s, i, calls[i] + 2));
+        assert_true(probe_wait_script_calls(s->probe[i], calls[i] + 2, SOON_MS));
     assert_true(red_wait_keys(s, 0));
 }
 

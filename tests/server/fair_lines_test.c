@@ -1,7 +1,6 @@
 /* Fair locks: tries, failures and losses that must leave no place and no waiter behind. */
 #include "support/fair_queue.h"
 #include "support/peer.h"
-#include "support/sides.h"
 
 #define OWNER 1000000007 /* no thread */
 
@@ -45,7 +44,8 @@ static void a_waiter_gets_the_lock_when_the_local_hold_is_lost(void **state)
     assert_result(relock_lock(lock), RELOCK_OK); /* Redis knows the script then */
     before = probe_script_calls(f->probe);
     actor_begin_lock(waiting, lock);
-    assert_true(sides_wait_asked(f->probe, before, 2)); /* and again when subscribed */
+    assert_true(
+        probe_wait_script_calls(f->probe, before + 2, SOON_MS)); /* and again when subscribed */
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
     assert_result(relock_trylock(lock), RELOCK_LOST);
     assert_result(actor_result(waiting), RELOCK_OK);

@@ -17,22 +17,10 @@ static struct relock_lock *handle(struct fixture *f)
     return fair_handle(f, fixture_client(f, &no_rechecks));
 }
 
-struct calls {
-    struct probe *probe;
-    long long n;
-};
-
-static bool are_made(void *arg)
-{
-    struct calls *calls = arg;
-
-    return probe_script_calls(calls->probe) >= calls->n;
-}
-
 /* A waiter tries, subscribes, tries again, and sleeps. */
 static void wait_for_sleep(struct fixture *f, long long calls_before)
 {
-    assert_true(wait_until(are_made, &(struct calls){f->probe, calls_before + 2}, SOON_MS));
+    assert_true(probe_wait_script_calls(f->probe, calls_before + 2, SOON_MS));
 }
 
 /* ---- nobody releases ----------------------------------------------------------------------- */

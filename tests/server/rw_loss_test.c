@@ -176,7 +176,8 @@ static void gets_in_when_it_is_lost(struct fixture *f, struct relock_lock *lost,
     assert_result(relock_lock(lost), RELOCK_OK);
     before = probe_script_calls(f->probe);
     actor_begin_lock(waiting, wanted);
-    assert_true(sides_wait_asked(f->probe, before, 3)); /* twice more when subscribed */
+    assert_true(
+        probe_wait_script_calls(f->probe, before + 3, SOON_MS)); /* twice more when subscribed */
     assert_int_equal(probe_int(f->probe, "FLUSHDB"), 0);
     assert_result(relock_trylock(lost), RELOCK_LOST);
     assert_result(actor_result(waiting), RELOCK_OK);

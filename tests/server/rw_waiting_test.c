@@ -22,7 +22,7 @@ static void begins_to_wait(struct fixture *f, struct actor *actor, struct relock
     long long before = probe_script_calls(f->probe);
 
     actor_begin_lock(actor, side);
-    assert_true(sides_wait_asked(f->probe, before, 2));
+    assert_true(probe_wait_script_calls(f->probe, before + 2, SOON_MS));
 }
 
 static void gets_in(struct actor *actor, struct relock_lock *side)

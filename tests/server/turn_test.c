@@ -45,7 +45,7 @@ static void a_waiter_that_starts_anew_asks_though_others_wait_before_it(void **s
     actor_begin_acquire(reader, ours.read, &how);
     assert_true(wait_for_waiters(client, 2));
     /* The first of them asks again in line, and when it listens. Later, an attempt gets in. */
-    assert_true(sides_wait_asked(f->probe, before, 4));
+    assert_true(probe_wait_script_calls(f->probe, before + 4, SOON_MS));
     actor_begin_acquire(writer, ours.write, &how);
     assert_true(wait_for_waiters(client, 3));
     let_others_read_first(ours);

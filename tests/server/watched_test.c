@@ -32,28 +32,21 @@ static void peer_locks(struct fixture *f)
     assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, NEVER_MS));
 }
 
-struct quiet {
-    struct probe *probe;
-    long long before;
-};
-
 /* For a while, no script runs. */
-static bool is_quiet(void *arg)
+static bool is_quiet(void *probe)
 {
-    const struct quiet *quiet = arg;
-    long long before = probe_script_calls(quiet->probe);
+    long long before = probe_script_calls(probe);
 
     let_pass(200);
-    return probe_script_calls(quiet->probe) == before;
+    return probe_script_calls(probe) == before;
 }
 
 /* The waiter of a lock that is held sleeps, and sends nothing. */
 static void assert_sleeps(struct fixture *f)
 {
-    struct quiet quiet = {.probe = f->probe};
     long long before;
 
-    assert_true(wait_until(is_quiet, &quiet, SOON_MS));
+    assert_true(wait_until(is_quiet, f->probe, SOON_MS));
     before = probe_script_calls(f->probe);
     let_pass(QUIET_MS);
     assert_int_equal(probe_script_calls(f->probe), before);
@@ -180,10 +173,9 @@ static void a_waiter_still_rechecks(void **state)
         fixture_client(f, &(struct relock_options){.recheck_ms = QUIET_MS});
     struct relock_lock *lock = plainlock(f, client);
     struct actor *waiting = begin_waiting(f, lock);
-    struct quiet quiet = {.probe = f->probe};
     long long before;
 
-    assert_true(wait_until(is_quiet, &quiet, SOON_MS));
+    assert_true(wait_until(is_quiet, f->probe, SOON_MS));
     before = probe_script_calls(f->probe);
     let_pass(5 * QUIET_MS / 2);
     assert_in_range(probe_script_calls(f->probe) - before, 1, 8);

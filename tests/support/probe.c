@@ -395,6 +395,18 @@ bool probe_wait_lock_channels(struct probe *probe, long long n)
     return wait_until(has_lock_channels, &(struct expected){probe, .n = n}, SOON_MS);
 }
 
+static bool has_run_scripts(void *arg)
+{
+    struct expected *expected = arg;
+
+    return probe_script_calls(expected->probe) >= expected->n;
+}
+
+bool probe_wait_script_calls(struct probe *probe, long long n, uint64_t within_ms)
+{
+    return wait_until(has_run_scripts, &(struct expected){probe, .n = n}, within_ms);
+}
+
 static bool has_length(void *arg)
 {
     struct expected *expected = arg;

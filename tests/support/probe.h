@@ -50,6 +50,9 @@ long long probe_only_value(struct probe *probe, const char *key);
 long long probe_calls(struct probe *probe, const char *command);
 long long probe_script_calls(struct probe *probe);
 
+/* Waits until so many scripts have run. */
+bool probe_wait_script_calls(struct probe *probe, long long n, uint64_t within_ms);
+
 /* All commands so far that came over a connection, without this query. The server also counts the
  * commands inside scripts; those are left out by name, even if a connection sent them. */
 long long probe_commands(struct probe *probe);

@@ -20,20 +20,3 @@ long long sides_level_rest(struct probe *probe, const char *id, unsigned level)
 {
     return probe_int(probe, "PTTL {orders}:%s:rwlock_timeout:%u", id, level);
 }
-
-struct asked {
-    struct probe *probe;
-    long long n;
-};
-
-static bool have_asked(void *arg)
-{
-    struct asked *asked = arg;
-
-    return probe_script_calls(asked->probe) >= asked->n;
-}
-
-bool sides_wait_asked(struct probe *probe, long long before, long long n)
-{
-    return wait_until(have_asked, &(struct asked){probe, before + n}, SOON_MS);
-}

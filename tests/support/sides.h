@@ -23,7 +23,4 @@ struct relock_holder sides_holder(struct relock_lock *side);
 /* The lease of a level of a reader, whose id is the holder's; -2 when there is none. */
 long long sides_level_rest(struct probe *probe, const char *id, unsigned level);
 
-/* Waits until so many scripts have run since `before`, which is a probe_script_calls(). */
-bool sides_wait_asked(struct probe *probe, long long before, long long n);
-
 #endif
