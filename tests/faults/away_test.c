@@ -170,8 +170,7 @@ static void a_server_that_stops_beyond_the_lease_is_reported_once_to_each_holder
 static void a_server_that_comes_back_empty_is_reported_to_holders_and_admits_waiters(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = faults_client(
-        t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(SHORT_LEASE_MS)});
+    struct relock_client *client = faults_watchful_client(t, SHORT_LEASE_MS);
     struct relock_client *others = faults_client(
         t, &(struct relock_options){.recheck_ms = LONG_MS, .watchdog_timeout_ms = LONG_MS});
     struct relock_lock *theirs = fixture_lock(t->f, others, "orders:0");

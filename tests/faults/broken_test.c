@@ -19,8 +19,7 @@ static size_t last(void)
 static void a_connection_that_breaks_after_any_byte_costs_no_call_an_error(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *held = fixture_lock(t->f, client, "held");
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 

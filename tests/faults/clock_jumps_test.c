@@ -111,8 +111,7 @@ static void waits_end_on_time_while_the_date_jumps(void **state)
 static void connections_are_restored_while_the_date_jumps(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
     if (getenv("RELOCK_TEST_TLS"))

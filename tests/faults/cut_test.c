@@ -158,7 +158,7 @@ static void all_are_renewed_and_released(struct faults *t, struct relock_client 
 
 static struct relock_client *renewing_client(struct faults *t)
 {
-    return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
+    return faults_watchful_client(t, LEASE_MS);
 }
 
 static void a_hundred_holds_survive_their_connections(void **state)

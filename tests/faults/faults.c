@@ -39,6 +39,18 @@ struct relock_client *faults_client(struct faults *t, const struct relock_option
     return fixture_client(t->f, &all);
 }
 
+struct relock_client *faults_watchful_client(struct faults *t, uint64_t lease_ms)
+{
+    return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(lease_ms)});
+}
+
+struct relock_client *faults_calm_client(struct faults *t, uint64_t command_timeout_ms)
+{
+    return faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
+                                                     .recheck_ms = LONG_MS,
+                                                     .command_timeout_ms = command_timeout_ms});
+}
+
 struct relock_client *faults_connected_client(struct faults *t,
                                               const struct relock_options *options)
 {

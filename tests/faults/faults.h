@@ -52,7 +52,12 @@ bool faults_over_tcp(const struct faults *t);
  */
 const char *faults_ca_file(const struct faults *t);
 
-/* The same, and its I/O thread has connected: later connections count as reconnects. */
+/* One that renews leases of `lease_ms`, which outlast a stop of the machine; and one for which
+ * nothing ends by time but a command. */
+struct relock_client *faults_watchful_client(struct faults *t, uint64_t lease_ms);
+struct relock_client *faults_calm_client(struct faults *t, uint64_t command_timeout_ms);
+
+/* As faults_client(), and its I/O thread has connected: later connections count as reconnects. */
 struct relock_client *faults_connected_client(struct faults *t,
                                               const struct relock_options *options);
 

@@ -8,10 +8,7 @@
 
 static struct relock_lock *lock_of(struct faults *t, uint64_t command_timeout_ms)
 {
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
-                                                  .recheck_ms = LONG_MS,
-                                                  .command_timeout_ms = command_timeout_ms});
+    struct relock_client *client = faults_calm_client(t, command_timeout_ms);
 
     return fixture_lock_of(t->f, client, "orders", relock_fencedlock_new);
 }

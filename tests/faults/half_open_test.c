@@ -140,8 +140,7 @@ static void an_idle_lane_that_became_half_open_costs_one_call(void **state)
 static void half_open_renewals_are_noticed_before_the_lease_ends(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
 
     assert_result(relock_lock(lock), RELOCK_OK);

@@ -14,8 +14,7 @@ static void set_max_memory(struct faults *t, const char *bytes)
 static void a_server_out_of_memory_refuses_new_holds_only(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct relock_lock *other = fixture_lock(t->f, client, "invoices");
 
@@ -37,8 +36,7 @@ static void a_server_out_of_memory_refuses_new_holds_only(void **state)
 static void a_key_that_becomes_another_type_is_lost_and_left_alone(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(LEASE_MS)});
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct relock_lock *other = fixture_lock(t->f, client, "invoices");
 

@@ -127,8 +127,7 @@ static void waits_of_both_sides_end_when_the_server_is_gone(void **state)
 static void holds_of_both_sides_survive_their_connections(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(3000)});
+    struct relock_client *client = faults_watchful_client(t, 3000);
     struct sides ours = sides_of(t->f, client);
 
     assert_result(relock_lock(ours.write), RELOCK_OK);

@@ -12,10 +12,7 @@ static const enum proxy_deed losses[] = {PROXY_SWALLOW, PROXY_LOSE};
 /* Handles of a client with leases that do not end in a test: a missing key was released. */
 static struct sides sides_with(struct faults *t, uint64_t command_timeout_ms)
 {
-    return sides_of(
-        t->f, faults_client(t, &(struct relock_options){.watchdog_timeout_ms = LONG_MS,
-                                                        .recheck_ms = LONG_MS,
-                                                        .command_timeout_ms = command_timeout_ms}));
+    return sides_of(t->f, faults_calm_client(t, command_timeout_ms));
 }
 
 /* The read level is released, and the writer keeps its hold. */
@@ -86,8 +83,7 @@ static void a_downgrade_without_an_answer_happens(void **state)
 static void renewals_of_both_sides_survive_the_loss_of_replies(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.watchdog_timeout_ms = outlast_ms(3000)});
+    struct relock_client *client = faults_watchful_client(t, 3000);
     struct sides ours = sides_of(t->f, client);
     static const char *const renewals[] = {"renew 1 orders", "read_renew 1 orders"};
 

@@ -12,11 +12,7 @@
 /* Nothing ends by time. */
 static struct relock_client *calm(struct faults *t)
 {
-    return faults_client(t, &(struct relock_options){
-                                .recheck_ms = LONG_MS,
-                                .watchdog_timeout_ms = LONG_MS,
-                                .command_timeout_ms = slow_ms(10000),
-                            });
+    return faults_calm_client(t, slow_ms(10000));
 }
 
 static void assert_lost(struct faults *t, struct relock_lock *lock)

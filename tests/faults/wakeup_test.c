@@ -174,10 +174,7 @@ static void an_unanswered_subscription_is_repeated(void **state)
 static void a_waiter_that_arrives_during_a_failing_try_asks_for_itself(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client =
-        faults_client(t, &(struct relock_options){.recheck_ms = LONG_MS,
-                                                  .watchdog_timeout_ms = LONG_MS,
-                                                  .command_timeout_ms = short_ms()});
+    struct relock_client *client = faults_calm_client(t, short_ms());
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct proxy_rule *lost = proxy_next(t->proxy, PROXY_LOSE, "lock 1 orders");
     struct actor *first = actor_start();
