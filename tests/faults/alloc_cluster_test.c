@@ -12,29 +12,25 @@
 #define RENEWED_MS 3000 /* a lease short enough to wait for a renewal */
 
 static struct cluster *cluster; /* its first node is the server of the fixture */
-static struct relock_options options;
 static size_t step = STEP;
 
-static struct relock_options cluster_options(struct trial *trial)
+static struct relock_options cluster_options(struct fixture *f)
 {
     static char url[128];
 
-    snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%d/?pubsub=plain",
-             trial->f->server->port);
-    return trial_options(trial, &(struct scene){.options = {.url = url}});
-}
-
-static int new_client(struct trial *trial)
-{
-    return trial_new_client(trial, &options);
+    snprintf(url, sizeof(url), "redis+cluster://127.0.0.1:%d/?pubsub=plain", f->server->port);
+    return (struct relock_options){.url = url};
 }
 
 static void a_client_that_cannot_be_made_leaves_nothing(void **state)
 {
-    options = cluster_options(&(struct trial){.f = *state});
-    trial_play(
-        state,
-        &(struct scene){.whose = ALLOC_ALL, .step = step, .makes_client = true, .act = new_client});
+    struct relock_options options = cluster_options(*state);
+
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .step = step,
+                                      .makes_client = true,
+                                      .options = options,
+                                      .act = trial_new_client});
 }
 
 /* ---- a slot that moves --------------------------------------------------------------------- */
@@ -65,26 +61,16 @@ static void use_and_move(struct trial *trial)
     move();
 }
 
-static int lock(struct trial *trial)
-{
-    return relock_trylock(trial->lock);
-}
-
-static void unlock(struct trial *trial, int result)
-{
-    if (result == RELOCK_OK)
-        assert_result(relock_unlock(trial->lock), RELOCK_OK);
-}
-
 static void a_call_that_cannot_follow_its_slot_has_no_lock(void **state)
 {
-    options = cluster_options(&(struct trial){.f = *state});
+    struct relock_options options = cluster_options(*state);
+
     trial_play(state, &(struct scene){.whose = ALLOC_MINE,
                                       .options = options,
                                       .step = step,
                                       .before = use_and_move,
-                                      .act = lock,
-                                      .after = unlock,
+                                      .act = trial_trylock,
+                                      .after = trial_unlock_if_held,
                                       .finally = come_home});
 }
 
@@ -98,7 +84,8 @@ static int be_renewed_there(struct trial *trial)
 /* Two threads need memory: the I/O thread, and the one that asks for the map. */
 static void a_renewal_follows_its_slot_in_time(void **state)
 {
-    options = cluster_options(&(struct trial){.f = *state});
+    struct relock_options options = cluster_options(*state);
+
     options.watchdog_timeout_ms = slow_ms(RENEWED_MS);
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,

@@ -16,10 +16,9 @@ static int make(struct trial *trial)
 static void has_members(struct trial *trial)
 {
     static const char *const names[N] = {"a", "b", "c"};
-    struct relock_options options = trial_options(trial, &(struct scene){.answer = RELOCK_OK});
 
     for (size_t i = 0; i < N; i++) {
-        assert_result(relock_client_new(&options, &clients[i]), RELOCK_OK);
+        assert_result(relock_client_new(&trial->options, &clients[i]), RELOCK_OK);
         assert_result(relock_lock_new(clients[i], names[i], &members[i]), RELOCK_OK);
     }
 }

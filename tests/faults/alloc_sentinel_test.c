@@ -9,35 +9,33 @@
 
 static struct server *sentinel;
 static struct probe *at_sentinel;
-static struct relock_options options;
 static size_t step = STEP;
 
-static struct relock_options sentinel_options(struct trial *trial)
+static struct relock_options sentinel_options(void)
 {
     static char url[256];
 
     sentinels_url(url, sentinel, NULL, SENTINELS_MASTER);
-    return trial_options(trial, &(struct scene){.options = {.url = url}});
-}
-
-static int new_client(struct trial *trial)
-{
-    return trial_new_client(trial, &options);
+    return (struct relock_options){.url = url};
 }
 
 static void a_client_that_cannot_be_made_leaves_nothing(void **state)
 {
-    options = sentinel_options(&(struct trial){.f = *state});
-    trial_play(
-        state,
-        &(struct scene){.whose = ALLOC_ALL, .step = step, .makes_client = true, .act = new_client});
+    struct relock_options options = sentinel_options();
+
+    trial_play(state, &(struct scene){.whose = ALLOC_ALL,
+                                      .step = step,
+                                      .makes_client = true,
+                                      .options = options,
+                                      .act = trial_new_client});
 }
 
 /* ---- connecting again ---------------------------------------------------------------------- */
 
 static void a_connection_of_the_io_thread_finds_the_master_again(void **state)
 {
-    options = sentinel_options(&(struct trial){.f = *state});
+    struct relock_options options = sentinel_options();
+
     options.watchdog_timeout_ms = LONG_MS;
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,
@@ -73,7 +71,8 @@ static void listen_and_unlock(struct trial *trial, int result)
 
 static void a_client_listens_to_its_sentinel_again(void **state)
 {
-    options = sentinel_options(&(struct trial){.f = *state});
+    struct relock_options options = sentinel_options();
+
     options.watchdog_timeout_ms = LONG_MS;
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,

@@ -4,22 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct relock_options options;
-
-static int new_client(struct trial *trial)
-{
-    return trial_new_client(trial, &options);
-}
-
 /* A resolver that lacks the memory to read /etc/hosts asks the name servers instead, which may
  * fail for other reasons. */
 static int new_client_by_name(struct trial *trial)
 {
     uint64_t began_ms = now_ms();
-    int r = new_client(trial);
+    int r = trial_new_client(trial);
 
     if (r == RELOCK_E_CONN && alloc_refused() > 0 &&
-        (trial->for_good || now_ms() - began_ms >= options.connect_timeout_ms))
+        (trial->for_good || now_ms() - began_ms >= trial->options.connect_timeout_ms))
         return RELOCK_E_NOMEM;
     return r;
 }
@@ -31,11 +24,10 @@ static void a_client(void **state, const struct relock_options *wanted, bool of_
         .options = *wanted,
         .makes_client = true,
         .ends_client = of_no_use,
-        .act =
-            strstr(wanted->url ? wanted->url : "", "localhost") ? new_client_by_name : new_client,
+        .act = strstr(wanted->url ? wanted->url : "", "localhost") ? new_client_by_name
+                                                                   : trial_new_client,
     };
 
-    options = trial_options(&(struct trial){.f = *state}, &scene);
     trial_play(state, &scene);
 }
 
@@ -120,11 +112,11 @@ static size_t make_one_more(struct relock_client *client, struct relock_lock **l
 static void names_are_found_again_though_their_table_could_not_grow(void **state)
 {
     static struct relock_lock *locks[N_NAMES], *again;
+    struct relock_options options = trial_options(&(struct trial){.f = *state}, &(struct scene){0});
     struct alloc_mark before = alloc_mark();
     struct relock_client *client;
     size_t least = (size_t)-1, most = 0;
 
-    options = trial_options(&(struct trial){.f = *state}, &(struct scene){0});
     assert_result(relock_client_new(&options, &client), RELOCK_OK);
     for (unsigned i = 0; i < N_NAMES; i++) {
         size_t n = make_one_more(client, &locks[i], i);

@@ -9,15 +9,11 @@
 /* OpenSSL makes some six thousand requests for a client. */
 #define STEP 11
 
-static struct relock_options options;
-
-static struct relock_options tls_options(struct trial *trial, const char *server_name)
+static struct relock_options tls_options(struct fixture *f, const char *server_name)
 {
-    const struct server *server = trial->f->server;
-
-    return trial_options(trial, &(struct scene){.options = {.url = server->tls_url,
-                                                            .tls_ca_file = server->ca_file,
-                                                            .tls_server_name = server_name}});
+    return (struct relock_options){.url = f->server->tls_url,
+                                   .tls_ca_file = f->server->ca_file,
+                                   .tls_server_name = server_name};
 }
 
 /* Without memory OpenSSL may send a poor handshake, which the server refuses, or find fault with a
@@ -32,14 +28,13 @@ static int without_excuse(int result)
 
 static int new_client(struct trial *trial)
 {
-    return without_excuse(trial_new_client(trial, &options));
+    return without_excuse(trial_new_client(trial));
 }
 
 static void a_client_that_cannot_be_made_leaves_nothing(void **state)
 {
-    options = tls_options(&(struct trial){.f = *state}, NULL);
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
-                                      .options = options,
+                                      .options = tls_options(*state, NULL),
                                       .step = STEP,
                                       .makes_client = true,
                                       .act = new_client,
@@ -48,10 +43,10 @@ static void a_client_that_cannot_be_made_leaves_nothing(void **state)
 
 /* ---- what must not be trusted -------------------------------------------------------------- */
 
-static void is_never_accepted(void **state)
+static void is_never_accepted(void **state, const struct relock_options *options)
 {
     trial_play(state, &(struct scene){.whose = ALLOC_ALL,
-                                      .options = options,
+                                      .options = *options,
                                       .answer = RELOCK_E_AUTH,
                                       .step = STEP,
                                       .makes_client = true,
@@ -61,26 +56,28 @@ static void is_never_accepted(void **state)
 
 static void a_wrong_name_is_never_accepted(void **state)
 {
-    options = tls_options(&(struct trial){.f = *state}, "other.example");
-    is_never_accepted(state);
+    struct relock_options options = tls_options(*state, "other.example");
+
+    is_never_accepted(state, &options);
 }
 
 static void a_stranger_is_never_accepted(void **state)
 {
     struct fixture *f = *state;
+    struct relock_options options = tls_options(f, NULL);
     char strangers_ca[128];
 
     snprintf(strangers_ca, sizeof(strangers_ca), "%s" CERTS_STRANGERS_CA, f->server->certs);
-    options = tls_options(&(struct trial){.f = f}, NULL);
     options.tls_ca_file = strangers_ca;
-    is_never_accepted(state);
+    is_never_accepted(state, &options);
 }
 
 /* ---- connecting again ---------------------------------------------------------------------- */
 
 static void a_connection_of_the_io_thread_is_restored(void **state)
 {
-    options = tls_options(&(struct trial){.f = *state}, NULL);
+    struct relock_options options = tls_options(*state, NULL);
+
     options.watchdog_timeout_ms = LONG_MS;
     trial_play(state, &(struct scene){.whose = ALLOC_OTHERS,
                                       .options = options,

@@ -112,7 +112,6 @@ static size_t act(struct trial *trial, const struct scene *scene, size_t nth, si
 /* Refuses request number `nth`, or all `n` from there. Returns how many were refused. */
 static size_t play(struct trial *trial, const struct scene *scene, size_t nth, size_t n)
 {
-    struct relock_options options = trial_options(trial, scene);
     struct fixture *f = trial->f;
     struct leaks before = leaks_now();
     size_t refused;
@@ -120,9 +119,10 @@ static size_t play(struct trial *trial, const struct scene *scene, size_t nth, s
     now.under_way = true;
     now.nth = nth;
     now.n = n;
+    trial->options = trial_options(trial, scene);
     trial->for_good = n == ALLOC_FROM_THEN_ON;
     trial->done = false;
-    trial->client = scene->makes_client ? NULL : fixture_client(f, &options);
+    trial->client = scene->makes_client ? NULL : fixture_client(f, &trial->options);
     trial->lock = scene->makes_client ? NULL : kind_lock(f, trial->client, "orders");
     if (scene->before)
         scene->before(trial);
@@ -261,9 +261,9 @@ void trial_peer_goes(struct trial *trial, int result)
     assert_true(peer_unlock(trial->f->probe, "orders", PEER));
 }
 
-int trial_new_client(struct trial *trial, const struct relock_options *options)
+int trial_new_client(struct trial *trial)
 {
-    int r = relock_client_new(options, &trial->client);
+    int r = relock_client_new(&trial->options, &trial->client);
 
     trial->f->clients[0] = trial->client;
     return r;

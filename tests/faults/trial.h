@@ -29,10 +29,11 @@
 
 struct trial {
     struct fixture *f;
-    struct relock_client *client; /* NULL if the scene makes it */
-    struct relock_lock *lock;     /* "orders", of the kind of the case; likewise */
-    struct actor *actor;          /* always has memory */
-    bool for_good;                /* all later requests are refused, too */
+    struct relock_client *client;  /* NULL if the scene makes it */
+    struct relock_lock *lock;      /* "orders", of the kind of the case; likewise */
+    struct relock_options options; /* all of the client */
+    struct actor *actor;           /* always has memory */
+    bool for_good;                 /* all later requests are refused, too */
 
     /* for the scene */
     struct relock_cancel *cancel;
@@ -67,7 +68,7 @@ void trial_play_without(void **state, const struct scene *scene);
 bool trial_wait(const struct trial *trial, wait_predicate_fn *is_done, void *arg);
 
 /* An `act` that makes the client: fixture_end frees it. Returns as relock_client_new(). */
-int trial_new_client(struct trial *trial, const struct relock_options *options);
+int trial_new_client(struct trial *trial);
 
 /* A `before` and an `act`: lock, and wait until the I/O thread has logged in; the server closes all
  * connections, and the I/O thread logs in again. */

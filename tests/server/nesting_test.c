@@ -22,28 +22,9 @@ static void levels_count_up_and_back_in_redis(void **state)
     assert_int_equal(probe_int(f->probe, "EXISTS orders"), 0);
 }
 
-static void another_thread_gets_in_only_after_the_last_level(void **state)
+static void another_gets_in_only_after_the_last_level(struct relock_lock *ours,
+                                                      struct relock_lock *theirs)
 {
-    struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct actor *other = actor_start();
-
-    for (int level = 0; level < DEPTH; level++)
-        assert_result(relock_lock(lock), RELOCK_OK);
-    for (int level = 0; level < DEPTH; level++) {
-        assert_result(actor_trylock(other, lock), RELOCK_BUSY);
-        assert_result(relock_unlock(lock), RELOCK_OK);
-    }
-    assert_result(actor_trylock(other, lock), RELOCK_OK);
-    assert_result(relock_trylock(lock), RELOCK_BUSY);
-    assert_result(actor_unlock(other, lock), RELOCK_OK);
-}
-
-static void another_client_gets_in_only_after_the_last_level(void **state)
-{
-    struct fixture *f = *state;
-    struct relock_lock *ours = fixture_lock(f, fixture_client(f, NULL), "orders");
-    struct relock_lock *theirs = fixture_lock(f, fixture_client(f, NULL), "orders");
     struct actor *other = actor_start();
 
     for (int level = 0; level < DEPTH; level++)
@@ -53,7 +34,24 @@ static void another_client_gets_in_only_after_the_last_level(void **state)
         assert_result(relock_unlock(ours), RELOCK_OK);
     }
     assert_result(actor_trylock(other, theirs), RELOCK_OK);
+    assert_result(relock_trylock(ours), RELOCK_BUSY);
     assert_result(actor_unlock(other, theirs), RELOCK_OK);
+}
+
+static void another_thread_gets_in_only_after_the_last_level(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+
+    another_gets_in_only_after_the_last_level(lock, lock);
+}
+
+static void another_client_gets_in_only_after_the_last_level(void **state)
+{
+    struct fixture *f = *state;
+
+    another_gets_in_only_after_the_last_level(fixture_lock(f, fixture_client(f, NULL), "orders"),
+                                              fixture_lock(f, fixture_client(f, NULL), "orders"));
 }
 
 static void unlock_by_a_stranger_changes_nothing_and_sends_nothing(void **state)

@@ -254,10 +254,7 @@ static void the_end_of_its_client_makes_a_waiter_listen_to_the_others(void **sta
     for (size_t i = 0; i < s->n; i++)
         members[i] = c.members[(other + i) % s->n];
     c.lock = red_lock_of(s->f, members, s->n);
-    waiting[0] = red_line_begin(&turns[0], &b);
-    assert_true(red_line_wait(s, 1));
-    waiting[1] = red_line_begin(&turns[1], &c);
-    assert_true(red_line_wait(s, 2));
+    two_stand_in_line(s, &b, &c, turns, waiting);
     assert_true(probe_wait_subscribers(s->probe[other], LOCK_CHANNEL, 1));
     fixture_free_client(s->f, c.clients[sequencer]);
     assert_true(probe_wait_subscribers(s->probe[other], LOCK_CHANNEL, 2));

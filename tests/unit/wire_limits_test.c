@@ -82,22 +82,28 @@ static void the_number_of_replies_is_unlimited(void **state)
     }
 }
 
-/* Before 1.0, hiredis allocates as many elements as the server announces. */
-static void an_array_above_the_limit_is_an_error(void **state)
+static void are_errors(const char *const *bytes, size_t n)
 {
-    static const char *const counts[] = {"*1025\r\n", "*2147483647\r\n", "*2\r\n*1025\r\n"};
     struct redisReply *reply;
 
-    (void)state;
-
-    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+    for (size_t i = 0; i < n; i++) {
         relock_wire_close(&wire);
         pair_connect();
-        say(counts[i]);
+        say(bytes[i]);
         assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
         assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
         assert_true(*wire.why);
     }
+}
+
+/* Before 1.0, hiredis allocates as many elements as the server announces. */
+static void an_array_above_the_limit_is_an_error(void **state)
+{
+    static const char *const counts[] = {"*1025\r\n", "*2147483647\r\n", "*2\r\n*1025\r\n"};
+
+    (void)state;
+
+    are_errors(counts, sizeof(counts) / sizeof(*counts));
 }
 
 static void an_array_at_the_limit_is_accepted(void **state)
@@ -144,18 +150,10 @@ static void pushes_maps_and_sets_are_errors(void **state)
 {
     static const char *const opens[] = {">1\r\n$-1\r\n", "%1\r\n+a\r\n$-1\r\n", "~1\r\n$-1\r\n",
                                         "|1\r\n+a\r\n$-1\r\n", "*1\r\n>1\r\n$-1\r\n"};
-    struct redisReply *reply;
 
     (void)state;
 
-    for (size_t i = 0; i < sizeof(opens) / sizeof(*opens); i++) {
-        relock_wire_close(&wire);
-        pair_connect();
-        say(opens[i]);
-        assert_int_equal(relock_wire_fill(&wire), RELOCK_OK);
-        assert_int_equal(relock_wire_take(&wire, &reply), RELOCK_E_CONN);
-        assert_true(*wire.why);
-    }
+    are_errors(opens, sizeof(opens) / sizeof(*opens));
 }
 
 static void arrays_at_the_depth_limit_are_accepted(void **state)
