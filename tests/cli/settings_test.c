@@ -10,14 +10,6 @@
 #define LEASE_MS 30000
 #define USER "locker"
 
-static void make_user(struct probe *probe)
-{
-    static const char *const rights[] = {"reset", "on", "~*", "&*", "+@all", ">secret"};
-
-    for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
-        assert_int_equal(probe_int(probe, "ACL SETUSER " USER " %s", rights[i]), 0);
-}
-
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "we");
@@ -56,7 +48,7 @@ static void a_password_comes_from_a_variable_or_a_file(void **state)
     assert_true(fd >= 0);
     close(fd);
     write_file(path, "secret\r\na second line\n");
-    make_user(f->probe);
+    assert_true(probe_make_user(f->probe, USER, "secret", "~* &* +@all"));
     assert_int_equal(run_with(f, NULL, NULL), 125);
     assert_int_equal(run_with(f, "wrong", NULL), 125);
     assert_int_equal(run_with(f, "secret", NULL), 0);

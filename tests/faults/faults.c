@@ -76,12 +76,7 @@ bool faults_over_tcp(const struct faults *t)
 
 void faults_worker(struct faults *t, const char *words)
 {
-    assert_int_equal(
-        probe_int(t->f->probe, "ACL SETUSER " WORKER " reset on resetchannels >" PASSWORD), 0);
-    for (char word[64]; sscanf(words, "%63s", word) == 1;) {
-        assert_int_equal(probe_int(t->f->probe, "ACL SETUSER " WORKER " %s", word), 0);
-        words += strspn(words, " ") + strlen(word);
-    }
+    assert_true(probe_make_user(t->f->probe, WORKER, PASSWORD, words));
 }
 
 void faults_take_rights(int argc, char **argv)

@@ -42,16 +42,6 @@ static void let_user(const struct scene *scene, const char *rule)
     assert_int_equal(probe_int(scene->t->f->probe, "ACL SETUSER " USER " %s", rule), 0);
 }
 
-static void make_user(const struct scene *scene)
-{
-    let_user(scene, "reset");
-    let_user(scene, "on");
-    let_user(scene, ">" LINES_SECRET);
-    let_user(scene, "~*");
-    let_user(scene, "&*");
-    let_user(scene, "+@all");
-}
-
 /* ---- what goes wrong with a lock ----------------------------------------------------------- */
 
 static void wrong_type(struct scene *scene)
@@ -186,7 +176,7 @@ static void go_wrong(struct faults *t, size_t i, const char *name, bool has_sink
     struct scene scene = {.t = t, .name = name, .has_sink = has_sink};
     struct relock_options options = options_of(&scene);
 
-    make_user(&scene);
+    assert_true(probe_make_user(t->f->probe, USER, LINES_SECRET, "~* &* +@all"));
     lines_begin();
     scene.client = fixture_client(t->f, &options);
     scene.lock = fixture_lock(t->f, scene.client, name);

@@ -14,21 +14,14 @@ static void on_each_node(struct clustered *c, const char *right)
                              0);
 }
 
-static void make_user(struct clustered *c)
-{
-    static const char *const rights[] = {"reset", "on", "~*", "&*", "+@all", ">secret1"};
-
-    for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
-        on_each_node(c, rights[i]);
-}
-
 static void a_changed_password_is_used_at_each_node(void **state)
 {
     struct clustered *c = *state;
     struct relock_lock *locks[N_LOCKS];
     struct relock_client *client;
 
-    make_user(c);
+    for (size_t i = 0; i < c->cluster->n; i++)
+        assert_true(probe_make_user(c->cluster->node[i].probe, "locker", "secret1", "~* &* +@all"));
     client = clustered_client(c, &(struct relock_options){.user = "locker", .password = "secret1"});
     for (int i = 0; i < N_LOCKS; i++) {
         char name[16];

@@ -30,16 +30,6 @@ static void the_log_holds_no_password(struct fixture *f)
         assert_int_equal(log_count(f->log, secrets[i]), 0);
 }
 
-static void make_user(struct fixture *f, const char *rights)
-{
-    assert_int_equal(
-        probe_int(f->probe, "ACL SETUSER %s reset on resetchannels >%s", USER, PASSWORD), 0);
-    for (char word[64]; sscanf(rights, "%63s", word) == 1;) {
-        assert_int_equal(probe_int(f->probe, "ACL SETUSER %s %s", USER, word), 0);
-        rights += strspn(rights, " ") + strlen(word);
-    }
-}
-
 static void set_password(struct fixture *f, const char *password)
 {
     assert_int_equal(probe_int(f->probe, "CONFIG SET requirepass %s", password), 0);
@@ -51,7 +41,7 @@ static void a_user_with_a_password_gets_in(void **state)
     struct relock_options options = {.user = USER, .password = PASSWORD};
     struct relock_lock *lock;
 
-    make_user(f, "~* &* +@all");
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, "~* &* +@all"));
     lock = fixture_lock(f, fixture_client(f, &options), "orders");
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_true(probe_n_clients(f->probe, " user=" USER " ") >= 1);
@@ -65,7 +55,7 @@ static void a_url_holds_user_and_password_escaped(void **state)
     char url[256];
     struct relock_lock *lock;
 
-    make_user(f, "~* &* +@all");
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, "~* &* +@all"));
     snprintf(url, sizeof(url), "redis://%s:%s@127.0.0.1:%d", USER, PASSWORD_IN_URL,
              f->server->port);
     lock = fixture_lock(f, fixture_client(f, &(struct relock_options){.url = url}), "orders");
@@ -81,7 +71,7 @@ static void options_override_the_url(void **state)
     char url[256];
     struct relock_client *client;
 
-    make_user(f, "~* &* +@all");
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, "~* &* +@all"));
     snprintf(url, sizeof(url), "redis://nobody:wr0ng@127.0.0.1:%d", f->server->port);
     client =
         fixture_client(f, &(struct relock_options){.url = url, .user = USER, .password = PASSWORD});
@@ -97,7 +87,7 @@ static void a_wrong_user_or_password_returns_auth(void **state)
     struct relock_options options;
     struct relock_client *client;
 
-    make_user(f, "~* &* +@all");
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, "~* &* +@all"));
     assert_result(connect_with(f, USER, "wr0ng"), RELOCK_E_AUTH);
     assert_result(connect_with(f, "nobody", PASSWORD), RELOCK_E_AUTH);
     assert_true(log_count_grave(f->log, RELOCK_LOG_ERROR) > 0);
@@ -116,7 +106,7 @@ static void a_wrong_password_returns_auth_to_a_lazy_client_too(void **state)
         f, &(struct relock_options){.user = USER, .password = "wr0ng", .flags = RELOCK_LAZY});
     struct relock_client *client = NULL;
 
-    make_user(f, "~* &* +@all");
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, "~* &* +@all"));
     assert_result(relock_client_new(&options, &client), RELOCK_E_AUTH);
     assert_null(client);
     the_log_holds_no_password(f);
@@ -144,7 +134,7 @@ static void a_new_connection_logs_in_again(void **state)
     struct relock_options options = {.user = USER, .password = PASSWORD, .client_name = "billing"};
     struct relock_lock *lock;
 
-    make_user(f, "~* &* +@all");
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, "~* &* +@all"));
     lock = fixture_lock(f, fixture_client(f, &options), "orders");
     assert_result(relock_lock(lock), RELOCK_OK);
     probe_int(f->probe, "CLIENT KILL USER " USER);
@@ -164,9 +154,11 @@ static void a_user_with_just_the_rights_of_a_locker_can_lock(void **state)
     struct relock_lock *lock;
     struct actor *other = actor_start();
 
-    make_user(f, "~orders &redisson_lock__channel:* -@all +ping +eval +evalsha +script|load "
-                 "+subscribe +unsubscribe +hexists +exists +hset +hget +hgetall +pttl +pexpire "
-                 "+del +publish +client|setname +client|id +select +hello +auth");
+    assert_true(probe_make_user(
+        f->probe, USER, PASSWORD,
+        "~orders &redisson_lock__channel:* -@all +ping +eval +evalsha +script|load "
+        "+subscribe +unsubscribe +hexists +exists +hset +hget +hgetall +pttl +pexpire "
+        "+del +publish +client|setname +client|id +select +hello +auth"));
     client = fixture_client(f, &options);
     lock = fixture_lock(f, client, "orders");
     assert_result(relock_lock(lock), RELOCK_OK);

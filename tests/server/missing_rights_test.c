@@ -11,20 +11,9 @@
 #define PASSWORD "secret"
 #define LEASE_MS 3000
 
-static void let_user(struct fixture *f, const char *rights)
-{
-    char word[64];
-    int n;
-
-    assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " reset on resetchannels >" PASSWORD),
-                     0);
-    for (; sscanf(rights, "%63s%n", word, &n) == 1; rights += n)
-        assert_int_equal(probe_int(f->probe, "ACL SETUSER " USER " %s", word), 0);
-}
-
 static struct relock_client *client_of(struct fixture *f, const char *rights)
 {
-    let_user(f, rights);
+    assert_true(probe_make_user(f->probe, USER, PASSWORD, rights));
     return fixture_client(f, &(struct relock_options){.user = USER,
                                                       .password = PASSWORD,
                                                       .client_name = "billing",

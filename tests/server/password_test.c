@@ -4,16 +4,6 @@
 
 #define LEASE_MS 1500
 
-static int set_user(struct probe *probe, const char *user, const char *password)
-{
-    static const char *const rights[] = {"reset", "on", "~*", "&*", "+@all"};
-    int r = 0;
-
-    for (size_t i = 0; i < sizeof(rights) / sizeof(*rights); i++)
-        r |= (int)probe_int(probe, "ACL SETUSER %s %s", user, rights[i]);
-    return r | (int)probe_int(probe, "ACL SETUSER %s >%s", user, password);
-}
-
 /* Of one user, who keeps the connections that he has: Redis asks for the password at login. */
 static void rotate(struct probe *probe, const char *user, const char *old, const char *new)
 {
@@ -44,7 +34,7 @@ static void a_changed_password_is_used_by_all_connections(void **state)
     struct actor *waiting = actor_start();
     uint64_t renewed;
 
-    assert_int_equal(set_user(f->probe, "locker", "secret1"), 0);
+    assert_true(probe_make_user(f->probe, "locker", "secret1", "~* &* +@all"));
     client = client_of(f, "locker", "secret1");
     lock = fixture_lock(f, client, "orders");
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -86,8 +76,8 @@ static void no_connection_of_the_old_user_is_left(void **state)
     struct relock_client *client;
     struct relock_lock *lock;
 
-    assert_int_equal(set_user(f->probe, "locker", "secret1"), 0);
-    assert_int_equal(set_user(f->probe, "other", "secret2"), 0);
+    assert_true(probe_make_user(f->probe, "locker", "secret1", "~* &* +@all"));
+    assert_true(probe_make_user(f->probe, "other", "secret2", "~* &* +@all"));
     client = client_of(f, "locker", "secret1");
     lock = fixture_lock(f, client, "orders");
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -106,7 +96,7 @@ static void a_wrong_password_changes_nothing(void **state)
     struct relock_client *client;
     struct relock_lock *lock;
 
-    assert_int_equal(set_user(f->probe, "locker", "secret1"), 0);
+    assert_true(probe_make_user(f->probe, "locker", "secret1", "~* &* +@all"));
     client = client_of(f, "locker", "secret1");
     lock = fixture_lock(f, client, "orders");
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -128,7 +118,7 @@ static void an_unreachable_server_does_not_keep_the_old_password(void **state)
     server_kill(f->server);
     assert_result(relock_client_set_password(client, "locker", "secret1"), RELOCK_E_CONN);
     server_restart(f->server);
-    assert_int_equal(set_user(f->probe, "locker", "secret1"), 0);
+    assert_true(probe_make_user(f->probe, "locker", "secret1", "~* &* +@all"));
     assert_result(relock_timedlock(lock, (int64_t)slow_ms(SOON_MS)), RELOCK_OK);
     assert_true(probe_n_clients(f->probe, " user=locker ") >= 1);
     assert_result(relock_unlock(lock), RELOCK_OK);
@@ -188,7 +178,7 @@ static void a_client_without_rights_is_not_ready(void **state)
     struct fixture *f = *state;
     struct ready ready = {.result = RELOCK_OK};
 
-    assert_int_equal(set_user(f->probe, "locker", "secret1"), 0);
+    assert_true(probe_make_user(f->probe, "locker", "secret1", "~* &* +@all"));
     ready.client = client_of(f, "locker", "secret1");
     assert_true(wait_until(is_ready, &ready, SOON_MS));
     assert_int_equal(probe_int(f->probe, "ACL SETUSER locker -hset"), 0);

@@ -348,6 +348,18 @@ long long probe_subscriber_id(struct probe *probe, const char *name)
     return id;
 }
 
+bool probe_make_user(struct probe *probe, const char *user, const char *password,
+                     const char *rights)
+{
+    bool made = probe_int(probe, "ACL SETUSER %s reset on resetchannels >%s", user, password) == 0;
+    char word[64];
+    int len;
+
+    for (; made && sscanf(rights, "%63s%n", word, &len) == 1; rights += len)
+        made = probe_int(probe, "ACL SETUSER %s %s", user, word) == 0;
+    return made;
+}
+
 struct expected {
     struct probe *probe;
     const char *name;

@@ -72,6 +72,11 @@ long long probe_n_clients(struct probe *probe, const char *text);
 /* The id of a connection with subscriptions, by its name up to a colon; 0: there is none. */
 long long probe_subscriber_id(struct probe *probe, const char *name);
 
+/* Makes the user anew, with this password, and rights in the words of ACL SETUSER: "~* &* +@all".
+ * False if Redis refuses one. */
+bool probe_make_user(struct probe *probe, const char *user, const char *password,
+                     const char *rights);
+
 bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n);
 bool probe_wait_key(struct probe *probe, const char *key);
 bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms);
