@@ -64,23 +64,10 @@ static void all_go_on(void)
     assert_true(wait_until(have_held_since, before, SOON_MS));
 }
 
-struct expected {
-    struct log *log;
-    size_t n;
-};
-
-static bool are_forgotten(void *arg)
-{
-    const struct expected *expected = arg;
-
-    return log_count(expected->log, FORGOTTEN) >= expected->n;
-}
-
 static void masters_that_have_left_are_forgotten_while_threads_lock(void **state)
 {
     struct clustered *c = *state;
     struct actor *actors[CLIENTS * THREADS];
-    struct expected expected = {.log = c->f->log};
     int slot = cluster_slot(c->cluster, NAME);
     size_t owner = cluster_owner(c->cluster, slot);
 
@@ -101,8 +88,7 @@ static void masters_that_have_left_are_forgotten_while_threads_lock(void **state
         all_go_on();
         cluster_move(c->cluster, slot, owner);
         cluster_remove(c->cluster, added);
-        expected.n += CLIENTS;
-        assert_true(wait_until(are_forgotten, &expected, SOON_MS));
+        assert_true(log_wait_least(c->f->log, FORGOTTEN, (size_t)CLIENTS * (i + 1), SOON_MS));
     }
     atomic_store(&stops, true);
     for (int i = 0; i < CLIENTS * THREADS; i++) {

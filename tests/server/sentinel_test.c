@@ -97,11 +97,6 @@ static void a_sentinel_that_hangs_is_passed_over(void **state)
     server_resume(s->sentinel[0]);
 }
 
-static bool tells_of_two(void *log)
-{
-    return log_count(log, "says the sentinel") >= 2;
-}
-
 /* It watches a replica and takes it for the master. */
 static void a_sentinel_that_names_a_replica_is_not_believed(void **state)
 {
@@ -111,7 +106,7 @@ static void a_sentinel_that_names_a_replica_is_not_believed(void **state)
     alone = sentinels_alone(s->server[1]->port, NULL);
     sentinels_url(url, alone, s->sentinel[0], SENTINELS_MASTER);
     locks_at(s, sentinels_client(s, &(struct relock_options){.url = url}), 0);
-    assert_true(wait_until(tells_of_two, s->f->log, SOON_MS));
+    assert_true(log_wait_least(s->f->log, "says the sentinel", 2, SOON_MS));
 }
 
 static void a_sentinel_that_names_a_dead_server_is_not_believed(void **state)

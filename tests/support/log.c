@@ -135,24 +135,24 @@ static bool is_found(void *arg)
     return log_count(search->log, search->text) >= search->n;
 }
 
-static bool wait_for(struct search *search, uint64_t within_ms)
+bool log_wait_least(struct log *log, const char *text, size_t n, uint64_t within_ms)
 {
-    if (wait_until(is_found, search, within_ms))
+    if (wait_until(is_found, &(struct search){log, text, n}, within_ms))
         return true;
 
-    fprintf(stderr, "less than %zu lines contain \"%s\"; there is:\n", search->n, search->text);
-    log_print(search->log);
+    fprintf(stderr, "less than %zu lines contain \"%s\"; there is:\n", n, text);
+    log_print(log);
     return false;
 }
 
 bool log_wait(struct log *log, const char *text, uint64_t within_ms)
 {
-    return wait_for(&(struct search){log, text, 1}, within_ms);
+    return log_wait_least(log, text, 1, within_ms);
 }
 
 bool log_wait_n(struct log *log, const char *text, size_t n, uint64_t within_ms)
 {
-    return wait_for(&(struct search){log, text, n}, within_ms) && log_count(log, text) == n;
+    return log_wait_least(log, text, n, within_ms) && log_count(log, text) == n;
 }
 
 void log_print(struct log *log)

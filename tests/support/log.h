@@ -36,6 +36,9 @@ size_t log_count_grave(struct log *log, int level);
 /* Waits until some line contains `text`. If none comes, prints all lines on stderr. */
 bool log_wait(struct log *log, const char *text, uint64_t within_ms);
 
+/* Waits until so many do, or more. */
+bool log_wait_least(struct log *log, const char *text, size_t n, uint64_t within_ms);
+
 /* Waits until so many do, and says whether it was not more. A line that is one too many may come
  * later. */
 bool log_wait_n(struct log *log, const char *text, size_t n, uint64_t within_ms);
