@@ -156,15 +156,10 @@ static void all_are_renewed_and_released(struct faults *t, struct relock_client 
     assert_int_equal(stats_of(client).lost, 0);
 }
 
-static struct relock_client *renewing_client(struct faults *t)
-{
-    return faults_watchful_client(t, LEASE_MS);
-}
-
 static void a_hundred_holds_survive_their_connections(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = renewing_client(t);
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *locks[N_HOLDS];
 
     hold_many(client, locks);
@@ -196,7 +191,7 @@ static void a_hundred_holds_survive_renewals_that_are_cut_off(void **state)
 static void a_hundred_holds_survive_the_loss_of_replies_to_renewals(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = renewing_client(t);
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *locks[N_HOLDS];
 
     hold_many(client, locks);
@@ -214,7 +209,7 @@ static void a_hundred_holds_survive_the_loss_of_replies_to_renewals(void **state
 static void a_hundred_holds_survive_scripts_that_are_flushed(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = renewing_client(t);
+    struct relock_client *client = faults_watchful_client(t, LEASE_MS);
     struct relock_lock *locks[N_HOLDS];
 
     hold_many(client, locks);

@@ -226,7 +226,7 @@ static void two_readers_do_not_answer_each_other(void **state)
 
 static struct relock_lock *plainlock(struct faults *t)
 {
-    return fixture_lock_of(t->f, calm(t), "orders", relock_plainlock_new);
+    return plain_handle(t->f, calm(t));
 }
 
 /* A peer holds the lock, and the waiter sleeps until Redis reports a change. */

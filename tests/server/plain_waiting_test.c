@@ -21,18 +21,13 @@ static struct relock_client *announcing(struct fixture *f)
     return fixture_client(f, &(struct relock_options){.flags = RELOCK_ANNOUNCE_PLAIN});
 }
 
-static struct relock_lock *plainlock(struct fixture *f, struct relock_client *client)
-{
-    return fixture_lock_of(f, client, "orders", relock_plainlock_new);
-}
-
 /* ---- announcing ---------------------------------------------------------------------------- */
 
 static void each_last_release_is_announced_once(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = announcing(f);
-    struct relock_lock *lock = plainlock(f, client);
+    struct relock_lock *lock = plain_handle(f, client);
     struct listener *listener = listener_open(f->server->socket, CHANNEL);
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -59,7 +54,7 @@ static void a_listening_waiter_is_woken_by_a_release(void **state)
     enum { N = 10 };
     struct fixture *f = *state;
     struct relock_client *client = announcing(f);
-    struct relock_lock *ours = plainlock(f, client), *theirs = plainlock(f, announcing(f));
+    struct relock_lock *ours = plain_handle(f, client), *theirs = plain_handle(f, announcing(f));
     struct actor *waiting = actor_start();
     int n_woken = 0;
 
@@ -83,7 +78,7 @@ static void a_listening_waiter_is_woken_by_a_release(void **state)
 static void an_announced_and_an_unannounced_lock_exclude_each_other(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *loud = plainlock(f, announcing(f)), *quiet = plainlock(f, silent(f));
+    struct relock_lock *loud = plain_handle(f, announcing(f)), *quiet = plain_handle(f, silent(f));
     struct actor *waiting = actor_start();
 
     for (int round = 0; round < 2; round++) {
@@ -111,7 +106,7 @@ static void a_stranger_gets_its_turns(struct fixture *f, struct relock_client *c
 {
     struct traffic traffic;
 
-    traffic_begin(&traffic, client, plainlock(f, client));
+    traffic_begin(&traffic, client, plain_handle(f, client));
     for (int i = 0; i < 5; i++) {
         uint64_t began_ms;
 
@@ -143,7 +138,7 @@ static void a_listening_lock_is_free_for_a_moment_after_its_release(void **state
 {
     struct fixture *f = *state;
     struct relock_client *client = announcing(f);
-    struct relock_lock *lock = plainlock(f, client);
+    struct relock_lock *lock = plain_handle(f, client);
     struct relock_how fixed = {.wait_ms = RELOCK_FOREVER, .lease_ms = LEASE_MS};
     struct actor *waiting = actor_start();
 

@@ -13,11 +13,6 @@
 #define SHORT_MS 2000 /* outlives a second in which a machine stands still */
 #define TOKEN_LEN 40
 
-static struct relock_lock *plainlock(struct fixture *f, struct relock_client *client)
-{
-    return fixture_lock_of(f, client, "orders", relock_plainlock_new);
-}
-
 /* The token in Redis; valid until the next call but one. */
 static const char *token_of(struct fixture *f)
 {
@@ -34,7 +29,7 @@ static const char *token_of(struct fixture *f)
 static void a_hold_is_a_string_of_40_digits_with_a_lease(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
     const char *token;
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -52,7 +47,7 @@ static void a_hold_is_a_string_of_40_digits_with_a_lease(void **state)
 static void levels_leave_the_string_as_it_is(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
     char token[64];
 
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -80,7 +75,7 @@ static void each_hold_has_a_token_of_its_own(void **state)
     struct relock_lock *locks[N_CLIENTS];
 
     for (int i = 0; i < N_CLIENTS; i++)
-        locks[i] = plainlock(f, fixture_client(f, NULL));
+        locks[i] = plain_handle(f, fixture_client(f, NULL));
     for (int i = 0; i < N; i++) {
         assert_result(relock_lock(locks[i % N_CLIENTS]), RELOCK_OK);
         snprintf(tokens[i], sizeof(tokens[i]), "%s", token_of(f));
@@ -95,8 +90,8 @@ static void each_hold_has_a_token_of_its_own(void **state)
 static void others_and_ours_exclude_each_other(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
-    struct relock_lock *another = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
+    struct relock_lock *another = plain_handle(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_false(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
@@ -119,7 +114,7 @@ static void others_and_ours_exclude_each_other(void **state)
 static void a_stranger_without_a_lease_keeps_ours_out(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
     struct relock_holder holder;
 
     assert_int_equal(probe_int(f->probe, "SET orders " PLAIN_PEER " NX"), 0);
@@ -147,7 +142,7 @@ static void a_strangers_hold_is_never_touched(void **state)
     static const struct step steps[] = {
         {"unlock", relock_unlock}, {"lock", relock_lock}, {"extend", extend_it}};
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
 
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         for (int levels = 1; levels <= 2; levels++) {
@@ -173,7 +168,7 @@ static void the_watchdog_leaves_a_strangers_lease_alone(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = watchful_client(f, SHORT_MS);
-    struct relock_lock *lock = plainlock(f, client);
+    struct relock_lock *lock = plain_handle(f, client);
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_true(plain_peer_usurp(f->probe, "orders", PLAIN_PEER, LEASE_MS));
@@ -188,7 +183,7 @@ static void the_watchdog_leaves_a_strangers_lease_alone(void **state)
 static void a_level_whose_hold_is_gone_creates_nothing(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
 
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_lock(lock), RELOCK_OK);
@@ -203,7 +198,7 @@ static void a_level_whose_hold_is_gone_creates_nothing(void **state)
 static void a_key_of_another_type_is_refused_and_left_alone(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
     struct relock_lock *reentrant = fixture_lock(f, fixture_client(f, NULL), "orders");
     struct relock_holder holder;
 
@@ -227,7 +222,7 @@ static void a_key_of_another_type_is_refused_and_left_alone(void **state)
 static void the_reported_holder_is_the_token(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
     struct relock_holder holder;
 
     assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
@@ -257,8 +252,8 @@ static void the_owner_sees_its_levels_and_others_see_one(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = fixture_client(f, NULL);
-    struct relock_lock *lock = plainlock(f, client);
-    struct relock_lock *another = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, client);
+    struct relock_lock *another = plain_handle(f, fixture_client(f, NULL));
     struct actor *stranger = actor_start();
     struct relock_holder holder;
 
@@ -286,7 +281,7 @@ static void the_owner_sees_its_levels_and_others_see_one(void **state)
 static void force_frees_the_lock_of_any_holder(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, fixture_client(f, NULL));
+    struct relock_lock *lock = plain_handle(f, fixture_client(f, NULL));
     char longer[300];
 
     memset(longer, 't', sizeof(longer) - 1);

@@ -22,11 +22,6 @@ static struct relock_client *calm(struct fixture *f, unsigned flags)
                              });
 }
 
-static struct relock_lock *plainlock(struct fixture *f, struct relock_client *client)
-{
-    return fixture_lock_of(f, client, "orders", relock_plainlock_new);
-}
-
 static void peer_locks(struct fixture *f)
 {
     assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, NEVER_MS));
@@ -76,7 +71,7 @@ static void a_waiter_sends_nothing_until_the_lock_is_deleted(void **state)
 {
     struct fixture *f = *state;
     struct relock_client *client = calm(f, 0);
-    struct relock_lock *lock = plainlock(f, client);
+    struct relock_lock *lock = plain_handle(f, client);
 
     for (int i = 0; i < 3; i++) {
         struct actor *waiting = begin_waiting(f, lock);
@@ -93,7 +88,7 @@ static void a_waiter_sends_nothing_until_the_lock_is_deleted(void **state)
 static void a_waiter_is_woken_when_the_lease_ends_early(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, calm(f, 0));
+    struct relock_lock *lock = plain_handle(f, calm(f, 0));
     struct actor *waiting = begin_waiting(f, lock);
 
     assert_sleeps(f);
@@ -104,7 +99,7 @@ static void a_waiter_is_woken_when_the_lease_ends_early(void **state)
 static void a_waiter_is_woken_when_all_keys_are_flushed(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, calm(f, 0));
+    struct relock_lock *lock = plain_handle(f, calm(f, 0));
     struct actor *waiting = begin_waiting(f, lock);
 
     assert_sleeps(f);
@@ -116,7 +111,7 @@ static void a_waiter_is_woken_when_all_keys_are_flushed(void **state)
 static void a_waiter_sleeps_on_when_the_lease_is_extended(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, calm(f, 0));
+    struct relock_lock *lock = plain_handle(f, calm(f, 0));
     struct actor *waiting = begin_waiting(f, lock);
 
     for (int i = 0; i < 3; i++) {
@@ -133,7 +128,7 @@ static void all_waiters_of_two_processes_get_it(void **state)
 {
     enum { N = 6 };
     struct fixture *f = *state;
-    struct relock_lock *ours = plainlock(f, calm(f, 0)), *theirs = plainlock(f, calm(f, 0));
+    struct relock_lock *ours = plain_handle(f, calm(f, 0)), *theirs = plain_handle(f, calm(f, 0));
     struct actor *waiting[N];
 
     peer_locks(f);
@@ -158,7 +153,7 @@ static void all_waiters_of_two_processes_get_it(void **state)
 static void a_waiter_ends_at_its_deadline(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, calm(f, 0));
+    struct relock_lock *lock = plain_handle(f, calm(f, 0));
 
     peer_locks(f);
     assert_result(fixture_timedlock(lock, QUIET_MS), RELOCK_TIMEOUT);
@@ -171,7 +166,7 @@ static void a_waiter_still_rechecks(void **state)
     struct fixture *f = *state;
     struct relock_client *client =
         fixture_client(f, &(struct relock_options){.recheck_ms = QUIET_MS});
-    struct relock_lock *lock = plainlock(f, client);
+    struct relock_lock *lock = plain_handle(f, client);
     struct actor *waiting = begin_waiting(f, lock);
     long long before;
 
@@ -186,7 +181,7 @@ static void a_waiter_still_rechecks(void **state)
 static void without_tracking_a_waiter_polls(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = plainlock(f, calm(f, RELOCK_NO_TRACKING));
+    struct relock_lock *lock = plain_handle(f, calm(f, RELOCK_NO_TRACKING));
     long long before = probe_script_calls(f->probe);
     struct actor *waiting = begin_waiting(f, lock);
 
@@ -205,7 +200,7 @@ static void without_the_right_a_waiter_polls(void **state)
     struct relock_lock *lock;
 
     rights_give(f, WIRE_PAGE, "plain", "+client|tracking");
-    lock = plainlock(f, rights_client(f, NEVER_MS, 0));
+    lock = plain_handle(f, rights_client(f, NEVER_MS, 0));
     for (int i = 0; i < 2; i++) {
         long long before;
 
