@@ -10,24 +10,19 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* The pauses of a thread that finds a mutex locked, before it sleeps. */
+#define MIN_SPIN_NS 500
+#define MAX_SPIN_NS 4000
+
 static void check(int err)
 {
     if (err != 0)
         abort();
 }
 
-/* To sleep and to be woken mostly takes longer than another thread keeps one of our mutexes. So
- * where the C library can, a thread that finds a mutex locked spins briefly before it sleeps. */
 void relock_mutex_init(struct relock_mutex *mutex)
 {
-    pthread_mutexattr_t attr;
-
-    check(pthread_mutexattr_init(&attr));
-#ifdef __GLIBC__
-    check(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP));
-#endif
-    check(pthread_mutex_init(&mutex->pthread, &attr));
-    check(pthread_mutexattr_destroy(&attr));
+    check(pthread_mutex_init(&mutex->pthread, NULL));
     mutex->to_wake = NULL;
 }
 
@@ -36,9 +31,28 @@ void relock_mutex_deinit(struct relock_mutex *mutex)
     check(pthread_mutex_destroy(&mutex->pthread));
 }
 
-/* Unchecked: clang does not know what pthread does to the mutex inside. */
+static void spin(uint64_t ns)
+{
+    uint64_t until_ns = relock_clock_now_ns() + ns;
+
+    while (relock_clock_now_ns() < until_ns)
+        ;
+}
+
+/*
+ * To sleep and to be woken mostly takes longer than another thread keeps one of our mutexes. So a
+ * thread that finds a mutex locked tries again before it sleeps. It leaves the mutex alone between
+ * two attempts, for otherwise it would slow down the thread that has it.
+ *
+ * Unchecked: clang does not know what pthread does to the mutex inside.
+ */
 RELOCK_UNCHECKED void relock_mutex_lock(struct relock_mutex *mutex)
 {
+    for (uint64_t ns = MIN_SPIN_NS; ns <= MAX_SPIN_NS; ns *= 2) {
+        if (pthread_mutex_trylock(&mutex->pthread) == 0)
+            return;
+        spin(ns);
+    }
     check(pthread_mutex_lock(&mutex->pthread));
 }
 
