@@ -204,7 +204,6 @@ STEP void begin(struct acquire_call *call)
         stay_behind(call, hold);
         return;
     }
-    call->phase = BEGINS;
     if (hold) {
         nest(call, hold);
         return;

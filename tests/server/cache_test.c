@@ -252,6 +252,39 @@ static void calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock(void **st
     assert_null(relock_events_free(events));
 }
 
+/* The lock is kept, and the server answers no command about it from now on. */
+static void keep_without_answers(struct fixture *f, struct relock_client *client,
+                                 struct relock_lock *lock)
+{
+    keeping_fill(client, lock);
+    server_pause(f->server);
+    assert_result(relock_lock(lock), RELOCK_OK); /* from memory: a renewal follows */
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    let_pass(100);
+}
+
+static struct relock_client *client_with_time(struct fixture *f)
+{
+    return keeping_client(f, &(struct relock_options){.command_timeout_ms = 3 * SOON_MS,
+                                                      .watchdog_timeout_ms = LONG_MS});
+}
+
+static void calls_without_a_thread_stay_behind_a_kept_lock_until_their_deadline(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with_time(f);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct relock_how fixed = {.lease_ms = LEASE_MS, .wait_ms = SHORT_MS};
+    struct outcome outcome;
+
+    keep_without_answers(f, client, lock);
+    assert_int_equal(outcome_acquire(lock, &fixed, events, &outcome), RELOCK_OK);
+    assert_result(reactor_await(events, &outcome), RELOCK_E_CONN);
+    server_resume(f->server);
+    assert_null(relock_events_free(events));
+}
+
 static void a_fired_cancel_refuses_a_kept_lock(void **state)
 {
     struct fixture *f = *state;
@@ -374,6 +407,7 @@ int main(void)
         KINDS_TEST_OF(calls_without_a_thread_get_and_leave_a_kept_lock, spin),
         KINDS_TEST_OF(calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock, reentrant),
         KINDS_TEST_OF(calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock, spin),
+        SERVER_TEST(calls_without_a_thread_stay_behind_a_kept_lock_until_their_deadline),
         SERVER_TEST(a_fired_cancel_refuses_a_kept_lock),
         SERVER_TEST(members_of_a_multi_lock_are_kept),
         KINDS_TEST_OF(threads_hand_a_lock_off_until_keep_ms, reentrant),
