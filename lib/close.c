@@ -16,9 +16,19 @@
 #include "lock/outbox.h"
 #include "lock/resources.h"
 #include "lock/subscription.h"
+#include "lock/task.h"
 #include "lock/waits.h"
 #include "redis/topology.h"
 #include "thread_exit.h"
+
+/* A call that waits until a command about a hold has ended learns that it is refused. */
+static void pass_holds(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+{
+    const struct relock_hold *hold;
+
+    DL_FOREACH2(client->guarded.holds, hold, client_next)
+    relock_task_pass(hold);
+}
 
 /* Ends all waits. */
 static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
@@ -32,6 +42,7 @@ static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mute
     if (hook)
         hook->ops->shut_down(client);
     relock_cache_clear(client);
+    pass_holds(client);
     for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
         struct relock_resource *readers = relock_resource_readers(resource);
 

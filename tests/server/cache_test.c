@@ -285,6 +285,26 @@ static void calls_without_a_thread_stay_behind_a_kept_lock_until_their_deadline(
     assert_null(relock_events_free(events));
 }
 
+static void a_shutdown_ends_calls_without_a_thread_behind_a_kept_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with_time(f);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct relock_how fixed = {.lease_ms = LEASE_MS, .wait_ms = NEVER_MS};
+    struct outcome first, second;
+
+    keep_without_answers(f, client, lock);
+    assert_int_equal(outcome_acquire(lock, &fixed, events, &first), RELOCK_OK);
+    assert_int_equal(outcome_acquire(lock, &fixed, events, &second), RELOCK_OK);
+    let_pass(100);
+    relock_client_shutdown(client);
+    assert_result(reactor_await(events, &first), RELOCK_E_CLOSED);
+    assert_result(reactor_await(events, &second), RELOCK_E_CLOSED);
+    server_resume(f->server);
+    assert_null(relock_events_free(events));
+}
+
 static void a_fired_cancel_refuses_a_kept_lock(void **state)
 {
     struct fixture *f = *state;
@@ -408,6 +428,7 @@ int main(void)
         KINDS_TEST_OF(calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock, reentrant),
         KINDS_TEST_OF(calls_without_a_thread_wait_for_the_renewal_of_a_kept_lock, spin),
         SERVER_TEST(calls_without_a_thread_stay_behind_a_kept_lock_until_their_deadline),
+        SERVER_TEST(a_shutdown_ends_calls_without_a_thread_behind_a_kept_lock),
         SERVER_TEST(a_fired_cancel_refuses_a_kept_lock),
         SERVER_TEST(members_of_a_multi_lock_are_kept),
         KINDS_TEST_OF(threads_hand_a_lock_off_until_keep_ms, reentrant),
