@@ -174,10 +174,10 @@ static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command 
     return true;
 }
 
-/* Sends it with the script that the server does not have. */
+/* Sends it with the script that the server does not have; a command that is none has none. */
 static bool brings_script(struct relock_pipeline *pipeline, struct relock_sent_command *command)
 {
-    if (!command->script)
+    if (!command->script || *command->script->body == '\0')
         return false;
     if (command->form == RELOCK_CALL_BY_HASH)
         return repeat(pipeline, command, command->asks ? RELOCK_CALL_WHOLE : RELOCK_CALL_LOADED);

@@ -27,6 +27,13 @@ static const struct relock_call extend = {
     .n_args = 3,
 };
 
+static const struct relock_call look = {
+    .script = &relock_script_hexists,
+    .key = {"orders", 6},
+    .args = {{"id:7", 4}},
+    .n_args = 1,
+};
+
 /* A call that the I/O thread sends once, when it is connected. */
 struct job {
     const struct relock_call *call;
@@ -224,6 +231,23 @@ static void a_script_that_may_not_be_sent_whole_is_a_refusal(void **state)
     assert_non_null(strstr(jobs[0].error, "no right to eval"));
 }
 
+/* No server answers so, but a proxy may. The command behind it has its own reply. */
+static void a_command_without_a_script_brings_none(void **state)
+{
+    (void)state;
+    add_job(&look);
+    add_job(&renew);
+    script_welcome(script, 7);
+    script_expect(script, "HEXISTS orders id:7");
+    talk_expect(&renew);
+    script_answer(script, MISSING ":1\r\n");
+    run();
+    assert_int_equal(jobs[0].n_answers, 1);
+    assert_int_equal(jobs[0].result, RELOCK_E_SERVER);
+    assert_int_equal(jobs[1].result, RELOCK_OK);
+    assert_int_equal(jobs[1].integer, 1);
+}
+
 static void a_repeated_call_ends_with_its_connection(void **state)
 {
     (void)state;
@@ -380,6 +404,7 @@ int main(void)
         TEST(a_script_that_cannot_be_loaded_is_a_refusal),
         TEST(a_script_that_may_not_be_loaded_is_sent_whole),
         TEST(a_script_that_may_not_be_sent_whole_is_a_refusal),
+        TEST(a_command_without_a_script_brings_none),
         TEST(a_repeated_call_ends_with_its_connection),
         TEST(a_server_that_is_no_master_is_tried_with_growing_pauses),
         TEST(a_ping_without_memory_takes_no_reply),
