@@ -175,18 +175,15 @@ struct relock_client *relock_client_free(struct relock_client *client)
 
     if (!client)
         return NULL;
-    if (client->generation != relock_fork_generation()) {
+    relock_thread_enter(&thread);
+    if (client->generation != relock_fork_generation())
         abandon(client);
-        return NULL;
-    }
-    if (relock_callback_is_inside()) {
+    else if (relock_callback_is_inside())
         relock_log_write(&client->log, RELOCK_LOG_ERROR,
                          "relock_client_free was called from a callback: the client is not freed; "
                          "call it elsewhere");
-        return NULL;
-    }
-    relock_thread_enter(&thread);
-    close_client(client);
+    else
+        close_client(client);
     relock_thread_leave(&thread);
     return NULL;
 }

@@ -110,19 +110,19 @@ struct relock_events *relock_events_free(struct relock_events *events)
 
     if (!events)
         return NULL;
+    relock_thread_enter(&thread);
     if (client->generation != relock_fork_generation()) {
         (void)close(events->fd); /* a thread of the parent may have been changing the rest */
-        return NULL;
-    }
-    if (relock_callback_is_inside() || is_dispatched(client, events)) {
+        events = NULL;
+    } else if (relock_callback_is_inside() || is_dispatched(client, events)) {
         log_misuse(client);
-        return events;
+    } else {
+        close_queue(client, events);
+        relock_client_unref(client);
+        events = NULL;
     }
-    relock_thread_enter(&thread);
-    close_queue(client, events);
-    relock_client_unref(client);
     relock_thread_leave(&thread);
-    return NULL;
+    return events;
 }
 
 int relock_events_fd(const struct relock_events *events)

@@ -3,9 +3,12 @@
 #include "support/child.h"
 #include "support/fixture.h"
 #include "support/peer.h"
+#include "support/reactor.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LEASE_MS 3500
 
@@ -15,6 +18,7 @@ struct heritage {
     struct relock_client *client;
     struct relock_lock *lock;
     struct relock_cancel *cancel;
+    struct relock_events *events;
 };
 
 static int use_everything(struct child *parent, void *arg)
@@ -94,6 +98,39 @@ static void freeing_in_the_child_touches_nothing_of_the_parent(void **state)
     assert_int_equal(stats_of(client).reconnects, 0);
     assert_int_equal(losses_count(f->losses), 0);
     assert_result(relock_unlock(heritage.lock), RELOCK_OK);
+}
+
+/* As a daemon does. */
+static void close_all_but_the_standard_streams(void)
+{
+    for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+        (void)close(fd);
+}
+
+static int free_without_descriptors(struct child *parent, void *arg)
+{
+    const int untouched = 4711;
+    struct heritage *of = arg;
+
+    (void)parent;
+    close_all_but_the_standard_streams();
+    errno = untouched;
+    child_must(relock_events_free(of->events) == NULL);
+    child_must(errno == untouched);
+    child_must(relock_client_free(of->client) == NULL);
+    child_must(errno == untouched);
+    return EXIT_SUCCESS;
+}
+
+static void freeing_in_a_child_that_has_closed_its_descriptors_sets_no_errno(void **state)
+{
+    struct fixture *f = *state;
+    struct heritage heritage = {.client = fixture_client(f, NULL)};
+
+    heritage.events = reactor_events(heritage.client);
+    assert_int_equal(child_wait(child_start(free_without_descriptors, &heritage), SOON_MS),
+                     EXIT_SUCCESS);
+    assert_null(relock_events_free(heritage.events));
 }
 
 /* Threads of the parent are inside the library at the moment of the fork, and hold its mutexes. */
@@ -225,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(every_call_in_the_child_returns_forked),
         SERVER_TEST(freeing_in_the_child_touches_nothing_of_the_parent),
+        SERVER_TEST(freeing_in_a_child_that_has_closed_its_descriptors_sets_no_errno),
         SERVER_TEST(freeing_works_in_the_child_while_the_parents_threads_lock),
         SERVER_TEST(a_client_made_in_the_child_is_a_stranger),
         SERVER_TEST(children_have_identities_of_their_own),
