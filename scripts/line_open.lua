@@ -2,8 +2,9 @@
 Part of the scripts that acquire a lock. Defines `turn`, the key of the line that exists while clients
 wait, and `is_open`: whether this is a first level, the lock is free, and nobody waits for it. That is
 mostly so, and then one EXISTS is all that the caller has to ask. To a user who may not use the line
-no lock is open.
+no lock is open. Nor is one to a caller outside of the line, who needs no right to it: see ARGV[5] of
+line_ask.lua.
 ]]
 --+ line_name.lua
 local turn = 'relock_waiters:turn:' .. name
-local is_open = ARGV[3] == '1' and redis.pcall('exists', KEYS[1], turn) == 0
+local is_open = ARGV[3] == '1' and ARGV[5] ~= '' and redis.pcall('exists', KEYS[1], turn) == 0

@@ -1,6 +1,7 @@
 /*
  * The lines of docs/wire.md#rights suffice for the whole life of each kind of lock. A script that
- * needs another right would leave a line in the log.
+ * needs another right would leave a line in the log. One that can do without it would still leave
+ * an entry in the log of the server.
  */
 #include "support/actor.h"
 #include "support/fair_queue.h"
@@ -13,6 +14,7 @@
 static struct relock_client *client_with(struct fixture *f, const char *kind, unsigned flags)
 {
     rights_give(f, WIRE_PAGE, kind, NULL);
+    assert_int_equal(probe_int(f->probe, "ACL LOG RESET"), 0);
     return rights_client(f, slow_ms(LEASE_MS), flags);
 }
 
@@ -28,6 +30,7 @@ static void nothing_was_refused(struct fixture *f)
     assert_int_equal(log_count(f->log, "not subscribed"), 0);
     assert_int_equal(log_count(f->log, "; without it "), 0);
     assert_int_equal(log_count(f->log, "each release of this lock wakes"), 0);
+    assert_string_equal(probe_list(f->probe, "ACL LOG"), "");
 }
 
 /* Acquired, nested, renewed, queried, waited for, released, and freed by force. */
