@@ -117,12 +117,26 @@ static void a_waiter_is_woken_after_a_failover(void **state)
     is_woken(&pair);
 }
 
+/* The waiter listens at a node that runs. */
+static bool listens(void *arg)
+{
+    const struct cluster *cluster = arg;
+    bool does = false;
+
+    for (size_t i = 0; i < cluster->n; i++)
+        does |=
+            cluster_is_up(cluster, i) && (probe_n_sharded_channels(cluster->node[i].probe) > 0 ||
+                                          probe_n_lock_channels(cluster->node[i].probe) > 0);
+    return does;
+}
+
 static void a_waiter_is_woken_after_its_master_died(void **state)
 {
     struct clustered *c = *state;
     struct pair pair = begin(c, "", relock_lock_new);
 
     clustered_kill(c, pair.owner);
+    assert_true(wait_until(listens, c->cluster, SOON_MS));
     is_woken(&pair);
 }
 
