@@ -22,8 +22,10 @@
 static struct relock_gate all_heard;
 static char heard[64];    /* '+' on, '-' off, the keys, '*' for all, '1' for the reply to a call */
 static size_t n_expected; /* letters of it */
-static uint64_t call_ms;  /* when a call is sent; 0: as soon as it tracks */
-static bool calls, has_called;
+static atomic_uint calls; /* to be sent, one after the other */
+static uint64_t wait_ms;  /* since it tracks, before a call is sent */
+static uint64_t call_ms;  /* when it is sent; 0: as soon as it tracks */
+static unsigned n_called, n_answered;
 static bool hears_reports_only;
 
 static void hear(char letter)
@@ -43,7 +45,7 @@ static void on_tracking(void *arg, const struct relock_node *node, bool is_on)
     if (!hears_reports_only)
         hear(is_on ? '+' : '-');
     if (is_on && call_ms == 0)
-        call_ms = relock_clock_now_ms();
+        call_ms = relock_clock_in(wait_ms);
 }
 
 static void on_changed(void *arg, const char *key, size_t len)
@@ -62,6 +64,7 @@ static void on_answer(void *arg, int result, const struct redisReply *reply)
 {
     (void)arg;
     (void)reply;
+    n_answered++;
     hear(result == RELOCK_OK ? '1' : '0');
 }
 
@@ -77,15 +80,17 @@ static const struct relock_call call = {
 
 static uint64_t turn(void *arg)
 {
-    uint64_t now_ms = relock_clock_now_ms();
+    bool is_to_call;
 
     (void)arg;
-    if (calls && !has_called && call_ms > 0 && now_ms >= call_ms) {
-        has_called = true;
-        (void)relock_pipeline_call(cluster.node[0].pipeline, &call, on_answer, NULL);
-    }
     relock_node_io_track(&cluster.topology);
-    return calls && !has_called && call_ms > 0 ? call_ms : RELOCK_NEVER;
+    is_to_call = n_called < atomic_load(&calls) && n_called == n_answered && call_ms > 0;
+    if (is_to_call && relock_clock_now_ms() >= call_ms) {
+        n_called++;
+        (void)relock_pipeline_call(cluster.node[0].pipeline, &call, on_answer, NULL);
+        return RELOCK_NEVER;
+    }
+    return is_to_call ? call_ms : RELOCK_NEVER;
 }
 
 static int begin(void **state)
@@ -101,9 +106,9 @@ static int begin(void **state)
 
     memset(heard, 0, sizeof(heard));
     hears_reports_only = false;
-    calls = false;
-    has_called = false;
-    call_ms = 0;
+    atomic_store(&calls, 0);
+    n_called = n_answered = 0;
+    wait_ms = call_ms = 0;
     relock_gate_init(&all_heard);
     assert_int_equal(relock_loop_new(turn, NULL, &cluster.loop), RELOCK_OK);
     io.loop = cluster.loop;
@@ -134,14 +139,24 @@ static void turns_on(const char *bytes)
     answers("CLIENT TRACKING ON REDIRECT 2 OPTIN NOLOOP", bytes);
 }
 
-static void assert_hears(const char *expected)
+static void begin_to_hear(const char *expected)
 {
     n_expected = strlen(expected);
     assert_int_equal(relock_loop_start(cluster.loop), RELOCK_OK);
+}
+
+static void assert_heard(const char *expected)
+{
     assert_true(n_expected == 0 || relock_gate_wait(&all_heard, soon()));
     assert_true(script_played(cluster.script[0]));
     relock_loop_stop(cluster.loop);
     assert_string_equal(heard, expected);
+}
+
+static void assert_hears(const char *expected)
+{
+    begin_to_hear(expected);
+    assert_heard(expected);
 }
 
 /* ---- the tests ----------------------------------------------------------------------------- */
@@ -153,7 +168,7 @@ static void a_call_is_tracked_once_the_server_has_agreed(void **state)
     turns_on(OK);
     answers("CLIENT CACHING YES", OK);
     answers("EVALSHA * 1 orders 60000 id:7", ":1\r\n");
-    calls = true;
+    atomic_store(&calls, 1);
     assert_hears("+1");
     assert_true(relock_tracking_is_on(&cluster.node[0]));
 }
@@ -170,19 +185,24 @@ static void a_script_that_is_missing_is_loaded_before(void **state)
     script_answer(cluster.script[0], "$1\r\nx\r\n");
     answers("CLIENT CACHING YES", OK);
     answers("EVALSHA * 1 orders 60000 id:7", ":1\r\n");
-    calls = true;
+    atomic_store(&calls, 1);
     assert_hears("+1");
 }
 
+/* The reply to the first call comes after the refusal, and the second call is sent after that. */
 static void a_server_that_refuses_is_not_asked_again(void **state)
 {
     (void)state;
     both_connect();
     turns_on("-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
+    call_ms = relock_clock_now_ms();
+    begin_to_hear("11");
+    assert_true(script_played(cluster.script[0]));
     answers("EVALSHA * 1 orders 60000 id:7", ":1\r\n");
-    calls = true;
-    call_ms = relock_clock_in(200);
-    assert_hears("1");
+    answers("EVALSHA * 1 orders 60000 id:7", ":1\r\n");
+    atomic_store(&calls, 2);
+    relock_loop_wake(cluster.loop);
+    assert_heard("11");
     assert_false(relock_tracking_is_on(&cluster.node[0]));
 }
 
@@ -211,7 +231,7 @@ static void it_is_turned_on_again_for_a_new_subscriber(void **state)
     answers("SUBSCRIBE " NAME, SUBSCRIBED);
     script_turn_to(cluster.script[0], 0);
     answers("CLIENT TRACKING ON REDIRECT 9 OPTIN NOLOOP", OK);
-    calls = true;
+    atomic_store(&calls, 1);
     assert_hears("+1-+");
 }
 
@@ -225,7 +245,7 @@ static void it_is_turned_on_again_for_a_new_pipeline(void **state)
     script_close(cluster.script[0]);
     script_welcome(cluster.script[0], 3);
     turns_on(OK);
-    calls = true;
+    atomic_store(&calls, 1);
     assert_hears("+0-+");
 }
 
@@ -258,8 +278,8 @@ static void tracking_that_was_turned_off_is_turned_on_again(void **state)
     (void)state;
     turns_on_and_off();
     turns_on(OK);
-    calls = true;
-    call_ms = relock_clock_in(3 * LONG_MS);
+    atomic_store(&calls, 1);
+    wait_ms = LONG_MS;
     assert_hears("+1-+");
 }
 
@@ -267,7 +287,7 @@ static void a_server_that_turns_it_off_at_once_is_not_asked_again(void **state)
 {
     (void)state;
     turns_on_and_off();
-    calls = true;
+    atomic_store(&calls, 1);
     assert_hears("+1-");
     assert_false(relock_tracking_is_on(&cluster.node[0]));
 }
