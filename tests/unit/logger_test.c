@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #define FULL RELOCK_LOGGER_QUEUE_MAX
+#define MANY 100 /* lines that repeat: fewer than fit, in much less than a period */
 
 /* A sink that writes to a log, and blocks while its gate is closed. */
 struct slow_sink {
@@ -171,11 +172,11 @@ static void repeats_are_logged_at_the_end_if_not_before(void **state)
     struct relock_cause cause = {"a test", 0};
 
     (void)state;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < MANY; i++)
         put(logger, cause, RELOCK_LOG_WARNING, "again");
     relock_logger_free(logger);
     assert_int_equal(log_count(sink.log, "again"), RELOCK_REPEATS_AT_ONCE + 1);
-    assert_int_equal(log_count(sink.log, "again ... and 994 more in the last 1 s"), 1);
+    assert_int_equal(log_count(sink.log, "again ... and 94 more in the last "), 1);
 }
 
 static void repeats_are_logged_after_a_period_without_further_lines(void **state)
@@ -184,9 +185,9 @@ static void repeats_are_logged_after_a_period_without_further_lines(void **state
     struct relock_cause cause = {"a test", 0};
 
     (void)state;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < MANY; i++)
         put(logger, cause, RELOCK_LOG_WARNING, "again");
-    assert_true(log_wait(sink.log, "and 994 more", RELOCK_REPEATS_PERIOD_MS + SOON_MS));
+    assert_true(log_wait(sink.log, "and 94 more", RELOCK_REPEATS_PERIOD_MS + SOON_MS));
     relock_logger_free(logger);
     assert_int_equal(log_count(sink.log, "again"), RELOCK_REPEATS_AT_ONCE + 1);
 }
@@ -197,10 +198,10 @@ static void debug_lines_may_repeat(void **state)
     struct relock_cause cause = {"a test", 0};
 
     (void)state;
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < MANY; i++)
         put(logger, cause, RELOCK_LOG_DEBUG, "again");
     relock_logger_free(logger);
-    assert_int_equal(log_count(sink.log, "again"), 100);
+    assert_int_equal(log_count(sink.log, "again"), MANY);
 }
 
 static void a_blocked_sink_does_not_delay_the_end_and_gets_no_further_line(void **state)
