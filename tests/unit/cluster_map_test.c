@@ -198,7 +198,7 @@ static void nodes_of_the_url_are_asked_although_many_masters_do_not_answer(void 
 
     (void)state;
     draw_silent();
-    connect_as("127.0.0.1", slow_ms(200));
+    connect_as("127.0.0.1", outlast_ms(1000));
     draw_second();
     assert_true(wait_until(is_at_the_new_master, NULL, SOON_MS));
     for (int i = 0; i < PLACES_MAX; i++)
