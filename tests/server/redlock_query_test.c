@@ -110,6 +110,14 @@ static void the_count_is_that_of_the_calling_thread(void **state)
     red_unlock_by(actor, &red);
 }
 
+static bool has_short_ttl(void *lock)
+{
+    int64_t ttl_ms;
+
+    assert_result(relock_ttl_ms(lock, &ttl_ms), RELOCK_OK);
+    return ttl_ms >= 1 && ttl_ms <= SHORT_MS;
+}
+
 static void a_minority_of_votes_holds_nothing(void **state)
 {
     struct servers *s = *state;
@@ -132,8 +140,8 @@ static void a_minority_of_votes_holds_nothing(void **state)
     assert_free(ours.lock);
     for (size_t i = 0; i < 2; i++)
         probe_int(s->probe[i], "HSET " RED_NAME " %s 1", PEER); /* no lease */
-    assert_result(relock_ttl_ms(ours.lock, &ttl_ms), RELOCK_OK);
-    assert_in_range(ttl_ms, 1, SHORT_MS);
+    /* It takes the answers of all: a query waits little longer than for a quorum. */
+    assert_true(wait_until(has_short_ttl, ours.lock, SHORT_MS));
     probe_int(s->probe[3], "HSET " RED_NAME " %s 1", PEER);
     assert_result(relock_ttl_ms(ours.lock, &ttl_ms), RELOCK_OK);
     assert_int_equal(ttl_ms, -1);
@@ -142,18 +150,25 @@ static void a_minority_of_votes_holds_nothing(void **state)
         probe_int(s->probe[i], "DEL " RED_NAME);
 }
 
-/* As in libraries that have one identity for all servers. */
+static bool peer_is_reported(void *lock)
+{
+    struct relock_holder holder;
+
+    assert_result(relock_who_holds(lock, &holder), RELOCK_OK);
+    return strcmp(holder.id, PEER) == 0;
+}
+
+/* As in libraries that have one identity for all servers. The three that name the peer may be
+ * slow. */
 static void the_reported_holder_is_the_one_that_most_servers_name(void **state)
 {
     struct servers *s = *state;
     struct red red = red_new(s, NULL);
-    struct relock_holder holder;
 
     red_settle(s, &red, s->n);
     for (size_t i = 0; i < s->n; i++)
         assert_true(peer_lock(s->probe[i], RED_NAME, i % 2 ? "other:1" : PEER, LEASE_MS));
-    assert_result(relock_who_holds(red.lock, &holder), RELOCK_OK);
-    assert_string_equal(holder.id, PEER);
+    assert_true(wait_until(peer_is_reported, red.lock, SOON_MS));
     for (size_t i = 0; i < s->n; i++)
         assert_true(peer_unlock(s->probe[i], RED_NAME, i % 2 ? "other:1" : PEER));
 }
