@@ -61,7 +61,7 @@ static void take_and_give_often(struct relock_lock *lock)
 static void a_pair_is_two_commands_and_nothing_else(void **state)
 {
     struct fixture *f = *state;
-    struct relock_lock *lock = fixture_lock(f, fixture_client(f, NULL), "orders");
+    struct relock_lock *lock = fixture_lock(f, woken_client(f), "orders");
     long long before;
 
     take_and_give_often(lock); /* the client has sent the commands that it sends once */

@@ -184,9 +184,10 @@ void fixture_free_lock(struct fixture *f, struct relock_lock *lock)
     assert_null(relock_lock_free(lock));
 }
 
+/* A hold of 100 ms has made a third connection, for subscriptions. */
 static bool has_logged_in(void *arg)
 {
-    return probe_n_clients(arg, " name=relock:") == 2;
+    return probe_n_command_clients(arg, " name=relock:") == 2;
 }
 
 bool wait_for_login(struct probe *probe)

@@ -316,9 +316,9 @@ long long probe_n_sharded_channels(struct probe *probe)
     return n_channels_like(probe, "SHARDCHANNELS", "redisson_*");
 }
 
-long long probe_n_clients(struct probe *probe, const char *text)
+/* Takes the reply, a list of connections. */
+static long long n_lines_with(redisReply *reply, const char *text)
 {
-    redisReply *reply = askf(probe, "%s LIST", probe->client);
     long long n = 0;
     char none[1] = "";
     char *rest = reply && reply->str ? reply->str : none;
@@ -327,6 +327,16 @@ long long probe_n_clients(struct probe *probe, const char *text)
         n += strstr(line, text) != NULL;
     freeReplyObject(reply);
     return n;
+}
+
+long long probe_n_clients(struct probe *probe, const char *text)
+{
+    return n_lines_with(askf(probe, "%s LIST", probe->client), text);
+}
+
+long long probe_n_command_clients(struct probe *probe, const char *text)
+{
+    return n_lines_with(askf(probe, "%s LIST TYPE normal", probe->client), text);
 }
 
 long long probe_subscriber_id(struct probe *probe, const char *name)

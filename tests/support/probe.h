@@ -69,6 +69,9 @@ long long probe_n_sharded_channels(struct probe *probe);
 /* Lines of CLIENT LIST that contain `text`; all connections, this one too, with "". */
 long long probe_n_clients(struct probe *probe, const char *text);
 
+/* The same without connections that subscribe. */
+long long probe_n_command_clients(struct probe *probe, const char *text);
+
 /* The id of a connection with subscriptions, by its name up to a colon; 0: there is none. */
 long long probe_subscriber_id(struct probe *probe, const char *name);
 
