@@ -135,7 +135,7 @@ static void a_held_lock_has_a_status_that_can_be_chosen(void **state)
     assert_int_equal(tool_wait(tool), 124);
     assert_string_equal(tool_out(tool), "");
     assert_non_null(strstr(tool_err(tool), "another owner holds the lock"));
-    assert_tool(f, 9, "run", "--wait", "1ms", "-E", "9", "orders", "echo", "ran");
+    assert_tool(f, 9, "run", "--wait", "2000ms", "-E", "9", "orders", "echo", "ran");
     assert_true(peer_unlock(f->probe, "orders", PEER));
 }
 
