@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define NAME "orders"
-#define LEASE_MS 1000
+#define LEASE_MS 2000 /* outlives a second in which a machine stands still */
 
 /* Longer than a failover takes. */
 #define LONG_LEASE_MS 6000

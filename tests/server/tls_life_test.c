@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RENEWED_MS 2000 /* a lease within which a thread may be delayed */
+#define RENEWED_MS 3000 /* a lease within which a machine may stand still for two seconds */
 #define HANGS_MS 300
 #define CONNECT_MS 1000 /* enough to begin a handshake on a slow machine */
 #define EXTENDED_MS 60000
