@@ -83,7 +83,7 @@ static void a_downgrade_without_an_answer_happens(void **state)
 static void renewals_of_both_sides_survive_the_loss_of_replies(void **state)
 {
     struct faults *t = *state;
-    struct relock_client *client = faults_watchful_client(t, 3000);
+    struct relock_client *client = faults_watchful_client(t, 5000);
     struct sides ours = sides_of(t->f, client);
     static const char *const renewals[] = {"renew 1 orders", "read_renew 1 orders"};
 
@@ -105,8 +105,8 @@ static void renewals_of_both_sides_survive_the_loss_of_replies(void **state)
 static void queries_and_force_that_are_cut_off_are_repeated(void **state)
 {
     struct faults *t = *state;
-    struct sides ours = sides_with(t, slow_ms(SOON_MS)),
-                 theirs = sides_of(t->f, fixture_client(t->f, NULL));
+    struct sides ours = sides_with(t, slow_ms(SOON_MS));
+    struct sides theirs = sides_of(t->f, woken_client(t->f)); /* it does not look for losses */
     struct relock_lock *asking[] = {ours.read, ours.write};
     struct relock_lock *held[] = {theirs.read, theirs.write};
 
