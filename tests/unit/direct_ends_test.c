@@ -19,6 +19,7 @@ static void replies_are_read_by_the_io_thread(void **state)
     (void)state;
     leave_a_message(); /* so it watches again only to send */
     script_expect(script, "SUBSCRIBE b");
+    let_io_go_on();
     have_a_turn(&turns.subscribes);
     assert_true(relock_gate_wait(&heard, soon()));
     pretend_to_poll(false);

@@ -64,7 +64,6 @@ static void the_io_thread_leaves_a_message_to_the_thread_that_polls(void **state
 {
     (void)state;
     leave_a_message();
-    stop_io();
     pretend_to_poll(false);
     assert_false(relock_gate_wait(&heard, 0));
     assert_int_equal(wait_for(&heard), true);
@@ -77,6 +76,7 @@ static void a_socket_that_nobody_polls_is_read_again_after_a_while(void **state)
     (void)state;
     leave_a_message();
     pretend_to_poll(false);
+    let_io_go_on();
     assert_true(relock_gate_wait(&heard, soon()));
     assert_false(pthread_equal(reader, pthread_self()));
     assert_false(is_left(NULL));
@@ -156,6 +156,7 @@ static void messages_that_the_io_thread_needs_are_not_left(void **state)
 
     (void)state;
     leave_a_message();
+    let_io_go_on();
     have_a_turn(&turns.is_needed);
     assert_true(relock_gate_wait(&heard, soon()));
     pretend_to_poll(false);

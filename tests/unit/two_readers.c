@@ -26,6 +26,12 @@ void on_channel(void *arg, enum relock_channel_event event, const char *text, si
     }
 }
 
+static void stand_still(void)
+{
+    relock_gate_open(&turns.done);
+    (void)relock_gate_wait(&turns.goes_on, soon());
+}
+
 static uint64_t turn(void *arg)
 {
     (void)arg;
@@ -34,9 +40,11 @@ static uint64_t turn(void *arg)
     if (atomic_exchange(&turns.subscribes, false))
         assert_non_null(relock_pubsub_subscribe(pubsub, "b", 1, on_channel, &heard));
     relock_pubsub_attend(pubsub, atomic_load(&turns.is_needed));
-    if (atomic_exchange(&turns.stops, false)) {
-        relock_gate_open(&turns.done);
-        (void)relock_gate_wait(&turns.goes_on, soon());
+    if (atomic_exchange(&turns.stops, false))
+        stand_still();
+    if (atomic_load(&turns.stops_when_left) && is_left(NULL)) {
+        atomic_store(&turns.stops_when_left, false);
+        stand_still();
     }
     return RELOCK_NEVER;
 }
@@ -143,8 +151,9 @@ static bool is_awaited(void *arg)
 void leave_a_message(void)
 {
     pretend_to_poll(true);
+    atomic_store(&turns.stops_when_left, true);
     script_answer(script, MESSAGE("a"));
-    assert_true(wait_until(is_left, NULL, SOON_MS));
+    assert_true(relock_gate_wait(&turns.done, soon()));
 }
 
 static bool is_left_for_long(void *arg)
@@ -161,6 +170,7 @@ static bool is_left_for_long(void *arg)
 void leave_the_socket(void)
 {
     leave_a_message();
+    let_io_go_on();
     assert_true(relock_gate_wait(&heard, soon()));
     assert_true(wait_until(is_left_for_long, NULL, SOON_MS));
 }

@@ -29,7 +29,8 @@ extern pthread_t reader;          /* has read it */
 extern struct turns {
     struct relock_gate done;
     struct relock_gate goes_on;
-    atomic_bool stops;     /* a turn is to stop */
+    atomic_bool stops; /* a turn is to stop */
+    atomic_bool stops_when_left;
     atomic_bool is_needed; /* the I/O thread needs the messages itself */
     atomic_bool logs_in_again;
     atomic_bool subscribes; /* to channel b */
@@ -56,7 +57,8 @@ bool is_left(void *arg);
 bool is_polled(void *arg);
 bool is_not_polled(void *arg);
 
-/* A message that the I/O thread has left in the socket, for a thread that polls. */
+/* A message that the I/O thread has left in the socket, for a thread that polls. It stands still
+ * then, because it leaves it for a while only. */
 void leave_a_message(void);
 
 /* The other thread polled for so long that the I/O thread watches only when it is woken. */
