@@ -86,12 +86,14 @@ static void no_right_to_release(struct scene *scene)
 static void no_right_to_subscribe(struct scene *scene)
 {
     struct probe *probe = scene->t->f->probe;
+    struct actor *actor = actor_start();
 
     let_user(scene, "resetchannels");
     assert_true(peer_lock(probe, scene->name, PEER, LONG_MS));
-    assert_result(fixture_timedlock(scene->lock, 100), RELOCK_TIMEOUT);
-    assert_true(lines_wait("not subscribed"));
+    actor_begin_lock(actor, scene->lock);
+    assert_true(lines_wait("redisson_lock__channel:{orders"));
     assert_true(peer_unlock(probe, scene->name, PEER));
+    assert_gets_in(actor, scene->lock);
 }
 
 static void lost(struct scene *scene)
