@@ -126,10 +126,15 @@ static void a_release_while_the_subscription_is_repeated_is_not_missed(void **st
     struct proxy_rule *unsubscribe = proxy_next(t->proxy, PROXY_HOLD, "UNSUBSCRIBE " CHANNEL);
     struct proxy_rule *subscribe = proxy_next(t->proxy, PROXY_HOLD, "SUBSCRIBE " CHANNEL);
     struct actor *waiting = actor_start();
+    struct relock_how how = {.wait_ms = RELOCK_FOREVER};
 
     assert_true(peer_lock(t->f->probe, "orders", PEER, LONG_MS));
-    assert_result(fixture_timedlock(lock, 50), RELOCK_TIMEOUT);
+    assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
+    actor_begin_acquire(waiting, lock, &how);
     assert_int_equal(proxy_fate(first), PROXY_ANSWERED);
+    relock_cancel_fire(how.cancel);
+    assert_result(actor_result(waiting), RELOCK_CANCELLED);
+    relock_cancel_free(how.cancel);
     assert_true(proxy_met(unsubscribe, 1));
     actor_begin_lock(waiting, lock);
     assert_true(wait_for_waiters(client, 1));
