@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define N_TRIES 5
 #define REST_MS 1000 /* after a recall, for so long what is acquired is not kept */
 #define LONG_MS 3600000
 
@@ -71,26 +72,53 @@ static void a_held_lock_is_not_kept_after_a_recall(void **state)
     assert_int_equal(stats_of(client).kept, 0);
 }
 
-static void a_held_lock_with_local_waiters_is_passed_on_after_a_recall(void **state)
+struct waiters {
+    struct actor *local, *elsewhere;
+};
+
+static bool has_one_got_in(void *arg)
 {
-    struct fixture *f = *state;
+    const struct waiters *waiters = arg;
+
+    return !actor_is_busy(waiters->local) || !actor_is_busy(waiters->elsewhere);
+}
+
+/* Returns whether the client elsewhere got the lock first. On a slow machine, it does not ask in
+ * time, and is overtaken. */
+static bool is_passed_on(struct fixture *f)
+{
     struct relock_client *client = keeping_client(f, &(struct relock_options){.handoff_ms = 1});
     struct relock_lock *lock = fixture_lock(f, client, "orders");
     struct relock_lock *theirs = fixture_lock(f, waiting_client(f), "orders");
-    struct actor *local = actor_start(), *elsewhere = actor_start();
+    struct waiters waiters = {actor_start(), actor_start()};
+    bool is_first;
 
     assert_result(relock_lock(lock), RELOCK_OK);
-    actor_begin_lock(elsewhere, theirs);
+    actor_begin_lock(waiters.elsewhere, theirs);
     assert_true(probe_wait_in_line(f->probe, "orders", 1));
-    actor_begin_lock(local, lock);
+    actor_begin_lock(waiters.local, lock);
     assert_true(wait_for_waiters(client, 1));
+    assert_true(wait_for_recalls(client, 1));
     let_pass(5); /* more than handoff_ms */
     assert_result(relock_unlock(lock), RELOCK_OK);
-    assert_result(actor_result(elsewhere), RELOCK_OK);
-    assert_true(actor_is_busy(local));
-    assert_result(actor_unlock(elsewhere, theirs), RELOCK_OK);
-    assert_gets_in(local, lock);
+    assert_true(wait_until(has_one_got_in, &waiters, SOON_MS));
+    is_first = actor_is_busy(waiters.local);
+    if (is_first)
+        assert_gets_in(waiters.elsewhere, theirs);
+    assert_gets_in(waiters.local, lock);
+    if (!is_first)
+        assert_gets_in(waiters.elsewhere, theirs);
     assert_int_equal(stats_of(client).passed_on, 0);
+    return is_first;
+}
+
+static void a_held_lock_with_local_waiters_is_passed_on_after_a_recall(void **state)
+{
+    bool is_first = false;
+
+    for (int i = 0; i < N_TRIES && !is_first; i++)
+        is_first = is_passed_on(*state);
+    assert_true(is_first);
 }
 
 /* It was in the line before, and does not ask again: the holder learns of it with the grant. */
@@ -136,19 +164,19 @@ static void a_recalled_lock_is_not_kept_for_a_second(void **state)
     struct relock_client *client = keeping_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct relock_lock *theirs = kind_lock(f, waiting_client(f), "orders");
-    uint64_t deadline_ms = deadline_in(SOON_MS), recalled_ms;
+    uint64_t deadline_ms = deadline_in(SOON_MS), began_ms;
 
     keeping_fill(client, lock);
+    began_ms = now_ms(); /* not after the recall */
     assert_result(relock_trylock(theirs), RELOCK_BUSY);
     assert_true(keeping_wait(client, 0));
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
-    recalled_ms = now_ms();
     do {
         assert_result(relock_lock(lock), RELOCK_OK);
         assert_result(relock_unlock(lock), RELOCK_OK);
     } while (stats_of(client).kept == 0 && now_ms() < deadline_ms);
     assert_int_equal(stats_of(client).kept, 1);
-    assert_true(now_ms() - recalled_ms + 50 >= REST_MS);
+    assert_true(now_ms() - began_ms + TWO_CLOCKS_MS >= REST_MS);
 }
 
 static void only_a_hold_that_may_be_kept_is_recalled(void **state)
