@@ -54,6 +54,7 @@ static bool sleeps_until_it_hears(struct servers *s, struct red *red, struct act
     slept = actor_is_busy(actor);
     red_publish_release(s, heard);
     red_assert_gets_in(actor, red);
+    assert_true(red_wait_quiet(s)); /* late votes have been given back */
     assert_true(red_wait_keys(s, 0));
     return slept;
 }
