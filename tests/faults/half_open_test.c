@@ -11,7 +11,13 @@
 /* How late an event may be on a shared machine. */
 #define LATE_MS 7000
 
-/* Its second attempt, after the acknowledgement, has been refused as well. */
+static bool is_subscribed(void *probe)
+{
+    return probe_n_channels(probe) == 2;
+}
+
+/* Its second attempt, after the acknowledgement, has been refused as well. The channels are that of
+ * the lock and the client's inbox; an answer that is owed may take longer than that to a ping. */
 static struct actor *subscribed_waiter(struct faults *t, struct relock_client *client,
                                        struct relock_lock *lock)
 {
@@ -20,6 +26,8 @@ static struct actor *subscribed_waiter(struct faults *t, struct relock_client *c
     assert_true(probe_wait_subscribers(t->f->probe, CHANNEL, 1));
     while (stats_of(client).waits < 2 && actor_is_busy(waiting))
         let_pass(1);
+    assert_true(wait_until(is_subscribed, t->f->probe, SOON_MS));
+    let_pass(200); /* for the last answer */
     return waiting;
 }
 
