@@ -173,6 +173,8 @@ void leave_the_socket(void)
     let_io_go_on();
     assert_true(relock_gate_wait(&heard, soon()));
     assert_true(wait_until(is_left_for_long, NULL, SOON_MS));
+    stop_io(); /* the turn in which it left it is over */
+    let_io_go_on();
 }
 
 /* ---- threads that wait --------------------------------------------------------------------- */
