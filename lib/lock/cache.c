@@ -20,7 +20,7 @@ bool relock_cache_keep(struct relock_client *client, struct relock_hold *hold, u
     if (hold->observers || relock_listeners_await(hold->resource) ||
         !relock_reuse_is_possible(client, hold, now_ms))
         return false;
-    relock_reuse_cache(client, hold);
+    relock_reuse_cache(client, hold, now_ms);
     return true;
 }
 

@@ -68,7 +68,7 @@ bool relock_reuse_hand_off(struct relock_client *client, struct relock_hold *hol
 
 /* ---- caching ------------------------------------------------------------------------------- */
 
-void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold)
+void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
 {
     struct relock_resource *resource = hold->resource;
 
@@ -88,7 +88,7 @@ void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold)
     /* The next owner leaves the timer as it is, so that this is done once in a while only. */
     if (!relock_timer_is_set(&client->guarded.timers, &hold->timer) ||
         hold->timer.due_ms > hold->cache_until_ms)
-        relock_client_set_timer(client, &hold->timer, hold->cache_until_ms);
+        relock_holds_arm(client, hold, now_ms);
 }
 
 void relock_reuse_take_cached(struct relock_client *client, struct relock_hold *hold,

@@ -22,7 +22,7 @@ bool relock_reuse_is_possible(const struct relock_client *client, const struct r
                               uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
 /* Its last level is released, and it stays with the process: see cache.h. */
-void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold)
+void relock_reuse_cache(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
 /* The owner of the waiter, which has not joined the queue, gets the cached hold. */
