@@ -2,8 +2,8 @@
 Part of the scripts that acquire a lock. Defines `turn`, the key of the line that exists while clients
 wait, and `is_open`: whether this is a first level, the lock is free, and nobody waits for it. That is
 mostly so, and then one EXISTS is all that the caller has to ask. To a user who may not use the line
-no lock is open. Nor is one to a caller outside of the line, who needs no right to it: see ARGV[5] of
-line_ask.lua.
+no lock is open. To a caller outside of the line no lock is open, because its user may not have the
+right to ask for the line: see ARGV[5] of line_ask.lua.
 ]]
 --+ line_name.lua
 local turn = 'relock_waiters:turn:' .. name

@@ -17,8 +17,9 @@ struct relock_membership {
     size_t member;
 };
 
-/* Releases one level of a member; unless the call `asks`, the I/O thread asks the server later.
- * Clears `*asks` if the server is unreachable: the call must not take as long for each member. */
+/* Releases one level of a member. `*asks`: the call asks the server; otherwise the I/O thread does
+ * so later. Clears it if the server is unreachable, so that the call does not wait for each member.
+ */
 int relock_group_release(struct relock_lock *member, uint64_t owner, uint64_t deadline_ms,
                          bool *asks);
 

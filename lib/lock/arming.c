@@ -78,7 +78,7 @@ void relock_arming_answered(struct relock_hold *hold, uint64_t now_ms)
         return;
     }
     relock_arming_drop(hold);
-    if (relock_hold_is_kept(hold))
+    if (relock_hold_is_live(hold))
         retry_later(arming, now_ms);
 }
 

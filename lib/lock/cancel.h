@@ -21,8 +21,8 @@ struct relock_task;
 
 struct relock_cancel_wait {
     struct relock_cancel *cancel;
-    struct relock_gate *gate;
-    struct relock_task *task;
+    struct relock_gate *gate;               /* of the thread that waits */
+    struct relock_task *task;               /* instead of it; or NULL */
     struct relock_cancel_wait *next, *prev; /* guarded by the process mutex */
 };
 
@@ -34,8 +34,8 @@ struct relock_cancel {
     } guarded;               /* by the process mutex */
 };
 
-/* From now on firing `cancel` makes the task of an asynchronous call due, or opens the gate of a
- * thread that waits if `task` is NULL. */
+/* From now on firing `cancel` makes `task` due, that of an asynchronous call. If `task` is NULL, it
+ * opens `gate`. */
 void relock_cancel_watch(struct relock_cancel_wait *wait, struct relock_cancel *cancel,
                          struct relock_gate *gate, struct relock_task *task);
 

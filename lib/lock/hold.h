@@ -151,7 +151,7 @@ static inline bool relock_hold_is_held(const struct relock_hold *hold)
 }
 
 /* An owner holds it, or it is cached for the next one. */
-static inline bool relock_hold_is_kept(const struct relock_hold *hold)
+static inline bool relock_hold_is_live(const struct relock_hold *hold)
 {
     return relock_hold_is_held(hold) || hold->state == RELOCK_HOLD_CACHED;
 }

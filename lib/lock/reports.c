@@ -10,7 +10,7 @@ static void check_at(struct relock_client *client, struct relock_hold *hold, uin
                      uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
 {
     relock_arming_drop(hold);
-    if (!relock_hold_is_kept(hold))
+    if (!relock_hold_is_live(hold))
         return;
     relock_arming_set(hold, at_ms);
     relock_holds_arm(client, hold, now_ms);

@@ -118,7 +118,7 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
 
     relock_mutex_lock(&client->mutex);
     owner = hold->owner;
-    if (relock_hold_is_kept(hold))
+    if (relock_hold_is_live(hold))
         refused = take_result(client, hold, result, reply);
     relock_arming_answered(hold, relock_clock_now_ms());
     relock_holds_end_command(client, hold, relock_clock_now_ms());
@@ -236,7 +236,7 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
     if (hold->state == RELOCK_HOLD_CACHED &&
         (now_ms >= hold->cache_until_ms || now_ms >= hold->valid_until_ms))
         relock_let_go(client, hold, now_ms);
-    if (!relock_hold_is_kept(hold))
+    if (!relock_hold_is_live(hold))
         return;
     if (relock_hold_is_renewed(hold, now_ms) && hold->renew_at_ms <= now_ms &&
         hold->command == RELOCK_HOLD_NOTHING_SENT) {

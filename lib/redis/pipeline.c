@@ -174,7 +174,7 @@ static bool repeat(struct relock_pipeline *pipeline, struct relock_sent_command 
     return true;
 }
 
-/* Sends it with the script that the server does not have; a command that is none has none. */
+/* Sends it with the script that the server does not have. That of a plain command is empty. */
 static bool brings_script(struct relock_pipeline *pipeline, struct relock_sent_command *command)
 {
     if (!command->script || *command->script->body == '\0')
