@@ -172,6 +172,7 @@ struct relock_client {
         struct relock_waits waits;                         /* long waits, which are recorded */
         struct relock_outbox recording;                    /* commands that record these */
         struct relock_timer silence; /* pings, and ends waits when Redis is silent */
+        uint64_t silence_fired_ms;   /* when it last fired; the sockets have been read since */
         struct relock_timer alarm;   /* due when the timer was that last woke the I/O thread */
         uint64_t turn_at_ms; /* when the turn of the I/O thread begins; 0: it runs, or is about to,
                                 and will see changes made now */

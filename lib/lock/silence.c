@@ -26,10 +26,13 @@ static uint64_t ping(struct relock_client *client, const struct relock_waiter *w
     return relock_pipeline_silent_ms(pipeline);
 }
 
-/* Returns when the next wait ends if Redis stays silent. */
-static uint64_t end_waits(struct relock_client *client, uint64_t now_ms)
-    RELOCK_REQUIRES(client->mutex)
+/*
+ * Returns when the next wait ends if Redis stays silent. A wait whose time is over lasts until the
+ * next turn: if this thread was held up, the answer has come and was not read.
+ */
+static uint64_t end_waits(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
+    uint64_t fired_ms = client->guarded.silence_fired_ms;
     uint64_t next_ms = RELOCK_NEVER;
     struct relock_waiter *at;
 
@@ -40,10 +43,10 @@ static uint64_t end_waits(struct relock_client *client, uint64_t now_ms)
 
         if (at->end != RELOCK_WAITER_WAITS)
             continue;
-        if (now_ms < end_ms)
-            next_ms = relock_clock_sooner(end_ms, next_ms);
-        else
+        if (end_ms <= fired_ms)
             relock_resource_end_wait(at, RELOCK_WAITER_UNREACHED, &client->mutex);
+        else
+            next_ms = relock_clock_sooner(end_ms, next_ms);
     }
     return next_ms;
 }
@@ -52,11 +55,14 @@ static uint64_t end_waits(struct relock_client *client, uint64_t now_ms)
 RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 {
     struct relock_client *client = RELOCK_CONTAINER(struct relock_client, guarded.silence, timer);
+    uint64_t next_ms;
 
-    if (client->guarded.waiting)
-        relock_client_set_timer(
-            client, timer,
-            relock_clock_sooner(end_waits(client, now_ms), ping_after(client, now_ms)));
+    if (!client->guarded.waiting)
+        return;
+    next_ms = relock_clock_sooner(end_waits(client), ping_after(client, now_ms));
+    client->guarded.silence_fired_ms = now_ms;
+    /* Not in this turn again. */
+    relock_client_set_timer(client, timer, relock_clock_later(next_ms, now_ms + 1));
 }
 
 void relock_silence_init(struct relock_client *client)
