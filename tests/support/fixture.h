@@ -36,6 +36,8 @@
 #include "support/log.h"
 #include "support/losses.h"
 #include "support/probe.h"
+#include "support/probe_counts.h"
+#include "support/probe_wait.h"
 #include "support/server.h"
 #include "support/stats.h"
 #include "support/wait.h"

@@ -1,7 +1,5 @@
 #include "support/probe.h"
 
-#include "support/wait.h"
-
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 #include <signal.h>
@@ -113,7 +111,7 @@ static long long as_int(const redisReply *reply)
     return strtoll(reply->str, NULL, 10);
 }
 
-static redisReply *askf(struct probe *probe, const char *format, ...)
+redisReply *probe_reply(struct probe *probe, const char *format, ...)
 {
     redisReply *reply;
     va_list ap;
@@ -207,7 +205,7 @@ long long probe_n_keys(struct probe *probe)
 
 const char *probe_only_field(struct probe *probe, const char *key)
 {
-    redisReply *reply = askf(probe, "HGETALL %s", key);
+    redisReply *reply = probe_reply(probe, "HGETALL %s", key);
 
     probe->text[0] = '\0';
     if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
@@ -218,102 +216,13 @@ const char *probe_only_field(struct probe *probe, const char *key)
 
 long long probe_only_value(struct probe *probe, const char *key)
 {
-    redisReply *reply = askf(probe, "HGETALL %s", key);
+    redisReply *reply = probe_reply(probe, "HGETALL %s", key);
     long long n = -1;
 
     if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2)
         n = as_int(reply->element[1]);
     freeReplyObject(reply);
     return n;
-}
-
-static long long info_number(struct probe *probe, const char *section, const char *before)
-{
-    redisReply *reply = askf(probe, "INFO %s", section);
-    const char *found = reply && reply->str ? strstr(reply->str, before) : NULL;
-    long long n = found ? strtoll(found + strlen(before), NULL, 10) : 0;
-
-    freeReplyObject(reply);
-    return n;
-}
-
-long long probe_calls(struct probe *probe, const char *command)
-{
-    char before[128];
-
-    snprintf(before, sizeof(before), "cmdstat_%s:calls=", command);
-    return info_number(probe, "commandstats", before);
-}
-
-long long probe_script_calls(struct probe *probe)
-{
-    return probe_calls(probe, "evalsha") + probe_calls(probe, "eval");
-}
-
-/* Without the commands inside scripts, and without this query. */
-static bool is_left_out(const char *command)
-{
-    static const char *const left_out[] = {
-        "exists",  "hexists", "hset",    "hget",   "hgetall", "hmget", "hkeys", "hdel",
-        "hincrby", "pttl",    "pexpire", "del",    "publish", "set",   "info",  "time",
-        "llen",    "lpos",    "lindex",  "lrange", "lrem",    "rpush"};
-
-    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
-        if (strcmp(command, left_out[i]) == 0)
-            return true;
-    return false;
-}
-
-long long probe_commands(struct probe *probe)
-{
-    redisReply *reply = askf(probe, "INFO commandstats");
-    char none[1] = "";
-    char *rest = reply && reply->str ? reply->str : none;
-    long long n = 0;
-
-    for (char *line = strtok_r(rest, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
-        char command[64];
-        long long calls;
-
-        if (sscanf(line, "cmdstat_%63[^:]:calls=%lld", command, &calls) == 2 &&
-            !is_left_out(command))
-            n += calls;
-    }
-    freeReplyObject(reply);
-    return n;
-}
-
-long long probe_subscribers(struct probe *probe, const char *channel)
-{
-    redisReply *reply = askf(probe, "PUBSUB NUMSUB %s", channel);
-    long long n = reply && reply->elements == 2 ? as_int(reply->element[1]) : PROBE_REFUSED;
-
-    freeReplyObject(reply);
-    return n;
-}
-
-static long long n_channels_like(struct probe *probe, const char *sort, const char *pattern)
-{
-    redisReply *reply = askf(probe, "PUBSUB %s %s", sort, pattern);
-    long long n = reply ? (long long)reply->elements : PROBE_REFUSED;
-
-    freeReplyObject(reply);
-    return n;
-}
-
-long long probe_n_channels(struct probe *probe)
-{
-    return n_channels_like(probe, "CHANNELS", "*");
-}
-
-long long probe_n_lock_channels(struct probe *probe)
-{
-    return n_channels_like(probe, "CHANNELS", "redisson_*");
-}
-
-long long probe_n_sharded_channels(struct probe *probe)
-{
-    return n_channels_like(probe, "SHARDCHANNELS", "redisson_*");
 }
 
 /* Takes the reply, a list of connections. */
@@ -331,17 +240,17 @@ static long long n_lines_with(redisReply *reply, const char *text)
 
 long long probe_n_clients(struct probe *probe, const char *text)
 {
-    return n_lines_with(askf(probe, "%s LIST", probe->client), text);
+    return n_lines_with(probe_reply(probe, "%s LIST", probe->client), text);
 }
 
 long long probe_n_command_clients(struct probe *probe, const char *text)
 {
-    return n_lines_with(askf(probe, "%s LIST TYPE normal", probe->client), text);
+    return n_lines_with(probe_reply(probe, "%s LIST TYPE normal", probe->client), text);
 }
 
 long long probe_subscriber_id(struct probe *probe, const char *name)
 {
-    redisReply *reply = askf(probe, "%s LIST TYPE pubsub", probe->client);
+    redisReply *reply = probe_reply(probe, "%s LIST TYPE pubsub", probe->client);
     const char *line = reply && reply->str ? reply->str : "";
     long long id = 0;
     char wanted[128];
@@ -368,75 +277,4 @@ bool probe_make_user(struct probe *probe, const char *user, const char *password
     for (; made && sscanf(rights, "%63s%n", word, &len) == 1; rights += len)
         made = probe_int(probe, "ACL SETUSER %s %s", user, word) == 0;
     return made;
-}
-
-struct expected {
-    struct probe *probe;
-    const char *name;
-    long long n;
-};
-
-static bool has_subscribers(void *arg)
-{
-    struct expected *expected = arg;
-
-    return probe_subscribers(expected->probe, expected->name) == expected->n;
-}
-
-bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n)
-{
-    return wait_until(has_subscribers, &(struct expected){probe, channel, n}, SOON_MS);
-}
-
-static bool exists(void *arg)
-{
-    struct expected *expected = arg;
-
-    return probe_int(expected->probe, "EXISTS %s", expected->name) == expected->n;
-}
-
-bool probe_wait_key(struct probe *probe, const char *key)
-{
-    return wait_until(exists, &(struct expected){probe, key, 1}, SOON_MS);
-}
-
-bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms)
-{
-    return wait_until(exists, &(struct expected){probe, key, 0}, within_ms);
-}
-
-static bool has_lock_channels(void *arg)
-{
-    struct expected *expected = arg;
-
-    return probe_n_lock_channels(expected->probe) == expected->n;
-}
-
-bool probe_wait_lock_channels(struct probe *probe, long long n)
-{
-    return wait_until(has_lock_channels, &(struct expected){probe, .n = n}, SOON_MS);
-}
-
-static bool has_run_scripts(void *arg)
-{
-    struct expected *expected = arg;
-
-    return probe_script_calls(expected->probe) >= expected->n;
-}
-
-bool probe_wait_script_calls(struct probe *probe, long long n, uint64_t within_ms)
-{
-    return wait_until(has_run_scripts, &(struct expected){probe, .n = n}, within_ms);
-}
-
-static bool has_length(void *arg)
-{
-    struct expected *expected = arg;
-
-    return probe_int(expected->probe, "LLEN relock_waiters:{%s}", expected->name) == expected->n;
-}
-
-bool probe_wait_in_line(struct probe *probe, const char *name, long long n)
-{
-    return wait_until(has_length, &(struct expected){probe, name, n}, SOON_MS);
 }

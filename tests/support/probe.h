@@ -19,6 +19,7 @@
 #define PROBE_TEXT_MAX 8192
 
 struct probe;
+struct redisReply;
 
 /* To the unix socket at `path`. */
 struct probe *probe_open(const char *path);
@@ -39,32 +40,15 @@ const char *probe_text(struct probe *probe, const char *format, ...);
  * between; nil is "". Valid until the next call. */
 const char *probe_list(struct probe *probe, const char *format, ...);
 
+/* The reply itself, which the caller frees; NULL if none came. */
+struct redisReply *probe_reply(struct probe *probe, const char *format, ...);
+
 long long probe_pttl(struct probe *probe, const char *key);
 long long probe_n_keys(struct probe *probe);
 
 /* A hash with one field: the field ("" if there is no such hash, or it has more) and its value. */
 const char *probe_only_field(struct probe *probe, const char *key);
 long long probe_only_value(struct probe *probe, const char *key);
-
-/* Calls so far of a command, as `INFO commandstats` counts them, and of all scripts. */
-long long probe_calls(struct probe *probe, const char *command);
-long long probe_script_calls(struct probe *probe);
-
-/* Waits until so many scripts have run. */
-bool probe_wait_script_calls(struct probe *probe, long long n, uint64_t within_ms);
-
-/* All commands so far that came over a connection, without this query. The server also counts the
- * commands inside scripts; those are left out by name, even if a connection sent them. */
-long long probe_commands(struct probe *probe);
-
-long long probe_subscribers(struct probe *probe, const char *channel);
-
-/* Channels with subscribers: all, and those of locks, without the inboxes of clients. */
-long long probe_n_channels(struct probe *probe);
-long long probe_n_lock_channels(struct probe *probe);
-
-/* The same of sharded channels. */
-long long probe_n_sharded_channels(struct probe *probe);
 
 /* Lines of CLIENT LIST that contain `text`; all connections, this one too, with "". */
 long long probe_n_clients(struct probe *probe, const char *text);
@@ -79,15 +63,5 @@ long long probe_subscriber_id(struct probe *probe, const char *name);
  * False if Redis refuses one. */
 bool probe_make_user(struct probe *probe, const char *user, const char *password,
                      const char *rights);
-
-bool probe_wait_subscribers(struct probe *probe, const char *channel, long long n);
-bool probe_wait_key(struct probe *probe, const char *key);
-bool probe_wait_no_key(struct probe *probe, const char *key, uint64_t within_ms);
-
-/* Waits until channels of `n` locks have subscribers. */
-bool probe_wait_lock_channels(struct probe *probe, long long n);
-
-/* Waits until `n` clients stand in the line of a lock whose name has no brace. */
-bool probe_wait_in_line(struct probe *probe, const char *name, long long n);
 
 #endif
