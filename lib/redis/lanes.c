@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 /* The more calls share lanes, the fewer lanes they share, so that batches grow: calls times lanes
- * are about SHARED. docs/design.md#lanes has the figures. */
+ * are about SHARED, or lanes times lanes if these are more. So one call more than there are lanes
+ * changes little. docs/design.md#lanes has the figures. */
 #define SHARED 64
 #define SHARED_MIN 2
 
@@ -107,10 +108,13 @@ static bool is_better(const struct slot *slot, const struct slot *than)
 static unsigned n_to_share(const struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     unsigned n_users = lanes->guarded.n_users + 1;
+    unsigned shared = lanes->n * lanes->n;
 
     if (n_users <= lanes->n)
         return lanes->n;
-    return SHARED / n_users > SHARED_MIN ? SHARED / n_users : SHARED_MIN;
+    if (shared < SHARED)
+        shared = SHARED;
+    return shared / n_users > SHARED_MIN ? shared / n_users : SHARED_MIN;
 }
 
 /* Returns NULL if no lane can be joined. */

@@ -72,6 +72,26 @@ static void the_more_calls_share_lanes_the_fewer_they_join(void **state)
     (void)relock_lanes_free(many);
 }
 
+/* The first that finds no lane of its own does not push all later ones onto the same two. */
+static void calls_spread_over_many_lanes_when_they_are_few_more_than_these(void **state)
+{
+    enum { N = 64, FURTHER = N / 2, ALL = N + FURTHER };
+    struct relock_lanes *many;
+    struct relock_lane *joined[ALL];
+
+    (void)state;
+
+    assert_int_equal(relock_lanes_new(atomic_load(&topology->nodes)->server, N, &many), RELOCK_OK);
+    for (int i = 0; i < ALL; i++)
+        assert_int_equal(relock_lanes_join(many, false, soon(), &joined[i]), RELOCK_OK);
+    for (int i = N; i < ALL; i++)
+        for (int earlier = N; earlier < i; earlier++)
+            assert_ptr_not_equal(joined[i], joined[earlier]);
+    for (int i = 0; i < ALL; i++)
+        relock_lanes_leave(many, joined[i]);
+    (void)relock_lanes_free(many);
+}
+
 static int try_alone(void)
 {
     struct relock_lane *lane;
@@ -265,6 +285,7 @@ int main(void)
         TALK_TEST(the_lane_left_last_is_reused_first),
         TALK_TEST(the_lane_with_the_fewest_users_is_joined_when_all_are_busy),
         TALK_TEST(the_more_calls_share_lanes_the_fewer_they_join),
+        TALK_TEST(calls_spread_over_many_lanes_when_they_are_few_more_than_these),
         TALK_TEST(a_lane_in_use_cannot_be_used_alone),
         TALK_TEST(a_lane_that_is_used_alone_is_not_joined),
         TALK_TEST(a_caller_waits_until_its_deadline_when_all_lanes_are_used_alone),
