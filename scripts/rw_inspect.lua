@@ -7,9 +7,10 @@ KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold coun
 ARGV[1]  field of the caller's own hold; may be empty
 ARGV[2]  side, "read" or "write"
 
-Returns  a holder, its field without ":write" ("" if the lock is free), its hold count, number of
-         holders of its side, remaining lease of the lock in ms, the longest of both sides (-1 none,
-         -2 free), hold count of the caller, 1 if the holder is on the other side, else 0
+Returns  a holder, its field without ":write" ("" if the lock is free; at most 1024 bytes), its hold
+         count, number of holders of its side, remaining lease of the lock in ms, the longest of
+         both sides (-1 none, -2 free), hold count of the caller, 1 if the holder is on the other
+         side, else 0
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local other = { read = 'write', write = 'read' }
@@ -46,7 +47,7 @@ end
 local found = sides[ARGV[2]][3] > 0 and ARGV[2] or other[ARGV[2]]
 local holder = sides[found]
 return {
-    holder[1],
+    holder[1]:sub(1, 1024),
     holder[2],
     holder[3],
     remaining,

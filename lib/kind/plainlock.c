@@ -12,7 +12,7 @@
     .lock = &relock_script_plain_lock, .unlock = &relock_script_plain_unlock,                   \
     .renew = &relock_script_plain_renew, .extend = &relock_script_plain_renew,                  \
     .inspect = &relock_script_plain_inspect, .force_unlock = &relock_script_plain_force_unlock, \
-    .look = &relock_script_get, .message = RELOCK_MESSAGE_FREE, .has_token_only = true,         \
+    .look = &relock_script_getrange, .message = RELOCK_MESSAGE_FREE, .has_token_only = true,    \
     .is_polled = true, .is_watched = true, .is_handed_off = true,                               \
     .operations = &relock_command_operations
 

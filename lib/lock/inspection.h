@@ -10,6 +10,10 @@
 
 struct redisReply;
 
+/* The scripts cut longer ids of holders. None of these is an owner's: another program has written
+ * its data to the key of the lock. */
+#define RELOCK_INSPECTION_ID_MAX 1024
+
 /* The levels that an owner has of a lock, as this process knows. */
 struct relock_claim {
     uint64_t owner;

@@ -154,14 +154,37 @@ int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 
 /* ---- by force ------------------------------------------------------------------------------ */
 
+/* See force_once. */
+static int remove_holder(struct relock_lock *lock, const char *holder, size_t len,
+                         uint64_t deadline_ms, bool *held)
+{
+    struct relock_request request;
+    int64_t answer = 0;
+    int r;
+
+    if (len >= RELOCK_INSPECTION_ID_MAX) {
+        r = RELOCK_E_SERVER;
+        relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r,
+                        "its key has data of another program");
+        return r;
+    }
+    relock_request_force_unlock(&request, lock->resource, holder, len);
+    r = relock_call_run(&request.call, lock->client->topology, deadline_ms);
+    if (r < 0)
+        relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r, request.call.why);
+    else if (!relock_reply_integer(request.call.reply, &answer) || answer == 0)
+        r = request.call.unanswered ? RELOCK_OK : RELOCK_AGAIN;
+    *held = *held || r == RELOCK_OK;
+    relock_call_end(&request.call);
+    return r;
+}
+
 /* Returns RELOCK_AGAIN if another owner has acquired the lock meanwhile. With RELOCK_OK, `held` is
  * set if this has freed the lock. */
 static int force_once(struct relock_lock *lock, uint64_t deadline_ms, bool *held)
 {
     struct relock_inspection seen;
     struct relock_request inspected;
-    struct relock_request request;
-    int64_t answer = 0;
     const char *holder; /* its id, which may be longer than struct relock_holder keeps */
     size_t len;
     int r;
@@ -170,16 +193,8 @@ static int force_once(struct relock_lock *lock, uint64_t deadline_ms, bool *held
     if (r < 0)
         relock_lock_log(lock, relock_owner_self(), "query failed", r, inspected.call.why);
     if (r == RELOCK_OK && seen.is_locked &&
-        relock_reply_text(relock_reply_at(inspected.call.reply, 0), &holder, &len)) {
-        relock_request_force_unlock(&request, lock->resource, holder, len);
-        r = relock_call_run(&request.call, lock->client->topology, deadline_ms);
-        if (r < 0)
-            relock_lock_log(lock, relock_owner_self(), "not force-unlocked", r, request.call.why);
-        else if (!relock_reply_integer(request.call.reply, &answer) || answer == 0)
-            r = request.call.unanswered ? RELOCK_OK : RELOCK_AGAIN;
-        *held = *held || r == RELOCK_OK;
-        relock_call_end(&request.call);
-    }
+        relock_reply_text(relock_reply_at(inspected.call.reply, 0), &holder, &len))
+        r = remove_holder(lock, holder, len, deadline_ms, held);
     relock_call_end(&inspected.call);
     return r;
 }

@@ -188,11 +188,16 @@ void relock_request_check(struct relock_request *request, const struct relock_ho
 
 void relock_request_look(struct relock_request *request, const struct relock_hold *hold)
 {
+    static const char first[] = "0", last[] = "64"; /* a token is shorter, other data may be long */
     const struct relock_kind *kind = hold->resource->kind;
 
     begin(request, kind->look, hold->resource);
-    if (!kind->has_token_only) /* else the reply is the token */
+    if (kind->has_token_only) { /* the reply is the token */
+        add_text(request, first, strlen(first));
+        add_text(request, last, strlen(last));
+    } else {
         add_field(request, request->field, hold->resource, hold->number);
+    }
 }
 
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,

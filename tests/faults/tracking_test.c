@@ -1,6 +1,6 @@
 /*
  * Client tracking: looks, checks and reports that come at a bad moment, or not at all. The first
- * command about a hold is a look: HEXISTS, or GET for a plain lock.
+ * command about a hold is a look: HEXISTS, or GETRANGE for a plain lock.
  */
 #include "faults.h"
 #include "support/kinds.h"
@@ -8,6 +8,7 @@
 #include "support/sides.h"
 
 #define AT_ONCE_MS 5000 /* a machine that stands still */
+#define HUGE_BYTES (2 << 20)
 
 /* Nothing ends by time. */
 static struct relock_client *calm(struct faults *t)
@@ -27,7 +28,7 @@ static void assert_lost(struct faults *t, struct relock_lock *lock)
 /* The lock is free, or another owner has it, when the look arrives. */
 static void assert_lost_before_its_look(struct faults *t, enum kind_no kind, bool is_taken)
 {
-    const char *words = kind == KIND_PLAIN ? "GET" : "HEXISTS";
+    const char *words = kind == KIND_PLAIN ? "GETRANGE" : "HEXISTS";
     struct proxy_rule *look = proxy_next(t->proxy, PROXY_HOLD, words);
     struct relock_lock *lock;
 
@@ -66,6 +67,28 @@ static void a_plain_hold_that_is_deleted_before_its_look_is_lost(void **state)
 static void a_plain_hold_that_is_taken_before_its_look_is_lost(void **state)
 {
     assert_lost_before_its_look(*state, KIND_PLAIN, true);
+}
+
+/* The value still begins with the token. The reply to the look, and to what follows it, is short:
+ * no connection ends, so those for renewals and messages are not made again. */
+static void a_plain_hold_that_becomes_huge_before_its_look_is_lost(void **state)
+{
+    struct faults *t = *state;
+    struct proxy_rule *look = proxy_next(t->proxy, PROXY_HOLD, "GETRANGE");
+    struct relock_client *client = calm(t);
+    struct relock_lock *lock;
+
+    kind_choose(KIND_PLAIN);
+    lock = kind_lock(t->f, client, "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(look, 1));
+    assert_int_equal(probe_int(t->f->probe, "SETRANGE orders %d x", HUGE_BYTES - 1), HUGE_BYTES);
+    proxy_let_go(look);
+    assert_lost(t, lock);
+    assert_int_equal(losses_get(t->f->losses, 0).reason, RELOCK_LOST_TAKEN);
+    assert_int_equal(log_count(t->f->log, "longer reply"), 0);
+    assert_int_equal(stats_of(client).reconnects, 0);
+    assert_int_equal(probe_int(t->f->probe, "DEL orders"), 1);
 }
 
 /* Its field is there, so only the script tells: the keys of its levels are gone. */
@@ -300,6 +323,7 @@ int main(void)
         FAULT_TEST(a_hold_that_is_taken_before_its_look_is_lost),
         FAULT_TEST(a_plain_hold_that_is_deleted_before_its_look_is_lost),
         FAULT_TEST(a_plain_hold_that_is_taken_before_its_look_is_lost),
+        FAULT_TEST(a_plain_hold_that_becomes_huge_before_its_look_is_lost),
         FAULT_TEST(a_reader_without_levels_is_lost_before_it_is_armed),
         FAULT_TEST(a_look_that_is_cut_off_is_followed_by_a_check),
         FAULT_TEST(a_look_that_is_refused_is_followed_by_checks),

@@ -70,7 +70,7 @@ static void a_short_hold_costs_no_command(void **state)
 /* Commands that tell whether Redis has a hold, in scripts and besides. */
 static long long reads_of_holds(struct fixture *f)
 {
-    return probe_calls(f->probe, kind_now()->is_string ? "get" : "hexists");
+    return probe_calls(f->probe, kind_now()->is_string ? "getrange" : "hexists");
 }
 
 static void a_long_hold_costs_one_read_and_no_script(void **state)

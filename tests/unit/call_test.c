@@ -40,7 +40,8 @@ static void a_call_is_an_evalsha_with_one_key(void **state)
 static void a_call_without_a_script_is_a_plain_command(void **state)
 {
     static const char hexists[] = "*3\r\n$7\r\nHEXISTS\r\n$6\r\norders\r\n$4\r\nid:7\r\n";
-    static const char get[] = "*2\r\n$3\r\nGET\r\n$6\r\norders\r\n";
+    static const char getrange[] =
+        "*4\r\n$8\r\nGETRANGE\r\n$6\r\norders\r\n$1\r\n0\r\n$2\r\n64\r\n";
     struct relock_buffer buffer = {0};
 
     (void)state;
@@ -52,10 +53,12 @@ static void a_call_without_a_script_is_a_plain_command(void **state)
     assert_memory_equal(buffer.data, hexists, buffer.len);
 
     relock_buffer_clear(&buffer);
-    call = (struct relock_call){.script = &relock_script_get, .key = {"orders", 6}};
+    call = (struct relock_call){.script = &relock_script_getrange, .key = {"orders", 6}};
+    call.args[call.n_args++] = (struct relock_text){"0", 1};
+    call.args[call.n_args++] = (struct relock_text){"64", 2};
     write_call(RELOCK_CALL_BY_HASH, &buffer);
-    assert_int_equal(buffer.len, strlen(get));
-    assert_memory_equal(buffer.data, get, buffer.len);
+    assert_int_equal(buffer.len, strlen(getrange));
+    assert_memory_equal(buffer.data, getrange, buffer.len);
     relock_buffer_deinit(&buffer);
 }
 
