@@ -734,6 +734,7 @@ RELOCK_API RELOCK_CHECKED int relock_extend(struct relock_lock *lock, uint64_t o
  * Returns: RELOCK_OK             the lock, or that side of it, was freed or free
  *          RELOCK_E_UNSUPPORTED  also: a multi or red lock; free its members one by one
  *          RELOCK_E_CONN         also: the holder changed during each attempt; try again
+ *          RELOCK_E_SERVER       also: the key has data of another program, which stays
  *          the common errors
  */
 RELOCK_API int relock_force_unlock(struct relock_lock *lock);
