@@ -55,12 +55,23 @@ void duo_choose(int argc, char **argv)
 
 /* ---- us ------------------------------------------------------------------------------------ */
 
-void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms)
+static void make_clients(struct duo *d, uint64_t watchdog_ms, uint64_t flags)
 {
     struct relock_options options = {.watchdog_timeout_ms = watchdog_ms, .handoff_ms = 1};
 
+    options.flags = flags;
     for (size_t i = 0; i < n_servers; i++)
         d->clients[i] = servers_client(d->s, i, &options);
+}
+
+void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms)
+{
+    make_clients(d, watchdog_ms, 0);
+}
+
+void duo_set_watchdog_alone(struct duo *d, uint64_t watchdog_ms)
+{
+    make_clients(d, watchdog_ms, RELOCK_NO_TRACKING);
 }
 
 struct relock_lock *duo_lock(struct duo *d, const char *name)

@@ -52,8 +52,10 @@ struct duo {
  * library below RELOCK_TEST_INTEROP. */
 void duo_choose(int argc, char **argv);
 
-/* Sets the lease of renewed holds; LONG_MS unless called before the first lock. */
+/* Sets the lease of renewed holds; LONG_MS unless called before the first lock. The second also
+ * turns client tracking off. */
 void duo_set_watchdog(struct duo *d, uint64_t watchdog_ms);
+void duo_set_watchdog_alone(struct duo *d, uint64_t watchdog_ms);
 
 /* A handle of the kind, freed at the end of the test. Its clients are connected: an acquire
  * skips an unreachable server, which then has no vote before the first renewal. */

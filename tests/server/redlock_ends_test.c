@@ -2,15 +2,17 @@
 #include "support/red.h"
 
 #define N_WAITS 3
+#define LEASE_MS 6000 /* outlives seconds in which a machine stands still */
 
 static void a_freed_client_costs_the_holder_one_vote(void **state)
 {
     struct servers *s = *state;
-    struct red red = red_new(s, NULL);
+    struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
     struct relock_lock *stranger = red_new(s, NULL).lock;
 
     red_settle(s, &red, s->n);
     red_lock_on_all(s, &red);
+    red_wait_votes(&red);
     fixture_free_client(s->f, red.clients[s->n - 1]);
     assert_false(red_has_key(s, s->n - 1));
     assert_result(relock_extend(red.lock, 0, 40000), RELOCK_OK);

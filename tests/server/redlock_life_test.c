@@ -24,6 +24,7 @@ static void freeing_a_members_client_costs_one_vote(void **state)
     struct red red = red_of(s);
 
     red_lock_on_all(s, &red);
+    red_wait_votes(&red);
     for (size_t i = 3; i < 5; i++) {
         fixture_free_client(s->f, red.clients[i]);
         assert_false(red_has_key(s, i));

@@ -137,6 +137,17 @@ void red_lock_on_all(struct servers *s, const struct red *red)
     assert_true(has_all);
 }
 
+/* Only votes that were counted are renewed. */
+void red_wait_votes(const struct red *red)
+{
+    uint64_t n_renewed[SERVERS_MAX];
+
+    for (size_t i = 0; i < red->n; i++)
+        n_renewed[i] = stats_of(red->clients[i]).renewed;
+    for (size_t i = 0; i < red->n; i++)
+        assert_true(wait_for_renewals(red->clients[i], n_renewed[i], 1));
+}
+
 void red_unlock_by(struct actor *actor, const struct red *red)
 {
     assert_released(actor_unlock(actor, red->lock));

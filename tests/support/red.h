@@ -50,6 +50,10 @@ void red_publish_release(struct servers *s, size_t i);
 /* Acquires it, and waits until it is held on all servers. */
 void red_lock_on_all(struct servers *s, const struct red *red);
 
+/* Waits until the lock has counted the vote of each server: it may have the key before the lock has
+ * its answer. Renews every vote once, so that it takes a third of the lease. */
+void red_wait_votes(const struct red *red);
+
 /* Releases the last level. RELOCK_E_CONN is accepted: on a slow machine a majority may be late. */
 void red_unlock(const struct red *red);
 void red_unlock_by(struct actor *actor, const struct red *red);
