@@ -69,6 +69,12 @@ static uint64_t recheck_after(const struct relock_acquire *acquire)
                : relock_request_recheck_ms(acquire->resource);
 }
 
+/* Clients that are farther behind in the line act on it later. */
+static bool has_lease_ended(const struct relock_resource *resource, uint64_t now_ms)
+{
+    return relock_resource_after_lease(resource->lease_end_ms, resource->line.place) <= now_ms;
+}
+
 /* Plans the sleep until the gate opens, or until the head is to ask again. */
 static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t now_ms,
                                         uint64_t *until_ms) RELOCK_REQUIRES(acquire->client->mutex)
@@ -82,8 +88,7 @@ static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t
     if (is_head)
         recheck_ms = relock_resource_recheck_at(resource, recheck_after(acquire));
     if (recheck_ms <= now_ms) {
-        if (acquire->has_slept && recheck_ms != resource->lease_end_ms &&
-            !resource->kind->is_polled)
+        if (acquire->has_slept && !has_lease_ended(resource, now_ms) && !resource->kind->is_polled)
             stats->rechecks++;
         relock_resource_signal(resource, false);
         return RELOCK_WAIT_LOOKS;

@@ -6,6 +6,7 @@
 #include "support/peer.h"
 
 #define CHANNEL "redisson_lock__channel:{orders}"
+#define LEASE_MS 1000 /* the second has joined the line before its end */
 
 /* A holder whose number is as long as ours, of a program that tells nobody in the line. */
 #define OLDER "9f2c1c5e-0a53-4b6c-8f2e-5a1d3c7b9e10:1000000041"
@@ -132,6 +133,24 @@ static void a_client_of_another_library_may_overtake(void **state)
     listener_close(told);
 }
 
+/* The lease ends, which the second acts on later than the first: that is no recheck. */
+static void the_second_gets_in_after_a_lease_without_a_recheck(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = line_client(f);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct listener *first;
+    struct actor *waiting;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, slow_ms(LEASE_MS)));
+    first = line_join_silent(f, SILENT);
+    waiting = line_begin(f, lock, 2);
+    assert_gets_in(waiting, lock);
+    assert_int_equal(stats_of(client).rechecks, 0);
+    probe_int(f->probe, "DEL " LINE " " LINE_TURN);
+    listener_close(first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +164,8 @@ int main(void)
         KINDS_TEST_OF(a_grant_tells_the_next_client_that_it_is_first, reentrant),
         KINDS_TEST_OF(a_grant_tells_the_next_client_that_it_is_first, fenced),
         KINDS_TEST_OF(a_client_of_another_library_may_overtake, reentrant),
+        KINDS_TEST_OF(the_second_gets_in_after_a_lease_without_a_recheck, reentrant),
+        KINDS_TEST_OF(the_second_gets_in_after_a_lease_without_a_recheck, fenced),
     };
 
     return SERVER_TESTS_RUN(tests);
