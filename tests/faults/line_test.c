@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #define GOT_IN 1
+#define WAIT_MS 1500 /* a refusal comes in this time, also on a slow machine */
 
 /* In the child: waits for the lock, says that it got it, and releases it when it is told to. */
 static int wait_in_line(struct child *parent, void *arg)
@@ -149,7 +150,7 @@ static void a_late_departure_is_followed_by_another_attempt(void **state)
 
     assert_result(relock_lock(held), RELOCK_OK);
     first = line_join_silent(t->f, SILENT);
-    assert_result(relock_timedlock(lock, (int64_t)slow_ms(300)), RELOCK_TIMEOUT);
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(WAIT_MS)), RELOCK_TIMEOUT);
     line_entry(t->f, 1, entry);
     assert_true(proxy_met(departure, 1));
     proxy_next(t->proxy, PROXY_PASS, "lock 1 orders");
@@ -178,7 +179,7 @@ static void a_departure_that_is_cut_off_is_repeated(void **state)
 
     assert_result(relock_lock(held), RELOCK_OK);
     proxy_next(t->proxy, PROXY_CUT, "line_leave 1 orders");
-    assert_result(relock_timedlock(lock, (int64_t)slow_ms(300)), RELOCK_TIMEOUT);
+    assert_result(relock_timedlock(lock, (int64_t)slow_ms(WAIT_MS)), RELOCK_TIMEOUT);
     assert_true(proxy_counts(t->proxy, "line_leave 1 orders", 2));
     assert_true(line_wait(t->f, 0));
     assert_result(relock_unlock(held), RELOCK_OK);
@@ -191,13 +192,16 @@ static void a_waiter_whose_attempt_is_not_answered_leaves_the_line(void **state)
     struct relock_lock *held = fixture_lock(t->f, line_client(t->f), "orders");
     struct relock_lock *lock = fixture_lock(t->f, faults_patient_client(t), "orders");
     struct proxy_rule *joins = proxy_next(t->proxy, PROXY_HOLD_REPLY, "lock 1 orders");
+    struct proxy_rule *departure = proxy_next(t->proxy, PROXY_HOLD, "line_leave 1 orders");
     struct actor *waiting = actor_start();
 
     assert_result(relock_lock(held), RELOCK_OK);
     actor_begin_timedlock(waiting, lock, (int64_t)slow_ms(500));
     assert_int_equal(proxy_fate(joins), PROXY_ANSWERED);
-    assert_true(line_wait(t->f, 1));
     assert_result(actor_result(waiting), RELOCK_E_CONN);
+    assert_true(proxy_met(departure, 1));
+    assert_true(line_wait(t->f, 1));
+    proxy_let_go(departure);
     assert_true(line_wait(t->f, 0));
     proxy_let_go(joins);
     assert_result(relock_unlock(held), RELOCK_OK);
