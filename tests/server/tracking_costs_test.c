@@ -49,7 +49,7 @@ static void a_short_hold_costs_no_command(void **state)
     struct fixture *f = *state;
     struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
     struct costs expected, costs;
-    uint64_t longest_ms, until_ms = deadline_in(SOON_MS);
+    uint64_t longest_ms, until_ms = deadline_in(3 * SOON_MS);
 
     assert_true(wait_for_login(f->probe));
     do {
