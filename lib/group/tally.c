@@ -92,6 +92,17 @@ static bool awaits_sequencer(const struct relock_tally *tally)
     return tally->guarded.is_told && tally->guarded.votes[RELOCK_SEQUENCER].is_asked;
 }
 
+/* Whether enough servers have answered for a refusal, or too few will. One that is down neither
+ * grants nor refuses: a quorum of grants can be out of reach before a quorum has refused. */
+static bool is_answered(const struct relock_tally *tally)
+    RELOCK_REQUIRES(tally->group->coordinator->mutex)
+{
+    unsigned quorum = relock_tally_quorum(tally);
+    unsigned n_answers = tally->guarded.n_yes + tally->guarded.n_no;
+
+    return n_answers >= quorum || n_answers + tally->guarded.n_left < quorum;
+}
+
 /* While the sequencer is bypassed, it matters whether its vote would have made a quorum. */
 static bool is_decided(const struct relock_tally *tally)
     RELOCK_REQUIRES(tally->group->coordinator->mutex)
@@ -101,7 +112,8 @@ static bool is_decided(const struct relock_tally *tally)
 
     if (tally->guarded.is_barred || tally->guarded.n_yes >= quorum || tally->guarded.n_left == 0)
         return true;
-    return n_most + tally->group->order.is_bypassed < quorum && !awaits_sequencer(tally);
+    return n_most + tally->group->order.is_bypassed < quorum && is_answered(tally) &&
+           !awaits_sequencer(tally);
 }
 
 void relock_tally_wait(struct relock_tally *tally, uint64_t until_ms)

@@ -62,11 +62,11 @@ struct relock_tally {
     struct {
         struct relock_hold *composite; /* NULL: the tally is over */
         unsigned round;
-        unsigned n_left; /* answers to come in this round */
-        unsigned n_yes, n_no;
-        unsigned n_refused;       /* answers that are an error; lack of memory here is one */
-        bool lacks_memory;        /* a server was not asked, for lack of memory here */
-        int refusal;              /* the result of one of the errors */
+        unsigned n_left;      /* answers to come in this round */
+        unsigned n_yes, n_no; /* in this round; with earlier answers of servers it does not ask */
+        unsigned n_refused;   /* answers that are an error; lack of memory here is one */
+        bool lacks_memory;    /* a server was not asked, for lack of memory here */
+        int refusal;          /* the result of one of the errors */
         char why[RELOCK_WHY_MAX]; /* the text of the same error */
         int64_t n_receivers;      /* of a release's message: the highest number on one server */
         bool is_barred;  /* in this round the sequencer has refused, because it is the turn of

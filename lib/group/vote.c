@@ -317,6 +317,8 @@ void relock_votes_ask(struct relock_tally *tally, const bool wanted[RELOCK_TALLY
             tally->guarded.votes[i].is_asked = true;
         } else if (tally->guarded.votes[i].yes) {
             tally->guarded.n_yes++;
+        } else if (tally->guarded.votes[i].no) {
+            tally->guarded.n_no++;
         }
     }
     relock_mutex_unlock(&tally->group->coordinator->mutex);

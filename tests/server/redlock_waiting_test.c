@@ -92,6 +92,23 @@ static void a_waiter_retries_when_the_blocking_leases_end(void **state)
     red_delete_keys(s, 0, 2);
 }
 
+/* A quorum can refuse though one server is down: the refusal of the slowest counts. */
+static void a_lock_that_is_held_is_busy_though_a_server_is_down_and_others_are_slow(void **state)
+{
+    struct servers *s = *state;
+    struct red red = patient_red(s);
+
+    red_strangers_take(s, 0, s->n);
+    server_kill(s->server[2]);
+    for (size_t i = 3; i < 5; i++)
+        proxy_delay(s->proxy[i], 50);
+    assert_result(relock_trylock(red.lock), RELOCK_BUSY);
+    assert_result(relock_timedlock(red.lock, slow_ms(SHORT_MS)), RELOCK_TIMEOUT);
+    servers_up(s); /* the third without its key */
+    red_delete_keys(s, 0, 2);
+    red_delete_keys(s, 3, s->n);
+}
+
 static void local_waiters_are_served_first_come_first_served(void **state)
 {
     enum { N = 4 };
@@ -277,6 +294,7 @@ int main(void)
         SERVERS_TEST(a_waiter_is_woken_by_the_release_and_sends_little),
         SERVERS_TEST(a_message_from_any_server_wakes),
         SERVERS_TEST(a_waiter_retries_when_the_blocking_leases_end),
+        SERVERS_TEST(a_lock_that_is_held_is_busy_though_a_server_is_down_and_others_are_slow),
         SERVERS_TEST(local_waiters_are_served_first_come_first_served),
         SERVERS_TEST(a_wait_ends_at_its_deadline_and_by_its_cancel),
         SERVERS_TEST(a_cancel_ends_a_wait_for_unreachable_servers),
