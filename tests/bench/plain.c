@@ -18,6 +18,7 @@
 #define RECHECK_MS 60000 /* later than any wait here ends */
 #define QUIET_S 0.5      /* shorter rounds wait for a shorter time */
 #define QUIET_NS 1000000000
+#define SPARE_PASSES 100 /* on a slow machine, a waiter that is to be woken may not sleep yet */
 
 enum { PLAIN_P50, PASSED_P50, PLAIN_P99, PASSED_P99, COMMANDS };
 
@@ -27,7 +28,7 @@ struct sides {
     struct relock_lock *reentrant, *theirs; /* of `holds`, and the same one of `waits` */
     struct relock_lock *plain;              /* of `waits` */
     char name[NAME_MAX_LEN];                /* of the plain lock */
-    unsigned n_woken;
+    unsigned n_passes, n_woken;
 };
 
 static void give_plain(void *arg)
@@ -50,6 +51,7 @@ static void pass(struct sides *sides, struct relock_lock *lock, void (*give)(voi
     uint64_t wakes = ours_stats(sides->waits).wakes;
     uint64_t took_ns = ours_time_pass(sides->waits, lock, PAUSE_NS, give, sides);
 
+    sides->n_passes++;
     if (ours_stats(sides->waits).wakes != wakes + 1)
         return;
     samples_add(samples, took_ns);
@@ -60,7 +62,8 @@ static void measure(struct sides *sides, unsigned n, struct samples *plain, stru
 {
     samples_clear(plain);
     samples_clear(passed);
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n || (i < n + SPARE_PASSES && (plain->n == 0 || passed->n == 0));
+         i++) {
         bare_plain_take(sides->redis, sides->name);
         pass(sides, sides->plain, give_plain, plain);
         ours_take(sides->reentrant);
@@ -161,7 +164,7 @@ void row_plain(const struct plan *plan, struct report *report)
         series_add(&lines[PASSED_P99].series, samples_percentile_us(&passed, 99));
     }
     result_note(result, "passes in which the waiter was woken: %u of %u", sides.n_woken,
-                2 * n * plan->rounds);
+                sides.n_passes);
     samples_free(&plain);
     samples_free(&passed);
     close_sides(&sides);
