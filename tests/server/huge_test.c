@@ -84,19 +84,27 @@ static void a_waiter_sleeps_until_huge_data_is_deleted(void **state)
     assert_unbroken(f, client);
 }
 
-/* The owner that waits holds another lock, so its client asks who is in the way. */
+/* The owner that waits holds another lock, so its client asks who is in the way. The wait has no
+ * deadline: a call whose deadline passes while the reply is on its way gives up its connection. */
 static void a_search_for_deadlocks_passes_over_huge_data(void **state)
 {
     struct fixture *f = *state;
-    struct relock_client *client = ring_client(f, 0, DEADLOCK_MS);
+    struct relock_client *client = fixture_client(f, &(struct relock_options){
+                                                         .recheck_ms = slow_ms(DEADLOCK_MS),
+                                                         .deadlock_ms = DEADLOCK_MS,
+                                                     });
     struct relock_lock *mine = fixture_lock(f, client, "mine");
     struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
 
     put_huge(f, "orders");
-    assert_result(relock_lock(mine), RELOCK_OK);
-    assert_result(relock_timedlock(lock, (int64_t)slow_ms(4 * DEADLOCK_MS)), RELOCK_TIMEOUT);
-    assert_result(relock_unlock(mine), RELOCK_OK);
+    assert_result(actor_lock(waiting, mine), RELOCK_OK);
+    actor_begin_lock(waiting, lock);
+    let_pass(slow_ms(4 * DEADLOCK_MS));
+    assert_true(actor_is_busy(waiting));
     assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    assert_gets_in(waiting, lock);
+    assert_result(actor_unlock(waiting, mine), RELOCK_OK);
     assert_unbroken(f, client);
 }
 
