@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define LEASE_MS 600
+#define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 #define WAITS (&(struct relock_how){.wait_ms = NEVER_MS})
 
 static void acquire(struct relock_lock *lock, struct relock_events *events, struct outcome *held)

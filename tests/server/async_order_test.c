@@ -3,7 +3,7 @@
 #include "support/kinds.h"
 #include "support/reactor.h"
 
-#define LEASE_MS 100
+#define LEASE_MS 1500 /* outlives a second in which a machine stands still */
 #define MANY 300
 #define WAITS (&(struct relock_how){.wait_ms = NEVER_MS})
 
