@@ -97,7 +97,7 @@ static void no_signal_ends_a_wait(void **state)
 {
     struct fixture *f = *state;
     struct target target = {.lock = fixture_lock(f, fixture_client(f, NULL), "orders"),
-                            .wait_ms = 400};
+                            .wait_ms = 1500}; /* Redis answers in it */
     struct actor *waiting = actor_start();
 
     handle_signal(SIGUSR1);
