@@ -142,8 +142,7 @@ static void play_two(struct fixture *f, const struct relock_how *first_holds, ui
     assert_result(actor_acquire(one, a[0], first_holds), RELOCK_OK);
     assert_result(actor_lock(two, b[1]), RELOCK_OK);
     actor_begin_lock(one, b[0]);
-    actor_begin_timedlock(two, a[1], slow_ms(5 * DEADLOCK_MS));
-    assert_result(actor_result(two), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(two, a[1], slow_ms(5 * DEADLOCK_MS)), RELOCK_TIMEOUT);
     assert_true(actor_is_busy(one));
     assert_result(actor_unlock(two, b[1]), RELOCK_OK);
     assert_result(actor_result(one), RELOCK_OK);
@@ -172,7 +171,7 @@ static void a_hold_of_another_library_ends_the_chain(void **state)
 
     assert_result(relock_lock(mine), RELOCK_OK);
     assert_true(kind_peer_lock(f, "foreign"));
-    assert_result(relock_timedlock(foreign, (int64_t)slow_ms(4 * DEADLOCK_MS)), RELOCK_TIMEOUT);
+    assert_result(fixture_timedlock(foreign, (int64_t)slow_ms(4 * DEADLOCK_MS)), RELOCK_TIMEOUT);
     assert_true(kind_peer_unlock(f, "foreign"));
     assert_result(relock_unlock(mine), RELOCK_OK);
     assert_int_equal(stats_of(client).deadlocks, 0);
@@ -187,8 +186,7 @@ static void a_cycle_that_dissolves_is_none(void **state)
     struct ring ring = ring_of_clients(f, 2);
 
     actor_begin_lock(ring.actors[0], ring.wants[0]);
-    actor_begin_timedlock(ring.actors[1], ring.wants[1], DEADLOCK_MS / 2);
-    assert_result(actor_result(ring.actors[1]), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(ring.actors[1], ring.wants[1], DEADLOCK_MS / 2), RELOCK_TIMEOUT);
     let_pass(2 * DEADLOCK_MS);
     assert_true(actor_is_busy(ring.actors[0]));
     ring_unwind(&ring, 1);

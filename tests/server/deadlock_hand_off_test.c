@@ -63,7 +63,7 @@ static void a_hold_that_was_handed_off_is_no_longer_that_of_the_waiter(void **st
     assert_result(actor_result(s.heir), RELOCK_OK);
     assert_string_equal(probe_only_field(f->probe, "a"), s.field);
 
-    assert_result(actor_timedlock(s.other, s.a[1], slow_ms(4 * DEADLOCK_MS)), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(s.other, s.a[1], slow_ms(4 * DEADLOCK_MS)), RELOCK_TIMEOUT);
     assert_true(actor_is_busy(s.waiter));
     assert_result(actor_unlock(s.other, s.b[1]), RELOCK_OK);
     assert_result(actor_result(s.waiter), RELOCK_OK);
