@@ -44,7 +44,7 @@ static void a_waiter_that_times_out_leaves_the_line(void **state)
     struct relock_lock *lock = kind_lock(f, line_client(f), "orders");
     struct actor *waiting = actor_start();
 
-    actor_begin_timedlock(waiting, lock, (int64_t)slow_ms(700));
+    actor_begin_timedlock(waiting, lock, (int64_t)outlast_ms(2000));
     assert_true(line_wait(f, 1));
     assert_result(actor_result(waiting), RELOCK_TIMEOUT);
     assert_true(is_gone(f));
@@ -83,7 +83,7 @@ static void a_client_stays_in_the_line_until_its_last_waiter_leaves(void **state
     struct actor *waiting = line_begin(f, lock, 1);
     struct actor *leaving = actor_start();
 
-    assert_result(actor_timedlock(leaving, lock, 1), RELOCK_TIMEOUT);
+    assert_result(actor_wait_out(leaving, lock, 1), RELOCK_TIMEOUT);
     let_pass(20); /* it would have left by then, mostly */
     assert_true(line_wait(f, 1));
     assert_result(relock_unlock(held), RELOCK_OK);

@@ -126,7 +126,7 @@ static void a_reader_that_times_out_leaves_the_line(void **state)
     struct actor *reader = actor_start();
 
     assert_result(relock_lock(held.write), RELOCK_OK);
-    actor_begin_timedlock(reader, ours.read, (int64_t)slow_ms(700));
+    actor_begin_timedlock(reader, ours.read, (int64_t)outlast_ms(2000));
     assert_true(line_wait(f, 1));
     assert_result(actor_result(reader), RELOCK_TIMEOUT);
     assert_true(line_wait(f, 0));
