@@ -101,7 +101,7 @@ static void the_second_gets_in(struct pair *pair)
 static void a_waiter_that_becomes_first_by_a_grant_learns_a_short_lease(void **state)
 {
     struct fixture *f = *state;
-    struct pair pair = {.how = {{.wait_ms = RELOCK_FOREVER, .lease_ms = outlast_ms(LEASE_MS)},
+    struct pair pair = {.how = {{.wait_ms = RELOCK_FOREVER, .lease_ms = outlast_ms(3 * LEASE_MS)},
                                 {.wait_ms = RELOCK_FOREVER}}};
 
     line_up(f, &pair);
