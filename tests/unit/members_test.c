@@ -4,6 +4,7 @@
 #include "redis/conn_id.h"
 #include "support/actor.h"
 #include "support/log.h"
+#include "support/wait.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -192,7 +193,7 @@ static void nodes_that_were_removed_make_room_for_others(void **state)
 /* A caller: finds the node of its key and reads what a call reads. */
 static int use(void *arg)
 {
-    unsigned long *n_used = arg;
+    atomic_ulong *n_used = arg;
 
     while (!atomic_load(&stops)) {
         struct relock_node *node = relock_members_take(&members, 7), *other;
@@ -203,16 +204,21 @@ static int use(void *arg)
         relock_members_drop(node);
         if (other)
             relock_members_drop(other);
-        ++*n_used;
+        atomic_fetch_add(n_used, 1);
     }
     return 0;
+}
+
+static bool is_used(void *arg)
+{
+    return atomic_load((atomic_ulong *)arg) > 0;
 }
 
 /* The I/O thread removes nodes, this one; the fourth may still be used by a call. */
 static void nodes_come_and_go_while_threads_use_them(void **state)
 {
     struct actor *actors[THREADS];
-    unsigned long n_used[THREADS] = {0};
+    atomic_ulong n_used[THREADS] = {0};
     unsigned n_most = 0;
 
     (void)state;
@@ -222,6 +228,8 @@ static void nodes_come_and_go_while_threads_use_them(void **state)
         actors[i] = actor_start();
         actor_begin(actors[i], use, &n_used[i]);
     }
+    for (int i = 0; i < THREADS; i++)
+        assert_true(wait_until(is_used, &n_used[i], SOON_MS));
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct relock_node *node, *next;
 
@@ -236,7 +244,6 @@ static void nodes_come_and_go_while_threads_use_them(void **state)
     atomic_store(&stops, true);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(actor_result(actors[i]), 0);
-        assert_true(n_used[i] > 0);
         actor_end(actors[i]);
     }
     assert_true(n_most <= 1 + 2 * THREADS);
