@@ -16,7 +16,7 @@ static int connect_by(struct clustered *c, const char *url, unsigned flags,
 {
     struct relock_options options = clustered_options(
         c,
-        &(struct relock_options){.url = url, .flags = flags, .connect_timeout_ms = slow_ms(1000)});
+        &(struct relock_options){.url = url, .flags = flags, .connect_timeout_ms = slow_ms(3000)});
 
     if (strncmp(url, "rediss", 6) != 0)
         options.tls_ca_file = NULL;
