@@ -110,12 +110,13 @@ static void promote(struct deployment *deployment)
 /* One lock is held and renewed, one is waited for, and one is released while no server answers. */
 static void survive(struct deployment *deployment, void (*leave)(struct server *server))
 {
-    struct relock_client *client =
+    struct relock_client *client = client_of(deployment, (struct relock_options){0});
+    struct relock_client *hasty =
         client_of(deployment, (struct relock_options){.release_timeout_ms = 20});
     struct relock_client *other =
         client_of(deployment, (struct relock_options){.recheck_ms = LONG_MS});
     struct relock_lock *held = fixture_lock(deployment->f, client, "orders");
-    struct relock_lock *released = fixture_lock(deployment->f, client, "invoices");
+    struct relock_lock *released = fixture_lock(deployment->f, hasty, "invoices");
     struct relock_lock *wanted = fixture_lock(deployment->f, other, "orders");
     struct actor *waiting = actor_start();
     uint64_t renewed;
