@@ -3,6 +3,7 @@
 #include "faults.h"
 
 #define LATE_MS 400
+#define RELEASE_MS 1300 /* a release is answered within this time, also on a slow machine */
 
 /* The delay of a reply. Renewals are repeated after three tenths of the lease. */
 static struct relock_client *client_with_lease(struct faults *t, uint64_t lease_ms)
@@ -271,7 +272,7 @@ static void a_level_dropped_during_an_extension_is_not_handed_off(void **state)
     struct relock_client *client =
         faults_client(t, &(struct relock_options){.flags = RELOCK_NO_TRACKING,
                                                   .handoff_ms = LONG_MS,
-                                                  .release_timeout_ms = LATE_MS,
+                                                  .release_timeout_ms = outlast_ms(RELEASE_MS),
                                                   .command_timeout_ms = slow_ms(SOON_MS)});
     struct relock_lock *lock = fixture_lock(t->f, client, "orders");
     struct relock_how how = {.owner = relock_owner_new()};
