@@ -174,12 +174,13 @@ static void force_frees_the_side_of_a_writer_with_its_reads(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
-/* The reads of the writer are lost, and the writer stays. Its own client may ask, or another. */
+/* The reads of the writer are lost, and the writer stays. Its own client may ask, or another. Holds
+ * are not checked, so the scripts are those of the calls. */
 static void force_on_the_side_of_readers_leaves_a_writer_that_reads(void **state)
 {
     struct fixture *f = *state;
-    struct sides ours = sides_of(f, fixture_client(f, NULL));
-    struct sides theirs = sides_of(f, fixture_client(f, NULL));
+    struct sides ours = sides_of(f, untracked_client(f));
+    struct sides theirs = sides_of(f, untracked_client(f));
     struct relock_lock *const forcing[] = {ours.read, theirs.read};
 
     for (int i = 0; i < 2; i++) {
