@@ -31,8 +31,7 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
     struct relock_tally *tally = relock_tally_of(hold);
 
     relock_tally_is_under(tally, client);
-    relock_votes_send(tally, RELOCK_VOTE_COMMAND_EXTEND, answer->sent_ms, lease_ms,
-                      relock_votes_limit_ms(answer->sent_ms, lease_ms, deadline_ms));
+    relock_votes_send(tally, RELOCK_VOTE_COMMAND_EXTEND, answer->sent_ms, lease_ms, deadline_ms);
     take_round(tally, answer);
     answer->valid_until_ms = relock_tally_valid_until(tally);
 }

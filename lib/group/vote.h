@@ -29,8 +29,7 @@ struct relock_vote_terms {
 /* The vote that observes this hold, NULL when none does. Mutex of its client held. */
 struct relock_vote *relock_vote_of(const struct relock_hold *hold);
 
-/* Until when a caller waits for the answers to commands sent at `sent_ms` about that lease. Any
- * thread. */
+/* Until when a caller waits for votes for that lease that it asked for at `sent_ms`. Any thread. */
 uint64_t relock_votes_limit_ms(uint64_t sent_ms, uint64_t lease_ms, uint64_t deadline_ms);
 
 /* Asks all members that are `wanted`, in a new round, and puts their votes into the tally. */

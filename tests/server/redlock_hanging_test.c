@@ -1,4 +1,5 @@
 /* Red locks: deadlines while all servers hang. */
+#include "support/actor.h"
 #include "support/red.h"
 
 #define WAIT_MS 300
@@ -70,12 +71,46 @@ static void a_further_level_is_refused_in_time(void **state)
     assert_true(red_wait_keys(s, 0));
 }
 
+struct extension {
+    struct relock_lock *lock;
+    uint64_t owner;
+};
+
+/* A server has 50 ms to vote for a lease as short as this. */
+static int extend(void *arg)
+{
+    const struct extension *extension = arg;
+
+    return relock_extend(extension->lock, extension->owner, 2000);
+}
+
+static void an_extension_waits_for_slow_servers(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &patient);
+    struct relock_how how = {.owner = relock_owner_new()};
+    struct extension extension = {red.lock, how.owner};
+    struct actor *actor = actor_start();
+
+    red_settle(s, &red, s->n);
+    assert_result(relock_acquire(red.lock, &how, NULL), RELOCK_OK);
+    pause_all(s);
+    actor_begin(actor, extend, &extension);
+    let_pass(400);
+    assert_true(actor_is_busy(actor));
+    resume_all(s);
+    assert_result(actor_result(actor), RELOCK_OK);
+    assert_result(relock_release(red.lock, how.owner), RELOCK_OK);
+    assert_true(red_wait_keys(s, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_wait_ends_in_time),
         SERVERS_TEST(a_release_returns_in_time),
         SERVERS_TEST(a_further_level_is_refused_in_time),
+        SERVERS_TEST(an_extension_waits_for_slow_servers),
     };
 
     return SERVERS_TESTS_RUN(tests);
