@@ -64,11 +64,14 @@ static int load_all(struct relock_lane *lane, uint64_t deadline_ms, char why[REL
     return r;
 }
 
-/* While a failover goes on, sentinels name a server that is down or a replica. */
-static bool may_find_another(const struct relock_lane *lane, int result)
+/* While a failover goes on, sentinels name a server that is down or a replica. A server that has
+ * answered the login, and nothing since, is slow. */
+static bool may_pass(const struct relock_lane *lane, int result)
 {
-    return relock_lane_server(lane)->url.master &&
-           (result == RELOCK_E_CONN || result == RELOCK_REPLICA);
+    bool has_sentinels = relock_lane_server(lane)->url.master;
+
+    return (result == RELOCK_REPLICA && has_sentinels) ||
+           (result == RELOCK_E_CONN && (has_sentinels || relock_lane_connects(lane) > 0));
 }
 
 int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX])
@@ -83,7 +86,7 @@ int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char wh
     if (r < 0)
         return r;
     r = load_all(lane, deadline_ms, why);
-    while (may_find_another(lane, r) && pause_before_retry(&pause_ms, deadline_ms)) {
+    while (may_pass(lane, r) && pause_before_retry(&pause_ms, deadline_ms)) {
         r = load_all(lane, deadline_ms, last);
         /* At the deadline, the earlier reason says more than that the time is over. */
         if (r != RELOCK_OK && relock_clock_now_ms() < deadline_ms)

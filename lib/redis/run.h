@@ -23,8 +23,9 @@ int relock_call_run(struct relock_call *call, struct relock_topology *topology,
 
 /*
  * Loads all scripts, so that no first call has to be sent twice. If the server refuses, each script
- * is loaded or sent whole when it is first needed. In the same round trip, it warns of a server
- * that may evict locks. Returns as relock_lane_ask, with the cause of a failure in `why`.
+ * is loaded or sent whole when it is first needed. A server that answers the login is asked until
+ * it answers this, too, or until the deadline. In the same round trip, it warns of a server that
+ * may evict locks. Returns as relock_lane_ask, with the cause of a failure in `why`.
  */
 int relock_call_load_all(struct relock_node *node, uint64_t deadline_ms, char why[RELOCK_WHY_MAX]);
 

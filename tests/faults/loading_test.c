@@ -1,4 +1,5 @@
-/* A server that was killed and restarts with its data, which takes a while to load. */
+/* A server that was killed and restarts with its data, which takes a while to load; and one that is
+ * slow when a client is made. */
 #include "faults.h"
 
 #include <stdio.h>
@@ -122,11 +123,26 @@ static void a_server_that_loads_for_longer_than_the_command_timeout_refuses(void
     save_nothing(t);
 }
 
+static void a_client_is_made_although_its_first_commands_have_no_answer_in_time(void **state)
+{
+    struct faults *t = *state;
+    struct proxy_rule *lost = proxy_next(t->proxy, PROXY_LOSE, "SCRIPT LOAD");
+    struct relock_client *client =
+        faults_client(t, &(struct relock_options){.connect_timeout_ms = slow_ms(SOON_MS),
+                                                  .command_timeout_ms = COMMAND_MS});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+
+    assert_true(proxy_met(lost, 1));
+    assert_int_equal(try_until_refused(lock), RELOCK_OK);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FAULT_TEST(holds_and_waits_outlive_a_server_that_loads_its_data),
         FAULT_TEST(a_server_that_loads_for_longer_than_the_command_timeout_refuses),
+        FAULT_TEST(a_client_is_made_although_its_first_commands_have_no_answer_in_time),
     };
 
     return cmocka_run_group_tests(tests, start_slow_reader, faults_stop);
