@@ -19,9 +19,9 @@ struct waiting {
     char record[64];
 };
 
-static struct waiting wait_for_a_peer(struct fixture *f)
+static struct waiting wait_for_a_peer(struct fixture *f, uint64_t deadlock_ms)
 {
-    struct waiting w = {.client = ring_client(f, 0, DEADLOCK_MS)};
+    struct waiting w = {.client = ring_client(f, 0, deadlock_ms)};
 
     w.mine = fixture_lock(f, w.client, "mine");
     w.theirs = fixture_lock(f, w.client, "theirs");
@@ -43,7 +43,7 @@ static void end_waiting(struct fixture *f, const struct waiting *w)
 static void a_record_shows_what_the_owner_of_a_hold_waits_for(void **state)
 {
     struct fixture *f = *state;
-    struct waiting w = wait_for_a_peer(f);
+    struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
     char field[64];
     const char *value;
 
@@ -63,7 +63,7 @@ static void a_record_shows_what_the_owner_of_a_hold_waits_for(void **state)
 static void a_record_goes_with_a_cancelled_wait(void **state)
 {
     struct fixture *f = *state;
-    struct waiting w = wait_for_a_peer(f);
+    struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
     struct relock_how how = {.wait_ms = RELOCK_FOREVER};
 
     assert_result(relock_cancel_new(&how.cancel), RELOCK_OK);
@@ -78,7 +78,7 @@ static void a_record_goes_with_a_cancelled_wait(void **state)
 static void a_record_goes_with_its_client(void **state)
 {
     struct fixture *f = *state;
-    struct waiting w = wait_for_a_peer(f);
+    struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
 
     actor_begin_lock(w.actor, w.theirs);
     assert_true(probe_wait_key(f->probe, w.record));
@@ -99,7 +99,7 @@ static int free_inherited(struct child *parent, void *arg)
 static void a_forked_child_leaves_the_record_alone(void **state)
 {
     struct fixture *f = *state;
-    struct waiting w = wait_for_a_peer(f);
+    struct waiting w = wait_for_a_peer(f, DEADLOCK_MS);
 
     actor_begin_timedlock(w.actor, w.theirs, slow_ms(10 * DEADLOCK_MS));
     assert_true(probe_wait_key(f->probe, w.record));
@@ -109,7 +109,7 @@ static void a_forked_child_leaves_the_record_alone(void **state)
     end_waiting(f, &w);
 }
 
-/* It has joined the line and listens. A record would be sent every 250 ms. */
+/* It has joined the line and listens. */
 static bool is_quiet(void *probe)
 {
     long long n_calls = probe_script_calls(probe);
@@ -121,7 +121,7 @@ static bool is_quiet(void *probe)
 static void a_wait_of_an_owner_without_locks_is_not_recorded(void **state)
 {
     struct fixture *f = *state;
-    struct waiting w = wait_for_a_peer(f);
+    struct waiting w = wait_for_a_peer(f, slow_ms(1500));
     long long n_calls;
 
     assert_result(actor_unlock(w.actor, w.mine), RELOCK_OK);
