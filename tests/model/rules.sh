@@ -266,6 +266,7 @@ outcome()
 {
     local log status=0
     local -x MALLOC_PERTURB_=165 # freed memory is overwritten, as under Meson
+    local -x LD_LIBRARY_PATH="$1/lib"
 
     log=$(mktemp "$work/out.XXXXXX")
     [[ $3 != - ]] || set -- "$1" "$2" '' "$4"
