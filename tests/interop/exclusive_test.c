@@ -70,20 +70,21 @@ struct counter {
     struct probe *probe;
 };
 
-/* Reading and writing are two commands: only the lock prevents another write between them. */
+/* Reading and writing are two commands: only the lock prevents another write between them. A
+ * release that has too few answers in time goes on in the background. */
 static int count(void *arg)
 {
     const struct counter *counter = arg;
     int r = RELOCK_OK;
 
-    for (int i = 0; i < N_TIMES && r == RELOCK_OK; i++) {
+    for (int i = 0; i < N_TIMES && (r == RELOCK_OK || r == RELOCK_E_CONN); i++) {
         r = relock_lock(counter->lock);
         if (r != RELOCK_OK)
             return r;
         probe_int(counter->probe, "SET counter %lld", probe_int(counter->probe, "GET counter") + 1);
         r = relock_unlock(counter->lock);
     }
-    return r;
+    return r == RELOCK_E_CONN ? RELOCK_OK : r;
 }
 
 static void nothing_is_lost_when_both_count(void **state)
