@@ -145,8 +145,8 @@ static void the_holder_nests_though_others_wait(void **state)
     assert_gets_in(waiting, lock);
 }
 
-/* A waiter that retries often and out of turn is refused each time. It meets the other after that
- * was told, who then has its patience to come: not the 60 ms that follow from `recheck_ms`. */
+/* A waiter that retries often and out of turn is refused each time. If it asks when the other has
+ * been told to come, the other has its patience to do so: a long one, so that it is not dropped. */
 static void retrying_more_often_gains_no_place(void **state)
 {
     struct fixture *f = *state;
