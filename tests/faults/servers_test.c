@@ -1,14 +1,17 @@
 /* Several servers at once: each function of support/servers.h works. */
 #include "support/actor.h"
+#include "support/port.h"
 #include "support/servers.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define DELAY_MS 500
+#define N_PORTS 250
 
 static bool keeps_data; /* the program's arguments */
 
@@ -78,12 +81,48 @@ static int bind_port(int port)
     return r;
 }
 
+static int port_of(const char *url)
+{
+    return atoi(strrchr(url, ':') + 1);
+}
+
 static void the_port_of_a_stopped_server_is_not_reused(void **state)
 {
     struct servers *s = *state;
 
     server_kill(s->server[4]);
     assert_int_equal(bind_port(s->server[4]->port), -1);
+}
+
+static void the_port_of_a_proxy_that_refuses_is_not_reused(void **state)
+{
+    struct servers *s = *state;
+    struct proxy *proxy = proxy_start(s->server[0], NULL);
+
+    proxy_refuse(proxy, true);
+    assert_int_equal(bind_port(port_of(proxy_url(proxy))), -1);
+    proxy_stop(proxy);
+}
+
+/* The port for the peers of a node is one of a certain number, which another program may have
+ * reserved before. With so many ports, several are. */
+static void a_port_is_reserved_once(void **state)
+{
+    struct port port[2 * N_PORTS];
+    bool is_taken[UINT16_MAX + 1] = {false};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * N_PORTS; i++) {
+        assert_true(port_reserve(&port[i], i >= N_PORTS));
+        assert_false(is_taken[port[i].number]);
+        is_taken[port[i].number] = true;
+        if (i < N_PORTS)
+            continue;
+        assert_false(is_taken[port[i].number + PORT_BUS_DISTANCE]);
+        is_taken[port[i].number + PORT_BUS_DISTANCE] = true;
+    }
+    for (size_t i = 0; i < 2 * N_PORTS; i++)
+        port_release(&port[i]);
 }
 
 static void a_client_made_before_its_server_starts_can_lock_afterwards(void **state)
@@ -179,6 +218,8 @@ int main(int argc, char **argv)
         SERVERS_TEST(a_restarted_server_has_only_its_saved_keys),
         SERVERS_TEST(a_server_that_forgets_comes_back_empty),
         SERVERS_TEST(the_port_of_a_stopped_server_is_not_reused),
+        SERVERS_TEST(the_port_of_a_proxy_that_refuses_is_not_reused),
+        SERVERS_TEST(a_port_is_reserved_once),
         SERVERS_TEST(a_client_made_before_its_server_starts_can_lock_afterwards),
         SERVERS_TEST(a_paused_server_blocks_its_callers),
         SERVERS_TEST(a_delay_affects_one_server_in_both_directions),

@@ -31,7 +31,7 @@ static void unix_address(struct sockaddr_un *address, const char *path)
     snprintf(address->sun_path, sizeof(address->sun_path), "%s", path);
 }
 
-static int listen_unix(struct hub *hub)
+static int listen_unix(const struct hub *hub)
 {
     struct sockaddr_un address;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -41,26 +41,35 @@ static int listen_unix(struct hub *hub)
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
         listen(fd, SOMAXCONN) != 0)
         die("hub: listen");
-    snprintf(hub->url, sizeof(hub->url), "unix://%s", hub->path);
     return fd;
 }
 
-static int listen_tcp(struct hub *hub)
+static int listen_tcp(const struct hub *hub)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(hub->port)};
-    socklen_t size = sizeof(address);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)hub->port.number)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const int on = 1;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-        bind(fd, (struct sockaddr *)&address, size) != 0 || listen(fd, SOMAXCONN) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0 || listen(fd, SOMAXCONN) != 0)
         die("hub: listen");
-    hub->port = ntohs(address.sin_port);
-    snprintf(hub->url, sizeof(hub->url), "%s://127.0.0.1:%u", hub->key ? "rediss" : "redis",
-             hub->port);
     return fd;
+}
+
+/* The port is also kept while connections are refused. */
+static void choose_address(struct hub *hub, const char *path)
+{
+    if (path) {
+        snprintf(hub->path, sizeof(hub->path), "%s", path);
+        snprintf(hub->url, sizeof(hub->url), "unix://%s", path);
+        return;
+    }
+    if (!port_reserve(&hub->port, false))
+        die("hub: no free port");
+    snprintf(hub->url, sizeof(hub->url), "%s://127.0.0.1:%d", hub->key ? "rediss" : "redis",
+             hub->port.number);
 }
 
 static int connect_server(const struct hub *hub)
@@ -89,7 +98,7 @@ static void accept_one(struct hub *hub)
             close(client);
         return;
     }
-    if (hub->port != 0)
+    if (hub->port.number > 0)
         setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     relay = relay_new(client, server, ++hub->guarded.n_relays, hub->key ? seal_new(hub->key) : NULL,
                       hub->ops, hub->arg);
@@ -241,9 +250,9 @@ void hub_start(struct hub *hub, const char *server, const char *path, const char
 
     *hub = (struct hub){.ops = ops, .arg = arg, .guarded.listener = -1};
     snprintf(hub->server, sizeof(hub->server), "%s", server);
-    snprintf(hub->path, sizeof(hub->path), "%s", path && !certs ? path : "");
     if (certs)
         hub->key = seal_key_new(certs);
+    choose_address(hub, certs ? NULL : path);
     hub->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     start_listening(hub);
 
@@ -271,6 +280,7 @@ void hub_stop(struct hub *hub)
         relay_free(relay);
     }
     stop_listening(hub);
+    port_release(&hub->port);
     seal_key_free(hub->key);
     close(hub->wake);
     pthread_cond_destroy(&hub->changed);

@@ -9,6 +9,7 @@
 #ifndef RELOCK_TEST_HUB_H
 #define RELOCK_TEST_HUB_H
 
+#include "support/port.h"
 #include "support/relay.h"
 
 #include <pthread.h>
@@ -19,7 +20,7 @@ struct hub {
     char server[108];     /* a unix socket */
     char path[108];       /* where it listens, "" with TCP */
     char url[128];        /* the same */
-    uint16_t port;        /* 0 with a unix socket */
+    struct port port;     /* none with a unix socket */
     struct seal_key *key; /* NULL without TLS */
     int wake;
     const struct relay_ops *ops; /* called with the mutex held */

@@ -8,7 +8,9 @@
 
 #define MAX_TRIES 200
 
-/* Any free port if the number is 0. -1: another program has it. */
+/* Any free port if the number is 0. -1: somebody has it. To bind is exclusive without SO_REUSEADDR;
+ * with it, two programs could reserve one port, of which the second to listen fails. The option
+ * follows for the program that is to listen there. */
 static int bind_port(int number)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
@@ -16,8 +18,8 @@ static int bind_port(int number)
     const int on = 1;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
-        bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0)
         return fd;
     if (fd >= 0)
         close(fd);

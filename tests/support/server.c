@@ -217,6 +217,19 @@ void server_launch(struct server *server)
     exec_program(server, program);
 }
 
+static void print_log(const struct server *server)
+{
+    char path[96], line[512];
+    FILE *log;
+
+    snprintf(path, sizeof(path), "%s/log", server->dir);
+    log = fopen(path, "r");
+    while (log && fgets(line, sizeof(line), log))
+        fputs(line, stderr);
+    if (log)
+        fclose(log);
+}
+
 /* Any reply but LOADING will do: a server with a password answers NOAUTH. */
 static bool answers(void *arg)
 {
@@ -226,8 +239,10 @@ static bool answers(void *arg)
     redisReply *reply = NULL;
     bool yes;
 
-    if (waitpid(server->pid, NULL, WNOHANG) == server->pid)
-        die("it did not start (see its log)");
+    if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
+        print_log(server);
+        die("it did not start");
+    }
 
     redis = redisConnectUnixWithTimeout(server->socket, limit);
     if (redis && redis->err == 0)
