@@ -136,21 +136,24 @@ static size_t tls_args(const struct server *server, const char **argv, size_t n,
     return add_args(argv, n, args, sizeof(args) / sizeof(*args));
 }
 
-/* With TLS, the nodes use it among themselves, too: before Redis 7.2 a node tells clients the port
- * that its peers use. */
+/* A node that is not told its address learns it from its peers, and theirs from the connections.
+ * Redis 7.0 aborts if a peer has closed its connection before that. With TLS, the nodes use it
+ * among themselves, too: before Redis 7.2 a node tells clients the port that its peers use. */
 static size_t cluster_args(const struct server *server, const char **argv, size_t n)
 {
-    const char *args[] = {"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
-                          "--tls-cluster",     "yes", "--tls-replication",     "yes"};
+    const char *args[] = {
+        "--cluster-enabled",     "yes",       "--cluster-config-file", "nodes.conf",
+        "--cluster-announce-ip", "127.0.0.1", "--tls-cluster",         "yes",
+        "--tls-replication",     "yes"};
 
-    return add_args(argv, n, args, server->tls_port > 0 ? 8 : 4);
+    return add_args(argv, n, args, server->tls_port > 0 ? 10 : 6);
 }
 
 /* Runs in the child, between fork and exec. */
 static void exec_program(const struct server *server, const char *program)
 {
     char port[16], tls_port[16], log[96], config[96];
-    const char *argv[44 + SERVER_MAX_ARGS];
+    const char *argv[46 + SERVER_MAX_ARGS];
     size_t n = 0;
 
     snprintf(port, sizeof(port), "%d", server->port);
