@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -44,7 +45,7 @@ static int be_alive(struct child *parent, void *arg)
     (void)arg;
     history_open(&history, path);
     pulse_start(&pulse, &history, 3, 7);
-    child_must(child_send(parent, 0));
+    child_must(child_send(parent, getpid()));
     child_must(child_await(parent));
     pulse_stop(&pulse);
     history_close(&history);
@@ -74,11 +75,15 @@ static void a_process_that_was_not_run_records_from_when_until_when(void **state
 {
     struct child *child = child_start(be_alive, NULL);
     struct history_record stopped;
+    int64_t pid;
+    int status;
 
     (void)state;
-    assert_true(child_await(child));
+    assert_true(child_receive(child, &pid));
     child_signal(child, SIGSTOP);
-    let_pass(STOPPED_MS / 10); /* until it is stopped */
+    /* Until all its threads stand still, which may take a while. */
+    assert_int_equal(waitpid((pid_t)pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
     stopped.from_ns = history_now_ns();
     let_pass(STOPPED_MS);
     stopped.to_ns = history_now_ns();
