@@ -9,8 +9,10 @@ import org.redisson.api.RedissonClient;
  * A process of the soak: the other half of ../soak/worker.h, in Redisson.
  *
  * <pre>
- * Soak URL FILE WHO UNTIL_NS WATCHDOG_MS KIND:LOCK...
+ * Soak URL FILE WHO SECONDS WATCHDOG_MS KIND:LOCK...
  * </pre>
+ *
+ * It works for so long from when it is connected, however long the JVM took to start.
  */
 public final class Soak {
     private static final int THREADS = 4;
@@ -79,10 +81,11 @@ public final class Soak {
 
     public static void main(String[] args) throws Exception {
         RedissonClient client = Kinds.connect(args[0], args[2], Long.parseLong(args[4]));
+        long untilNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(args[3]));
         PrintWriter out = new PrintWriter(args[1]);
         String[] kinds = new String[args.length - 5];
         System.arraycopy(args, 5, kinds, 0, kinds.length);
-        Soak soak = new Soak(client, out, kinds, Long.parseLong(args[3]));
+        Soak soak = new Soak(client, out, kinds, untilNs);
         Thread[] threads = new Thread[THREADS];
         for (int i = 0; i < THREADS; i++) {
             String who = args[2] + i;

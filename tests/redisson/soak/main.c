@@ -4,6 +4,9 @@
  *
  *     relock-redisson-soak [SECONDS]
  *
+ * Each process of Redisson works for so long, from when its JVM has started. Those of the library
+ * work until these are done.
+ *
  * Ends with 77 when there is no server or no Redisson, with 1 when the history is impossible.
  */
 #include "redisson.h"
@@ -17,30 +20,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define N_PROCESSES 5
-#define START_S 6 /* the longest start of a JVM; it works for that much less time */
+#define N_OURS 3               /* the first ones */
+#define START_MS (6 * SOON_MS) /* the longest start of a JVM */
 
 struct process {
     struct worker worker;
     char path[128], who[8];
     const char *folder; /* folder of Redisson; NULL: the library */
+    unsigned long seconds;
     struct child *child;
 };
 
 static int run_java(const struct process *process)
 {
     const struct worker *worker = &process->worker;
-    char path[2 * 4096], until[24], watchdog[24];
+    char path[2 * 4096], seconds[24], watchdog[24];
 
     snprintf(path, sizeof(path), "%.4000s/classes:%.4000s/dependency/*", process->folder,
              process->folder);
-    snprintf(until, sizeof(until), "%llu", (unsigned long long)worker->until_ns);
+    snprintf(seconds, sizeof(seconds), "%lu", process->seconds);
     snprintf(watchdog, sizeof(watchdog), "%d", WORKER_WATCHDOG_MS);
 #define KIND(kind, make, lock) #kind ":" lock,
     execlp("java", "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path,
-           "Soak", worker->url, worker->path, worker->who, until, watchdog,
+           "Soak", worker->url, worker->path, worker->who, seconds, watchdog,
            WORKER_KIND_MAP(KIND)(char *) NULL);
 #undef KIND
     return EXIT_FAILURE;
@@ -55,15 +61,15 @@ static int run(struct child *parent, void *arg)
 }
 
 static void start(struct process *process, int number, const struct server *server,
-                  const char *folder, uint64_t until_ns)
+                  const char *folder, const atomic_bool *is_over)
 {
-    bool is_ours = number < 3;
+    bool is_ours = number < N_OURS;
 
     snprintf(process->who, sizeof(process->who), "%s%d.", is_ours ? "c" : "java", number);
     snprintf(process->path, sizeof(process->path), "%s/held.%d", server->dir, number);
     process->folder = is_ours ? NULL : folder;
     process->worker = (struct worker){
-        .url = server->tcp_url, .path = process->path, .who = process->who, .until_ns = until_ns};
+        .url = server->tcp_url, .path = process->path, .who = process->who, .is_over = is_over};
     process->child = child_start(run, process);
 }
 
@@ -73,8 +79,7 @@ static const char *const kind_names[WORKER_N_KINDS] = {
 #undef KIND
 };
 
-/* Each side must have held each kind, or the result proves little. One of its processes may have
- * begun too late on a busy machine. */
+/* Each side must have held each kind, or the result proves little. */
 static size_t check_counts(const struct helds *helds, const struct process *processes)
 {
     size_t n_of_side[2][WORKER_N_KINDS] = {{0}};
@@ -120,27 +125,42 @@ static size_t check_all(const struct process *processes, const struct server *se
     return n_wrong;
 }
 
+/* The number of those that failed, of the processes from this one on. */
+static size_t await(struct process *processes, int from, int to, uint64_t within_ms)
+{
+    size_t n_failed = 0;
+
+    for (int i = from; i < to; i++) {
+        int status = child_wait(processes[i].child, within_ms);
+
+        if (status != 0)
+            printf("%s ended with %d\n", processes[i].who, status);
+        n_failed += status != 0;
+    }
+    return n_failed;
+}
+
 int main(int argc, char **argv)
 {
     unsigned long seconds = argc > 1 ? strtoul(argv[1], NULL, 10) : 60;
     const char *folder = redisson_find("newest");
     struct server *server = folder ? server_start(&(struct server_options){.tcp = true}) : NULL;
-    struct process processes[N_PROCESSES];
-    size_t n_wrong = 0;
-    uint64_t until_ns;
+    struct process processes[N_PROCESSES] = {{.seconds = 0}};
+    atomic_bool *is_over =
+        mmap(NULL, sizeof(*is_over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t n_wrong;
 
     if (!server)
         return SERVER_EXIT_SKIP;
-    until_ns = held_now_ns() + (START_S + seconds) * 1000000000;
-    for (int i = 0; i < N_PROCESSES; i++)
-        start(&processes[i], i, server, folder, until_ns);
+    if (is_over == MAP_FAILED)
+        return EXIT_FAILURE;
     for (int i = 0; i < N_PROCESSES; i++) {
-        int status = child_wait(processes[i].child, (START_S + seconds) * 1000 + 3 * SOON_MS);
-
-        if (status != 0)
-            printf("%s ended with %d\n", processes[i].who, status);
-        n_wrong += status != 0;
+        processes[i].seconds = seconds;
+        start(&processes[i], i, server, folder, is_over);
     }
+    n_wrong = await(processes, N_OURS, N_PROCESSES, seconds * 1000 + START_MS + SOON_MS);
+    atomic_store(is_over, true);
+    n_wrong += await(processes, 0, N_OURS, 3 * SOON_MS);
     n_wrong += check_all(processes, server);
     server_stop(server);
     printf("%zu things are wrong\n", n_wrong);

@@ -1,5 +1,6 @@
 #include "worker.h"
 
+#include "support/fixture.h"
 #include "support/held.h"
 #include "support/wait.h"
 
@@ -38,7 +39,7 @@ static int take(struct toiler *toiler, size_t kind, struct relock_grant *grant)
     static const int64_t waits_ms[] = {0, WAIT_MS, RELOCK_FOREVER, RELOCK_FOREVER};
     struct relock_how how = {.wait_ms = waits_ms[rand_r(&toiler->seed) % 4]};
 
-    return relock_acquire(toiler->locks[kind], &how, grant);
+    return fixture_late_is_timeout(&how, relock_acquire(toiler->locks[kind], &how, grant));
 }
 
 static void expect(struct toiler *toiler, int got, int wanted, const char *what, size_t kind)
@@ -73,7 +74,7 @@ static void *toil(void *arg)
 {
     struct toiler *toiler = arg;
 
-    while (held_now_ns() < toiler->worker->until_ns && !toiler->failed) {
+    while (!atomic_load(toiler->worker->is_over) && !toiler->failed) {
         size_t kind = (size_t)rand_r(&toiler->seed) % WORKER_N_KINDS;
         struct relock_grant grant;
         int r = take(toiler, kind, &grant);
@@ -97,7 +98,7 @@ static bool toil_all(const struct worker *worker, struct relock_lock **locks, FI
                                      .locks = locks,
                                      .out = out,
                                      .number = i,
-                                     .seed = (unsigned)(worker->until_ns + (uint64_t)i)};
+                                     .seed = (unsigned)(held_now_ns() + (uint64_t)i)};
         if (pthread_create(&threads[i], NULL, toil, &toilers[i]) != 0)
             abort();
     }

@@ -9,6 +9,7 @@
 #ifndef RELOCK_TEST_SOAK_WORKER_H
 #define RELOCK_TEST_SOAK_WORKER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* Kinds and the names of their locks: the two sides of a read/write lock share one. */
@@ -27,12 +28,12 @@
 
 struct worker {
     const char *url;
-    const char *path; /* path of its records */
-    const char *who;  /* its name; its threads append a number */
-    uint64_t until_ns;
+    const char *path;           /* path of its records */
+    const char *who;            /* its name; its threads append a number */
+    const atomic_bool *is_over; /* in memory that all processes share */
 };
 
-/* Works until `until_ns`. Returns the exit status: 0 if nothing went wrong. */
+/* Works until it is over. Returns the exit status: 0 if nothing went wrong. */
 int worker_run(const struct worker *worker);
 
 #endif
