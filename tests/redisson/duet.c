@@ -19,6 +19,7 @@ static const struct duet_kind kinds[] = {
 };
 
 #define KEEP_MS 3000
+#define CLOCK_MS 100 /* the clock of the library is coarse */
 
 /* In a cluster it subscribes and publishes as to a single server. */
 #define WITHOUT_SHARDED "3.17.7"
@@ -69,6 +70,12 @@ struct probe *duet_probe(struct duet *d, const char *key)
 bool duet_keeps(const struct duet *d)
 {
     return keeps && (duet_is(d, "reentrant") || duet_is(d, "spin"));
+}
+
+void duet_assert_kept(const struct duet *d, bool is_kept, uint64_t since_ms)
+{
+    if (is_kept != duet_keeps(d))
+        assert_true(duet_keeps(d) && now_ms() + CLOCK_MS > since_ms + KEEP_MS);
 }
 
 bool duet_is_sharded(void)
@@ -157,6 +164,16 @@ const char *duet_do_as(struct duet *d, const char *thread, const char *order)
 const char *duet_do(struct duet *d, const char *thread, const char *order)
 {
     return duet_answer(d, duet_begin(d, thread, order));
+}
+
+bool duet_says_yes(struct duet *d, const char *thread, const char *order)
+{
+    const char *answer = duet_do(d, thread, order);
+
+    if (strcmp(answer, "yes") == 0)
+        return true;
+    assert_string_equal(answer, "no");
+    return false;
 }
 
 struct sleeper {

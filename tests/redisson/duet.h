@@ -73,6 +73,10 @@ bool duet_is_sharded(void);
  * "keep". */
 bool duet_keeps(const struct duet *d);
 
+/* Asserts that a lock which our client has released is kept, or that it is not if our clients keep
+ * none. It was acquired after `since_ms`: on a busy machine, its time may be over. */
+void duet_assert_kept(const struct duet *d, bool is_kept, uint64_t since_ms);
+
 /* A client; in a child, its own. Both use the channels that this Redisson uses. */
 struct relock_client *duet_client_with(struct duet *d, const struct relock_options *options);
 struct relock_client *duet_child_client(struct duet *d, const struct relock_options *options);
@@ -92,6 +96,7 @@ struct relock_lock *duet_lock_of(struct duet *d, const char *kind, struct relock
 
 /* Like player_do() and player_begin(): VERB NAME [NUMBERS]. */
 const char *duet_do(struct duet *d, const char *thread, const char *order);
+bool duet_says_yes(struct duet *d, const char *thread, const char *order); /* or "no" */
 unsigned duet_begin(struct duet *d, const char *thread, const char *order);
 const char *duet_answer(struct duet *d, unsigned order);
 
