@@ -93,7 +93,7 @@ static void a_late_release_here_does_not_free_the_other_librarys_hold(void **sta
     struct relock_lock *lock = duo_lock(d, "orders");
     const struct relock_how how = {.lease_ms = slow_ms(SHORT_MS)};
 
-    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(fixture_acquire(lock, &how), RELOCK_OK);
     let_them_take_over(d);
     assert_result(relock_unlock(lock), RELOCK_LOST);
     assert_true(is_theirs(d));
@@ -106,7 +106,7 @@ static void a_late_extension_here_does_not_touch_the_other_librarys_hold(void **
     struct relock_lock *lock = duo_lock(d, "orders");
     const struct relock_how how = {.lease_ms = slow_ms(SHORT_MS)};
 
-    assert_result(relock_acquire(lock, &how, NULL), RELOCK_OK);
+    assert_result(fixture_acquire(lock, &how), RELOCK_OK);
     let_them_take_over(d);
     assert_result(relock_extend(lock, 0, 2 * LONG_MS), RELOCK_LOST);
     assert_result(relock_unlock(lock), RELOCK_LOST);

@@ -35,6 +35,7 @@ static void a_fixed_lease_ends_for_the_other_side(void **state)
     struct relock_client *client = duet_client(d);
     struct relock_lock *theirs = duet_lock(d, client, "theirs");
     struct relock_lock *ours = duet_lock(d, client, "ours");
+    const struct relock_how how = {.lease_ms = 700};
     unsigned waiting;
 
     assert_string_equal(duet_do(d, "ann", "lock theirs 700"), "ok");
@@ -43,7 +44,7 @@ static void a_fixed_lease_ends_for_the_other_side(void **state)
     assert_string_equal(duet_do(d, "ann", "unlock theirs"), "not-owner");
     assert_result(relock_unlock(theirs), RELOCK_OK);
 
-    assert_result(acquire_for(ours, 700), RELOCK_OK);
+    assert_result(fixture_acquire(ours, &how), RELOCK_OK);
     waiting = duet_begin(d, "ann", "lock ours");
     assert_string_equal(duet_answer(d, waiting), "ok");
     assert_result(relock_check(ours, 0, NULL), RELOCK_LOST);
