@@ -4,8 +4,7 @@
  * There are two names of each kind. One is contended: for a while at a time nearly all workers want
  * the same one, so that each kind has its crowds. The other is quiet: seldom wanted and held for
  * long, with a long lease, so that neither other waiters nor the end of the lease wake a waiter
- * that missed its release. The kind of each name, and the contended name of the moment, are drawn
- * from the seed of the run.
+ * that missed its release. The kind of each name is drawn from the seed of the run.
  *
  * Red locks have their own servers: two contended names and two quiet ones. Of each pair, the
  * members of the first publish their releases, those of the second are plain.
