@@ -95,7 +95,7 @@ build_examples()
 {
     [[ -f $build/build.ninja ]] ||
         meson setup "$build" -Dbuildtype=release -Dtests=disabled -Dexamples=true &&
-        meson compile -C "$build"
+        nice -n 15 meson compile -C "$build"
 }
 
 start_server()

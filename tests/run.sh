@@ -71,10 +71,9 @@ build_and_check()
 {
     local step
 
-    renice -n 15 "$BASHPID" >/dev/null || true
     for step in $variants $long_variants; do
         if [[ $1 == *" $step "* ]]; then
-            if build "$step" >"$out/logs/$step-build.log" 2>&1; then
+            if (let_tests_go_first && build "$step") >"$out/logs/$step-build.log" 2>&1; then
                 touch "$out/$step.built"
             else
                 touch "$out/$step.failed"
@@ -84,6 +83,12 @@ build_and_check()
     for step in $checks $long_checks; do
         [[ $1 != *" $step "* ]] || check "$step"
     done
+}
+
+# For this shell and what it starts.
+let_tests_go_first()
+{
+    renice -n 15 "$BASHPID" >/dev/null || true
 }
 
 # The groups of tools/packages.sh that this step needs in addition.

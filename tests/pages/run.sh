@@ -25,7 +25,7 @@ make_base()
 {
     rm -rf "$base"
     mkdir -p "$folder"
-    debootstrap --variant=minbase --include=git,sudo $release "$base" ||
+    nice -n 15 debootstrap --variant=minbase --include=git,sudo $release "$base" ||
         skip "debootstrap could not install Debian $release"
     rm -f "$base"/var/cache/apt/archives/*.deb
     touch "$folder/base.made"
