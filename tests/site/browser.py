@@ -14,6 +14,7 @@ import threading
 
 from playwright.sync_api import sync_playwright
 
+PATIENCE_MS = 300000  # beside the tests, a browser may get little of the processors
 WIDTHS = {"desktop": 1280, "phone": 390}
 
 FAULTS = """() => {
@@ -68,9 +69,12 @@ def main(chromium, folder, *options):
     address = serve(folder)
     n_faults = 0
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"], timeout=PATIENCE_MS
+        )
         for width_name, width in WIDTHS.items():
             context = browser.new_context(viewport={"width": width, "height": 800})
+            context.set_default_timeout(PATIENCE_MS)
             for page in pages:
                 tab = context.new_page()
                 name = f"{'-'.join(page.with_suffix('').parts)}-{width_name}.png"
