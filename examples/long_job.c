@@ -1,7 +1,7 @@
 /*
  * long_job - hold a lock for longer than its lease, and see what a lost lock looks like
  *
- * The lease is 1 s and the job takes 4 s: the watchdog renews the lock while this process lives.
+ * The lease is 3 s and the job takes 4 s: the watchdog renews the lock while this process lives.
  * Before each step the job checks that the lock is certain for as long as the step takes. This does
  * not ask Redis. In a second run an operator forces the lock open, and the job stops at its next
  * step.
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define LOCK_NAME "nightly-report"
-#define LEASE_MS 1000
+#define LEASE_MS 3000
 #define STEP_MS 200
 #define N_STEPS 20
 

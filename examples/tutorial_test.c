@@ -22,7 +22,7 @@
 
 /* ---- the code under test ---- */
 
-#define WAIT_MS 2000
+#define WAIT_MS 5000
 #define WRITE_MS 20 /* longer than writing the number takes */
 
 struct store {
@@ -53,7 +53,7 @@ static int add_one(struct relock_client *client, struct store *store)
 
 /* ---- a private server ---- */
 
-#define LEASE_MS 1000   /* shorter than WAIT_MS, so that a wait outlasts a dead holder */
+#define LEASE_MS 3000   /* shorter than WAIT_MS, so that a wait outlasts a dead holder */
 #define SILENCE_MS 2000 /* how long the server may be silent */
 #define EXIT_SKIP 77
 
