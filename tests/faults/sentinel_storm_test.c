@@ -172,7 +172,7 @@ static void two_threads_hold_it_only_if_a_replica_had_not_acknowledged(void **st
         assert_int_equal(
             pthread_create(&threads[n_threads], NULL, run, (void *)(intptr_t)n_threads), 0);
     for (int round = 0; round < ROUNDS; round++)
-        fail_over(s, round, sentinels_master(s));
+        fail_over(s, round, sentinels_await_master(s, -1));
     end_threads();
     printf("%u holds, %u failed calls, %u lost holds, longest gap %u ms; double holders: %u, of "
            "holds that all replicas had acknowledged: %u\n",

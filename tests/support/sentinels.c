@@ -264,15 +264,35 @@ void sentinels_await_sync(struct sentinels *s, int master)
     assert_true(wait_until(is_in_sync, s->probe[master], 2 * (uint64_t)FAILOVER_MS));
 }
 
-static bool accepts_failover(void *arg)
+static bool know_roles(struct sentinels *s)
 {
-    return probe_int(arg, "SENTINEL FAILOVER " SENTINELS_MASTER) == 0;
+    bool know = true;
+
+    for (int i = 0; i < SENTINELS && know; i++)
+        know = knows_roles(s->at_sentinel[i]);
+    return know;
+}
+
+/* A sentinel gives up if the machine stands still for a second meanwhile: then it is told again. */
+static bool is_replaced(void *arg)
+{
+    const struct change *change = arg;
+    struct probe *first = change->s->at_sentinel[0];
+    int master = master_of(change->s, first);
+
+    if (master >= 0 && master != change->old)
+        return true;
+    if (!strstr(probe_list(first, "SENTINEL MASTER " SENTINELS_MASTER), "failover_in_progress") &&
+        know_roles(change->s))
+        (void)probe_int(first, "SENTINEL FAILOVER " SENTINELS_MASTER);
+    return false;
 }
 
 void sentinels_replace_master(struct sentinels *s)
 {
-    sentinels_await_roles(s);
-    assert_true(wait_until(accepts_failover, s->at_sentinel[0], FAILOVER_MS));
+    struct change change = {.s = s, .old = master_of(s, s->at_sentinel[0])};
+
+    assert_true(wait_until(is_replaced, &change, 2 * (uint64_t)FAILOVER_MS));
 }
 
 /* ---- clients ------------------------------------------------------------------------------- */

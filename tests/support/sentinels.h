@@ -54,7 +54,7 @@ int sentinels_await_master(struct sentinels *s, int old);
 void sentinels_await_sync(struct sentinels *s, int master);
 void sentinels_await_roles(struct sentinels *s);
 
-/* Has the first sentinel replace the master, as soon as it finds a replica good enough. */
+/* Has the first sentinel replace the master, and waits until it has. */
 void sentinels_replace_master(struct sentinels *s);
 
 /* From now on the sentinels tell the servers by SENTINELS_NAME. */
