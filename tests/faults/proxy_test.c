@@ -2,10 +2,15 @@
 #include "faults.h"
 
 #include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#define N_RESETS 200
 
 /* Connects through the proxy. NULL if it refuses. */
 static redisContext *open_client(struct faults *t)
@@ -313,6 +318,63 @@ static void connections_are_cut_and_refused(void **state)
     redisFree(client);
 }
 
+/* Commands one after the other. */
+struct traffic {
+    struct faults *t;
+    atomic_bool is_over;
+    atomic_uint n_replies;
+    unsigned before;
+};
+
+/* Over a new connection when a reset has ended the one before. */
+static int send_commands(void *arg)
+{
+    struct traffic *traffic = arg;
+    redisContext *client = NULL;
+    sigset_t sigpipe;
+
+    sigemptyset(&sigpipe);
+    sigaddset(&sigpipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &sigpipe, NULL);
+    while (!atomic_load(&traffic->is_over)) {
+        redisReply *reply = client ? redisCommand(client, "PING") : NULL;
+
+        if (reply) {
+            atomic_fetch_add(&traffic->n_replies, 1);
+        } else {
+            redisFree(client);
+            client = open_client(traffic->t);
+        }
+        freeReplyObject(reply);
+    }
+    redisFree(client);
+    return 0;
+}
+
+static bool goes_on(void *arg)
+{
+    struct traffic *traffic = arg;
+
+    return atomic_load(&traffic->n_replies) > traffic->before;
+}
+
+static void a_command_that_comes_during_a_reset_is_not_kept_back(void **state)
+{
+    static const enum proxy_deed deeds[] = {PROXY_HOLD, PROXY_HOLD_REPLY};
+    struct traffic traffic = {.t = *state};
+    struct actor *actor = actor_start();
+
+    actor_begin(actor, send_commands, &traffic);
+    for (int i = 0; i < N_RESETS; i++) {
+        proxy_each(traffic.t->proxy, deeds[i % 2], "PING");
+        proxy_reset(traffic.t->proxy);
+        traffic.before = atomic_load(&traffic.n_replies);
+        assert_true(wait_until(goes_on, &traffic, SOON_MS / 2));
+    }
+    atomic_store(&traffic.is_over, true);
+    assert_int_equal(actor_result(actor), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +392,7 @@ int main(void)
         FAULT_TEST(a_connection_is_cut_before_behind_or_instead_of_a_reply),
         FAULT_TEST(a_stalled_connection_is_silent_until_it_flows),
         FAULT_TEST(connections_are_cut_and_refused),
+        FAULT_TEST(a_command_that_comes_during_a_reset_is_not_kept_back),
     };
 
     unsetenv("RELOCK_TEST_TLS"); /* the client here is hiredis */

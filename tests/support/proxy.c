@@ -139,15 +139,18 @@ static void set_delay(struct proxy *proxy, uint64_t delay_ms)
         at->delay_ms = delay_ms;
 }
 
-/* The rules go: nothing may refer to them any more. */
-static void forget(struct proxy *proxy)
+/* Nothing meets the rules any more, and nothing that has met them suffers from it. */
+static void end_rules(struct proxy *proxy)
 {
-    for (struct relay *at = proxy->hub.guarded.relays; at; at = at->next)
+    for (struct proxy_rule *rule = proxy->rules; rule; rule = rule->next)
+        rule->over = true;
+    for (struct relay *at = proxy->hub.guarded.relays; at; at = at->next) {
+        at->cut = at->cut || relay_is_troubled(at);
         relay_forget_tags(at);
-    free_rules(proxy);
-    seen_clear(&proxy->seen);
+    }
 }
 
+/* The thread goes on meanwhile, so the rules are freed when they have ended. */
 void proxy_reset(struct proxy *proxy)
 {
     pthread_mutex_lock(&proxy->hub.mutex);
@@ -155,10 +158,10 @@ void proxy_reset(struct proxy *proxy)
     proxy->hub.guarded.by_byte = false;
     proxy->hub.guarded.n_to_break = 0;
     set_delay(proxy, 0);
-    for (struct relay *at = proxy->hub.guarded.relays; at; at = at->next)
-        at->cut = at->cut || relay_is_troubled(at);
+    end_rules(proxy);
     hub_look(&proxy->hub);
-    forget(proxy);
+    free_rules(proxy);
+    seen_clear(&proxy->seen);
     pthread_mutex_unlock(&proxy->hub.mutex);
 }
 

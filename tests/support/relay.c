@@ -363,7 +363,7 @@ void relay_let_go(struct relay *relay, const void *tag)
 void relay_forget_tags(struct relay *relay)
 {
     for (struct relay_unanswered *at = relay->first; at; at = at->next)
-        at->tag = NULL;
+        *at = (struct relay_unanswered){.next = at->next, .deed = PROXY_PASS};
 }
 
 bool relay_is_troubled(const struct relay *relay)

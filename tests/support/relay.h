@@ -78,7 +78,7 @@ uint64_t relay_due_ms(const struct relay *relay);
 /* Sends the bytes that are kept back under this tag. */
 void relay_let_go(struct relay *relay, const void *tag);
 
-/* The object behind the tags ends, and wants no more calls. */
+/* The objects behind the tags end: replies that are still to come pass, without a call. */
 void relay_forget_tags(struct relay *relay);
 
 /* Whether the trouble of a deed is still on this connection. */
