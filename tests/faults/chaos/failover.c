@@ -35,7 +35,7 @@ const char *failover_url(const struct failover *failover)
 static struct failover_cast cast_of(struct failover *failover)
 {
     unsigned round = failover->n_rounds++;
-    struct failover_cast cast = {.master = sentinels_master(&failover->sentinels)};
+    struct failover_cast cast = {.master = sentinels_await_master(&failover->sentinels, -1)};
     int one = (cast.master + 1) % SENTINELS, other = (cast.master + 2) % SENTINELS;
 
     cast.heir = one;
