@@ -51,11 +51,8 @@ static void a_client_with_a_host_name_that_cannot_be_made_leaves_nothing(void **
     char url[64];
 
     snprintf(url, sizeof(url), "redis://localhost:%d", f->server->port);
-    a_client(
-        state,
-        &(struct relock_options){
-            .url = url, .user = USER, .password = PASSWORD, .connect_timeout_ms = slow_ms(1000)},
-        false);
+    a_client(state, &(struct relock_options){.url = url, .user = USER, .password = PASSWORD},
+             false);
 }
 
 static void a_lazy_client_that_cannot_be_made_leaves_nothing(void **state)

@@ -9,6 +9,7 @@
 
 #define ERRNO 4711 /* a value that no function sets */
 #define SOME_REFUSALS 3
+#define CONNECT_MS 3000 /* outlasts a stop of the machine, and some calls wait for its end */
 
 /* Describes a failed play. */
 static struct {
@@ -36,6 +37,8 @@ struct relock_options trial_options(struct trial *trial, const struct scene *sce
         all.watchdog_timeout_ms = slow_ms(LEASE_MS);
     if (all.recheck_ms == 0)
         all.recheck_ms = slow_ms(RECHECK_MS);
+    if (scene->makes_client && all.connect_timeout_ms == 0)
+        all.connect_timeout_ms = outlast_ms(CONNECT_MS);
     if (!scene->is_tracked)
         all.flags |= RELOCK_NO_TRACKING; /* its connections would come and go meanwhile */
     all.on_log = count_line;             /* the fixture's callback stores its arguments */
