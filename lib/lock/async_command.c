@@ -60,6 +60,23 @@ static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command
     post(command);
 }
 
+/* In the order of the holds, whoever was put off last. So when there is a connection again, calls
+ * for a fair lock get their places in the order in which they were made. */
+static void insert(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
+{
+    struct relock_async_command **paused = &command->client->guarded.paused;
+    struct relock_async_command *at = *paused;
+
+    if (at && at->prev->hold->number < command->hold->number)
+        at = NULL; /* behind the last */
+    while (at && at->hold->number < command->hold->number)
+        at = at->next;
+    if (at)
+        DL_PREPEND_ELEM(*paused, at, command);
+    else
+        DL_APPEND(*paused, command);
+}
+
 static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
     uint64_t until_ms =
@@ -67,7 +84,7 @@ static void put_off(struct relock_async_command *command) RELOCK_REQUIRES(comman
 
     command->state = RELOCK_ASYNC_COMMAND_PAUSED;
     command->pause_ms = relock_backoff_ms(command->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
-    DL_APPEND(command->client->guarded.paused, command);
+    insert(command);
     relock_client_set_timer(command->client, &command->timer, until_ms);
 }
 

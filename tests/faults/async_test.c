@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#define PAUSE_MS 15 /* an attempt without a connection is repeated after 10 ms, then later */
 #define WAITS (&(struct relock_how){.wait_ms = NEVER_MS})
 
 static const enum proxy_deed cuts[] = {PROXY_CUT, PROXY_CUT_UNANSWERED};
@@ -166,6 +167,41 @@ static void calls_outlive_a_server_that_is_away_for_a_moment(void **state)
     assert_null(relock_events_free(events));
 }
 
+/* Those for which there was no connection yet. */
+static void calls_for_a_fair_lock_keep_their_order(void **state)
+{
+    enum { N_ROUNDS = 4, N_CALLS = 3 };
+    struct faults *t = *state;
+    struct relock_options options = {.watchdog_timeout_ms = LONG_MS,
+                                     .recheck_ms = LONG_MS,
+                                     .command_timeout_ms = slow_ms(SOON_MS),
+                                     .flags = RELOCK_LAZY};
+
+    for (int round = 0; round < N_ROUNDS; round++) {
+        struct relock_client *client;
+        struct relock_lock *lock;
+        struct relock_events *events;
+        struct outcome got[N_CALLS];
+
+        proxy_refuse(t->proxy, true);
+        client = faults_client(t, &options);
+        lock = fixture_lock_of(t->f, client, "orders", relock_fairlock_new);
+        events = reactor_events(client);
+        for (int i = 0; i < N_CALLS; i++) {
+            assert_result(outcome_acquire(lock, WAITS, events, &got[i]), RELOCK_OK);
+            let_pass(PAUSE_MS);
+        }
+        let_pass(round * PAUSE_MS); /* their next attempts are in another order each time */
+        proxy_refuse(t->proxy, false);
+        for (int i = 0; i < N_CALLS; i++) {
+            assert_result(reactor_await(events, &got[i]), RELOCK_OK);
+            assert_result(reactor_release(lock, got[i].grant.owner, events), RELOCK_OK);
+        }
+        assert_null(relock_events_free(events));
+        fixture_free_client(t->f, client);
+    }
+}
+
 /* ---- at random ----------------------------------------------------------------------------- */
 
 #define N_CALLS 64
@@ -241,6 +277,7 @@ int main(void)
         FAULT_TEST(a_release_that_is_cut_off_is_repeated_and_wakes_a_waiter),
         FAULT_TEST(a_release_without_an_answer_goes_on_in_the_background),
         FAULT_TEST(calls_outlive_a_server_that_is_away_for_a_moment),
+        FAULT_TEST(calls_for_a_fair_lock_keep_their_order),
         FAULT_TEST(a_storm_of_cancels_cuts_and_frees_leaves_nothing),
         FAULT_TEST_OF_ALL(an_acquire_that_is_cut_off_is_repeated_and_counts_once),
         FAULT_TEST_OF(a_release_that_is_cut_off_is_repeated_and_wakes_a_waiter, fair),
