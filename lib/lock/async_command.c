@@ -60,8 +60,8 @@ static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command
     post(command);
 }
 
-/* In the order of the holds, whoever was put off last. So when there is a connection again, calls
- * for a fair lock get their places in the order in which they were made. */
+/* The list is sorted by the numbers of the holds, not by when a command was put off. So calls for a
+ * fair lock get their places in the order in which they were made. */
 static void insert(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
     struct relock_async_command **paused = &command->client->guarded.paused;

@@ -159,7 +159,7 @@ struct relock_client {
         struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */
         struct relock_task *tasks;           /* for the I/O thread to run */
         struct relock_outbox commands;       /* of asynchronous calls */
-        struct relock_async_command *paused; /* the same, before another attempt */
+        struct relock_async_command *paused; /* put off, sorted by their holds */
         struct relock_events *events;        /* the queues that are open */
         struct relock_listener *due; /* to which the I/O thread is to deliver what they heard */
 
