@@ -167,7 +167,7 @@ static void calls_outlive_a_server_that_is_away_for_a_moment(void **state)
     assert_null(relock_events_free(events));
 }
 
-/* Those for which there was no connection yet. */
+/* Also when they are made before the client has a connection. */
 static void calls_for_a_fair_lock_keep_their_order(void **state)
 {
     enum { N_ROUNDS = 4, N_CALLS = 3 };

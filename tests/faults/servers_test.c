@@ -104,8 +104,8 @@ static void the_port_of_a_proxy_that_refuses_is_not_reused(void **state)
     proxy_stop(proxy);
 }
 
-/* The port for the peers of a node is one of a certain number, which another program may have
- * reserved before. With so many ports, several are. */
+/* The number of a node's second port follows from the first, so another program may already have
+ * that port. With so many ports, this happens several times. */
 static void a_port_is_reserved_once(void **state)
 {
     struct port port[2 * N_PORTS];

@@ -28,7 +28,7 @@
 #define ORDERED 31 /* as many nests keep the order, before one does not */
 #define DEADLOCK_MS 50
 #define STANDS_MS ((uint64_t)SOON_MS)       /* far beyond what a cycle may take */
-#define LUCKLESS_MS (3 * (uint64_t)SOON_MS) /* so long it goes on while there was no cycle */
+#define LUCKLESS_MS (3 * (uint64_t)SOON_MS) /* how much longer it goes on without a cycle */
 #define DEFAULT_SECONDS 6
 
 /* In memory that all processes share. */

@@ -8,9 +8,9 @@
 
 #define MAX_TRIES 200
 
-/* Any free port if the number is 0. -1: somebody has it. To bind is exclusive without SO_REUSEADDR;
- * with it, two programs could reserve one port, of which the second to listen fails. The option
- * follows for the program that is to listen there. */
+/* Any free port if the number is 0. -1: somebody has it. With SO_REUSEADDR from the start, two
+ * programs could reserve the same port, and only one of them could listen. The option is set
+ * afterwards, for the program that is to listen there. */
 static int bind_port(int number)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};

@@ -139,7 +139,7 @@ static void set_delay(struct proxy *proxy, uint64_t delay_ms)
         at->delay_ms = delay_ms;
 }
 
-/* Nothing meets the rules any more, and nothing that has met them suffers from it. */
+/* No command meets the rules any more, and replies to those that did are no longer held. */
 static void end_rules(struct proxy *proxy)
 {
     for (struct proxy_rule *rule = proxy->rules; rule; rule = rule->next)

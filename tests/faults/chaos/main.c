@@ -64,7 +64,7 @@
 #define RECOVERY_MS 2000
 #define RED_SERVERS 5
 #define FORGET_MS 100
-#define MAX_RUNS 3 /* until all kinds were held in one */
+#define MAX_RUNS 3 /* until one shows what is left to chance */
 
 /* The longest round trip while nothing is broken. At hot locks a sleeper may take two of these and
  * no longer. With two such runs at a time, or one beside six endless loops, the longest sleep on
@@ -366,7 +366,7 @@ int main(int argc, char **argv)
     if (verdict == RIGHT)
         return EXIT_SUCCESS;
     if (verdict == UNTRIED)
-        printf("FAILED: no run was long enough for what it is to show\n");
+        printf("FAILED: in no run all kinds of locks were held and the expected failure came\n");
     else
         printf("FAILED with seed %llu; histories and logs are in %s\n",
                (unsigned long long)arguments.seed, dir);
