@@ -70,16 +70,28 @@ static bool read_number(const char *from, const char *to, unsigned long max, uns
     return true;
 }
 
-static int read_db(struct relock_url *url, const char *from, const char **why)
+static int read_db(struct relock_url *url, const char *from, const char *to, const char **why)
 {
     unsigned long db;
 
-    if (!read_number(from, from + strlen(from), MAX_DB, &db)) {
+    if (!read_number(from, to, MAX_DB, &db)) {
         *why = "the database is not a number";
         return RELOCK_E_INVALID;
     }
     url->db = (unsigned)db;
     return RELOCK_OK;
+}
+
+/* [?db=n] */
+static int read_query(struct relock_url *url, const char *from, const char **why)
+{
+    if (*from == '\0')
+        return RELOCK_OK;
+    if (strncmp(from, "?db=", 4) == 0 && !strchr(from, '&'))
+        return read_db(url, from + 4, from + strlen(from), why);
+    *why = "the only option in such a url is ?db=n: give a user and a password by the option user "
+           "and the option password, and leave other options out";
+    return RELOCK_E_INVALID;
 }
 
 /* [user]:password */
@@ -89,7 +101,7 @@ static int read_login(struct relock_url *url, const char *from, const char *to, 
     int r;
 
     if (!colon) {
-        *why = "the part before the @ must be [user]:password";
+        *why = "the part before the @ must be user:password or :password";
         return RELOCK_E_INVALID;
     }
     if (colon > from) {
@@ -144,16 +156,18 @@ static int skip_login(struct relock_url *url, const char **rest, const char *end
     return r;
 }
 
-/* [/db] */
+/* [/db] or [/][?db=n] */
 static int read_end(struct relock_url *url, const char *end, const char **why)
 {
-    if (*end == '/' && end[1] != '\0')
-        return read_db(url, end + 1, why);
-    if (*end == '?' || *end == '#') {
-        *why = "nothing may follow the database";
-        return RELOCK_E_INVALID;
+    const char *db = *end == '/' ? end + 1 : end;
+    const char *query = db + strcspn(db, "?#");
+    int r = query > db ? read_db(url, db, query, why) : RELOCK_OK;
+
+    if (r == RELOCK_OK && query > db && strncmp(query, "?db=", 4) == 0) {
+        *why = "it names the database twice";
+        r = RELOCK_E_INVALID;
     }
-    return RELOCK_OK;
+    return r == RELOCK_OK ? read_query(url, query, why) : r;
 }
 
 static int parse_tcp(struct relock_url *url, const char *rest, const char **why)
@@ -162,6 +176,11 @@ static int parse_tcp(struct relock_url *url, const char *rest, const char **why)
     struct relock_url_host host = {.port = DEFAULT_PORT};
     int r = skip_login(url, &rest, end, why);
 
+    if (r == RELOCK_OK && memchr(rest, ',', (size_t)(end - rest))) {
+        *why = "several hosts need redis+sentinel://host,host/master-name or "
+               "redis+cluster://host,host";
+        return RELOCK_E_INVALID;
+    }
     if (r == RELOCK_OK)
         r = read_host(rest, end, &host, why);
     if (r < 0)
@@ -231,7 +250,10 @@ static int read_pubsub(struct relock_url *url, const char *from, const char **wh
             return RELOCK_OK;
         }
     }
-    *why = "only ?pubsub=auto, sharded or plain may follow the hosts: a cluster has no databases";
+    if ((*from >= '0' && *from <= '9') || strncmp(from, "?db=", 4) == 0)
+        *why = "relock uses database 0 of a cluster: leave the database out";
+    else
+        *why = "only ?pubsub=auto, sharded or plain may follow the hosts of a cluster";
     return RELOCK_E_INVALID;
 }
 
@@ -252,7 +274,8 @@ static int parse_unix(struct relock_url *url, const char *rest, const char **why
     int r;
 
     if (*rest != '/' || end - rest < 2) {
-        *why = "unix:// must be followed by an absolute path";
+        *why = "unix:// must be followed by an absolute path: give a user and a password by the "
+               "option user and the option password";
         return RELOCK_E_INVALID;
     }
     r = decode(rest, end, &url->path, why);
@@ -262,50 +285,113 @@ static int parse_unix(struct relock_url *url, const char *rest, const char **why
         *why = "the path is too long for a unix socket";
         return RELOCK_E_INVALID;
     }
-    if (*end == '\0')
-        return RELOCK_OK;
-    if (strncmp(end, "?db=", 4) != 0) {
-        *why = "only ?db=n may follow the path";
-        return RELOCK_E_INVALID;
-    }
-    return read_db(url, end + 4, why);
+    return read_query(url, end, why);
 }
 
+/* Schemes have no case. */
 static const char *after(const char *text, const char *prefix)
 {
     size_t len = strlen(prefix);
 
-    return strncmp(text, prefix, len) == 0 ? text + len : NULL;
+    return strncasecmp(text, prefix, len) == 0 ? text + len : NULL;
+}
+
+/* ---- urls that are not ours ---------------------------------------------------------------- */
+
+/* The forms that other clients and platforms use, and ours in their place. */
+static const char *explain_scheme(const char *text)
+{
+    static const struct {
+        const char *prefix, *why;
+    } foreign[] = {
+        {"redis-sentinel://", "use redis+sentinel://host:port/master-name"},
+        {"rediss-sentinel://", "use rediss+sentinel://host:port/master-name"},
+        {"redis-cluster://", "use redis+cluster://host:port"},
+        {"rediss-cluster://", "use rediss+cluster://host:port"},
+        {"redis-socket://", "use unix:///path"},
+        {"redis+socket://", "use unix:///path"},
+        {"redis+unix://", "use unix:///path"},
+        {"redis+tls://", "use rediss://host:port"},
+        {"redis+ssl://", "use rediss://host:port"},
+        {"tls://", "use rediss://host:port"},
+        {"ssl://", "use rediss://host:port"},
+        {"tcp://", "use redis://host:port"},
+        {"http://", "Redis does not speak HTTP: use redis://host:port"},
+        {"https://", "Redis does not speak HTTP: use rediss://host:port"},
+    };
+
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+        if (after(text, foreign[i].prefix))
+            return foreign[i].why;
+    if (!strchr(text, '/') && strchr(text, ','))
+        return "write host:port,password=p as redis://:p@host:port, with rediss:// for TLS";
+    return "it must begin with redis://, rediss://, redis+sentinel://, redis+cluster:// or "
+           "unix://, "
+           "as in redis://host:port";
+}
+
+/* From a file or a variable. */
+static bool is_wrapped(const char *text)
+{
+    static const char wrapping[] = " \t\r\n\"'`";
+
+    return strchr(wrapping, *text) || strchr(wrapping, text[strlen(text) - 1]);
+}
+
+/* ---- the whole url ------------------------------------------------------------------------- */
+
+/* `rest` follows redis, rediss, or what is the same. */
+static int parse_hosts(struct relock_url *url, const char *rest, const char **why)
+{
+    static const struct {
+        const char *form;
+        int (*parse)(struct relock_url *url, const char *rest, const char **why);
+    } forms[] = {
+        {"://", parse_tcp},
+        {"+sentinel://", parse_sentinels},
+        {"+cluster://", parse_cluster},
+    };
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+        const char *begin = after(rest, forms[i].form);
+        int r = begin ? forms[i].parse(url, begin, why) : RELOCK_OK;
+
+        if (!begin)
+            continue;
+        if (r == RELOCK_E_INVALID && strchr(begin + strcspn(begin, "/?#"), '@'))
+            *why = "a / ? or # in the user or the password must be written as %2F, %3F or %23";
+        return r;
+    }
+    return RELOCK_E_INVALID;
+}
+
+static int parse(struct relock_url *url, const char *text, const char **why)
+{
+    const char *rest = after(text, "unix://");
+
+    if (rest)
+        return parse_unix(url, rest, why);
+    rest = after(text, "redis");
+    if (!rest)
+        rest = after(text, "valkey");
+    if (!rest)
+        return RELOCK_E_INVALID;
+    url->tls = *rest == 's' || *rest == 'S';
+    return parse_hosts(url, url->tls ? rest + 1 : rest, why);
 }
 
 int relock_url_parse(struct relock_url *url, const char *text, const char **why)
 {
-    static const struct {
-        const char *prefix;
-        int (*parse)(struct relock_url *url, const char *rest, const char **why);
-        bool tls;
-    } schemes[] = {
-        {"redis://", parse_tcp, false},
-        {"rediss://", parse_tcp, true},
-        {"redis+sentinel://", parse_sentinels, false},
-        {"rediss+sentinel://", parse_sentinels, true},
-        {"redis+cluster://", parse_cluster, false},
-        {"rediss+cluster://", parse_cluster, true},
-        {"unix://", parse_unix, false},
-    };
     int r = RELOCK_E_INVALID;
 
     *url = (struct relock_url){0};
-    *why = "it must begin with redis://, rediss://, redis+sentinel://, redis+cluster:// or unix://";
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
-        const char *rest = after(text, schemes[i].prefix);
-
-        if (!rest)
-            continue;
-        *why = "";
-        url->tls = schemes[i].tls;
-        r = schemes[i].parse(url, rest, why);
-        break;
+    if (*text == '\0') {
+        *why = "it is empty";
+    } else if (is_wrapped(text)) {
+        *why = "it begins or ends with a blank, a line break or a quotation mark: remove that";
+    } else {
+        *why = explain_scheme(text);
+        r = parse(url, text, why);
     }
     if (r < 0)
         relock_url_deinit(url);

@@ -45,7 +45,9 @@ struct relock_url {
  * Reads redis://[[user]:password@]host[:port][/db], unix:///path[?db=n],
  * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db], and
  * redis+cluster://[[user]:password@]host[:port][,host[:port]...][/][?pubsub=auto|sharded|plain].
- * With rediss for redis, connections are encrypted. User, password, path and master may hold %xx.
+ * ?db=n may stand for /db. With rediss for redis, connections are encrypted. valkey and valkeys are
+ * the same as redis and rediss, and a scheme has no case. User, password, path and master may hold
+ * %xx.
  *
  * Returns RELOCK_OK, RELOCK_E_INVALID, RELOCK_E_NOMEM. `*why` is the cause; it repeats no part of
  * the url.

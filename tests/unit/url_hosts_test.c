@@ -12,6 +12,8 @@ static const struct {
     {"redis+sentinel://s/m", {"s"}, {26379}, .master = "m"},
     {"redis+sentinel://s/m/", {"s"}, {26379}, .master = "m"},
     {"redis+sentinel://s:1/m/7", {"s"}, {1}, .master = "m", .db = 7},
+    {"valkey+sentinel://s/m?db=1", {"s"}, {26379}, .master = "m", .db = 1},
+    {"Valkeys+Sentinel://s/M/?db=2", {"s"}, {26379}, .master = "M", .db = 2, .tls = true},
     {"redis+sentinel://s1,s2:2,s3/my-master",
      {"s1", "s2", "s3"},
      {26379, 2, 26379},
@@ -72,16 +74,16 @@ static void a_url_may_name_sentinels_and_their_master(void **state)
 }
 
 static const char *const bad_sentinels[] = {
-    "redis+sentinel://",          "redis+sentinel:///m",
-    "redis+sentinel://s",         "redis+sentinel://s/",
-    "redis+sentinel://s//0",      "redis+sentinel://,/m",
-    "redis+sentinel://s,/m",      "redis+sentinel://,s/m",
-    "redis+sentinel://s1,,s2/m",  "redis+sentinel://s1:,s2/m",
-    "redis+sentinel://s1,s2:0/m", "redis+sentinel://s1,[::1/m",
-    "redis+sentinel://s/m/x",     "redis+sentinel://s/m/1/",
-    "redis+sentinel://s/m?db=1",  "redis+sentinel://s?db=1",
-    "redis+sentinel://s/m#1",     "redis+sentinel://s/m%00",
-    "redis+sentinel://u@s/m",     "redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m",
+    "redis+sentinel://",           "redis+sentinel:///m",
+    "redis+sentinel://s",          "redis+sentinel://s/",
+    "redis+sentinel://s//0",       "redis+sentinel://,/m",
+    "redis+sentinel://s,/m",       "redis+sentinel://,s/m",
+    "redis+sentinel://s1,,s2/m",   "redis+sentinel://s1:,s2/m",
+    "redis+sentinel://s1,s2:0/m",  "redis+sentinel://s1,[::1/m",
+    "redis+sentinel://s/m/x",      "redis+sentinel://s/m/1/",
+    "redis+sentinel://s/m/1?db=1", "redis+sentinel://s?db=1",
+    "redis+sentinel://s/m#1",      "redis+sentinel://s/m%00",
+    "redis+sentinel://u@s/m",      "redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m",
     "unix+sentinel:///s/m",
 };
 
@@ -102,6 +104,8 @@ static const struct {
     {"redis+cluster://n1", 1, 6379, .tls = false},
     {"redis+cluster://n1:7000,n1:7001/", 2, 7001, .tls = false},
     {"redis+cluster://u:p,w@n1,n1:7001?pubsub=auto", 2, 7001, .tls = false},
+    {"valkey+cluster://n1", 1, 6379, .tls = false},
+    {"VALKEYS+CLUSTER://n1", 1, 6379, .tls = true},
     {"redis+cluster://n1?pubsub=sharded", 1, 6379, .pubsub = RELOCK_URL_PUBSUB_SHARDED},
     {"rediss+cluster://:pw@n1:1/?pubsub=plain", 1, 1, RELOCK_URL_PUBSUB_PLAIN, .tls = true},
 };
