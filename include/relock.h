@@ -59,7 +59,7 @@
  *     RELOCK_E_CLOSED       the client was freed; for a call that acquires: freed or shut down
  *     RELOCK_E_FORKED       the client was made before fork(), and this is the child
  *     RELOCK_E_DEADLOCK     called from a callback of this library, where no call may block
- *     RELOCK_E_INVALID      a NULL handle, or an argument out of range
+ *     RELOCK_E_INVALID      a NULL handle, or an argument out of range; the client's log says which
  *
  * No call sets errno, none is a cancellation point, and no signal interrupts one.
  *
@@ -233,18 +233,20 @@ struct relock_client;
 /** Options of a client. The library copies the strings. */
 struct relock_options {
     /* [redis://127.0.0.1:6379] one of these forms, with rediss in place of redis for TLS:
-     * redis://[[user]:password@]host[:port][/db];
+     * redis://[[user]:password@]host[:port][/db], or ?db=n in place of /db;
      * unix:///path[?db=n];
      * redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/master[/db], which names the
      * sentinels [port 26379] and the master as they call it; user and password are the master's;
      * redis+cluster://[[user]:password@]host[:port][,host[:port]...][?pubsub=auto|sharded|plain],
-     * which names some nodes of a cluster, and how to publish releases [sharded from Redis 7 on] */
+     * which names some nodes of a cluster, and how to publish releases [sharded from Redis 7 on].
+     * valkey and valkeys may stand for redis and rediss */
     const char *url;
     const char *user, *password; /* [from the url] used literally, without percent-encoding */
     /* [relock:<host>:<pid>] CLIENT LIST shows `client_name:<client id>`; no blanks */
     const char *client_name;
 
-    uint64_t watchdog_timeout_ms; /* [30000] lease if `lease_ms` is 0; renewed after 3/10 of it */
+    /* [30000] lease if `lease_ms` is 0, at least 30; renewed after 3/10 of it */
+    uint64_t watchdog_timeout_ms;
     uint64_t connect_timeout_ms;  /* [1000] how long connecting to the server may take */
     uint64_t command_timeout_ms;  /* [3000] how long Redis may be silent before calls fail */
     uint64_t recheck_ms;          /* [5000] longest time between two attempts of a waiter */
@@ -562,7 +564,8 @@ RELOCK_API uint64_t relock_owner_self(void);
 struct relock_how {
     /* [one attempt] how long to wait for other owners; negative is 0, so `deadline - now` works */
     int64_t wait_ms;
-    /* [renewed until released] fixed lease; never pass a computed remainder: 0 means "renew" */
+    /* [renewed until released] fixed lease, at least 30; never pass a computed remainder: 0 means
+     * "renew" */
     uint64_t lease_ms;
     uint64_t owner;               /* [the calling thread] or a number from relock_owner_new() */
     struct relock_cancel *cancel; /* [none] ends the wait */
@@ -654,8 +657,8 @@ RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t
  *                             reserved
  *          RELOCK_TIMEOUT     as relock_timedlock
  *          RELOCK_CANCELLED   not held: `cancel` fired, before or during the call
- *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is above
- *                             ten years
+ *          RELOCK_E_INVALID   also: `reserved` is not 0, a flag is unknown, or `lease_ms` is from 1
+ *                             to 29 or above ten years
  *          *grant is written at every return; unless RELOCK_OK it is all 0, except `failed_member`
  */
 RELOCK_API RELOCK_CHECKED int relock_acquire(struct relock_lock *lock, const struct relock_how *how,

@@ -8,6 +8,7 @@
 #include "close.h"
 #include "io.h"
 #include "lock/inbox.h"
+#include "lock/lock.h"
 #include "lock/losses.h"
 #include "lock/options.h"
 #include "lock/silence.h"
@@ -177,15 +178,14 @@ int relock_client_new(const struct relock_options *options, struct relock_client
     struct relock_thread_state thread;
     int r;
 
-    if (!client)
-        return RELOCK_E_INVALID;
     if (relock_callback_is_inside())
         return RELOCK_E_DEADLOCK;
     relock_options_log(options, &log);
     relock_thread_enter(&thread);
     r = relock_logger_new(&(struct relock_sink){log.sink, log.on_record, log.arg}, &log.logger);
     if (r == RELOCK_OK)
-        r = relock_options_read(&read, options, &log);
+        r = client ? relock_options_read(&read, options, &log)
+                   : relock_options_refuse(&log, "`client` is NULL");
     if (r == RELOCK_OK)
         r = make(&read, &log, client);
     if (r < 0)
@@ -214,7 +214,7 @@ int relock_client_stats(struct relock_client *client, struct relock_stats *stats
     struct relock_stats now;
 
     if (!client || !stats)
-        return RELOCK_E_INVALID;
+        return relock_client_refuse(client, "relock_client_stats: `stats` is NULL");
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
     now = client->guarded.stats;

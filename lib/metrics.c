@@ -3,6 +3,8 @@
  *
  * Numbers are written without printf's %f, whose decimal point depends on the locale.
  */
+#include "lock/lock.h"
+
 #include <relock.h>
 
 #include <ctype.h>
@@ -202,7 +204,7 @@ int relock_stats_print(struct relock_client *client, const char *labels, char *t
 
     page.text = text;
     if (!len || (!text && size > 0))
-        return RELOCK_E_INVALID;
+        return relock_client_refuse(client, "relock_stats_print: `text` or `len` is NULL");
     r = relock_client_stats(client, &stats, sizeof(stats));
     if (r < 0)
         return r;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "lock/client.h"
+#include "lock/lock.h"
 #include "look/nodes.h"
 #include "redis/lane.h"
 #include "redis/lanes.h"
@@ -91,7 +92,8 @@ int relock_client_set_password(struct relock_client *client, const char *user, c
     int r;
 
     if (!client || !password || !*password)
-        return RELOCK_E_INVALID;
+        return relock_client_refuse(client,
+                                    "relock_client_set_password: the password is NULL or empty");
     if (!relock_client_enter(client, true, &guard))
         return guard.result;
     relock_mutex_unlock(&client->mutex);

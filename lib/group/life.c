@@ -102,7 +102,8 @@ static int sort_members(struct candidate *candidates, size_t n)
     qsort(candidates, n, sizeof(*candidates), order);
     for (size_t i = 1; i < n; i++)
         if (candidates[i - 1].primary == candidates[i].primary)
-            return RELOCK_E_INVALID;
+            return relock_lock_refuse(candidates[i].lock,
+                                      "relock_multilock_new: two members are this lock");
     return RELOCK_OK;
 }
 

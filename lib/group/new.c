@@ -91,28 +91,50 @@ static int make(const struct relock_kind *kind, struct relock_lock *const *locks
     return r == RELOCK_OK ? relock_group_make(kind, locks, n, lock) : r;
 }
 
-int relock_multilock_new(struct relock_lock *const *locks, size_t n, struct relock_lock **lock)
+/* A member says it, in the log of its client. None may exist. */
+static int refuse(struct relock_lock *const *locks, size_t n, const char *what)
 {
-    if (!locks || n == 0 || !lock)
-        return RELOCK_E_INVALID;
+    for (size_t i = 0; locks && i < n; i++)
+        if (locks[i])
+            return relock_lock_refuse(locks[i], what);
+    return RELOCK_E_INVALID;
+}
+
+static bool has_null(struct relock_lock *const *locks, size_t n)
+{
     for (size_t i = 0; i < n; i++)
         if (!locks[i])
-            return RELOCK_E_INVALID;
+            return true;
+    return false;
+}
+
+int relock_multilock_new(struct relock_lock *const *locks, size_t n, struct relock_lock **lock)
+{
+    if (!locks || n == 0)
+        return RELOCK_E_INVALID; /* no client has a log for it */
+    if (!lock)
+        return refuse(locks, n, "relock_multilock_new: `lock` is NULL");
+    if (has_null(locks, n))
+        return refuse(locks, n, "relock_multilock_new: a member is NULL");
     return make(&relock_kind_multi, locks, n, lock);
 }
 
-static bool can_be_members(struct relock_lock *const *locks, size_t n)
+/* Returns why not; NULL: they can. */
+static const char *why_no_members(struct relock_lock *const *locks, size_t n)
 {
-    if (!locks || n < MIN_SERVERS || n > RELOCK_TALLY_MAX || n % 2 == 0)
-        return false;
+    if (n < MIN_SERVERS || n > RELOCK_TALLY_MAX || n % 2 == 0)
+        return "relock_redlock_new: `n` is not 3, 5, 7 or 9";
+    if (has_null(locks, n))
+        return "relock_redlock_new: a member is NULL";
     for (size_t i = 0; i < n; i++) {
-        if (!locks[i] || relock_group_of(locks[i]->resource))
-            return false;
+        if (relock_group_of(locks[i]->resource))
+            return "relock_redlock_new: a member is a multi or red lock";
         for (size_t j = 0; j < i; j++)
             if (locks[j]->client == locks[i]->client)
-                return false;
+                return "relock_redlock_new: two members have the same client: each needs a client "
+                       "and a server of its own";
     }
-    return true;
+    return NULL;
 }
 
 /* A quorum means nothing if one failover can take several votes. */
@@ -132,8 +154,14 @@ static bool is_on_cluster(const struct relock_lock *member)
 
 int relock_redlock_new(struct relock_lock *const *locks, size_t n, struct relock_lock **lock)
 {
-    if (!lock || !can_be_members(locks, n))
+    const char *why = lock ? NULL : "relock_redlock_new: `lock` is NULL";
+
+    if (!locks)
         return RELOCK_E_INVALID;
+    if (!why)
+        why = why_no_members(locks, n);
+    if (why)
+        return refuse(locks, n, why);
     for (size_t i = 0; i < n; i++)
         if (is_on_cluster(locks[i]))
             return RELOCK_E_UNSUPPORTED;

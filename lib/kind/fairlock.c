@@ -21,7 +21,8 @@ int relock_fairlock_set_patience(struct relock_lock *lock, uint64_t patience_ms)
     struct relock_guard guard;
 
     if (!lock || patience_ms < PATIENCE_MIN_MS || patience_ms > PATIENCE_MAX_MS)
-        return RELOCK_E_INVALID;
+        return relock_lock_refuse(lock, "relock_fairlock_set_patience: `patience_ms` is below a "
+                                        "second or above a day");
     if (!lock->resource->kind->is_queued)
         return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, false, &guard))

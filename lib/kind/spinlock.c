@@ -14,7 +14,8 @@ int relock_spinlock_set_pauses(struct relock_lock *lock, uint64_t min_ms, uint64
     struct relock_guard guard;
 
     if (!lock || min_ms == 0 || min_ms > max_ms || max_ms > PAUSE_MAX_MS)
-        return RELOCK_E_INVALID;
+        return relock_lock_refuse(lock, "relock_spinlock_set_pauses: `min_ms` is 0 or above "
+                                        "`max_ms`, or `max_ms` is above an hour");
     if (!kind->is_polled || kind->is_composite)
         return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, false, &guard))

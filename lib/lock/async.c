@@ -192,8 +192,13 @@ static const struct relock_async_command_ops command_ops = {
 
 int relock_async_check(const struct relock_lock *lock, const struct relock_events *events)
 {
-    if (!lock || !events || events->client != lock->client)
-        return RELOCK_E_INVALID;
+    if (!lock)
+        return relock_client_refuse(events ? events->client : NULL,
+                                    "an asynchronous call: `lock` is NULL");
+    if (!events)
+        return relock_lock_refuse(lock, "an asynchronous call: `events` is NULL");
+    if (events->client != lock->client)
+        return relock_lock_refuse(lock, "an asynchronous call: `events` belongs to another client");
     return lock->resource->kind->is_composite ? RELOCK_E_UNSUPPORTED : RELOCK_OK;
 }
 

@@ -162,7 +162,7 @@ int relock_release_async(struct relock_lock *lock, uint64_t owner, struct relock
     int r = relock_async_check(lock, events);
 
     if (r == RELOCK_OK && owner == 0)
-        r = RELOCK_E_INVALID;
+        r = relock_lock_refuse(lock, "relock_release_async: `owner` is 0: pass grant->owner");
     if (r < 0)
         return r;
     call = relock_async_alloc(sizeof(*call));

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "lock/events.h"
 #include "lock/holds.h"
+#include "lock/lock.h"
 #include "lock/losses.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ int relock_events_new(struct relock_client *client, struct relock_events **event
     struct relock_events *new;
 
     if (!client || !events)
-        return RELOCK_E_INVALID;
+        return relock_client_refuse(client, "relock_events_new: `events` is NULL");
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
     new = make(client);

@@ -23,6 +23,14 @@ bool relock_keys_join(char out[RELOCK_NAME_MAX + 1], const char *prefix, size_t 
     return true;
 }
 
+const char *relock_keys_invalid(const char *name)
+{
+    if (!name)
+        return "the name of a lock is NULL";
+    return *name ? "the name of a lock is longer than 4096 bytes, of which `name_prefix` is a part"
+                 : "the name of a lock is empty";
+}
+
 /* Without a tag, the name is the tag of the other keys: up to the first `}`. With a `{` that begins
  * no tag, the other keys have no tag either, and differ from the name. */
 bool relock_keys_share_slot(const char *name, size_t len)

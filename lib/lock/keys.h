@@ -48,6 +48,9 @@ bool relock_keys_name(const char *name, size_t *len);
 bool relock_keys_join(char out[RELOCK_NAME_MAX + 1], const char *prefix, size_t prefix_len,
                       const char *name, size_t *len);
 
+/* Why this cannot be the name of a lock: a constant string. */
+const char *relock_keys_invalid(const char *name);
+
 /* Whether a cluster puts the key of this name, its channel and all its other keys into one slot. */
 bool relock_keys_share_slot(const char *name, size_t len);
 

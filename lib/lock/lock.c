@@ -42,6 +42,35 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
     return RELOCK_OK;
 }
 
+/* The log ends with the client, which handles may outlive. */
+static int refuse(struct relock_client *client, const struct relock_resource *named,
+                  const char *what)
+{
+    struct relock_cause cause = {what, RELOCK_E_INVALID};
+    struct relock_subject subject = {named ? named->given : NULL, 0, RELOCK_E_INVALID};
+    struct relock_guard guard;
+    char name[RELOCK_LOG_NAME_MAX];
+
+    if (!relock_client_enter(client, false, &guard))
+        return RELOCK_E_INVALID;
+    relock_mutex_unlock(&client->mutex);
+    relock_log_about(&client->log, cause, &subject, "%s: invalid argument: %s",
+                     named ? relock_log_name(named->name, name) : client->server.label, what);
+    relock_mutex_lock(&client->mutex);
+    relock_client_leave(client, &guard);
+    return RELOCK_E_INVALID;
+}
+
+int relock_client_refuse(struct relock_client *client, const char *what)
+{
+    return client ? refuse(client, NULL, what) : RELOCK_E_INVALID;
+}
+
+int relock_lock_refuse(const struct relock_lock *lock, const char *what)
+{
+    return lock ? refuse(lock->client, lock->named, what) : RELOCK_E_INVALID;
+}
+
 static void log_refusal(const struct relock_client *client, const char *name, const char *why)
 {
     char text[RELOCK_LOG_NAME_MAX];
@@ -59,9 +88,10 @@ int relock_lock_make(struct relock_client *client, const struct relock_kind *kin
     size_t len;
     int r;
 
-    if (!client || !lock ||
-        !relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
-        return RELOCK_E_INVALID;
+    if (!client || !lock)
+        return relock_client_refuse(client, "no handle was made: `lock` is NULL");
+    if (!relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
+        return relock_client_refuse(client, relock_keys_invalid(name));
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
     r = make(client, kind, key, len, lock, &why);

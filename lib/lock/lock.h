@@ -28,6 +28,14 @@ struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_
 /* Frees a handle. As relock_lock_free, but without relock_client_reap, from which it is called. */
 void relock_lock_drop(struct relock_lock *lock);
 
+/*
+ * Logs that a public call refuses an argument, and returns RELOCK_E_INVALID. `what` is a constant
+ * string: the call, the argument, and what it must be. `client` and `lock` may be NULL: then there
+ * is no log. Under no mutex; also in a forked child, and after the client was freed.
+ */
+int relock_client_refuse(struct relock_client *client, const char *what);
+int relock_lock_refuse(const struct relock_lock *lock, const char *what);
+
 /* Logs that a public call failed; `what` names the event. Under no mutex. */
 void relock_lock_log(const struct relock_lock *lock, uint64_t owner, const char *what, int result,
                      const char *why);

@@ -10,6 +10,12 @@
 
 #include <relock.h>
 
+/* A shorter lease would end before its holder could use it. */
+#define RELOCK_LEASE_MIN_MS 30
+
+/* The url of the server if the program gives none; compared by address. */
+extern const char relock_options_url[];
+
 /* Longer leases and waits are taken for a mistake of the caller. */
 #define RELOCK_TEN_YEARS_MS UINT64_C(315360000000)
 
@@ -24,6 +30,9 @@ static inline bool relock_options_unused(const uint64_t *reserved, size_t n)
 
 /* Where the log goes. Never fails, so that the log can say what is wrong with other options. */
 void relock_options_log(const struct relock_options *given, struct relock_log *log);
+
+/* Logs that no client is made for this reason. Returns RELOCK_E_INVALID. */
+int relock_options_refuse(const struct relock_log *log, const char *what);
 
 /*
  * Copies `given`, which may be NULL, and sets the defaults. The strings remain the caller's.

@@ -110,7 +110,8 @@ static int ask(struct relock_lock *lock, uint64_t owner, struct relock_inspectio
 int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder)
 {
     struct relock_inspection inspection;
-    int r = lock && holder ? ask(lock, 0, &inspection) : RELOCK_E_INVALID;
+    int r = lock && holder ? ask(lock, 0, &inspection)
+                           : relock_lock_refuse(lock, "relock_who_holds: `holder` is NULL");
 
     if (r == RELOCK_OK)
         *holder = inspection.holder;
@@ -120,7 +121,8 @@ int relock_who_holds(struct relock_lock *lock, struct relock_holder *holder)
 int relock_is_locked(struct relock_lock *lock, bool *locked)
 {
     struct relock_inspection inspection;
-    int r = lock && locked ? ask(lock, 0, &inspection) : RELOCK_E_INVALID;
+    int r = lock && locked ? ask(lock, 0, &inspection)
+                           : relock_lock_refuse(lock, "relock_is_locked: `locked` is NULL");
 
     if (r == RELOCK_OK)
         *locked = inspection.is_locked;
@@ -130,7 +132,8 @@ int relock_is_locked(struct relock_lock *lock, bool *locked)
 int relock_hold_count_of(struct relock_lock *lock, uint64_t owner, unsigned *count)
 {
     struct relock_inspection inspection;
-    int r = lock && count ? ask(lock, owner, &inspection) : RELOCK_E_INVALID;
+    int r = lock && count ? ask(lock, owner, &inspection)
+                          : relock_lock_refuse(lock, "relock_hold_count: `count` is NULL");
 
     if (r == RELOCK_OK)
         *count = inspection.own_count;
@@ -145,7 +148,8 @@ int relock_hold_count(struct relock_lock *lock, unsigned *count)
 int relock_ttl_ms(struct relock_lock *lock, int64_t *ttl_ms)
 {
     struct relock_inspection inspection;
-    int r = lock && ttl_ms ? ask(lock, 0, &inspection) : RELOCK_E_INVALID;
+    int r = lock && ttl_ms ? ask(lock, 0, &inspection)
+                           : relock_lock_refuse(lock, "relock_ttl_ms: `ttl_ms` is NULL");
 
     if (r == RELOCK_OK)
         *ttl_ms = inspection.holder.ttl_ms;
@@ -207,7 +211,7 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
     int r;
 
     if (!lock || !held)
-        return RELOCK_E_INVALID;
+        return relock_lock_refuse(lock, "relock_force_unlock_held: `held` is NULL");
     if (!lock->resource->kind->force_unlock)
         return RELOCK_E_UNSUPPORTED;
     if (!relock_client_enter(lock->client, true, &guard))

@@ -341,7 +341,7 @@ int relock_extend_by(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms
 int relock_extend(struct relock_lock *lock, uint64_t owner, uint64_t lease_ms)
 {
     if (!lock || lease_ms == 0 || lease_ms > RELOCK_TEN_YEARS_MS)
-        return RELOCK_E_INVALID;
+        return relock_lock_refuse(lock, "relock_extend: `lease_ms` is 0 or above ten years");
     return relock_extend_by(lock, owner, lease_ms,
                             relock_clock_in(lock->client->options.command_timeout_ms));
 }

@@ -270,11 +270,17 @@ void relock_take_report(struct relock_acquire *acquire, int result, struct reloc
     relock_mutex_lock(&acquire->client->mutex);
 }
 
-int relock_take_check(const struct relock_how *how)
+int relock_take_check(const struct relock_lock *lock, const struct relock_how *how)
 {
-    if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)) ||
-        (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT) || how->lease_ms > RELOCK_TEN_YEARS_MS)
-        return RELOCK_E_INVALID;
+    if (!relock_options_unused(how->reserved, sizeof(how->reserved) / sizeof(uint64_t)))
+        return relock_lock_refuse(lock, "`reserved` of struct relock_how must be 0");
+    if (how->flags & ~(uint64_t)RELOCK_NON_REENTRANT)
+        return relock_lock_refuse(lock, "`flags` of struct relock_how has an unknown flag");
+    if (how->lease_ms > 0 && how->lease_ms < RELOCK_LEASE_MIN_MS)
+        return relock_lock_refuse(lock, "`lease_ms` is below 30: an acquire that takes longer than "
+                                        "the lease would hold nothing");
+    if (how->lease_ms > RELOCK_TEN_YEARS_MS)
+        return relock_lock_refuse(lock, "`lease_ms` is above ten years");
     return RELOCK_OK;
 }
 
@@ -292,7 +298,7 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
         grant->failed_member = relock_lock_name(lock);
     if (!how)
         how = &one_try;
-    r = lock ? relock_take_check(how) : RELOCK_E_INVALID;
+    r = lock ? relock_take_check(lock, how) : RELOCK_E_INVALID;
     if (r < 0)
         return r;
     r = relock_take(lock, how, NULL, RELOCK_NEVER, grant);

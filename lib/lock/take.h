@@ -32,7 +32,7 @@ int relock_take(struct relock_lock *lock, const struct relock_how *how, struct r
  */
 #define RELOCK_JOINED 2
 
-int relock_take_check(const struct relock_how *how);
+int relock_take_check(const struct relock_lock *lock, const struct relock_how *how);
 void relock_take_init(struct relock_acquire *acquire, struct relock_lock *lock,
                       const struct relock_how *how, struct relock_cancel *stop,
                       uint64_t abandon_ms);

@@ -5,6 +5,7 @@
  * locks.
  */
 #include "lock/keys.h"
+#include "lock/lock.h"
 #include "look/scan.h"
 #include "redis/reply.h"
 
@@ -132,8 +133,10 @@ int relock_locks(struct relock_client *client, const char *pattern, relock_locks
 {
     struct search search = {.fn = fn, .arg = arg};
 
-    if (!pattern || !*pattern || !fn)
-        return RELOCK_E_INVALID;
+    if (!pattern || !*pattern)
+        return relock_client_refuse(client, "relock_locks: `pattern` is NULL or empty: * is all");
+    if (!fn)
+        return relock_client_refuse(client, "relock_locks: `fn` is NULL");
     if (!relock_sight_begin(&search.sight, client))
         return search.sight.result;
     return relock_sight_end(&search.sight, find(&search, pattern));

@@ -1,5 +1,6 @@
 /* relock_nested_waits: which owners wait for long while they hold other locks. */
 #include "lock/keys.h"
+#include "lock/lock.h"
 #include "look/nodes.h"
 #include "look/scan.h"
 #include "redis/reply.h"
@@ -97,7 +98,7 @@ int relock_nested_waits(struct relock_client *client, relock_nested_waits_fn *fn
     int r;
 
     if (!client || !fn)
-        return RELOCK_E_INVALID;
+        return relock_client_refuse(client, "relock_nested_waits: `fn` is NULL");
     if (!relock_sight_begin(&search.sight, client))
         return search.sight.result;
     r = relock_scan(&search.sight, relock_text_of("relock_waits:{*"), types, show_page, &search);

@@ -1,5 +1,6 @@
 /* relock_servers: versions, clocks and other facts about the servers of a client. */
 #include "base/clock.h"
+#include "lock/lock.h"
 #include "look/nodes.h"
 #include "look/sight.h"
 #include "redis/reply.h"
@@ -67,7 +68,7 @@ int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *ar
     int r = RELOCK_OK;
 
     if (!fn)
-        return RELOCK_E_INVALID;
+        return relock_client_refuse(client, "relock_servers: `fn` is NULL");
     if (!relock_sight_begin(&sight, client))
         return sight.result;
     node = relock_nodes_first(client->topology);

@@ -1,5 +1,6 @@
 /* relock_waiters: the waiters for a lock. */
 #include "lock/keys.h"
+#include "lock/lock.h"
 #include "look/sight.h"
 #include "redis/reply.h"
 
@@ -44,9 +45,10 @@ int relock_waiters(struct relock_client *client, const char *name, relock_waiter
     size_t len;
     int r;
 
-    if (!client || !fn ||
-        !relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
-        return RELOCK_E_INVALID;
+    if (!client || !fn)
+        return relock_client_refuse(client, "relock_waiters: `fn` is NULL");
+    if (!relock_keys_join(key, client->options.name_prefix, client->prefix_len, name, &len))
+        return relock_client_refuse(client, relock_keys_invalid(name));
     if (!relock_sight_begin(&sight, client))
         return sight.result;
     r = relock_sight_ask(&sight, (struct relock_text){key, len}, MOST, &call);
