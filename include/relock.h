@@ -245,8 +245,7 @@ struct relock_options {
     /* [relock:<host>:<pid>] CLIENT LIST shows `client_name:<client id>`; no blanks */
     const char *client_name;
 
-    /* [30000] lease if `lease_ms` is 0, at least 30; renewed after 3/10 of it */
-    uint64_t watchdog_timeout_ms;
+    uint64_t watchdog_timeout_ms; /* [30000] lease if no `lease_ms`, at least 30; renewed at 3/10 */
     uint64_t connect_timeout_ms;  /* [1000] how long connecting to the server may take */
     uint64_t command_timeout_ms;  /* [3000] how long Redis may be silent before calls fail */
     uint64_t recheck_ms;          /* [5000] longest time between two attempts of a waiter */
