@@ -43,7 +43,7 @@ static int connect_until(struct relock_client *client, uint64_t deadline_ms,
     return r;
 }
 
-static int connect_once(struct relock_client *client)
+static int connect_once(struct relock_client *client, bool is_default)
 {
     char why[RELOCK_WHY_MAX];
     int r = connect_until(client, relock_clock_in(client->options.connect_timeout_ms), why);
@@ -57,7 +57,8 @@ static int connect_once(struct relock_client *client)
                          "%s; the client is made anyway (RELOCK_LAZY) and keeps trying", why);
         return RELOCK_OK;
     }
-    relock_log_write(&client->log, RELOCK_LOG_ERROR, "no client was made: %s", why);
+    relock_log_write(&client->log, RELOCK_LOG_ERROR, "no client was made: %s%s", why,
+                     is_default ? "; this is the default server: set the option url" : "");
     return r == RELOCK_REPLICA ? RELOCK_E_SERVER : r;
 }
 
@@ -104,7 +105,7 @@ static int start(struct relock_client *client, const struct relock_options *opti
     r = make_topology(client, options->connections);
     if (r < 0)
         return r;
-    r = connect_once(client);
+    r = connect_once(client, options->url == relock_options_url);
     if (r < 0)
         return r;
     r = relock_losses_start(client);

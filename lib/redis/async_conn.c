@@ -94,6 +94,7 @@ static void begin_login(struct relock_async_conn *conn, struct relock_socket soc
         return;
     }
     relock_login_begin(&conn->login, conn->server, &conn->wire.out);
+    conn->wire.awaited = relock_login_command(&conn->login);
     relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
     enter(conn, RELOCK_ASYNC_CONN_LOGGING_IN);
 }
@@ -215,6 +216,7 @@ static void take_reply(struct relock_async_conn *conn, const struct redisReply *
         return;
     }
     r = relock_login_take(&conn->login, reply);
+    conn->wire.awaited = r == RELOCK_AGAIN ? relock_login_command(&conn->login) : NULL;
     if (r == RELOCK_OK)
         become_ready(conn);
     else if (r != RELOCK_AGAIN)

@@ -18,9 +18,11 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -92,7 +94,25 @@ static void set_why(struct relock_dial *dial, const char *what)
 {
     if (dial->result == RELOCK_E_AUTH)
         return;
-    (void)snprintf(dial->why, sizeof(dial->why), "%s: %s", dial->server->label, what);
+    (void)snprintf(dial->why, sizeof(dial->why), "%s: %s%s", dial->server->label, what,
+                   dial->master);
+}
+
+/* The label has the name of the master alone: its address shows what a sentinel gets wrong, such as
+ * one that is reachable only from there. */
+static void keep_master(struct relock_dial *dial)
+{
+    const struct sockaddr *address = (const void *)&dial->race.addresses.at[0].address;
+    char ip[INET6_ADDRSTRLEN];
+    char port[8];
+
+    if (dial->server->url.master && dial->race.addresses.n > 0 &&
+        getnameinfo(address, dial->race.addresses.at[0].len, ip, sizeof(ip), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        (void)snprintf(dial->master, sizeof(dial->master),
+                       strchr(ip, ':') ? "; a sentinel says that the master is at [%s]:%s"
+                                       : "; a sentinel says that the master is at %s:%s",
+                       ip, port);
 }
 
 static int fail(struct relock_dial *dial, int result, const char *what)
@@ -199,6 +219,7 @@ static int begin(struct relock_dial *dial, uint64_t now_ms)
     dial->limit_ms = relock_clock_after(now_ms, dial->server->connect_timeout_ms);
     dial->result = RELOCK_E_CONN;
     dial->why[0] = '\0';
+    dial->master[0] = '\0';
     if (dial->server->url.path)
         return try_path(dial, now_ms);
     r = relock_lookup_new(dial->server->resolver, &dial->lookup, &why);
@@ -222,6 +243,7 @@ static int take_addresses(struct relock_dial *dial, uint64_t now_ms)
     if (r < 0)
         return fail(dial, r, why);
     dial->lookup = relock_lookup_free(dial->lookup);
+    keep_master(dial);
     return begin_to_race(dial, now_ms);
 }
 

@@ -26,6 +26,9 @@ enum relock_dial_state {
     RELOCK_DIAL_PAUSING,    /* the queue of the unix socket is full: there is no `fd` */
 };
 
+/* Room for the longest address and its port, and the words around them. */
+#define RELOCK_DIAL_MASTER_MAX 112
+
 struct relock_dial {
     const struct relock_server *server;
     enum relock_dial_state state;
@@ -33,12 +36,13 @@ struct relock_dial {
     uint64_t deadline_ms; /* of the current state */
     uint64_t limit_ms;    /* of all attempts together */
 
-    struct relock_lookup *lookup; /* used in RESOLVING */
-    struct relock_race race;      /* used in CONNECTING; has the addresses that are left */
-    uint64_t pause_ms;            /* the last pause */
-    struct relock_tls *tls;       /* used in SECURING */
-    int result;                   /* RELOCK_E_AUTH when an address was rejected for a certificate */
-    char why[RELOCK_WHY_MAX];     /* the last failure; one with RELOCK_E_AUTH stays */
+    struct relock_lookup *lookup;        /* used in RESOLVING */
+    struct relock_race race;             /* used in CONNECTING; has the addresses that are left */
+    char master[RELOCK_DIAL_MASTER_MAX]; /* ", at the address ...": of sentinels; or "" */
+    uint64_t pause_ms;                   /* the last pause */
+    struct relock_tls *tls;              /* used in SECURING */
+    int result;               /* RELOCK_E_AUTH when an address was rejected for a certificate */
+    char why[RELOCK_WHY_MAX]; /* the last failure; one with RELOCK_E_AUTH stays */
 };
 
 void relock_dial_init(struct relock_dial *dial, const struct relock_server *server);

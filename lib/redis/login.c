@@ -252,19 +252,46 @@ static bool is_for_now(const char *error)
            strstr(error, "max number of clients");
 }
 
-static int refuse(struct relock_login *login, const char *error)
+const char *relock_login_command(const struct relock_login *login)
 {
-    static const char *const what[] = {
+    static const char *const commands[] = {
         [RELOCK_LOGIN_AUTH] = "AUTH",           [RELOCK_LOGIN_HELLO] = "HELLO",
         [RELOCK_LOGIN_NAME] = "CLIENT SETNAME", [RELOCK_LOGIN_DB] = "SELECT",
         [RELOCK_LOGIN_SERVER] = "INFO",         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
         [RELOCK_LOGIN_DONE] = "login", /* not reached: no reply is to come */
     };
+
+    return commands[login->step];
+}
+
+static bool ends_with_line_break(const char *text)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    return len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r');
+}
+
+static void explain(const struct relock_login *login, const char *error, char why[RELOCK_WHY_MAX])
+{
+    if (strncmp(error, "NOAUTH", 6) == 0 && !login->credentials.password)
+        (void)snprintf(why, RELOCK_WHY_MAX, "NOAUTH: this server requires a password: set %s",
+                       login->server->is_sentinel ? "sentinel_password"
+                                                  : "the option password, or put it into the url");
+    else if (login->step == RELOCK_LOGIN_AUTH && ends_with_line_break(login->credentials.password))
+        (void)snprintf(why, RELOCK_WHY_MAX,
+                       "%.100s: the password ends with a line break: remove it",
+                       tellable(login, error));
+    else
+        relock_explain(why, NULL, tellable(login, error));
+}
+
+static int refuse(struct relock_login *login, const char *error)
+{
     char why[RELOCK_WHY_MAX];
 
-    relock_explain(why, NULL, tellable(login, error));
+    explain(login, error, why);
     (void)snprintf(login->why, sizeof(login->why), "%s: %s: %.180s", login->server->label,
-                   what[login->step], why);
+                   relock_login_command(login), why);
     if (is_for_now(error))
         return RELOCK_E_CONN;
     if (login->step == RELOCK_LOGIN_AUTH)

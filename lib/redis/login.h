@@ -51,6 +51,9 @@ void relock_login_begin(struct relock_login *login, const struct relock_server *
  */
 int relock_login_take(struct relock_login *login, const struct redisReply *reply);
 
+/* Returns the command whose reply comes next. */
+const char *relock_login_command(const struct relock_login *login);
+
 /* Drops the connection id. */
 void relock_login_end(struct relock_login *login);
 

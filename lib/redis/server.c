@@ -62,9 +62,11 @@ static int check_sentinel_login(const struct relock_server *server,
                                 const struct relock_options *options)
 {
     if (!server->url.master && (options->sentinel_user || options->sentinel_password))
-        return refuse(server->log, "a login for sentinels is set, but the url names no sentinels");
+        return refuse(server->log, "sentinel_user or sentinel_password is set, but the url names "
+                                   "no sentinels: it has to begin with redis+sentinel://");
     if (options->sentinel_user && !options->sentinel_password)
-        return refuse(server->log, "a user for the sentinels is set, but no password");
+        return refuse(server->log,
+                      "a user for the sentinels is set, but no password: set sentinel_password");
     return RELOCK_OK;
 }
 
@@ -75,7 +77,7 @@ static int take_login(struct relock_server *server, const struct relock_options 
     if (r == RELOCK_OK)
         r = replace(&server->url.password, options->password);
     if (r == RELOCK_OK && server->url.user && !server->url.password)
-        r = refuse(server->log, "a user is set, but no password");
+        r = refuse(server->log, "a user is set, but no password: set the option password");
     return r == RELOCK_OK ? check_sentinel_login(server, options) : r;
 }
 
@@ -89,20 +91,38 @@ static int take_tls_of_master(struct relock_server *server, const struct relock_
     return relock_tls_context_new(options, server->url.master, server->log, &server->tls);
 }
 
+/* The name of an option of TLS that is set; NULL: none is. */
+static const char *find_tls_option(const struct relock_options *options)
+{
+    if (options->tls_ca_file)
+        return "tls_ca_file";
+    if (options->tls_cert_file)
+        return "tls_cert_file";
+    if (options->tls_key_file)
+        return "tls_key_file";
+    if (options->tls_server_name)
+        return "tls_server_name";
+    return options->flags & RELOCK_TLS_INSECURE ? "RELOCK_TLS_INSECURE" : NULL;
+}
+
 /* Options of TLS must not be ignored: a program that sets them expects encryption. */
 static int take_tls(struct relock_server *server, const struct relock_options *options)
 {
+    const char *option;
+
     if (server->url.tls && server->url.master)
         return take_tls_of_master(server, options);
     if (server->url.tls)
         return relock_tls_context_new(
             options, server->url.host ? server->url.host : server->url.hosts[0].name, server->log,
             &server->tls);
-    if (options->tls_ca_file || options->tls_cert_file || options->tls_key_file ||
-        options->tls_server_name || (options->flags & RELOCK_TLS_INSECURE))
-        return refuse(server->log,
-                      "an option of TLS is set, but the url does not begin with rediss://");
-    return RELOCK_OK;
+    option = find_tls_option(options);
+    if (!option)
+        return RELOCK_OK;
+    relock_log_write(server->log, RELOCK_LOG_ERROR,
+                     "no client was made: %s is set, but the url does not begin with rediss://",
+                     option);
+    return RELOCK_E_INVALID;
 }
 
 int relock_server_init(struct relock_server *server, const struct relock_options *options,

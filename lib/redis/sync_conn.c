@@ -171,6 +171,7 @@ static int begin_login(struct relock_sync_conn *conn, struct relock_socket socke
     set_timeout(conn, conn->server->command_timeout_ms);
     conn->state = RELOCK_SYNC_CONN_LOGGING_IN;
     relock_login_begin(&conn->login, conn->server, &conn->wire.out);
+    conn->wire.awaited = relock_login_command(&conn->login);
     return relock_sync_conn_send(conn, deadline_ms);
 }
 
@@ -182,12 +183,14 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
     do {
         struct redisReply *reply;
 
+        conn->wire.awaited = relock_login_command(&conn->login);
         r = relock_sync_conn_receive(conn, deadline_ms, &reply);
         if (r != RELOCK_OK)
             return r;
         r = relock_login_take(&conn->login, reply);
         relock_reply_free(reply);
     } while (r == RELOCK_AGAIN);
+    conn->wire.awaited = NULL;
     return r == RELOCK_OK ? r : fail_as(conn, r, conn->login.why);
 }
 

@@ -126,7 +126,8 @@ int relock_wire_open(struct relock_wire *wire, struct relock_socket socket)
     wire->fd = socket.fd;
     wire->tls = socket.tls;
     wire->has_received = false;
-    wire->is_rejected = false;
+    wire->stranger = NULL;
+    wire->awaited = NULL;
     wire->n_unfinished = 0;
     return RELOCK_OK;
 }
@@ -174,8 +175,9 @@ static int fail_socket(struct relock_wire *wire, int err)
 
     if (wire->tls)
         return fail_tls(wire, relock_tls_socket_failed(wire->tls, err));
-    (void)snprintf(what, sizeof(what), "%.100s%s",
+    (void)snprintf(what, sizeof(what), "%.100s%s%s%s",
                    err ? strerror(err) : "the server closed the connection",
+                   wire->awaited ? " before it answered " : "", wire->awaited ? wire->awaited : "",
                    may_be_tls ? "; if it speaks TLS on this port, use rediss://" : "");
     return fail(wire, RELOCK_E_CONN, what);
 }
@@ -227,9 +229,20 @@ int relock_wire_flush(struct relock_wire *wire)
     return RELOCK_OK;
 }
 
+/* From the first bytes. NULL: they may be of Redis. */
+static const char *find_stranger(const struct relock_wire *wire, const char *bytes, size_t n)
+{
+    if (!wire->tls && bytes[0] == TLS_ALERT)
+        return "the server speaks TLS on this port: use rediss://";
+    if (n >= 5 && memcmp(bytes, "HTTP/", 5) == 0)
+        return "the server speaks HTTP on this port: use the host and port of Redis";
+    return NULL;
+}
+
 static int feed(struct relock_wire *wire, const char *bytes, size_t n)
 {
-    wire->is_rejected |= !wire->tls && !wire->has_received && bytes[0] == TLS_ALERT;
+    if (!wire->has_received)
+        wire->stranger = find_stranger(wire, bytes, n);
     wire->has_received = true;
     if (redisReaderFeed(wire->reader, bytes, n) != REDIS_OK)
         return fail(wire, RELOCK_E_NOMEM, "out of memory for a reply");
@@ -306,8 +319,8 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
 
         if (wire->limit->refuses)
             return fail(wire, RELOCK_E_CONN, "the server sent an unexpected reply");
-        if (wire->is_rejected)
-            return fail(wire, RELOCK_E_CONN, "the server speaks TLS on this port: use rediss://");
+        if (wire->stranger)
+            return fail(wire, RELOCK_E_CONN, wire->stranger);
         return fail(wire, no_memory ? RELOCK_E_NOMEM : RELOCK_E_CONN, wire->reader->errstr);
     }
     *reply = taken;

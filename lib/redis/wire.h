@@ -23,7 +23,8 @@ struct relock_wire {
     int fd;                 /* -1 when closed */
     struct relock_tls *tls; /* NULL: not encrypted */
     bool has_received;      /* since it was opened */
-    bool is_rejected;       /* by a server that wants TLS */
+    const char *stranger;   /* what the first bytes say of a server that does not speak RESP */
+    const char *awaited;    /* the command of the login that has no answer; NULL: not logging in */
     bool takes_long; /* set before it is opened: a reply may be as long as the map of a cluster */
     struct redisReader *reader;
     struct relock_wire_limit *limit; /* the arrays that the reader accepts */

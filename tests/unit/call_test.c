@@ -306,7 +306,8 @@ static void a_refusal_is_final_and_says_why(void **state)
         {"-ERR Error running script (call to f_9a1e): @user_script:3: @user_script: 3: "
          "-NOPERM this user has no permissions to run the 'hset' command\r\n",
          RELOCK_E_AUTH, "NOPERM: this user may not run 'hset', which the script "},
-        {"-WRONGTYPE Operation against a key\r\n", RELOCK_E_SERVER, "WRONGTYPE Operation"},
+        {"-WRONGTYPE Operation against a key\r\n", RELOCK_E_SERVER,
+         "WRONGTYPE: another kind of lock, or other data, has this name"},
         {"-OOM command not allowed\r\n", RELOCK_E_SERVER, "OOM command not allowed"},
         {"-MOVED 12182 127.0.0.1:7001\r\n", RELOCK_E_SERVER,
          "MOVED 12182 127.0.0.1:7001: this is a node of a cluster"},

@@ -169,6 +169,20 @@ static void a_server_of_another_kind_is_named_by_its_kind(void **state)
                            "READONLY: this is a replica"));
 }
 
+static void a_key_of_another_type_is_told_as_another_use_of_the_name(void **state)
+{
+    (void)state;
+
+    assert_non_null(strstr(explained(&relock_script_lock,
+                                     "WRONGTYPE Operation against a key holding the wrong kind of "
+                                     "value script: " SHA ", on @user_script:5."),
+                           "WRONGTYPE: another kind of lock, or other data, has this name"));
+    assert_non_null(
+        strstr(explained(&relock_script_lock, "ERR Error running script (call to f_" SHA "): "
+                                              "@user_script:21: WRONGTYPE Operation against a key"),
+               "WRONGTYPE: another kind of lock, or other data, has this name"));
+}
+
 static void a_cluster_that_needs_help_says_which(void **state)
 {
     static const char *const half_moved[] = {
@@ -194,7 +208,7 @@ static void everything_else_stays_as_it_is(void **state)
         "",
         "ERR",
         "NOAUTH Authentication required.",
-        "WRONGTYPE Operation against a key script: " SHA ", on @user_script:5.",
+        "ERR something about a key script: " SHA ", on @user_script:5.",
         "MOVEDX 1",
     };
 
@@ -256,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_line_that_has_no_command_or_is_not_there_names_none),
         cmocka_unit_test(a_right_denied_outside_scripts_is_quoted_from_the_server),
         cmocka_unit_test(a_server_of_another_kind_is_named_by_its_kind),
+        cmocka_unit_test(a_key_of_another_type_is_told_as_another_use_of_the_name),
         cmocka_unit_test(a_cluster_that_needs_help_says_which),
         cmocka_unit_test(everything_else_stays_as_it_is),
         cmocka_unit_test(each_missing_right_is_logged_once),

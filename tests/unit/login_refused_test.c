@@ -98,6 +98,41 @@ static void no_reply_to_the_login_puts_the_password_into_the_log(void **state)
     }
 }
 
+/* The server's words do not name a remedy that the program has. */
+static void a_missing_password_names_the_option_for_it(void **state)
+{
+    static const char reply[] =
+        "-NOAUTH HELLO must be called with the client already authenticated, otherwise\r\n";
+
+    (void)state;
+
+    server.url.user = NULL;
+    server.url.password = NULL;
+    begins();
+    assert_int_equal(take(reply), RELOCK_E_AUTH);
+    assert_string_equal(login.why,
+                        "h:6379: HELLO: NOAUTH: this server requires a password: set the "
+                        "option password, or put it into the url");
+    server.is_sentinel = true;
+    begins();
+    assert_int_equal(take(reply), RELOCK_E_AUTH);
+    assert_string_equal(login.why, "h:6379: HELLO: NOAUTH: this server requires a password: set "
+                                   "sentinel_password");
+}
+
+static void a_line_break_at_the_end_of_a_refused_password_is_named(void **state)
+{
+    static char from_a_file[] = "hidden\n";
+
+    (void)state;
+
+    server.url.password = from_a_file;
+    begins();
+    assert_int_equal(take("-WRONGPASS invalid username-password pair\r\n"), RELOCK_E_AUTH);
+    assert_string_equal(login.why, "h:6379: AUTH: WRONGPASS invalid username-password pair: the "
+                                   "password ends with a line break: remove it");
+}
+
 static void a_long_refusal_is_cut(void **state)
 {
     char bytes[4096];
@@ -119,6 +154,8 @@ int main(void)
         LOGIN_TEST(a_refusal_ends_the_login_and_says_why),
         LOGIN_TEST(an_error_of_auth_is_told_in_words_of_ours),
         LOGIN_TEST(no_reply_to_the_login_puts_the_password_into_the_log),
+        LOGIN_TEST(a_missing_password_names_the_option_for_it),
+        LOGIN_TEST(a_line_break_at_the_end_of_a_refused_password_is_named),
         LOGIN_TEST(a_long_refusal_is_cut),
     };
 

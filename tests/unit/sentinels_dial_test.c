@@ -75,6 +75,24 @@ static void an_attempt_to_connect_to_the_old_master_ends_with_the_report(void **
     relock_sync_conn_deinit(&conn);
 }
 
+/* It may be one that only the sentinel can reach. */
+static void an_unreachable_master_is_named_by_the_address_that_a_sentinel_gave(void **state)
+{
+    struct relock_peer master = master_at(places_refuse(), FAKES);
+    struct relock_sync_conn conn;
+    char address[64];
+
+    (void)state;
+
+    snprintf(address, sizeof(address), "; a sentinel says that the master is at 127.0.0.1:%s",
+             master.port);
+    relock_sync_conn_init(&conn, &server);
+    assert_int_equal(relock_sync_conn_connect(&conn, relock_clock_in(SOON_MS)), RELOCK_E_CONN);
+    assert_non_null(strstr(conn.wire.why, "Connection refused"));
+    assert_non_null(strstr(conn.wire.why, address));
+    relock_sync_conn_deinit(&conn);
+}
+
 static void addresses_found_before_a_report_are_outdated(void **state)
 {
     const struct relock_peer old = {"127.0.0.1", "6999"};
@@ -163,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SENTINELS_TEST(an_attempt_to_connect_to_the_old_master_ends_with_the_report),
+        SENTINELS_TEST(an_unreachable_master_is_named_by_the_address_that_a_sentinel_gave),
         SENTINELS_TEST(addresses_found_before_a_report_are_outdated),
         SENTINELS_TEST(a_master_that_let_an_attempt_run_out_of_time_is_not_believed),
         SENTINELS_TEST(a_master_that_let_a_login_run_out_of_time_is_not_believed),

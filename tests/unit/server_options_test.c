@@ -225,23 +225,27 @@ static void a_url_that_cannot_be_used_is_logged_without_a_part_of_it(void **stat
 /* A program that sets such an option expects encryption. */
 static void an_option_of_tls_needs_a_url_with_tls(void **state)
 {
-    static const struct relock_options options[] = {
-        {.url = "redis://h", .tls_ca_file = "f"},
-        {.url = "redis://h", .tls_cert_file = "f"},
-        {.url = "redis://h", .tls_key_file = "f"},
-        {.url = "unix:///s", .tls_server_name = "h"},
-        {.url = "unix:///s", .flags = RELOCK_TLS_INSECURE},
+    static const struct {
+        struct relock_options options;
+        const char *named;
+    } cases[] = {
+        {{.url = "redis://h", .tls_ca_file = "f"}, "tls_ca_file is set"},
+        {{.url = "redis://h", .tls_cert_file = "f"}, "tls_cert_file is set"},
+        {{.url = "redis://h", .tls_key_file = "f"}, "tls_key_file is set"},
+        {{.url = "unix:///s", .tls_server_name = "h"}, "tls_server_name is set"},
+        {{.url = "unix:///s", .flags = RELOCK_TLS_INSECURE}, "RELOCK_TLS_INSECURE is set"},
     };
 
     (void)state;
 
-    for (size_t i = 0; i < COUNT(options); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct relock_server server;
 
         log_clear(lines);
-        assert_int_equal(init(&server, &options[i]), RELOCK_E_INVALID);
+        assert_int_equal(init(&server, &cases[i].options), RELOCK_E_INVALID);
         assert_int_equal(log_count_grave(lines, RELOCK_LOG_ERROR), 1);
         assert_int_equal(log_count(lines, "rediss://"), 1);
+        assert_int_equal(log_count(lines, cases[i].named), 1);
     }
 }
 

@@ -116,6 +116,47 @@ static void a_refused_login_closes_the_connection(void **state)
     assert_null(strstr(conn.wire.why, "hidden"));
 }
 
+/* Proxies and servers that lack a command do so without a word. */
+static void a_connection_closed_during_the_login_names_the_command(void **state)
+{
+    static const struct {
+        const char *answer, *why;
+    } answers[] = {
+        {"", ": the server closed the connection before it answered HELLO"},
+        {SCRIPT_HELLO, ": the server closed the connection before it answered INFO"},
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < 2; i++) {
+        script_accept(script);
+        talk_expect_login();
+        script_answer(script, answers[i].answer);
+        script_close(script);
+        assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_E_CONN);
+        assert_true(script_played(script));
+        assert_non_null(strstr(conn.wire.why, answers[i].why));
+    }
+    /* Later ends are not about the login. */
+    connect_as_7();
+    ping("");
+    script_close(script);
+    assert_int_equal(receives("PONG"), RELOCK_E_CONN);
+    assert_null(strstr(conn.wire.why, "before it answered"));
+}
+
+static void a_server_that_speaks_http_is_named_by_that(void **state)
+{
+    (void)state;
+
+    script_accept(script);
+    talk_expect_login();
+    script_answer(script, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+    assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_E_CONN);
+    assert_non_null(strstr(conn.wire.why, "the server speaks HTTP on this port"));
+    script_expect_end(script);
+}
+
 static void a_connect_to_a_silent_server_fails_in_time(void **state)
 {
     uint64_t deadline_ms;
@@ -378,6 +419,8 @@ int main(void)
         CONN_TEST(a_connection_logs_in_with_the_options),
         CONN_TEST(a_connection_knows_its_id_while_connected),
         CONN_TEST(a_refused_login_closes_the_connection),
+        CONN_TEST(a_connection_closed_during_the_login_names_the_command),
+        CONN_TEST(a_server_that_speaks_http_is_named_by_that),
         CONN_TEST(a_connect_to_a_silent_server_fails_in_time),
         CONN_TEST(connecting_continues_after_a_deadline),
         CONN_TEST(an_attempt_that_timed_out_is_repeated),
