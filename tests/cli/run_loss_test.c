@@ -12,6 +12,17 @@
 /* Ignores SIGTERM, as do its children. */
 #define STUBBORN "trap '' TERM; " RUNNING
 
+static size_t count(const char *text, const char *word)
+{
+    size_t n = 0;
+
+    while ((text = strstr(text, word))) {
+        n++;
+        text += strlen(word);
+    }
+    return n;
+}
+
 static void a_lost_lock_ends_the_command(void **state)
 {
     struct fixture *f = *state;
@@ -23,6 +34,9 @@ static void a_lost_lock_ends_the_command(void **state)
     assert_int_equal(tool_wait(tool), 123);
     assert_non_null(strstr(tool_out(tool), "ending"));
     assert_non_null(strstr(tool_err(tool), "its key is gone"));
+    /* In words for a shell, and not in those of the library as well. */
+    assert_int_equal(count(tool_err(tool), "relock"), 1);
+    assert_null(strstr(tool_err(tool), "RELOCK_"));
 }
 
 static void a_command_that_ignores_sigterm_is_killed(void **state)
@@ -74,17 +88,6 @@ static void a_server_that_goes_away_costs_the_lock(void **state)
     assert_true(tool_says(tool, "total"));
     server_restart(f->server);
     assert_int_equal(tool_wait(tool), 123);
-}
-
-static size_t count(const char *text, const char *word)
-{
-    size_t n = 0;
-
-    while ((text = strstr(text, word))) {
-        n++;
-        text += strlen(word);
-    }
-    return n;
 }
 
 static void once_per_period_one_machine_runs_the_command(void **state)

@@ -61,6 +61,89 @@ static void a_password_comes_from_a_variable_or_a_file(void **state)
     assert_int_equal(probe_int(f->probe, "ACL DELUSER " USER), 1);
 }
 
+/* As files of variables set them: RELOCK_PASSWORD=${PASSWORD:-}. */
+static void an_empty_variable_is_not_set(void **state)
+{
+    static const char *const names[] = {
+        "RELOCK_USER",          "RELOCK_PASSWORD",          "RELOCK_PASSWORD_FILE",
+        "RELOCK_SENTINEL_USER", "RELOCK_SENTINEL_PASSWORD", "RELOCK_TLS_CERT_FILE",
+        "RELOCK_TLS_KEY_FILE",  "RELOCK_TLS_SERVER_NAME",   "RELOCK_TLS_CA_FILE"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        struct tool *tool;
+
+        assert_int_equal(setenv(names[i], "", 1), 0);
+        tool = tool_start(f, "run", "orders", "echo", "ran");
+        if (tool_wait(tool) != 0)
+            fail_msg("%s: %s", names[i], tool_err(tool));
+        unsetenv(names[i]);
+    }
+}
+
+/* The tool fails because of its settings. `wanted` is in what it says, and `library` is not. */
+static void assert_says(struct tool *tool, const char *wanted, const char *library)
+{
+    assert_int_equal(tool_wait(tool), 125);
+    if (!strstr(tool_err(tool), wanted) || strstr(tool_err(tool), library) ||
+        strstr(tool_err(tool), "cannot connect"))
+        fail_msg("%s: %s", wanted, tool_err(tool));
+}
+
+static void wrong_settings_are_named_as_the_tool_names_them(void **state)
+{
+    static const struct {
+        const char *variable, *value, *url, *wanted, *library;
+    } runs[] = {
+        {"RELOCK_TLS_CERT_FILE", "f", "redis://h", "RELOCK_TLS_CERT_FILE is set", "tls_cert"},
+        {"RELOCK_TLS_SERVER_NAME", "h", "redis://h", "RELOCK_TLS_SERVER_NAME is set", "tls_"},
+        {"RELOCK_TLS_KEY_FILE", "f\n", "rediss://h", "RELOCK_TLS_KEY_FILE ends with a line break",
+         "tls_"},
+        {"RELOCK_USER", USER, "redis://h", "set RELOCK_PASSWORD or --password-file", "the option"},
+        {"RELOCK_SENTINEL_USER", USER, "redis+sentinel://h/m", "set RELOCK_SENTINEL_PASSWORD",
+         "sentinel_"},
+        {"RELOCK_USER", "", "unix:///s?username=u", "by RELOCK_USER and RELOCK_PASSWORD",
+         "the option"},
+        {"RELOCK_USER", "", "redis://h:1,h:2", "redis+cluster://", "RELOCK_E"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+        assert_int_equal(setenv(runs[i].variable, runs[i].value, 1), 0);
+        assert_says(tool_start(f, "run", "--url", runs[i].url, "orders", "true"), runs[i].wanted,
+                    runs[i].library);
+        unsetenv(runs[i].variable);
+    }
+    assert_says(tool_start(f, "run", "--lease", "10ms", "orders", "true"),
+                "--lease: at least 30ms; see `relock run --help`", "watchdog");
+    assert_says(tool_start(f, "run", "--lease", "0", "orders", "true"), "--lease", "watchdog");
+}
+
+static void a_name_in_other_use_is_told_as_that(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool;
+
+    assert_true(peer_lock(f->probe, "orders", PEER, LEASE_MS));
+    tool = tool_start(f, "run", "--plain", "orders", "true");
+    assert_int_equal(tool_wait(tool), 125);
+    assert_non_null(strstr(tool_err(tool), "another kind of lock, or other data, has this name"));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+}
+
+/* Unless a server runs there. */
+static void a_server_that_nobody_named_is_called_the_default(void **state)
+{
+    struct fixture *f = *state;
+    struct tool *tool =
+        tool_start(f, "run", "orders", "env", "RELOCK_URL=", "RELOCK_TLS_CA_FILE=", RELOCK_TOOL,
+                   "status", "orders");
+
+    if (tool_wait(tool) != 125)
+        fixture_skip();
+    assert_non_null(strstr(tool_err(tool), "this is the default server: set --url or RELOCK_URL"));
+}
+
 static struct tool *status_of(struct fixture *f, bool on_terminal)
 {
     const char *const words[] = {"status", "orders", NULL};
@@ -91,6 +174,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TOOL_TEST(a_password_comes_from_a_variable_or_a_file),
+        TOOL_TEST(an_empty_variable_is_not_set),
+        TOOL_TEST(wrong_settings_are_named_as_the_tool_names_them),
+        TOOL_TEST(a_name_in_other_use_is_told_as_that),
+        TOOL_TEST(a_server_that_nobody_named_is_called_the_default),
         TOOL_TEST(colours_are_for_terminals),
     };
 

@@ -19,6 +19,7 @@ struct args {
     const char *password_file; /* NULL: RELOCK_PASSWORD, or what the url says */
     bool is_json;
     bool is_verbose;
+    bool tells_losses; /* the command itself says that a lock was lost */
 };
 
 enum { ARGS_URL = 256, ARGS_PASSWORD_FILE, ARGS_JSON, ARGS_OWN };

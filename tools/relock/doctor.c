@@ -56,12 +56,14 @@ static bool has_line(const struct doctor *doctor, const char *text)
 static void keep_line(int level, const char *text, void *arg)
 {
     struct doctor *doctor = arg;
+    char line[SESSION_LINE_MAX];
 
+    session_words(text, line);
     (void)pthread_mutex_lock(&doctor->mutex);
     /* Of eviction there is a check. */
-    if (level <= RELOCK_LOG_WARNING && doctor->n_lines < MOST_LINES && !has_line(doctor, text) &&
-        !strstr(text, "maxmemory-policy"))
-        (void)snprintf(doctor->lines[doctor->n_lines++], LINE_MAX, "%s", text);
+    if (level <= RELOCK_LOG_WARNING && doctor->n_lines < MOST_LINES && !has_line(doctor, line) &&
+        !strstr(line, "maxmemory-policy"))
+        (void)snprintf(doctor->lines[doctor->n_lines++], LINE_MAX, "%.*s", LINE_MAX - 1, line);
     (void)pthread_mutex_unlock(&doctor->mutex);
 }
 

@@ -25,7 +25,7 @@ static void print_help(FILE *out)
         (void)fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     (void)fputs("\nThe server: --url, or RELOCK_URL [redis://127.0.0.1:6379]. The password: in\n"
                 "RELOCK_URL, RELOCK_PASSWORD, or the file RELOCK_PASSWORD_FILE; keep it off the\n"
-                "command line. TLS files: RELOCK_TLS_CA_FILE, _CERT_FILE, _KEY_FILE.\n"
+                "command line. TLS: RELOCK_TLS_CA_FILE, _CERT_FILE, _KEY_FILE, _SERVER_NAME.\n"
                 "`relock COMMAND --help` explains a command, `man relock` all of them.\n",
                 out);
 }

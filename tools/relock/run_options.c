@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define LEASE_MS 30000
+#define LEAST_LEASE_MS 30 /* of the library */
 #define GRACE_MS 10000
 
 enum {
@@ -64,6 +65,8 @@ static void take_option(struct run_options *options, int letter)
         break;
     case 'l':
         options->lease_ms = args_duration(args, "--lease", optarg);
+        if (options->lease_ms < LEAST_LEASE_MS)
+            args_refuse(args, "--lease: at least %dms", LEAST_LEASE_MS);
         break;
     case 'E':
         options->conflict_status = status_of(args, optarg);
@@ -124,7 +127,7 @@ void run_options_read(struct run_options *options, const struct command *command
     int letter;
 
     *options = (struct run_options){
-        .args = {.command = command},
+        .args = {.command = command, .tells_losses = true},
         .wait_ms = -1,
         .lease_ms = LEASE_MS,
         .lost_signal = SIGTERM,

@@ -2,11 +2,83 @@
 
 #include "statuses.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PASSWORD_MAX 4096
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+/* An option of the library: its name in log lines, the words for it here, and the variable that
+ * sets it; or an option that has a fixed value here. */
+static const struct setting {
+    const char *library, *here;
+    const char *variable; /* NULL: none */
+    size_t at;            /* of the string in struct relock_options */
+} settings[] = {
+#define STRING(option) offsetof(struct relock_options, option)
+    {"the option url", "--url or RELOCK_URL", "RELOCK_URL", STRING(url)},
+    {"the option user", "RELOCK_USER", "RELOCK_USER", STRING(user)},
+    {"the option password", "RELOCK_PASSWORD or --password-file", "RELOCK_PASSWORD",
+     STRING(password)},
+    {"sentinel_user", "RELOCK_SENTINEL_USER", "RELOCK_SENTINEL_USER", STRING(sentinel_user)},
+    {"sentinel_password", "RELOCK_SENTINEL_PASSWORD", "RELOCK_SENTINEL_PASSWORD",
+     STRING(sentinel_password)},
+    {"tls_ca_file", "RELOCK_TLS_CA_FILE", "RELOCK_TLS_CA_FILE", STRING(tls_ca_file)},
+    {"tls_cert_file", "RELOCK_TLS_CERT_FILE", "RELOCK_TLS_CERT_FILE", STRING(tls_cert_file)},
+    {"tls_key_file", "RELOCK_TLS_KEY_FILE", "RELOCK_TLS_KEY_FILE", STRING(tls_key_file)},
+    {"tls_server_name", "RELOCK_TLS_SERVER_NAME", "RELOCK_TLS_SERVER_NAME",
+     STRING(tls_server_name)},
+    {"watchdog_timeout_ms", "--lease", NULL, 0},
+    {", or set a shorter recheck_ms", "", NULL, 0},
+    {"recheck_ms", "5 s", NULL, 0},
+    {"command_timeout_ms", "3 s", NULL, 0},
+#undef STRING
+};
+
+#define N_SETTINGS (sizeof(settings) / sizeof(*settings))
+
+static const struct setting *find_at(const char *text)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (strncmp(text, settings[i].library, strlen(settings[i].library)) == 0)
+            return &settings[i];
+    return NULL;
+}
+
+void session_words(const char *line, char out[SESSION_LINE_MAX])
+{
+    char *at = out, *end = out + SESSION_LINE_MAX - 1;
+
+    while (*line && at < end) {
+        const struct setting *setting = find_at(line);
+        size_t room = (size_t)(end - at);
+
+        if (!setting) {
+            *at++ = *line++;
+            continue;
+        }
+        at = mempcpy(at, setting->here, strnlen(setting->here, room));
+        line += strlen(setting->library);
+    }
+    *at = '\0';
+}
+
+/* NULL if it is empty, too: files that set variables have all of them. */
+static const char *variable(const struct args *args, const char *name)
+{
+    const char *value = getenv(name);
+    size_t len = value ? strlen(value) : 0;
+
+    if (len > 0 && strchr("\r\n", value[len - 1]))
+        args_refuse(args, "%s ends with a line break: remove it", name);
+    return len > 0 ? value : NULL;
+}
 
 /* The first line of a file. It stays in memory for as long as the client may need it. */
 static const char *read_password(const struct args *args, const char *path)
@@ -15,7 +87,7 @@ static const char *read_password(const struct args *args, const char *path)
     FILE *file = fopen(path, "re");
 
     if (!file)
-        args_refuse(args, "cannot read the password file %s", path);
+        args_refuse(args, "cannot read the password file %s: %s", path, strerror(errno));
     if (!fgets(password, sizeof(password), file))
         password[0] = '\0';
     (void)fclose(file);
@@ -25,17 +97,30 @@ static const char *read_password(const struct args *args, const char *path)
 
 static const char *password_of(const struct args *args)
 {
-    const char *path = args->password_file ? args->password_file : getenv("RELOCK_PASSWORD_FILE");
+    const char *path =
+        args->password_file ? args->password_file : variable(args, "RELOCK_PASSWORD_FILE");
 
-    return path ? read_password(args, path) : getenv("RELOCK_PASSWORD");
+    return path ? read_password(args, path) : variable(args, "RELOCK_PASSWORD");
 }
 
-/* Unlike that of the library, this log also shows lines below RELOCK_LOG_WARNING. */
-static void print_line(int level, const char *text, void *arg)
+/* ---- the client ---------------------------------------------------------------------------- */
+
+/* Not through stdio: a full pipe must not keep the tool from ending, which locks stderr. */
+static void print_record(const struct relock_record *record, void *arg)
 {
-    (void)level;
-    (void)arg;
-    (void)fprintf(stderr, "relock: %s\n", text);
+    const struct args *args = arg;
+    char line[SESSION_LINE_MAX];
+
+    if (record->result == RELOCK_LOST && args->tells_losses && !args->is_verbose)
+        return;
+    session_words(record->text, line);
+    while (dprintf(STDERR_FILENO, "relock: %s%s\n",
+                   record->level == RELOCK_LOG_ERROR     ? "error: "
+                   : record->level == RELOCK_LOG_WARNING ? "warning: "
+                                                         : "",
+                   line) < 0 &&
+           errno == EAGAIN)
+        (void)poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
 }
 
 int session_try(const struct args *args, const struct relock_options *options,
@@ -43,15 +128,17 @@ int session_try(const struct args *args, const struct relock_options *options,
 {
     struct relock_options all = *options;
 
-    all.url = args->url ? args->url : getenv("RELOCK_URL");
-    all.user = getenv("RELOCK_USER");
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (settings[i].variable)
+            *(const char **)(void *)((char *)&all + settings[i].at) =
+                variable(args, settings[i].variable);
+    if (args->url)
+        all.url = args->url;
     all.password = password_of(args);
-    all.tls_ca_file = getenv("RELOCK_TLS_CA_FILE");
-    all.tls_cert_file = getenv("RELOCK_TLS_CERT_FILE");
-    all.tls_key_file = getenv("RELOCK_TLS_KEY_FILE");
-    if (args->is_verbose && !all.on_log) {
-        all.on_log = print_line;
-        all.log_level = RELOCK_LOG_DEBUG;
+    if (!all.on_log) {
+        all.on_record = print_record;
+        all.arg = (void *)args;
+        all.log_level = args->is_verbose ? RELOCK_LOG_DEBUG : RELOCK_LOG_WARNING;
     }
     return relock_client_new(&all, client);
 }
@@ -61,6 +148,8 @@ struct relock_client *session_open(const struct args *args, const struct relock_
     struct relock_client *client = NULL;
     int r = session_try(args, options, &client);
 
+    if (r == RELOCK_E_INVALID)
+        args_refuse(args, "the url or another setting is invalid");
     if (r != RELOCK_OK)
         exit(session_fail(args, "cannot connect", r));
     return client;

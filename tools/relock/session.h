@@ -6,8 +6,16 @@
 
 #include <relock.h>
 
-/* Makes a client. Fields of `options` that are set stay, the others come from `args` and from the
- * environment. Exits with STATUS_FAILED if that fails; the library has logged why. */
+/* More of a log line is cut off. */
+#define SESSION_LINE_MAX 2048
+
+/* Writes a log line of the library, in which the tool's options and variables stand in place of the
+ * library's options. */
+void session_words(const char *line, char out[SESSION_LINE_MAX]);
+
+/* Makes a client, which may use `args` as long as it lives. Fields of `options` that are set stay,
+ * the others come from `args` and from the environment. Exits with STATUS_FAILED if that fails; the
+ * library has logged why. */
 struct relock_client *session_open(const struct args *args, const struct relock_options *options);
 
 /* The same, and returns as relock_client_new. */

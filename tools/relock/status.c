@@ -44,9 +44,10 @@ static int run_status(const struct command *self, int argc, char **argv)
 
 const struct command command_status = {
     "status",
-    "show who holds these locks, and for how long",
+    "show who holds these locks, and the remaining leases",
     "Usage: relock status [OPTION]... NAME...\n"
-    "Shows the kind of each lock, its holder, levels and lease, and how many wait.\n"
+    "Shows the kind of each lock, its holder, levels and remaining lease, and how\n"
+    "many wait.\n"
     "The holder is the client_name of its client, by default HOST:PID. If the holder\n"
     "does not use relock, or CLIENT LIST is not allowed, it is an id.\n"
     "      --json                for programs\n"
