@@ -307,6 +307,14 @@ static void check_ready(struct relock_async_conn *conn)
         relock_async_conn_fail(conn, "out of memory for a command");
 }
 
+static void fail_login(struct relock_async_conn *conn)
+{
+    char what[64];
+
+    (void)snprintf(what, sizeof(what), "no answer to %s in time", conn->wire.awaited);
+    relock_async_conn_fail(conn, what);
+}
+
 static void handle_timer(struct relock_async_conn *conn)
 {
     switch (conn->state) {
@@ -315,7 +323,7 @@ static void handle_timer(struct relock_async_conn *conn)
         break;
     case RELOCK_ASYNC_CONN_LOGGING_IN:
         relock_resolver_distrust(conn->server->resolver); /* that server may hang */
-        relock_async_conn_fail(conn, "no answer to the login");
+        fail_login(conn);
         break;
     case RELOCK_ASYNC_CONN_READY:
         receive(conn); /* if this thread was held up, the answer has come already */

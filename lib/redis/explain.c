@@ -120,7 +120,7 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
                        "%.60s: this is a node of a cluster: use redis+cluster://; if the url has "
                        "that, the nodes do not agree: complete the move " FIX,
                        error);
-    else if (script && strstr(error, "WRONGTYPE"))
+    else if (script && strstr(error, "WRONGTYPE Operation"))
         (void)snprintf(out, RELOCK_WHY_MAX,
                        "WRONGTYPE: another kind of lock, or other data, has this name: use one "
                        "kind of lock per name, and delete a key that is no lock");

@@ -273,13 +273,17 @@ static bool ends_with_line_break(const char *text)
 
 static void explain(const struct relock_login *login, const char *error, char why[RELOCK_WHY_MAX])
 {
-    if (strncmp(error, "NOAUTH", 6) == 0 && !login->credentials.password)
-        (void)snprintf(why, RELOCK_WHY_MAX, "NOAUTH: this server requires a password: set %s",
+    const struct relock_credentials *credentials = &login->credentials;
+
+    if (strncmp(error, "NOAUTH", 6) == 0 && !credentials->password)
+        (void)snprintf(why, RELOCK_WHY_MAX, "NOAUTH: %s requires a password: set %s",
+                       login->server->url.master ? "the master" : "this server",
                        login->server->is_sentinel ? "sentinel_password"
                                                   : "the option password, or put it into the url");
-    else if (login->step == RELOCK_LOGIN_AUTH && ends_with_line_break(login->credentials.password))
+    else if (login->step == RELOCK_LOGIN_AUTH && (ends_with_line_break(credentials->password) ||
+                                                  ends_with_line_break(credentials->user)))
         (void)snprintf(why, RELOCK_WHY_MAX,
-                       "%.100s: the password ends with a line break: remove it",
+                       "%.100s: the user or the password ends with a line break: remove it",
                        tellable(login, error));
     else
         relock_explain(why, NULL, tellable(login, error));

@@ -185,6 +185,9 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
 
         conn->wire.awaited = relock_login_command(&conn->login);
         r = relock_sync_conn_receive(conn, deadline_ms, &reply);
+        if (r == RELOCK_AGAIN)
+            (void)snprintf(conn->wire.why, sizeof(conn->wire.why), "%s: no answer to %s in time",
+                           conn->server->label, conn->wire.awaited);
         if (r != RELOCK_OK)
             return r;
         r = relock_login_take(&conn->login, reply);

@@ -130,7 +130,7 @@ static void a_line_break_at_the_end_of_a_refused_password_is_named(void **state)
     begins();
     assert_int_equal(take("-WRONGPASS invalid username-password pair\r\n"), RELOCK_E_AUTH);
     assert_string_equal(login.why, "h:6379: AUTH: WRONGPASS invalid username-password pair: the "
-                                   "password ends with a line break: remove it");
+                                   "user or the password ends with a line break: remove it");
 }
 
 static void a_long_refusal_is_cut(void **state)

@@ -170,6 +170,7 @@ static void a_connect_to_a_silent_server_fails_in_time(void **state)
     deadline_ms = in_ms(BRIEF_MS);
     assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_E_CONN);
     assert_true(has_just_passed(deadline_ms));
+    assert_non_null(strstr(conn.wire.why, ": no answer to HELLO in time"));
 }
 
 static void connecting_continues_after_a_deadline(void **state)
