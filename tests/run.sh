@@ -9,8 +9,11 @@
 # A step runs the suites that can find more than the gcc build: tests/meson.build has the suites
 # and the marks. In its long form a step runs all suites.
 #
-# Builds and logs are below build-tests/. The last lines list the failures and the counts: each test
-# of each variant, and each check as one.
+# Builds and logs are below build-tests/. The last lines list the skipped tests with the reasons, the
+# unsteady tests, the failures and the counts: each test of each variant, and each check as one.
+#
+# A test that fails by a time limit alone (tests/failures.py) runs again at the end, twice, by itself.
+# If it passes both times, it is unsteady: neither passed nor failed. More than three fail the whole.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -49,8 +52,11 @@ main()
     relock_packages build redis tests $groups
     mkdir -p "$out/logs"
     rm -f "$out"/*.built "$out"/*.failed
-    : >"$out/results"
+    : >"$out/results" # counts: "PASSED FAILED SKIPPED", a line for each step
     : >"$out/failures"
+    : >"$out/skipped" # step, reason and test, separated by tabs
+    : >"$out/late"    # tests that failed by a time limit alone
+    : >"$out/unsteady"
     trap stop_background EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM

@@ -201,7 +201,7 @@ static void all_waits_end(struct actor *waiting[N_WAITERS])
     uint64_t began_ms = now_ms();
 
     assert_results(waiting, N_WAITERS, RELOCK_E_CONN);
-    assert_true(now_ms() - began_ms <= 3 * short_ms() + slow_ms(LATE_MS));
+    assert_no_later(now_ms() - began_ms, 3 * short_ms() + slow_ms(LATE_MS));
 }
 
 static void begin_to_wait(struct faults *t, struct relock_client *client,
@@ -271,7 +271,7 @@ static void a_timed_wait_ends_in_time_while_the_server_is_unreachable(void **sta
     server_pause(t->f->server);
     r = actor_timedlock(waiting, lock, (int64_t)short_ms());
     assert_true(r == RELOCK_TIMEOUT || r == RELOCK_E_CONN);
-    assert_true(actor_took_ms(waiting) <= 2 * short_ms() + slow_ms(LATE_MS));
+    assert_no_later(actor_took_ms(waiting), 2 * short_ms() + slow_ms(LATE_MS));
     server_resume(t->f->server);
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }

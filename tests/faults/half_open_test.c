@@ -98,7 +98,7 @@ static void a_release_that_a_half_open_subscriber_missed_is_found_by_recheck(voi
     assert_true(peer_unlock(t->f->probe, "orders", PEER));
     freed_ms = now_ms();
     assert_result(actor_result(waiting), RELOCK_OK);
-    assert_true(now_ms() - freed_ms <= slow_ms(RECHECK_MS + LATE_MS));
+    assert_no_later(now_ms() - freed_ms, slow_ms(RECHECK_MS + LATE_MS));
     assert_true(stats_of(client).rechecks > 0);
     assert_result(actor_unlock(waiting, lock), RELOCK_OK);
 }
@@ -115,7 +115,7 @@ static void a_half_open_lane_is_noticed_within_the_command_timeout(void **state)
     assert_result(actor_lock(owner, lock), RELOCK_OK);
     proxy_stall(t->proxy, "lock");
     assert_result(actor_lock(owner, lock), RELOCK_E_CONN);
-    assert_true(actor_took_ms(owner) <= short_ms() + slow_ms(LATE_MS));
+    assert_no_later(actor_took_ms(owner), short_ms() + slow_ms(LATE_MS));
     assert_result(actor_lock(owner, lock), RELOCK_OK); /* over a new connection */
     assert_int_equal(probe_only_value(t->f->probe, "orders"), 2);
 
@@ -139,7 +139,7 @@ static void an_idle_lane_that_became_half_open_costs_one_call(void **state)
     assert_result(actor_unlock(owner, lock), RELOCK_OK);
     proxy_stall(t->proxy, "");
     assert_result(actor_trylock(owner, lock), RELOCK_E_CONN);
-    assert_true(actor_took_ms(owner) <= short_ms() + slow_ms(LATE_MS));
+    assert_no_later(actor_took_ms(owner), short_ms() + slow_ms(LATE_MS));
     assert_true(probe_wait_no_key(t->f->probe, "orders", SOON_MS));
     assert_result(actor_trylock(owner, lock), RELOCK_OK);
     assert_result(actor_unlock(owner, lock), RELOCK_OK);

@@ -1,52 +1,64 @@
-# One line per step, the reasons of failures, and the counts. tests/run.sh sources this file.
+# One line per step, the reasons of failures, and the counts. tests/run.sh sources this file. Steps
+# of tests are reported by suites.py.
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # shared with tests/run.sh
 
-# ok, failed or skipped; name; log; beginning; file with one line per test
+# ok, failed or skipped; name; log; beginning
 report()
 {
-    local passed=0 failed=0 skipped=0 took=$((SECONDS - ${4:-$SECONDS}))
-
-    if [[ -s ${5:-} ]]; then
-        passed=$(grep -cE '"result": "(OK|EXPECTEDFAIL)"' "$5" || true)
-        skipped=$(grep -c '"result": "SKIP"' "$5" || true)
-        failed=$(($(wc -l <"$5") - passed - skipped))
-    fi
-    case $1 in
-    ok) [[ $passed -gt 0 || $skipped -gt 0 ]] || passed=1 ;;
-    failed) [[ $failed -gt 0 ]] || failed=1 ;;
-    skipped) skipped=1 ;;
-    esac
-    echo "$passed $failed $skipped" >>"$out/results"
+    local took=$((SECONDS - ${4:-$SECONDS}))
 
     case $1 in
-    ok) echo "ok       $2  $took s, $passed passed, $skipped skipped" ;;
-    failed) printf 'FAILED   %s  %d s, %d passed, %d failed, log: %s\n%s\n' \
-        "$2" "$took" "$passed" "$failed" "$3" "$(explain "$2" "$3" "${5:-}")" ;;
-    skipped) echo "skipped  $2: $(tail -n 1 "$3")" ;;
+    ok)
+        echo '1 0 0' >>"$out/results"
+        echo "ok       $2  $took s"
+        ;;
+    failed)
+        echo '0 1 0' >>"$out/results"
+        echo "FAILED   $2" >>"$out/failures"
+        printf 'FAILED   %s  %d s, log: %s\n%s\n' "$2" "$took" "$3" "$(explain "$3")"
+        ;;
+    skipped)
+        echo '0 0 1' >>"$out/results"
+        printf '%s\t%s\t\n' "$2" "$(tail -n 1 "$3")" >>"$out/skipped"
+        echo "skipped  $2"
+        ;;
     esac
 }
 
-# Why the step failed; a log may be cut, so this is short. Step, its log, Meson's lines.
+# Parts of a step that the script in this log has left out.
+report_parts()
+{
+    sed -n "s/^skipped /$1\t/p" "$2" >>"$out/skipped"
+}
+
+# Why the step failed; a log may be cut, so this is short.
 explain()
 {
-    local names=$out/logs/$1.failures
+    # If a check continues after a fault, its last lines may be about successes.
+    grep -E 'error|Error|ERROR|FAILED' "$1" | head -n 20 | sed 's/^/    /' || true
+    tail -n 40 "$1" | sed 's/^/    /'
+}
 
-    rm -f "$names"
-    [[ ! -s $3 ]] || tests/failures.py "$3" "$names" || true
-    if [[ -s $names ]]; then
-        sed "s/^/FAILED   $1: /" "$names" >>"$out/failures"
-    else
-        # If a check continues after a fault, its last lines may be about successes.
-        grep -E 'error|Error|ERROR|FAILED' "$2" | head -n 20 | sed 's/^/    /' || true
-        tail -n 40 "$2" | sed 's/^/    /'
-        echo "FAILED   $1" >>"$out/failures"
-    fi
+# The tests that one step skips for one reason are one line.
+list_skipped()
+{
+    awk -F '\t' '
+        { reason = $1 ": " $2 }
+        !(reason in names) { order[++n] = reason }
+        { names[reason] = names[reason] (names[reason] == "" ? "" : ", ") $3 }
+        END {
+            for (i = 1; i <= n; i++)
+                print "skipped  " order[i] (names[order[i]] == "" ? "" : " (" names[order[i]] ")")
+        }' "$out/skipped"
 }
 
 summary()
 {
-    cat "$out/failures"
+    tests/run/again.py "$out"
+    list_skipped
+    cat "$out/unsteady" "$out/failures"
+    [[ ! -s $out/unsteady ]] || echo "$(wc -l <"$out/unsteady") unsteady"
     awk '{ passed += $1; failed += $2; skipped += $3 }
         END {
             printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped

@@ -93,6 +93,7 @@ test_variant()
     [[ $long == yes ]] || without+=(--no-suite script --no-suite bench)
     choose "$1"
 
+    [[ -e $out/$1.built || -e $out/$1.failed ]] || echo "         $1: it is being built"
     until [[ -e $out/$1.built || -e $out/$1.failed ]] || ! kill -0 "$background" 2>/dev/null; do
         sleep 0.2
     done
@@ -117,7 +118,7 @@ test_variant()
         fi
         ;;
     interop)
-        grep '^skipped' "$out/logs/interop-build.log" || true # one line per library
+        report_parts interop "$out/logs/interop-build.log"
         RELOCK_TEST_INTEROP=$PWD/$out/interop run_tests interop gcc \
             --suite interop --num-processes 8
         ;;
@@ -156,11 +157,11 @@ test_version()
 {
     local prefix=$PWD/$out/versions/$1
 
-    grep '^skipped' "$out/logs/$1-build.log" || true
     if [[ ! -e $prefix/hiredis ]]; then
         report skipped "$1" "$out/logs/$1-build.log"
         return
     fi
+    report_parts "$1" "$out/logs/$1-build.log"
     (
         [[ ! -e $prefix/server ]] || export RELOCK_TEST_SERVER=$prefix/server
         run_tests "$1" "$1" "${chosen[@]}" --no-suite tree
@@ -172,7 +173,7 @@ test_servers()
 {
     local server n=0
 
-    grep '^skipped' "$out/logs/servers-build.log" || true
+    report_parts servers "$out/logs/servers-build.log"
     for server in "$out"/servers/*[0-9]; do
         [[ -x $server ]] || continue
         RELOCK_TEST_SERVER=$PWD/$server run_tests "${server##*/}" gcc "${chosen[@]}" \
@@ -199,12 +200,9 @@ memory_folder()
 # name, folder, arguments of meson test
 run_tests()
 {
-    local log=$out/logs/$1.log json=$out/$2/meson-logs/$1 began=$SECONDS result=ok brief=()
+    local brief=()
 
     [[ $long == yes ]] || brief=(--no-suite long)
-    rm -f "$json"*.json # Meson appends the name of the wrapper
-    TMPDIR=$(memory_folder) meson test -C "$out/$2" --no-rebuild \
-        --num-processes "$at_once" --print-errorlogs \
-        --logbase "$1" "${@:3}" "${brief[@]}" >"$log" 2>&1 || result=failed
-    report "$result" "$1" "$log" "$began" "$json"*.json
+    TMPDIR=$(memory_folder) tests/run/suites.py "$1" "$2" "$out" \
+        --num-processes "$at_once" --print-errorlogs "${@:3}" "${brief[@]}"
 }

@@ -36,7 +36,7 @@ static void end_unreached(int n)
         assert_result(actor_result_within(waiting[i], SILENCE_MS + 2 * LATE_MS), RELOCK_E_CONN);
         assert_true(actor_took_ms(waiting[i]) >= outlast_ms(SILENCE_MS));
     }
-    assert_true(now_ms() - silent_at_ms <= 2 * outlast_ms(SILENCE_MS) + slow_ms(LATE_MS));
+    assert_no_later(now_ms() - silent_at_ms, 2 * outlast_ms(SILENCE_MS) + slow_ms(LATE_MS));
 }
 
 /* The head has been refused for the last time, and has no command in flight. */

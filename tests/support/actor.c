@@ -1,5 +1,6 @@
 #include "support/actor.h"
 
+#include "support/late.h"
 #include "support/wait.h"
 
 #include <pthread.h>
@@ -122,6 +123,7 @@ int actor_result_within(struct actor *actor, uint64_t within_ms)
     wait_while_busy(actor, within_ms);
     wait_while_busy(actor, MOMENT_MS);
     result = actor->guarded.busy ? ACTOR_BUSY : actor->guarded.result;
+    (void)late_unless(!actor->guarded.busy);
     pthread_mutex_unlock(&actor->mutex);
     return result;
 }

@@ -1,5 +1,6 @@
 #include "support/alloc.h"
 
+#include "support/late.h"
 #include "support/wait.h"
 
 #include <dlfcn.h>
@@ -364,6 +365,7 @@ bool alloc_nothing_since(const struct alloc_mark *mark)
 {
     if (wait_until(has_no_more, (void *)mark, SOON_MS))
         return true;
+    late_is_leak();
     print_blocks(mark);
     return false;
 }

@@ -1,5 +1,6 @@
 #include "support/child.h"
 
+#include "support/late.h"
 #include "support/sanitizer.h"
 #include "support/wait.h"
 
@@ -69,7 +70,7 @@ bool child_receive_within(struct child *other, int64_t *number, uint64_t within_
 {
     struct pollfd poll_fd = {.fd = other->fd, .events = POLLIN};
 
-    if (poll(&poll_fd, 1, (int)slow_ms(within_ms)) != 1)
+    if (!late_unless(poll(&poll_fd, 1, (int)slow_ms(within_ms)) != 0))
         return false;
     return recv(other->fd, number, sizeof(*number), 0) == sizeof(*number);
 }

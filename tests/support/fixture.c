@@ -216,19 +216,38 @@ static bool has_no_keys(void *arg)
 
 bool wait_for_no_keys(struct probe *probe)
 {
-    return wait_until(has_no_keys, probe, SOON_MS);
+    bool are_none = wait_until(has_no_keys, probe, SOON_MS);
+
+    late_is_leak();
+    return are_none;
 }
 
 void check_result(int got, int wanted, const char *call, const char *file, int line)
 {
+    bool was_late = late_was();
+
     if (got == wanted)
         return;
 
     if (getpid() != main_process)
         child_check(false, call, file, line);
+    if (was_late && got == ACTOR_BUSY)
+        late_fail(call, file, line);
     print_error("%s: %d (%s), not %d (%s)\n", call, got, relock_strerror(got), wanted,
                 relock_strerror(wanted));
     _fail(file, line);
+}
+
+void check_took(uint64_t began_ms, uint64_t ms, uint64_t late_ms, const char *file, int line)
+{
+    uint64_t took_ms = now_ms() - began_ms;
+
+    if (took_ms + TWO_CLOCKS_MS < ms) {
+        print_error("only %llu ms, not %llu\n", (unsigned long long)took_ms,
+                    (unsigned long long)ms);
+        _fail(file, line);
+    }
+    late_check_time(took_ms, ms + late_ms, "the end of the call", file, line);
 }
 
 void fixture_skip(void)
@@ -283,6 +302,7 @@ int fixture_begin(void **state)
 {
     struct fixture *f = *state;
 
+    late_begin();
     probe_int(f->probe, "FLUSHALL");
     f->log = log_new();
     f->losses = losses_new();
@@ -361,6 +381,9 @@ int fixture_end(void **state)
     f->losses = losses_free(f->losses);
     f->log = log_free(f->log);
 
+    late_is_leak();
+    if (late_has_failed()) /* halfway through the case */
+        return 0;
     assert_true(no_keys);
     assert_true(no_holds);
     assert_true(no_channels);

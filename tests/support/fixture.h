@@ -32,6 +32,7 @@
 #ifndef RELOCK_TEST_FIXTURE_H
 #define RELOCK_TEST_FIXTURE_H
 
+#include "support/late.h"
 #include "support/leaks.h"
 #include "support/log.h"
 #include "support/losses.h"
@@ -43,13 +44,6 @@
 #include "support/wait.h"
 
 #include <relock.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #define FIXTURE_MAX_CLIENTS 32
 #define FIXTURE_MAX_LOCKS 64
@@ -151,8 +145,9 @@ void check_result(int got, int wanted, const char *call, const char *file, int l
 
 /* Since `began_ms`, at least `ms` have passed and at most `late_ms` more. */
 #define assert_took(began_ms, ms, late_ms) \
-    assert_in_range(now_ms() - (began_ms), \
-                    (uint64_t)(ms) > TWO_CLOCKS_MS ? (ms)-TWO_CLOCKS_MS : 0, (ms) + (late_ms))
+    check_took((began_ms), (ms), (late_ms), __FILE__, __LINE__)
+
+void check_took(uint64_t began_ms, uint64_t ms, uint64_t late_ms, const char *file, int line);
 
 /* For the group setup. */
 int fixture_start_with(void **state, const struct server_options *options);

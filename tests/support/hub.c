@@ -1,5 +1,6 @@
 #include "support/hub.h"
 
+#include "support/late.h"
 #include "support/wait.h"
 
 #include <arpa/inet.h>
@@ -230,7 +231,7 @@ bool hub_wait(struct hub *hub, bool (*predicate)(const void *arg), const void *a
     while (!(yes = predicate(arg)) && in_time)
         in_time = pthread_cond_timedwait(&hub->changed, &hub->mutex, &deadline) == 0;
     pthread_mutex_unlock(&hub->mutex);
-    return yes;
+    return late_unless(yes);
 }
 
 static void init_cond(pthread_cond_t *cond)

@@ -1,5 +1,6 @@
 #include "support/leaks.h"
 
+#include "support/late.h"
 #include "support/wait.h"
 
 #include <dirent.h>
@@ -74,6 +75,7 @@ bool leaks_none_since(const struct leaks *before)
     if (wait_until(none_since, (void *)before, SOON_MS))
         return true;
 
+    late_is_leak();
     now = leaks_now();
     fprintf(stderr, "fds: %zu, before: %zu; threads: %zu, before: %zu\n", now.n_fds, before->n_fds,
             now.n_threads, before->n_threads);

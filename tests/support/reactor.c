@@ -58,11 +58,11 @@ bool reactor_run_until(struct relock_events *events, reactor_predicate_fn *predi
         uint64_t now = now_ms();
 
         if (now >= until_ms)
-            return false;
+            return late_unless(false);
         if (is_readable(events, (int)(until_ms - now)) && relock_events_dispatch(events) < 0)
             return false;
     }
-    return true;
+    return late_unless(true);
 }
 
 static bool has_ended(void *arg)

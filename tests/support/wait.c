@@ -1,5 +1,7 @@
 #include "support/wait.h"
 
+#include "support/late.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -40,10 +42,10 @@ bool wait_until(wait_predicate_fn *predicate, void *arg, uint64_t within_ms)
 
     while (!predicate(arg)) {
         if (now_ms() >= deadline_ms)
-            return predicate(arg);
+            return late_unless(predicate(arg));
         let_pass(POLL_MS);
     }
-    return true;
+    return late_unless(true);
 }
 
 void let_pass(uint64_t ms)

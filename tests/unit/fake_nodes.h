@@ -10,6 +10,7 @@
 #include "places.h"
 #include "redis/slot.h"
 #include "redis/topology.h"
+#include "support/late.h"
 #include "support/log.h"
 
 #include <setjmp.h>

@@ -12,6 +12,7 @@
 #include "redis/resolve.h"
 #include "redis/sentinels.h"
 #include "redis/server.h"
+#include "support/late.h"
 #include "support/log.h"
 
 #include <setjmp.h>

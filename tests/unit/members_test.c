@@ -3,6 +3,7 @@
 
 #include "redis/conn_id.h"
 #include "support/actor.h"
+#include "support/late.h"
 #include "support/log.h"
 #include "support/wait.h"
 

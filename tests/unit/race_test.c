@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "places.h"
 #include "support/child.h"
+#include "support/late.h"
 #include "support/leaks.h"
 #include "support/wait.h"
 

@@ -11,6 +11,7 @@
 #include "redis/lane.h"
 #include "redis/lanes.h"
 #include "redis/topology.h"
+#include "support/late.h"
 #include "support/script_server.h"
 #include "support/wait.h"
 

@@ -2,6 +2,7 @@
 #include "base/thread.h"
 
 #include "base/clock.h"
+#include "support/late.h"
 #include "support/wait.h"
 
 #include <relock.h>

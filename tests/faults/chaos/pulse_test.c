@@ -2,6 +2,7 @@
 #include "pulse.h"
 #include "schedule.h"
 #include "support/child.h"
+#include "support/late.h"
 #include "support/wait.h"
 
 #include <setjmp.h>

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Only a failure by a time limit is late, and only a late test that then passes twice is unsteady.
+
+usage: failures_test.py TESTS PROGRAM
+
+TESTS is the folder tests/, PROGRAM the program of late_cases.c.
+"""
+import pathlib
+import subprocess
+import sys
+import unittest
+
+TESTS, PROGRAM = sys.argv[1:]
+sys.path.insert(0, str(pathlib.Path(TESTS) / "run"))
+import suites  # this makes `failures` known
+import again
+import failures
+
+TIMEOUT = {
+    "name": "relock:faults+wire / cut faults",
+    "result": "TIMEOUT",
+    "duration": 120.0,
+    "returncode": -15,
+    "stdout": "[ RUN      ] a_waiter_goes_on\n",
+    "stderr": "",
+}
+
+
+def run(*cases):
+    """What Meson's log says of a run of these cases."""
+    ended = subprocess.run([PROGRAM, *cases], capture_output=True, text=True, check=False)
+    return {
+        "name": "relock:unit / late",
+        "result": "FAIL" if ended.returncode != 0 else "OK",
+        "duration": 0.1,
+        "returncode": ended.returncode,
+        "stdout": ended.stdout,
+        "stderr": ended.stderr,
+    }
+
+
+class ProgramTest(unittest.TestCase):
+    def assert_verdict(self, verdict, *cases):
+        test = run(*cases)
+        self.assertEqual(failures.verdict(test), verdict, f"{cases}: {test}")
+
+    def test_an_assertion_of_a_wait_whose_deadline_passed_is_late(self):
+        self.assert_verdict("late", "late_wait")
+        self.assertIn("wait_until(never", failures.late_cause(run("late_wait")))
+
+    def test_a_duration_that_is_too_long_is_late(self):
+        self.assert_verdict("late", "late_duration")
+        self.assert_verdict("late", "late_wait", "late_duration")
+
+    def test_a_wrong_result_is_not_late(self):
+        self.assert_verdict("failed", "wrong_value")
+        self.assert_verdict("failed", "wrong_value_after_a_late_wait")
+        self.assert_verdict("failed", "wrong_answer_after_a_wait_that_was_to_be_late")
+        self.assert_verdict("failed", "wrong_answer_after_a_wait_in_time")
+        self.assert_verdict("failed", "a_wait_that_should_have_been_in_vain")
+
+    def test_a_late_case_excuses_no_other(self):
+        self.assert_verdict("failed", "late_wait", "wrong_value")
+        self.assert_verdict("failed", "wrong_value", "late_wait")
+        self.assert_verdict("failed", "crash", "late_wait")
+        self.assert_verdict("failed", "late_wait_that_leaves_something")
+
+    def test_a_leak_is_not_late(self):
+        self.assert_verdict("failed", "leak")
+
+    def test_a_crash_is_not_late(self):
+        self.assert_verdict("failed", "crash")
+        self.assert_verdict("failed", "abort")
+
+
+class LogTest(unittest.TestCase):
+    def assert_verdict(self, verdict, **changes):
+        test = TIMEOUT | changes
+        self.assertEqual(failures.verdict(test), verdict, str(test))
+
+    def test_a_program_that_meson_ended_is_late(self):
+        self.assert_verdict("late")
+        self.assertIn("a_waiter_goes_on", failures.late_cause(TIMEOUT))
+
+    def test_a_report_before_it_is_not_late(self):
+        for report in [
+            "==12==ERROR: AddressSanitizer: heap-use-after-free",
+            "WARNING: ThreadSanitizer: data race (pid=12)",
+            "../lib/lock/hold.c:12:3: runtime error: signed integer overflow",
+            "==12== Invalid read of size 8",
+            "t: ../lib/client.c:7: relock_client_free: Assertion `!client' failed.",
+            "../tests/faults/line_test.c:12: child: held",
+            "FAILED with seed 12; histories and logs are in /tmp/relock-chaos-1",
+            "[   LINE   ] --- ../tests/a_test.c:3: error: Failure!",
+        ]:
+            self.assert_verdict("failed", stderr=f"{report}\n")
+            self.assert_verdict(
+                "failed",
+                result="FAIL",
+                returncode=1,
+                stderr=f"{report}\nlate: x at ../tests/b_test.c:3\n"
+                "[   LINE   ] --- ../tests/b_test.c:3: error: Failure!",
+            )
+
+    def test_a_status_that_is_not_the_number_of_late_cases_is_not_late(self):
+        late = (
+            "late: x at ../tests/b_test.c:3\n"
+            "[   LINE   ] --- ../tests/b_test.c:3: error: Failure!\n"
+        )
+        self.assert_verdict("late", result="FAIL", returncode=1, stderr=late)
+        for status in [2, 23, 66, 70, 99, -6, -9, -11, 139]:
+            self.assert_verdict("failed", result="FAIL", returncode=status, stderr=late)
+
+    def test_what_a_checker_finds_is_not_late(self):
+        self.assert_verdict(
+            "failed", result="FAIL", returncode=1, stdout="two certain holders of orders\n"
+        )
+
+    def test_meson_could_not_run_it(self):
+        self.assert_verdict("failed", result="ERROR", returncode=None)
+
+    def test_a_skipped_test_says_why(self):
+        test = TIMEOUT | {"result": "SKIP", "stderr": "there is no haproxy: skipped\n"}
+        self.assertEqual(failures.verdict(test), "skipped")
+        self.assertEqual(failures.skip_reason(test), "there is no haproxy")
+
+
+class AgainTest(unittest.TestCase):
+    def judge(self, n, bad=()):
+        """Of `n` late tests, of which those named fail in these runs."""
+        self.runs = []
+
+        def failure(late, time):
+            self.runs.append((late["name"], time))
+            return "wrong" if (late["name"], time) in bad else ""
+
+        lates = [
+            {"step": "gcc", "name": f"t{i}", "cause": "not in time", "log": f"t{i}.log"}
+            for i in range(n)
+        ]
+        return again.judge(lates, failure)
+
+    def test_one_that_passes_twice_is_unsteady(self):
+        unsteady, failed = self.judge(3)
+        self.assertEqual(len(self.runs), 6)
+        self.assertEqual(len(unsteady), 3)
+        self.assertEqual(unsteady[0], "unsteady gcc: t0  not in time; log: t0.log")
+        self.assertEqual(failed, [])
+
+    def test_one_that_fails_once_more_has_failed(self):
+        for time in [1, 2]:
+            unsteady, failed = self.judge(2, bad=[("t1", time)])
+            self.assertEqual(len(unsteady), 1)
+            self.assertEqual(len(failed), 1)
+            self.assertIn("gcc: t1", failed[0])
+
+    def test_more_than_three_fail(self):
+        unsteady, failed = self.judge(4)
+        self.assertEqual((unsteady, len(failed), self.runs), ([], 4, []))
+
+
+class ProgressTest(unittest.TestCase):
+    def test_a_suite_that_has_ended_is_one_line(self):
+        tests = [f"relock:unit{marks} / {name}" for marks, name in [("", "a"), ("+tree", "b c")]]
+        tests += [f"relock:server+wire / {i}" for i in range(9)]
+        progress = suites.Progress("gcc", tests)
+        self.assertEqual(progress.ended(tests[0], "OK"), "")
+        self.assertIn(
+            "all 2 tests of unit have ended, 1 failed; to go: 9 of 9 in server",
+            progress.ended(tests[1], "FAIL"),
+        )
+        for test in tests[2:7]:
+            progress.ended(test, "SKIP")
+        progress.said -= suites.EVERY_S
+        self.assertIn("to go: 6, 7, 8", progress.ended(tests[7], "OK"))
+
+    def test_mesons_lines_are_understood(self):
+        ended = suites.ENDED.match(
+            "  2/368 relock:unit+tree / the header is good c++11   TIMEOUT        0.12s   exit 1"
+        )
+        self.assertEqual(ended.groups(), ("relock:unit+tree / the header is good c++11", "TIMEOUT"))
+
+
+unittest.main(argv=sys.argv[:1])
