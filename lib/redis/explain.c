@@ -130,6 +130,14 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
         (void)snprintf(out, RELOCK_WHY_MAX, "%s", error);
 }
 
+void relock_explain_replaced(char out[RELOCK_WHY_MAX], const char *error)
+{
+    (void)snprintf(out, RELOCK_WHY_MAX,
+                   "%.60s: the server behind this address was replaced; if new connections get "
+                   "this answer, check where the address leads",
+                   error);
+}
+
 bool relock_explain_is_missing(const char *error)
 {
     if (begins_with(error, "NOPERM"))

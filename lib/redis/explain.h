@@ -16,6 +16,9 @@
 void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script,
                     const char *error);
 
+/* The same for a redirection that names the address of the node which sent it. */
+void relock_explain_replaced(char out[RELOCK_WHY_MAX], const char *error);
+
 /* Returns whether the error says that the user may not run a command or the server lacks it. */
 bool relock_explain_is_missing(const char *error);
 

@@ -7,6 +7,7 @@
 #include "redis/conn_id.h"
 #include "redis/explain.h"
 #include "redis/loop.h"
+#include "redis/pubsub.h"
 #include "redis/reply.h"
 #include "redis/sent_command.h"
 #include "redis/topology.h"
@@ -185,7 +186,8 @@ static bool brings_script(struct relock_pipeline *pipeline, struct relock_sent_c
            repeat(pipeline, command, RELOCK_CALL_WHOLE);
 }
 
-/* Returns the result of the command; RELOCK_AGAIN: another node answers it. */
+/* Returns the result of the command; RELOCK_AGAIN: another node answers it; RELOCK_REPLICA: another
+ * server has taken the place of this one, behind its address. */
 static int redirect(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                     const char *error)
 {
@@ -198,6 +200,8 @@ static int redirect(struct relock_pipeline *pipeline, struct relock_sent_command
     if (topology && command->fn)
         node = relock_topology_redirect(topology, pipeline->node, error, &asks);
     relock_topology_drop(topology, node); /* only this thread frees nodes */
+    if (node && node == pipeline->node)
+        return RELOCK_REPLICA;
     if (!node || ++command->n_redirects > MAX_REDIRECTS)
         return RELOCK_E_SERVER;
     if (asks && !relock_script_has_one_key(command->script))
@@ -235,6 +239,15 @@ static void finish(struct relock_pipeline *pipeline, const struct relock_sent_co
         command->fn(command->arg, result, result == RELOCK_E_CONN ? NULL : reply);
 }
 
+/* This server was replaced. The node's messages come from the same one: they go with it, so that
+ * tracking finds both connections at the same server again. */
+static void leave(struct relock_pipeline *pipeline, const char *why)
+{
+    if (pipeline->node && pipeline->node->pubsub)
+        relock_pubsub_leave(pipeline->node->pubsub, why);
+    relock_async_conn_fail(&pipeline->conn, why);
+}
+
 /* It is in flight no more. */
 static void answer(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                    const struct redisReply *reply, enum relock_refusal refusal)
@@ -245,10 +258,13 @@ static void answer(struct relock_pipeline *pipeline, struct relock_sent_command 
 
     if (result == RELOCK_AGAIN)
         return;
-    finish(pipeline, command, result, reply);
-    if (refusal == RELOCK_REFUSED_HERE && command->fn) {
+    finish(pipeline, command, result == RELOCK_REPLICA ? RELOCK_E_CONN : result, reply);
+    if (result == RELOCK_REPLICA) {
+        relock_explain_replaced(why, error);
+        leave(pipeline, why);
+    } else if (refusal == RELOCK_REFUSED_HERE && command->fn) {
         relock_explain(why, command->script, error);
-        relock_async_conn_fail(&pipeline->conn, why);
+        leave(pipeline, why);
     }
     free(command);
 }
@@ -264,7 +280,8 @@ static void on_reply(void *arg, const struct redisReply *reply)
         relock_async_conn_fail(&pipeline->conn, "the server sent a reply without a command");
         return;
     }
-    relock_async_conn_answered(&pipeline->conn, refusal != RELOCK_REFUSED_HERE);
+    relock_async_conn_answered(&pipeline->conn,
+                               refusal != RELOCK_REFUSED_HERE && refusal != RELOCK_REFUSED_MOVED);
     if (command->next_reply == RELOCK_NEXT_CACHING && error)
         pipeline->tracks = false;
     if (!relock_sent_command_take(command, pipeline->conn.server, reply))

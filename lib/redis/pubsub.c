@@ -263,6 +263,14 @@ void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *p
     relock_reading_unlock(pubsub->conn.reading);
 }
 
+void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why)
+{
+    relock_reading_lock(pubsub->conn.reading);
+    if (relock_async_conn_is_up(&pubsub->conn))
+        relock_async_conn_fail(&pubsub->conn, why);
+    relock_reading_unlock(pubsub->conn.reading);
+}
+
 void relock_pubsub_log_in_again(struct relock_pubsub *pubsub)
 {
     relock_reading_lock(pubsub->conn.reading);

@@ -86,6 +86,10 @@ void relock_pubsub_unsubscribe(struct relock_subscriber *subscriber);
 /* Ends the connection if it leads to this peer, and makes another. */
 void relock_pubsub_cut(struct relock_pubsub *pubsub, const struct relock_peer *peer);
 
+/* Makes the connection again, if it is up: its server was replaced, and `why` says how that was
+ * noticed. */
+void relock_pubsub_leave(struct relock_pubsub *pubsub, const char *why);
+
 /* Makes the connection again, if there is one: the credentials have changed. */
 void relock_pubsub_log_in_again(struct relock_pubsub *pubsub);
 

@@ -14,13 +14,14 @@
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5
 
-/* A command has its reply: returns the channel if it was the last SUBSCRIBE of one. */
-static struct relock_channel *take_answer(struct relock_pubsub *pubsub)
+/* A command has its reply: returns the channel if it was the last SUBSCRIBE of one. `proves`: see
+ * relock_async_conn_answered. */
+static struct relock_channel *take_answer(struct relock_pubsub *pubsub, bool proves)
 {
     struct relock_leave *first = pubsub->leaves;
     struct relock_channel *at;
 
-    relock_async_conn_answered(&pubsub->conn, true);
+    relock_async_conn_answered(&pubsub->conn, proves);
     if (first && first->nth == pubsub->conn.n_answered) {
         DL_DELETE(pubsub->leaves, first);
         free(first);
@@ -67,22 +68,27 @@ static void redirect(struct relock_channel *channel, const char *error)
 {
     struct relock_pubsub *pubsub = channel->pubsub;
     struct relock_node *node = NULL;
+    char why[RELOCK_WHY_MAX];
     bool asks;
 
     if (++channel->n_redirects <= MAX_REDIRECTS)
         node = relock_topology_redirect(pubsub->topology, pubsub->node, error, &asks);
     relock_topology_drop(pubsub->topology, node); /* only this thread frees nodes */
     channel->subscribe_nth = 0;
-    if (node && node != pubsub->node)
+    if (node && node == pubsub->node) { /* the address leads to another server now */
+        relock_explain_replaced(why, error);
+        relock_async_conn_fail(&pubsub->conn, why);
+    } else if (node) {
         relock_channel_move(channel, node);
-    else
+    } else {
         relock_channel_strand(channel);
+    }
 }
 
 static void on_error(struct relock_pubsub *pubsub, const char *error)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
-    struct relock_channel *channel = take_answer(pubsub);
+    struct relock_channel *channel = take_answer(pubsub, refusal != RELOCK_REFUSED_MOVED);
     bool is_in_cluster = pubsub->topology && pubsub->topology->is_cluster;
 
     if (!channel)
@@ -144,7 +150,7 @@ static void on_unsubscribed(struct relock_pubsub *pubsub, const struct relock_pu
     if (!words->may_end) {
         relock_async_conn_answered(&pubsub->conn, true);
     } else if (is_left(pubsub, name)) {
-        (void)take_answer(pubsub);
+        (void)take_answer(pubsub, true);
     } else if (channel && channel->is_subscribed) {
         channel->is_subscribed = false;
         relock_channel_tell(channel, RELOCK_CHANNEL_DOWN, NULL);

@@ -147,16 +147,29 @@ static void say_refused(struct relock_call *call, const struct relock_lane *lane
                    what);
 }
 
+/* The address of the node leads to another server now, but this connection does not. */
+static void leave_replaced(struct relock_call *call, struct relock_lane *lane, const char *error)
+{
+    char what[RELOCK_WHY_MAX];
+
+    relock_explain_replaced(what, error);
+    (void)snprintf(call->why, sizeof(call->why), "%s: %.180s", relock_lane_server(lane)->label,
+                   what);
+    relock_lane_retire(lane);
+}
+
 /* Of a lock with several keys, that node may not have all yet: its script waits for the others. */
-static int redirect(const struct relock_call *call, const char *error, const struct place *place,
-                    struct place *next)
+static int redirect(struct relock_call *call, struct relock_lane *lane, const char *error,
+                    const struct place *place, struct place *next)
 {
     bool asks = false;
     struct relock_node *node = relock_topology_redirect(place->topology, place->node, error, &asks);
 
     if (!node && !place->topology->is_cluster)
         return RELOCK_E_SERVER;
-    if (asks && !relock_script_has_one_key(call->script)) {
+    if (node == place->node)
+        leave_replaced(call, lane, error);
+    if (node == place->node || (asks && !relock_script_has_one_key(call->script))) {
         relock_topology_drop(place->topology, node);
         node = NULL;
     }
@@ -172,7 +185,7 @@ static int take_refusal(struct relock_call *call, struct relock_lane *lane, cons
     enum relock_refusal refusal = relock_refusal_of(error);
 
     if (refusal == RELOCK_REFUSED_MOVED)
-        return redirect(call, error, place, next);
+        return redirect(call, lane, error, place, next);
     if (refusal == RELOCK_REFUSED_HALFWAY)
         call->unanswered = true; /* what it has done is not undone */
     if (refusal == RELOCK_REFUSED_HERE) {

@@ -78,7 +78,7 @@ static int connect_server(const struct hub *hub)
     struct sockaddr_un address;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    unix_address(&address, hub->server);
+    unix_address(&address, hub->guarded.server);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         return fd;
     close(fd);
@@ -244,13 +244,18 @@ static void init_cond(pthread_cond_t *cond)
     pthread_condattr_destroy(&monotonic);
 }
 
+void hub_lead_to(struct hub *hub, const char *server)
+{
+    snprintf(hub->guarded.server, sizeof(hub->guarded.server), "%s", server);
+}
+
 void hub_start(struct hub *hub, const char *server, const char *path, const char *certs,
                const struct relay_ops *ops, void *arg)
 {
     sigset_t all, before;
 
     *hub = (struct hub){.ops = ops, .arg = arg, .guarded.listener = -1};
-    snprintf(hub->server, sizeof(hub->server), "%s", server);
+    hub_lead_to(hub, server);
     if (certs)
         hub->key = seal_key_new(certs);
     choose_address(hub, certs ? NULL : path);

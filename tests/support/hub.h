@@ -17,7 +17,6 @@
 
 struct hub {
     /* constant once started */
-    char server[108];     /* a unix socket */
     char path[108];       /* where it listens, "" with TCP */
     char url[128];        /* the same */
     struct port port;     /* none with a unix socket */
@@ -32,6 +31,7 @@ struct hub {
     struct {
         bool refuse, by_byte, stopping;
         uint64_t delay_ms;
+        char server[108];    /* a unix socket, to which new connections lead */
         unsigned n_to_break; /* next connections, each after so many bytes to its client: */
         size_t break_after;
         uint64_t asked, done; /* turns of the thread: wanted, and made */
@@ -45,6 +45,9 @@ struct hub {
  * such a port with TLS. */
 void hub_start(struct hub *hub, const char *server, const char *path, const char *certs,
                const struct relay_ops *ops, void *arg);
+
+/* New connections lead there from now on. With the mutex held. */
+void hub_lead_to(struct hub *hub, const char *server);
 
 /* Ends the thread and all connections. */
 void hub_stop(struct hub *hub);

@@ -298,6 +298,13 @@ void proxy_delay(struct proxy *proxy, uint64_t delay_ms)
     pthread_mutex_unlock(&proxy->hub.mutex);
 }
 
+void proxy_lead_to(struct proxy *proxy, const struct server *server)
+{
+    pthread_mutex_lock(&proxy->hub.mutex);
+    hub_lead_to(&proxy->hub, server->socket);
+    pthread_mutex_unlock(&proxy->hub.mutex);
+}
+
 void proxy_break(struct proxy *proxy, unsigned n, size_t after)
 {
     pthread_mutex_lock(&proxy->hub.mutex);

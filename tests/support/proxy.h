@@ -80,6 +80,9 @@ void proxy_cut(struct proxy *proxy, const char *words);
 void proxy_stall(struct proxy *proxy, const char *words);
 void proxy_flow(struct proxy *proxy);
 
+/* New connections lead to this server from now on. Those that exist stay where they are. */
+void proxy_lead_to(struct proxy *proxy, const struct server *server);
+
 /* New connections are refused, as by a server that is not there; or no more. */
 void proxy_refuse(struct proxy *proxy, bool refuse);
 

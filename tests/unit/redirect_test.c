@@ -12,8 +12,10 @@
 #include "two_nodes.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define MOVED "-MOVED 105 b:1\r\n"
+#define MOVED_TO_ITSELF "-MOVED 105 a:1\r\n"
 #define ASK "-ASK 105 b:1\r\n"
 #define MISSING "-NOSCRIPT No matching script.\r\n"
 
@@ -89,6 +91,38 @@ static void a_call_goes_where_its_key_was_moved(void **state)
     succeeds();
     succeeds();
     assert_int_equal(cluster.n_redirects, 1);
+}
+
+/* Another server is behind its address now. */
+static void a_call_connects_again_to_a_node_that_names_itself(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        connects(0);
+        answers(0, MOVED_TO_ITSELF);
+        script_expect_end(cluster.script[0]);
+    }
+    connects(0);
+    answers(0, ":1\r\n");
+    succeeds();
+    assert_non_null(strstr(call.why, "the server behind this address was replaced"));
+}
+
+/* The address may lead to the old server for a while. */
+static void a_node_that_always_names_itself_is_asked_with_pauses(void **state)
+{
+    const uint64_t began_ms = relock_clock_now_ms();
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        connects(0);
+        answers(0, MOVED_TO_ITSELF);
+        script_expect_end(cluster.script[0]);
+    }
+    connects(0);
+    answers(0, ":1\r\n");
+    succeeds();
+    assert_true(relock_clock_now_ms() - began_ms >= 50);
 }
 
 static void a_call_asks_only_once(void **state)
@@ -208,6 +242,8 @@ static void on_answer(void *arg, int r, const struct redisReply *reply)
     int64_t integer = 0;
 
     (void)arg;
+    if (r == RELOCK_E_CONN)
+        return; /* it is sent again when there is a connection */
     result = r;
     if (r == RELOCK_OK && (!relock_reply_integer(reply, &integer) || integer != 1))
         result = RELOCK_E_SERVER;
@@ -258,6 +294,18 @@ static void a_renewal_goes_where_its_key_was_moved(void **state)
     connects(1);
     answers(0, MOVED);
     answers(1, ":1\r\n");
+    assert_int_equal(sends(), RELOCK_OK);
+}
+
+static void a_renewal_goes_over_a_new_connection_if_a_node_names_itself(void **state)
+{
+    (void)state;
+    connects(0);
+    connects(1);
+    answers(0, MOVED_TO_ITSELF);
+    script_expect_end(cluster.script[0]);
+    connects(0);
+    answers(0, ":1\r\n");
     assert_int_equal(sends(), RELOCK_OK);
 }
 
@@ -345,6 +393,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         REDIRECT_TEST(a_call_goes_where_its_key_was_moved),
+        REDIRECT_TEST(a_call_connects_again_to_a_node_that_names_itself),
+        REDIRECT_TEST(a_node_that_always_names_itself_is_asked_with_pauses),
         REDIRECT_TEST(a_call_asks_only_once),
         REDIRECT_TEST(a_script_that_is_missing_behind_asking_is_sent_whole),
         REDIRECT_TEST(a_script_of_several_keys_waits_until_its_slot_has_moved),
@@ -356,6 +406,7 @@ int main(void)
         REDIRECT_TEST(an_unanswered_command_is_killed_at_the_node_that_has_it),
         REDIRECT_TEST(a_release_is_sent_when_the_node_that_has_an_older_command_kills_it),
         REDIRECT_TEST(a_renewal_goes_where_its_key_was_moved),
+        REDIRECT_TEST(a_renewal_goes_over_a_new_connection_if_a_node_names_itself),
         REDIRECT_TEST(a_renewal_asks_where_its_slot_goes),
         REDIRECT_TEST(a_look_asks_where_its_slot_goes),
         REDIRECT_TEST(a_renewal_brings_its_script_behind_asking),

@@ -160,6 +160,18 @@ static void a_redirection_of_another_slot_ends_the_connection(void **state)
     hears("ds");
 }
 
+static void a_channel_is_subscribed_anew_if_its_node_names_itself(void **state)
+{
+    (void)state;
+    connects(0);
+    subscribes(0, MOVED_BACK);
+    script_expect_end(cluster.script[0]);
+    connects(0);
+    subscribes(0, SUBSCRIBED);
+    script_answer(cluster.script[0], MESSAGE);
+    hears("dsm");
+}
+
 static void nodes_that_refer_to_each_other_are_not_asked_for_ever(void **state)
 {
     (void)state;
@@ -186,6 +198,7 @@ int main(void)
         SHARDED_TEST(a_channel_follows_its_slot_when_the_server_ends_the_subscription),
         SHARDED_TEST(a_channel_comes_back_with_its_slot),
         SHARDED_TEST(a_redirection_of_another_slot_ends_the_connection),
+        SHARDED_TEST(a_channel_is_subscribed_anew_if_its_node_names_itself),
         SHARDED_TEST(nodes_that_refer_to_each_other_are_not_asked_for_ever),
     };
 
