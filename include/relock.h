@@ -1128,7 +1128,8 @@ struct relock_server_info {
     const char *address;    /* without the password */
     const char *info;       /* the reply to the Redis command INFO */
     uint64_t round_trip_us; /* of one command */
-    int64_t clock_ahead_ms; /* its clock less this machine's; exact to within the round trip */
+    /* its clock less this machine's, exact to within the round trip; INT64_MIN: it does not tell */
+    int64_t clock_ahead_ms;
 };
 
 /** Takes the description of one server. Returns whether to go on. */

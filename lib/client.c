@@ -74,7 +74,6 @@ static int init_server(struct relock_client *client, const struct relock_options
         named.client_name = relock_options_name(host, getpid(), name);
     }
     r = relock_server_init(&client->server, &named, client->id, &client->log);
-    client->server.name_is_ours = !options->client_name;
     return r == RELOCK_OK ? relock_sentinels_attach(&client->server, &named, client->id) : r;
 }
 

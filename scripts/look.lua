@@ -1,7 +1,7 @@
 --[[
 Reports which kind of lock a key is, as far as its keys show it, and which owners or clients wait for
 it. The queue of a fair lock, the line of other locks and the token counter count as absent if the
-user has no right to them.
+user has no right to them. Without TIME, no deadline is known.
 
 KEYS[1]  the lock
 ARGV[1]  how many of those that wait are to be named
@@ -59,12 +59,12 @@ kind = type(kind) == 'function' and kind() or kind
 local is_fair = try('exists', queue) == 1
 local list = is_fair and queue or line
 local last = tonumber(ARGV[1]) - 1
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local time = try('time')
+local now = time and time[1] * 1000 + math.floor(time[2] / 1000)
 local told = try('hget', 'relock_waiters:turn:' .. name, 'told')
 local reply = { kind, try('llen', list) or 0, told or '' }
 for _, entry in ipairs(last >= 0 and try('lrange', list, 0, last) or {}) do
-    local deadline = is_fair and try('zscore', 'redisson_lock_timeout:' .. tag, entry)
+    local deadline = is_fair and now and try('zscore', 'redisson_lock_timeout:' .. tag, entry)
     reply[#reply + 1] = entry
     reply[#reply + 1] = deadline and math.max(0, math.floor(deadline - now)) or -1
 end

@@ -144,9 +144,7 @@ RELOCK_UNCHECKED static void fire(struct relock_timer *timer, uint64_t now_ms)
 static void take_kill(struct relock_async_command *command, int result,
                       const struct redisReply *reply) RELOCK_REQUIRES(command->client->mutex)
 {
-    const char *error = reply ? relock_reply_error(reply) : NULL;
-    bool is_refused = result == RELOCK_E_SERVER && reply &&
-                      (!error || relock_refusal_of(error) == RELOCK_REFUSED_FOR_NOW);
+    bool is_refused = (result == RELOCK_E_SERVER || result == RELOCK_E_AUTH) && !reply;
 
     if (result == RELOCK_E_CONN || result == RELOCK_E_NOMEM || is_refused) {
         say(command, is_refused ? "the server refused CLIENT KILL for now"

@@ -181,7 +181,15 @@ STEP void take_answer(struct relock_client *client, const struct send *send,
         waits->beat_at_ms = now_ms;
 }
 
-/* Without the right, there is no detection between processes. The mutex is unlocked meanwhile. */
+/* Without the right, or the command TIME, there is no detection between processes. */
+STEP bool is_impossible(int result, const struct redisReply *reply)
+{
+    const char *error = reply ? relock_reply_error(reply) : NULL;
+
+    return result == RELOCK_E_AUTH || (error && relock_explain_is_missing(error));
+}
+
+/* The mutex is unlocked meanwhile. */
 STEP void log_refusal(struct relock_client *client, int result, const struct redisReply *reply)
 {
     char why[RELOCK_WHY_MAX];
@@ -211,7 +219,7 @@ STEP void on_sent(struct relock_client *client, struct relock_outbox_entry *entr
     if (result == RELOCK_OK) {
         waits->is_refused = false;
         take_answer(client, send, reply);
-    } else if (result == RELOCK_E_AUTH) {
+    } else if (is_impossible(result, reply)) {
         record->may_exist = false;
         waits->beat_at_ms = relock_clock_in(REFUSED_MS);
         log_refusal(client, result, reply);

@@ -16,25 +16,43 @@ static uint64_t now_us(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Asks for the time, which also measures a round trip on a connection that exists. */
+/* Some proxies answer TIME with something else. */
+static bool read_number(const struct redisReply *reply, size_t at, long long most, int64_t *number)
+{
+    const char *text;
+    char *end;
+    size_t len;
+
+    if (!relock_reply_text(relock_reply_at(reply, at), &text, &len) || len == 0)
+        return false;
+    *number = strtoll(text, &end, 10);
+    return end == text + len && *number >= 0 && *number <= most;
+}
+
+static int64_t clock_ahead_ms(const struct redisReply *reply, uint64_t wall_us)
+{
+    int64_t seconds, micros;
+
+    if (!read_number(reply, 0, INT64_MAX / 1000000 - 1, &seconds) ||
+        !read_number(reply, 1, 999999, &micros))
+        return INT64_MIN;
+    return (seconds * 1000000 + micros - (int64_t)wall_us) / 1000;
+}
+
+/* Asks for the time, which also measures a round trip on a connection that exists. Some servers
+ * refuse to tell it. */
 static int ask_time(struct relock_sight *sight, struct relock_node *node,
                     struct relock_server_info *info)
 {
     const struct relock_text word = relock_text_of("TIME");
     uint64_t began_us = now_us(CLOCK_MONOTONIC), wall_us = now_us(CLOCK_REALTIME);
-    struct redisReply *reply;
-    const char *seconds, *micros;
-    size_t len;
+    struct redisReply *reply = NULL;
     int r = relock_nodes_ask(node, &word, 1, relock_sight_deadline(sight), &reply, sight->why);
 
-    if (r != RELOCK_OK)
+    if (r != RELOCK_OK && r != RELOCK_E_SERVER && r != RELOCK_E_AUTH)
         return r;
     info->round_trip_us = now_us(CLOCK_MONOTONIC) - began_us;
-    if (relock_reply_text(relock_reply_at(reply, 0), &seconds, &len) &&
-        relock_reply_text(relock_reply_at(reply, 1), &micros, &len))
-        info->clock_ahead_ms = (strtoll(seconds, NULL, 10) * 1000000 + strtoll(micros, NULL, 10) -
-                                (int64_t)(wall_us + info->round_trip_us / 2)) /
-                               1000;
+    info->clock_ahead_ms = clock_ahead_ms(reply, wall_us + info->round_trip_us / 2);
     relock_reply_free(reply);
     return RELOCK_OK;
 }

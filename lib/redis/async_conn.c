@@ -215,12 +215,14 @@ static void take_reply(struct relock_async_conn *conn, const struct redisReply *
         conn->ops->reply(conn->arg, reply);
         return;
     }
-    r = relock_login_take(&conn->login, reply);
+    r = relock_login_take(&conn->login, reply, &conn->wire.out);
     conn->wire.awaited = r == RELOCK_AGAIN ? relock_login_command(&conn->login) : NULL;
     if (r == RELOCK_OK)
         become_ready(conn);
     else if (r != RELOCK_AGAIN)
         fail(conn, conn->login.why);
+    else if (conn->login.step == RELOCK_LOGIN_ROLE)
+        relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
 }
 
 static void receive(struct relock_async_conn *conn)

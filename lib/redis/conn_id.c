@@ -114,7 +114,10 @@ bool relock_conn_id_is_killed(const struct relock_server *server, const struct r
 {
     const char *error = relock_reply_error(reply);
 
-    if (error && relock_explain_is_missing(error))
-        relock_explain_extra(server, RELOCK_EXTRA_KILL, error);
-    return !error || relock_refusal_of(error) != RELOCK_REFUSED_FOR_NOW;
+    if (!error)
+        return true;
+    if (!relock_explain_is_missing(error))
+        return false;
+    relock_explain_extra(server, RELOCK_EXTRA_KILL, error);
+    return true;
 }

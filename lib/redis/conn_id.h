@@ -59,8 +59,9 @@ struct relock_conn_id *relock_conn_id_unref(struct relock_conn_id *conn_id);
 void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer,
                          struct relock_buffer *buffer);
 
-/* Reads the reply to that command. Returns false if the server refused for now; true if it killed
- * the connection, does not have it, or may not kill it, which is logged once. */
+/* Reads the reply to that command. Returns true if the server killed the connection, or does not
+ * have it; also if it lacks CLIENT KILL, which is logged once: then nothing can stop the old
+ * command. Returns false if it refused for another reason: the caller has to try again. */
 bool relock_conn_id_is_killed(const struct relock_server *server, const struct redisReply *reply);
 
 #endif

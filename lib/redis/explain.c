@@ -142,7 +142,7 @@ bool relock_explain_is_missing(const char *error)
 {
     if (begins_with(error, "NOPERM"))
         return !strstr(error, "to access"); /* a key or a channel */
-    return strcasestr(error, "unknown") || strstr(error, "wrong number of arguments");
+    return relock_refusal_of(error) == RELOCK_REFUSED_UNKNOWN;
 }
 
 void relock_explain_extra(const struct relock_server *server, enum relock_extra extra,
@@ -155,6 +155,9 @@ void relock_explain_extra(const struct relock_server *server, enum relock_extra 
         const char *command;
         const char *weaker;
     } extras[] = {
+        [RELOCK_EXTRA_HELLO] = {"HELLO", "the role of the server comes from INFO or ROLE"},
+        [RELOCK_EXTRA_ROLE] = {"INFO and ROLE", "a replica is recognised only when it refuses a "
+                                                "command"},
         [RELOCK_EXTRA_NAME] = {"CLIENT SETNAME", "connections have no name in CLIENT LIST"},
         [RELOCK_EXTRA_RUN] = {"INFO", unstoppable},
         [RELOCK_EXTRA_INFO] = {"CLIENT INFO", unstoppable},
@@ -171,6 +174,8 @@ void relock_explain_extra(const struct relock_server *server, enum relock_extra 
 
     if (atomic_fetch_or(&server->counts->warned, bit) & bit)
         return;
-    relock_log_write(server->log, RELOCK_LOG_WARNING, "%s: %s: %s; without it %s; see " PAGE,
-                     server->label, extras[extra].command, error, extras[extra].weaker);
+    /* A server may lack more commands than a single cause may have lines. */
+    relock_log_cause(server->log, (struct relock_cause){extras[extra].command, 0},
+                     RELOCK_LOG_WARNING, "%s: %s: %s; without it %s; see " PAGE, server->label,
+                     extras[extra].command, error, extras[extra].weaker);
 }

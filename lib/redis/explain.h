@@ -19,11 +19,17 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
 /* The same for a redirection that names the address of the node which sent it. */
 void relock_explain_replaced(char out[RELOCK_WHY_MAX], const char *error);
 
-/* Returns whether the error says that the user may not run a command or the server lacks it. */
+/*
+ * Whether this refusal of a command that locks can do without means that the server lacks it, or
+ * that the user may not run it. A server or a proxy says so in any words, so each error that is not
+ * a known temporary or final one counts.
+ */
 bool relock_explain_is_missing(const char *error);
 
 /* Commands without which locks work, but with fewer guarantees. */
 enum relock_extra {
+    RELOCK_EXTRA_HELLO, /* HELLO */
+    RELOCK_EXTRA_ROLE,  /* INFO or ROLE, without HELLO */
     RELOCK_EXTRA_NAME,  /* CLIENT SETNAME */
     RELOCK_EXTRA_RUN,   /* INFO, over a unix socket */
     RELOCK_EXTRA_INFO,  /* CLIENT INFO */

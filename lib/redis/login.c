@@ -34,6 +34,8 @@ static bool is_wanted(const struct relock_login *login, enum relock_login_step s
     case RELOCK_LOGIN_SERVER:
     case RELOCK_LOGIN_INFO:
         return !server->is_sentinel;
+    case RELOCK_LOGIN_ROLE:
+        return login->asks_role;
     case RELOCK_LOGIN_HELLO:
     case RELOCK_LOGIN_DONE:
         break;
@@ -78,6 +80,12 @@ static void write_step(const struct relock_login *login, enum relock_login_step 
         break;
     case RELOCK_LOGIN_INFO:
         relock_command_words(buffer, "CLIENT", "INFO");
+        break;
+    case RELOCK_LOGIN_ROLE:
+        if (login->has_info)
+            relock_command_words(buffer, "INFO", "replication");
+        else
+            relock_command_words(buffer, "ROLE");
         break;
     case RELOCK_LOGIN_DONE:
         break;
@@ -129,26 +137,11 @@ static bool is_too_old(const char *version)
     return major > 0 && (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR));
 }
 
-/* "# Server\r\nredis_version:7.2.4\r\n...run_id:8ae1...\r\n..." */
-static int take_server(struct relock_login *login, const struct redisReply *reply)
-{
-    const char *value;
-    char why[80];
-    size_t len;
+/* ---- what the server is -------------------------------------------------------------------- */
 
-    if (relock_reply_field(reply, "redis_version", &value, &len) && is_too_old(value)) {
-        (void)snprintf(why, sizeof(why), "this is Redis %.*s, which is too old: use 6.2 or newer",
-                       len < 20 ? (int)len : 20, value);
-        return turn_away(login, RELOCK_E_UNSUPPORTED, why);
-    }
-    if (relock_reply_field(reply, "run_id", &value, &len) && len < sizeof(login->run))
-        memcpy(login->run, value, len);
-    return RELOCK_OK;
-}
-
-static int take_hello_of_sentinel(struct relock_login *login, const struct redisReply *reply)
+static int judge_sentinel(struct relock_login *login)
 {
-    if (says(reply, "mode", "standalone") || says(reply, "mode", "cluster"))
+    if (login->role.is_standalone || login->role.is_cluster)
         return turn_away(login, RELOCK_E_UNSUPPORTED, "this is no Sentinel, as the url says");
     return RELOCK_OK;
 }
@@ -166,32 +159,97 @@ static int turn_away_replica(struct relock_login *login)
                      "master, or promote it");
 }
 
-static int take_hello_of_cluster(struct relock_login *login, const struct redisReply *reply)
+static int judge_node(struct relock_login *login)
 {
-    if (says(reply, "mode", "standalone") || says(reply, "mode", "sentinel"))
+    if (login->role.is_standalone || login->role.is_sentinel)
         return turn_away(login, RELOCK_E_UNSUPPORTED,
                          "this is no node of a cluster: use redis:// for a single server");
-    if (says(reply, "role", "replica") && !login->server->may_be_replica)
+    if (login->role.is_replica && !login->server->may_be_replica)
         return turn_away(login, RELOCK_REPLICA,
                          "this node is a replica now; looking for the master of its slots");
     return RELOCK_OK;
 }
 
-static int take_hello(struct relock_login *login, const struct redisReply *reply)
+static int judge(struct relock_login *login)
 {
     if (login->server->is_sentinel)
-        return take_hello_of_sentinel(login, reply);
+        return judge_sentinel(login);
     if (login->server->url.cluster)
-        return take_hello_of_cluster(login, reply);
-    if (says(reply, "mode", "sentinel"))
+        return judge_node(login);
+    if (login->role.is_sentinel)
         return turn_away(login, RELOCK_E_UNSUPPORTED,
                          "this is a Sentinel: use redis+sentinel://host:port/master-name, or the "
                          "address of the master");
-    if (says(reply, "mode", "cluster"))
+    if (login->role.is_cluster)
         return turn_away(login, RELOCK_E_UNSUPPORTED,
                          "this is a node of a cluster: use redis+cluster:// for it");
-    return says(reply, "role", "replica") ? turn_away_replica(login) : RELOCK_OK;
+    return login->role.is_replica ? turn_away_replica(login) : RELOCK_OK;
 }
+
+static int take_hello(struct relock_login *login, const struct redisReply *reply)
+{
+    login->role = (struct relock_login_role){
+        .is_standalone = says(reply, "mode", "standalone"),
+        .is_cluster = says(reply, "mode", "cluster"),
+        .is_sentinel = says(reply, "mode", "sentinel"),
+        .is_replica = says(reply, "role", "replica"),
+    };
+    login->asks_role = !login->role.is_standalone && !login->role.is_cluster &&
+                       !login->role.is_sentinel && !login->role.is_replica &&
+                       !says(reply, "role", "master");
+    return judge(login);
+}
+
+static bool has_field(const struct redisReply *info, const char *name, const char *wanted)
+{
+    const char *value;
+    size_t len;
+
+    return relock_reply_field(info, name, &value, &len) && len == strlen(wanted) &&
+           memcmp(value, wanted, len) == 0;
+}
+
+/* Valkey 9.1 calls it server_mode. */
+static bool has_mode(const struct redisReply *info, const char *mode)
+{
+    return has_field(info, "redis_mode", mode) || has_field(info, "server_mode", mode);
+}
+
+/* "# Replication\r\nrole:slave\r\n...", or the reply to ROLE, which is an array. */
+static int take_role(struct relock_login *login, const struct redisReply *reply)
+{
+    const struct redisReply *role = relock_reply_at(reply, 0);
+
+    login->role.is_sentinel |= role && relock_reply_is(role, "sentinel");
+    login->role.is_replica =
+        (role && relock_reply_is(role, "slave")) || has_field(reply, "role", "slave");
+    login->role.is_standalone |= login->server->is_sentinel && role && !login->role.is_sentinel;
+    return judge(login);
+}
+
+/* "# Server\r\nredis_version:7.2.4\r\n...redis_mode:standalone\r\n...run_id:8ae1...\r\n..." */
+static int take_server(struct relock_login *login, const struct redisReply *reply)
+{
+    const char *value;
+    char why[80];
+    size_t len;
+
+    if (relock_reply_field(reply, "redis_version", &value, &len) && is_too_old(value)) {
+        (void)snprintf(why, sizeof(why), "this is Redis %.*s, which is too old: use 6.2 or newer",
+                       len < 20 ? (int)len : 20, value);
+        return turn_away(login, RELOCK_E_UNSUPPORTED, why);
+    }
+    if (relock_reply_field(reply, "run_id", &value, &len) && len < sizeof(login->run))
+        memcpy(login->run, value, len);
+    login->has_info = relock_reply_text(reply, &value, &len);
+    if (login->asks_role) {
+        login->role.is_standalone = has_mode(reply, "standalone");
+        login->role.is_sentinel = has_mode(reply, "sentinel");
+    }
+    return RELOCK_OK;
+}
+
+/* ---- the connection id --------------------------------------------------------------------- */
 
 /* "id=7 addr=127.0.0.1:40312 ..." */
 static int take_info(struct relock_login *login, const struct redisReply *reply)
@@ -248,16 +306,19 @@ static bool is_for_now(const char *error)
 {
     enum relock_refusal refusal = relock_refusal_of(error);
 
-    return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE ||
-           strstr(error, "max number of clients");
+    return refusal == RELOCK_REFUSED_FOR_NOW || refusal == RELOCK_REFUSED_HERE;
 }
 
 const char *relock_login_command(const struct relock_login *login)
 {
     static const char *const commands[] = {
-        [RELOCK_LOGIN_AUTH] = "AUTH",           [RELOCK_LOGIN_HELLO] = "HELLO",
-        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME", [RELOCK_LOGIN_DB] = "SELECT",
-        [RELOCK_LOGIN_SERVER] = "INFO",         [RELOCK_LOGIN_INFO] = "CLIENT INFO",
+        [RELOCK_LOGIN_AUTH] = "AUTH",
+        [RELOCK_LOGIN_HELLO] = "HELLO",
+        [RELOCK_LOGIN_NAME] = "CLIENT SETNAME",
+        [RELOCK_LOGIN_DB] = "SELECT",
+        [RELOCK_LOGIN_SERVER] = "INFO",
+        [RELOCK_LOGIN_INFO] = "CLIENT INFO",
+        [RELOCK_LOGIN_ROLE] = "INFO or ROLE",
         [RELOCK_LOGIN_DONE] = "login", /* not reached: no reply is to come */
     };
 
@@ -312,6 +373,8 @@ static int take_answer(struct relock_login *login, const struct redisReply *repl
         return take_server(login, reply);
     case RELOCK_LOGIN_INFO:
         return take_info(login, reply);
+    case RELOCK_LOGIN_ROLE:
+        return take_role(login, reply);
     case RELOCK_LOGIN_AUTH:
     case RELOCK_LOGIN_NAME:
     case RELOCK_LOGIN_DB:
@@ -321,40 +384,32 @@ static int take_answer(struct relock_login *login, const struct redisReply *repl
     return RELOCK_OK;
 }
 
-/* An older server may lack these commands, and an ACL may forbid them: locks work without them. */
-static bool can_do_without(const struct relock_login *login, const char *error)
+/* The command is missing, and locks work without it. */
+static void do_without(struct relock_login *login, const char *error)
 {
-    bool is_missing = relock_explain_is_missing(error);
+    static const enum relock_extra extras[] = {
+        [RELOCK_LOGIN_HELLO] = RELOCK_EXTRA_HELLO, [RELOCK_LOGIN_NAME] = RELOCK_EXTRA_NAME,
+        [RELOCK_LOGIN_SERVER] = RELOCK_EXTRA_RUN,  [RELOCK_LOGIN_INFO] = RELOCK_EXTRA_INFO,
+        [RELOCK_LOGIN_ROLE] = RELOCK_EXTRA_ROLE,
+    };
 
-    switch (login->step) {
-    case RELOCK_LOGIN_HELLO:
-        return is_missing;
-    case RELOCK_LOGIN_NAME:
-        if (is_missing)
-            relock_explain_extra(login->server, RELOCK_EXTRA_NAME, tellable(login, error));
-        return is_missing || login->server->name_is_ours;
-    case RELOCK_LOGIN_SERVER:
-        if (is_missing && login->server->url.path)
-            relock_explain_extra(login->server, RELOCK_EXTRA_RUN, tellable(login, error));
-        return !is_for_now(error);
-    case RELOCK_LOGIN_INFO:
-        if (is_missing)
-            relock_explain_extra(login->server, RELOCK_EXTRA_INFO, tellable(login, error));
-        return is_missing;
-    case RELOCK_LOGIN_AUTH:
-    case RELOCK_LOGIN_DB:
-    case RELOCK_LOGIN_DONE:
-        break;
-    }
-    return false;
+    login->asks_role |= login->step == RELOCK_LOGIN_HELLO;
+    if (login->step != RELOCK_LOGIN_SERVER || login->server->url.path)
+        relock_explain_extra(login->server, extras[login->step], tellable(login, error));
 }
 
 static int take_error(struct relock_login *login, const char *error)
 {
-    return can_do_without(login, error) ? RELOCK_OK : refuse(login, error);
+    bool is_needed = login->step == RELOCK_LOGIN_AUTH || login->step == RELOCK_LOGIN_DB;
+
+    if (is_needed || !relock_explain_is_missing(error))
+        return refuse(login, error);
+    do_without(login, error);
+    return RELOCK_OK;
 }
 
-int relock_login_take(struct relock_login *login, const struct redisReply *reply)
+int relock_login_take(struct relock_login *login, const struct redisReply *reply,
+                      struct relock_buffer *buffer)
 {
     const char *error = relock_reply_error(reply);
     int r = error ? take_error(login, error) : take_answer(login, reply);
@@ -362,5 +417,7 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
     if (r != RELOCK_OK)
         return r;
     login->step = skip_unwanted(login, login->step + 1);
+    if (login->step == RELOCK_LOGIN_ROLE)
+        write_step(login, RELOCK_LOGIN_ROLE, buffer);
     return login->step == RELOCK_LOGIN_DONE ? RELOCK_OK : RELOCK_AGAIN;
 }

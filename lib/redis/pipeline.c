@@ -226,17 +226,19 @@ static int result_of(struct relock_pipeline *pipeline, struct relock_sent_comman
     return relock_refusal_result(refusal);
 }
 
-/* Calls the user of the command. Behind ASKING, or if the server has turned tracking off, the keys
- * are not tracked. */
+/* Calls the user of the command. The reply of a command behind a kill that was refused would hide
+ * that: an older command may still run. Behind ASKING, or if the server has turned tracking off,
+ * the keys are not tracked. */
 static void finish(struct relock_pipeline *pipeline, const struct relock_sent_command *command,
                    int result, const struct redisReply *reply)
 {
     bool is_tracked = command->is_tracked && pipeline->tracks && result == RELOCK_OK;
+    bool has_reply = result != RELOCK_E_CONN && !command->is_kill_refused;
 
     if (command->tracker)
         *command->tracker = is_tracked ? pipeline->node : NULL;
     if (command->fn)
-        command->fn(command->arg, result, result == RELOCK_E_CONN ? NULL : reply);
+        command->fn(command->arg, result, has_reply ? reply : NULL);
 }
 
 /* This server was replaced. The node's messages come from the same one: they go with it, so that

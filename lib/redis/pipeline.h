@@ -28,7 +28,7 @@ struct redisReply;
 /*
  * The answer to a call: RELOCK_OK and the reply; RELOCK_E_CONN without one, when the connection
  * ended first, or the key is at a node that is not connected; RELOCK_E_SERVER, RELOCK_E_AUTH and
- * the error; RELOCK_E_SERVER and the reply, when the server refused for now to kill the fence.
+ * the error. Without a reply, these two say that the server refused to kill the fence.
  */
 typedef void relock_pipeline_fn(void *arg, int result, const struct redisReply *reply);
 

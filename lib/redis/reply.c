@@ -100,13 +100,24 @@ enum relock_refusal relock_refusal_of(const char *error)
         const char *code;
         enum relock_refusal refusal;
     } codes[] = {
-        {"NOSCRIPT", RELOCK_REFUSED_SCRIPT},     {"NOAUTH", RELOCK_REFUSED_USER},
-        {"WRONGPASS", RELOCK_REFUSED_USER},      {"NOPERM", RELOCK_REFUSED_USER},
-        {"LOADING", RELOCK_REFUSED_FOR_NOW},     {"BUSY", RELOCK_REFUSED_FOR_NOW},
-        {"MASTERDOWN", RELOCK_REFUSED_HERE},     {"READONLY", RELOCK_REFUSED_HERE},
-        {"CLUSTERDOWN", RELOCK_REFUSED_FOR_NOW}, {"TRYAGAIN", RELOCK_REFUSED_FOR_NOW},
-        {"NOREPLICAS", RELOCK_REFUSED_FOR_NOW},  {"MOVED", RELOCK_REFUSED_MOVED},
+        {"NOSCRIPT", RELOCK_REFUSED_SCRIPT},
+        {"NOAUTH", RELOCK_REFUSED_USER},
+        {"WRONGPASS", RELOCK_REFUSED_USER},
+        {"NOPERM", RELOCK_REFUSED_USER},
+        {"LOADING", RELOCK_REFUSED_FOR_NOW},
+        {"BUSY", RELOCK_REFUSED_FOR_NOW},
+        {"MASTERDOWN", RELOCK_REFUSED_HERE},
+        {"READONLY", RELOCK_REFUSED_HERE},
+        {"CLUSTERDOWN", RELOCK_REFUSED_FOR_NOW},
+        {"TRYAGAIN", RELOCK_REFUSED_FOR_NOW},
+        {"NOREPLICAS", RELOCK_REFUSED_FOR_NOW},
+        {"MOVED", RELOCK_REFUSED_MOVED},
         {"ASK", RELOCK_REFUSED_MOVED},
+        {"MISCONF", RELOCK_REFUSED},
+        {"OOM", RELOCK_REFUSED},
+        {"WRONGTYPE", RELOCK_REFUSED},
+        {"DENIED", RELOCK_REFUSED},
+        {"ERR max number of clients", RELOCK_REFUSED_FOR_NOW},
     };
 
     for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
@@ -121,7 +132,7 @@ enum relock_refusal relock_refusal_of(const char *error)
     /* A slot is on its way to another node, and not all keys of the lock are at the same one. */
     if (strstr(error, "attempted to access a non local key"))
         return RELOCK_REFUSED_HALFWAY;
-    return RELOCK_REFUSED;
+    return RELOCK_REFUSED_UNKNOWN;
 }
 
 int relock_refusal_result(enum relock_refusal refusal)

@@ -41,6 +41,8 @@ const char *relock_reply_error(const struct redisReply *reply);
 /* The meaning of an error for the call. */
 enum relock_refusal {
     RELOCK_REFUSED,         /* final: RELOCK_E_SERVER */
+    RELOCK_REFUSED_UNKNOWN, /* final, in words that mean nothing to the library. A server without a
+                               command says so in any words: explain.h */
     RELOCK_REFUSED_USER,    /* wrong user or password, or a missing ACL right: RELOCK_E_AUTH */
     RELOCK_REFUSED_FOR_NOW, /* temporary: retry */
     RELOCK_REFUSED_HERE,    /* not a master: retry over a new connection, which may lead to one */

@@ -297,7 +297,6 @@ static int add(struct relock_sentinels *sentinels, const struct relock_options *
     if (r < 0)
         return r;
     new->server.is_sentinel = true;
-    new->server.name_is_ours = true; /* a sentinel may refuse any name */
     relock_sync_conn_init(&new->conn, &new->server);
     sentinels->n++;
     return RELOCK_OK;

@@ -37,7 +37,6 @@ struct relock_counts {
 struct relock_server {
     struct relock_url url;
     char *name;          /* CLIENT SETNAME, or NULL */
-    bool name_is_ours;   /* the library made it up, so a server may refuse it without consequence */
     bool is_sentinel;    /* it has to be a Sentinel; others are refused */
     bool never_spins;    /* threads sleep at once when they wait for its replies */
     bool may_be_replica; /* it is only asked about other servers, so a replica will do */

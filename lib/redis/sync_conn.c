@@ -190,8 +190,14 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
                            conn->server->label, conn->wire.awaited);
         if (r != RELOCK_OK)
             return r;
-        r = relock_login_take(&conn->login, reply);
+        r = relock_login_take(&conn->login, reply, &conn->wire.out);
         relock_reply_free(reply);
+        if (r == RELOCK_AGAIN && conn->login.step == RELOCK_LOGIN_ROLE) {
+            r = relock_sync_conn_send(conn, conn->connect_by_ms);
+            if (r != RELOCK_OK)
+                return r;
+            r = RELOCK_AGAIN;
+        }
     } while (r == RELOCK_AGAIN);
     conn->wire.awaited = NULL;
     return r == RELOCK_OK ? r : fail_as(conn, r, conn->login.why);

@@ -54,6 +54,45 @@ static void a_missing_right_is_named(void **state)
     assert_non_null(strstr(tool_out(tool), "incr"));
 }
 
+/* Scripts that need the time fail, and the tool cannot compare clocks. */
+static void a_server_without_time_lacks_fair_locks_alone(void **state)
+{
+    struct server *without =
+        server_start(&(struct server_options){.args = {"--rename-command", "TIME", ""}});
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "doctor", without->unix_url);
+
+    assert_int_equal(tool_wait(tool), 1);
+    assert_non_null(strstr(tool_out(tool), "note  clock"));
+    assert_non_null(strstr(tool_out(tool), "the server does not tell its time (TIME)"));
+    assert_non_null(strstr(tool_out(tool), "bad   fair"));
+    assert_non_null(strstr(tool_out(tool), "ok    reentrant"));
+    assert_non_null(strstr(tool_out(tool), "ok    fenced"));
+    assert_non_null(strstr(tool_out(tool), "ok    write"));
+    assert_non_null(strstr(tool_out(tool), "ok    plain"));
+    tool = tool_start(f, "status", "--url", without->unix_url, "orders");
+    assert_int_equal(tool_wait(tool), 1);
+    assert_non_null(strstr(tool_out(tool), "free"));
+    tool = tool_start(f, "waiters", "--url", without->unix_url, "orders");
+    assert_int_equal(tool_wait(tool), 0);
+    tool = tool_start(f, "break", "--yes", "--url", without->unix_url, "orders");
+    assert_int_equal(tool_wait(tool), 0);
+    server_stop(without);
+}
+
+/* Behind some proxies it has another form. */
+static void an_answer_to_time_that_is_no_time_is_not_taken_for_one(void **state)
+{
+    struct server *other = server_start(&(struct server_options){
+        .args = {"--rename-command", "TIME", "", "--rename-command", "ROLE", "TIME"}});
+    struct fixture *f = *state;
+    struct tool *tool = tool_start(f, "doctor", other->unix_url);
+
+    (void)tool_wait(tool);
+    assert_non_null(strstr(tool_out(tool), "the server does not tell its time (TIME)"));
+    server_stop(other);
+}
+
 static void a_server_that_is_not_there_is_bad(void **state)
 {
     struct fixture *f = *state;
@@ -99,9 +138,14 @@ static void a_bench_counts_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TOOL_TEST(a_good_server_is_found_to_be_good), TOOL_TEST(eviction_is_bad),
-        TOOL_TEST(a_missing_right_is_named),          TOOL_TEST(a_server_that_is_not_there_is_bad),
-        TOOL_TEST(a_slow_network_is_not_bad),         TOOL_TEST(a_bench_counts_pairs),
+        TOOL_TEST(a_good_server_is_found_to_be_good),
+        TOOL_TEST(eviction_is_bad),
+        TOOL_TEST(a_missing_right_is_named),
+        TOOL_TEST(a_server_without_time_lacks_fair_locks_alone),
+        TOOL_TEST(an_answer_to_time_that_is_no_time_is_not_taken_for_one),
+        TOOL_TEST(a_server_that_is_not_there_is_bad),
+        TOOL_TEST(a_slow_network_is_not_bad),
+        TOOL_TEST(a_bench_counts_pairs),
     };
 
     return SERVER_TESTS_RUN(tests);

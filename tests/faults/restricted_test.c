@@ -2,10 +2,10 @@
  * A server or a user without a command that locks can do without, as behind a proxy or in a
  * managed service.
  *
- *     restricted_fault_test CLIENT | WAIT | SCRIPT | SUBSCRIBE | all
+ *     restricted_fault_test HELLO | CLIENT | INFO | WAIT | SCRIPT | SUBSCRIBE | all
  *
- * All cases run twice: on a server that does not know the command, and as a user who may not run
- * it.
+ * All cases run three times: on a server that does not know the command, as a user who may not run
+ * it, and behind a proxy that refuses it in words of its own.
  */
 #include "faults.h"
 
@@ -23,14 +23,21 @@
 static const struct command {
     const char *name, *right, *renamed;
 } commands[] = {
+    {"HELLO", "", ""}, /* needs no right */
     {"CLIENT", " -client", HIDDEN_CLIENT},
+    {"INFO", " -info", NULL}, /* the fixture needs it */
     {"WAIT", " -wait", ""},
     {"SCRIPT", " -script", ""},
     {"SUBSCRIBE", " -subscribe", ""},
 };
 
 static const char *missing = "all";
-static bool is_denied; /* to the user; else the server does not know it */
+
+static enum {
+    UNKNOWN, /* to the server */
+    DENIED,  /* to the user */
+    REFUSED, /* by the proxy */
+} how;
 
 static bool lacks(const char *command)
 {
@@ -47,7 +54,7 @@ static int start_without(void **state)
     int r;
 
     for (size_t i = 0; i < COUNT(commands); i++) {
-        if (lacks(commands[i].name)) {
+        if (commands[i].renamed && lacks(commands[i].name)) {
             options.args[n++] = "--rename-command";
             options.args[n++] = commands[i].name;
             options.args[n++] = commands[i].renamed;
@@ -60,9 +67,15 @@ static int start_without(void **state)
     return r;
 }
 
-static int start_with_all(void **state)
+static int start_denied(void **state)
 {
-    is_denied = true;
+    how = DENIED;
+    return faults_start(state);
+}
+
+static int start_refused(void **state)
+{
+    how = REFUSED;
     return faults_start(state);
 }
 
@@ -73,12 +86,16 @@ static int begin(void **state)
     struct faults *t = *state;
     char rights[128] = "~* &* +@all";
 
-    for (size_t i = 0; i < COUNT(commands); i++)
-        if (lacks(commands[i].name))
-            strcat(rights, commands[i].right);
-    if (is_denied)
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        if (!lacks(commands[i].name))
+            continue;
+        strcat(rights, commands[i].right);
+        if (how == REFUSED)
+            proxy_each(t->proxy, PROXY_REFUSE, commands[i].name);
+    }
+    if (how == DENIED)
         faults_worker(t, rights);
-    if (is_denied || !lacks("SCRIPT"))
+    if (how != UNKNOWN || !lacks("SCRIPT"))
         assert_int_equal(probe_int(t->f->probe, "SCRIPT FLUSH"), 0);
     return r;
 }
@@ -95,7 +112,7 @@ static struct relock_client *client_of(struct faults *t, struct relock_options o
 {
     options.recheck_ms = slow_ms(RECHECK_MS);
     options.watchdog_timeout_ms = outlast_ms(LEASE_MS);
-    return is_denied ? faults_worker_client(t, &options) : faults_client(t, &options);
+    return how == DENIED ? faults_worker_client(t, &options) : faults_client(t, &options);
 }
 
 /* ---- cases --------------------------------------------------------------------------------- */
@@ -118,6 +135,15 @@ static void make_pair(struct faults *t, struct pair *pair, enum kind_no kind,
     assert_result(relock_lock(pair->held), RELOCK_OK);
 }
 
+static bool was_missing(const char *command)
+{
+    if (strcmp(command, "HELLO") == 0)
+        return lacks(command) && how != DENIED;
+    if (strcmp(command, "INFO") == 0)
+        return lacks(command) && how != UNKNOWN;
+    return lacks(command);
+}
+
 /* By a client that holds locks, and one that waits. */
 static void each_missing_command_was_logged_once(struct faults *t)
 {
@@ -125,21 +151,20 @@ static void each_missing_command_was_logged_once(struct faults *t)
         const char *command, *warning;
         size_t n_clients;
     } lines[] = {
-        {"CLIENT", ": CLIENT SETNAME: ", 2},
-        {"CLIENT", ": CLIENT INFO: ", 2},
-        {"SCRIPT", ": SCRIPT LOAD: ", 2},
-        {"SUBSCRIBE", ": SUBSCRIBE: ", 1},
+        {"HELLO", ": HELLO: ", 2},        {"CLIENT", ": CLIENT SETNAME: ", 2},
+        {"CLIENT", ": CLIENT INFO: ", 2}, {"INFO", ": INFO: ", 2},
+        {"SCRIPT", ": SCRIPT LOAD: ", 2}, {"SUBSCRIBE", ": SUBSCRIBE: ", 1},
     };
     size_t n = 0;
 
     for (size_t i = 0; i < COUNT(lines); i++) {
-        size_t n_lines = lacks(lines[i].command) ? lines[i].n_clients : 0;
+        size_t n_lines = was_missing(lines[i].command) ? lines[i].n_clients : 0;
 
         assert_true(n_lines == 0 || log_wait_n(t->f->log, lines[i].warning, n_lines, SOON_MS));
         n += n_lines;
     }
     /* One client tracks for its holds, the other for a wait. */
-    if (lacks("CLIENT") || lacks("SUBSCRIBE")) {
+    if (lacks("CLIENT") || lacks("SUBSCRIBE") || was_missing("INFO")) {
         assert_true(log_wait_n(t->f->log, ": CLIENT TRACKING: ", 2, SOON_MS));
         n += 2;
     }
@@ -254,5 +279,6 @@ int main(int argc, char **argv)
     if (argc > 1)
         missing = argv[1];
     n_failed = cmocka_run_group_tests_name("unknown", tests, start_without, faults_stop);
-    return n_failed + cmocka_run_group_tests_name("denied", tests, start_with_all, faults_stop);
+    n_failed += cmocka_run_group_tests_name("denied", tests, start_denied, faults_stop);
+    return n_failed + cmocka_run_group_tests_name("refused", tests, start_refused, faults_stop);
 }

@@ -290,8 +290,8 @@ static void a_user_without_any_right_learns_of_a_replica(void **state)
     assert_true(log_wait_n(f->log, "this is a replica", 1, SOON_MS));
 }
 
-/* Then the first command reveals the replica. */
-static void a_server_without_hello_is_used_as_it_is(void **state)
+/* Its role comes from INFO. */
+static void a_server_without_hello_is_used_if_it_is_a_master(void **state)
 {
     struct fixture *f = *state;
     struct relock_lock *lock;
@@ -300,10 +300,11 @@ static void a_server_without_hello_is_used_as_it_is(void **state)
     lock = lock_there(f, 0);
     assert_result(relock_lock(lock), RELOCK_OK);
     assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_true(log_wait(f->log, ": HELLO: ", SOON_MS));
     be_replica();
-    assert_result(connect_other(f, 0), RELOCK_OK);
+    assert_result(connect_other(f, 0), RELOCK_E_SERVER);
+    assert_true(log_wait(f->log, "this is a replica, which cannot grant locks", SOON_MS));
     assert_result(relock_trylock(lock), RELOCK_E_SERVER);
-    assert_true(log_wait(f->log, "READONLY: this is a replica", SOON_MS));
     assert_int_equal(log_count(f->log, "@user_script"), 0);
     be_master();
 }
@@ -325,7 +326,7 @@ int main(void)
         DEPLOYMENT_TEST(a_lazy_client_waits_until_a_replica_is_promoted),
         DEPLOYMENT_TEST(calls_report_a_master_that_became_a_replica),
         DEPLOYMENT_TEST(a_user_without_any_right_learns_of_a_replica),
-        DEPLOYMENT_TEST(a_server_without_hello_is_used_as_it_is),
+        DEPLOYMENT_TEST(a_server_without_hello_is_used_if_it_is_a_master),
     };
 
     return SERVER_TESTS_RUN(tests);

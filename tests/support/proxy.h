@@ -33,7 +33,11 @@ enum proxy_deed {
     PROXY_SWALLOW,        /* runs; the reply is lost and the connection stays */
     PROXY_CUT_UNANSWERED, /* runs; the reply is lost with the connection */
     PROXY_CUT_ANSWERED,   /* runs and is answered; the connection goes then */
+    PROXY_REFUSE,         /* does not run, and the proxy answers with PROXY_REFUSAL */
 };
+
+/* The words of a proxy that lacks a command: no server has them. */
+#define PROXY_REFUSAL "ERR it is not in this plan"
 
 /* The outcome of a command. */
 enum proxy_fate {

@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define REFUSAL "-" PROXY_REFUSAL "\r\n"
+
 struct relay_unanswered {
     struct relay_unanswered *next;
     enum proxy_deed deed;
@@ -249,6 +251,11 @@ static void take_command(struct relay *relay, size_t size)
         relay->cut = true;
         relay->ops->ended(relay->arg, tag);
         break;
+    case PROXY_REFUSE: /* the answer to a PING in its place tells when it is its turn */
+        push(relay, deed, tag);
+        put(relay, RELAY_SERVER, "PING\r\n", strlen("PING\r\n"));
+        drop(&relay->in[RELAY_CLIENT], size);
+        break;
     case PROXY_PASS:
     case PROXY_HOLD_REPLY:
     case PROXY_SWALLOW:
@@ -271,6 +278,12 @@ static void take_reply(struct relay *relay, size_t size)
     }
     if (of.deed == PROXY_HOLD_REPLY) {
         hold(relay, RELAY_SERVER, of.tag);
+        return;
+    }
+    if (of.deed == PROXY_REFUSE) {
+        if (!relay->lost[RELAY_SERVER])
+            put(relay, RELAY_CLIENT, REFUSAL, strlen(REFUSAL));
+        drop(&relay->in[RELAY_SERVER], size);
         return;
     }
     if (of.deed == PROXY_SWALLOW || of.deed == PROXY_CUT_UNANSWERED)

@@ -55,8 +55,8 @@ void script_answer_all(struct script_server *server, const char *bytes);
 
 void script_close(struct script_server *server);
 
-/* The answer of an older server to HELLO. */
-#define SCRIPT_HELLO "-ERR unknown command\r\n"
+/* The answer to HELLO of a master, or of a Sentinel that does not tell its mode. */
+#define SCRIPT_HELLO "*2\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
 
 /* A connection comes and logs in without user and name. The server calls it `id`, and its address
  * /script:`id`; it says that it is in its first run, or in that one. */

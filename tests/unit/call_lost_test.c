@@ -135,6 +135,33 @@ static void a_kill_refused_for_now_is_retried(void **state)
     assert_null(fence);
 }
 
+static void a_kill_refused_by_a_known_error_is_no_kill(void **state)
+{
+    (void)state;
+
+    fence = connection_7();
+    script_welcome(script, 8);
+    kill_is_answered("-READONLY You can't write against a read only replica.\r\n");
+    kill_is_answered("-OOM command not allowed\r\n");
+    kill_is_answered("-NOAUTH Authentication required.\r\n");
+    kill_is_answered(":1\r\n");
+    server_answers(":1\r\n");
+    call_returns(1);
+    assert_null(fence);
+}
+
+static void a_call_goes_on_where_the_kill_is_missing(void **state)
+{
+    (void)state;
+
+    fence = connection_7();
+    script_welcome(script, 8);
+    kill_is_answered("-ERR it is not in this plan\r\n");
+    server_answers(":1\r\n");
+    call_returns(1);
+    assert_null(fence);
+}
+
 static void a_call_without_a_fence_is_repeated_without_killing(void **state)
 {
     (void)state;
@@ -319,6 +346,8 @@ int main(void)
         LOST_TEST(a_call_is_repeated_if_nothing_is_killed_or_killing_is_denied),
         LOST_TEST(no_connection_is_killed_in_another_run_of_the_server),
         LOST_TEST(a_kill_refused_for_now_is_retried),
+        LOST_TEST(a_kill_refused_by_a_known_error_is_no_kill),
+        LOST_TEST(a_call_goes_on_where_the_kill_is_missing),
         LOST_TEST(a_call_without_a_fence_is_repeated_without_killing),
         LOST_TEST(a_connection_unknown_to_the_server_cannot_be_killed),
         LOST_TEST(each_connection_that_breaks_is_killed_before_the_next_attempt),

@@ -256,7 +256,12 @@ static void a_granted_right_is_not_missing(void **state)
     assert_true(relock_explain_is_missing("ERR Unknown subcommand or wrong number of arguments"));
     assert_false(relock_explain_is_missing("BUSY Redis is busy running a script."));
     assert_false(relock_explain_is_missing("LOADING Redis is loading the dataset in memory"));
-    assert_false(relock_explain_is_missing("ERR No such client"));
+    assert_true(relock_explain_is_missing("ERR unsupported command 'CLIENT'"));
+    assert_true(relock_explain_is_missing("invalid request"));
+    assert_false(relock_explain_is_missing("NOAUTH Authentication required."));
+    assert_false(relock_explain_is_missing("OOM command not allowed"));
+    assert_false(
+        relock_explain_is_missing("READONLY You can't write against a read only replica."));
     assert_false(relock_explain_is_missing("ERR max number of clients reached"));
 }
 

@@ -10,7 +10,6 @@ static const struct refusal {
 } refusals[] = {
     {0, "WRONGPASS invalid username-password pair or user is disabled.", RELOCK_E_AUTH},
     {0, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
-    {2, "ERR Client names cannot contain spaces", RELOCK_E_SERVER},
     {2, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
     {2, "NOAUTH Authentication required.", RELOCK_E_AUTH},
     {2, "ERR max number of clients reached", RELOCK_E_CONN},
@@ -18,10 +17,12 @@ static const struct refusal {
     {3, "NOPERM this user has no permissions to run the 'select' command", RELOCK_E_AUTH},
     {3, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
     {3, "MASTERDOWN Link with MASTER is down", RELOCK_E_CONN},
+    {4, "NOAUTH Authentication required.", RELOCK_E_AUTH},
     {5, "NOAUTH Authentication required.", RELOCK_E_AUTH},
     {5, "ERR max number of clients reached", RELOCK_E_CONN},
     {4, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
     {1, "NOAUTH HELLO must be called with the client already authenticated", RELOCK_E_AUTH},
+    {1, "DENIED Redis is running in protected mode", RELOCK_E_SERVER},
     {1, "LOADING Redis is loading the dataset in memory", RELOCK_E_CONN},
     {1, "ERR max number of clients reached", RELOCK_E_CONN},
 };
@@ -82,8 +83,8 @@ static void no_reply_to_the_login_puts_the_password_into_the_log(void **state)
         const char *why;
     } answers[] = {
         {0, "-WRONGPASS not hidden\r\n", "h:6379: AUTH: an error that contains the password"},
-        {1, "-hidden\r\n", "h:6379: HELLO: an error that contains the password"},
-        {2, "-hidden\r\n", "h:6379: CLIENT SETNAME: an error that contains the password"},
+        {1, "-DENIED hidden\r\n", "h:6379: HELLO: an error that contains the password"},
+        {2, "-LOADING hidden\r\n", "h:6379: CLIENT SETNAME: an error that contains the password"},
         {3, "-ERR hidden no\r\n", "h:6379: SELECT: an error that contains the password"},
     };
 

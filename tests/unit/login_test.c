@@ -22,6 +22,7 @@ static void begins_with(const char *bytes)
 
 /* ---- what is said -------------------------------------------------------------------------- */
 
+#define ASKS_ROLE "*1\r\n$4\r\nROLE\r\n"
 #define ASKS_HELLO "*1\r\n$5\r\nHELLO\r\n"
 #define ASKS_INFO "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n"
 
@@ -89,6 +90,7 @@ static void the_connection_id_is_the_one_of_the_server(void **state)
 /* Otherwise commands sent over this connection could not be killed. */
 static void without_memory_for_its_name_a_connection_fails(void **state)
 {
+    struct relock_buffer nothing = {0};
     redisReply info = {.type = REDIS_REPLY_STRING, .str = (char[]){INFO}, .len = sizeof(INFO) - 1};
     int r;
 
@@ -98,7 +100,7 @@ static void without_memory_for_its_name_a_connection_fails(void **state)
     begins_plainly();
     take_more(RUN, NULL);
     alloc_fail(ALLOC_MINE, 1, 1);
-    r = relock_login_take(&login, &info);
+    r = relock_login_take(&login, &info, &nothing);
     assert_int_equal(alloc_stop(), 1);
     assert_int_equal(r, RELOCK_E_NOMEM);
     assert_string_equal(login.why, "h:6379: out of memory for a connection");
@@ -125,6 +127,9 @@ static void a_server_without_client_info_is_accepted(void **state)
     static const char *const replies[] = {
         "-ERR Unknown subcommand or wrong number of arguments for 'INFO'\r\n",
         "-NOPERM this user has no permissions to run the 'client|info' command\r\n",
+        "-ERR unsupported command 'CLIENT'\r\n",
+        "-ERR command is not allowed\r\n",
+        "-invalid request\r\n",
         "$4\r\nid=7\r\n",
         "$9\r\nname= a=b\r\n",
         ":7\r\n",
@@ -149,7 +154,6 @@ static void a_server_without_a_run_id_is_accepted(void **state)
         "-NOPERM this user has no permissions to run the 'info' command\r\n",
         "-ERR unknown command 'INFO'\r\n",
         "-ERR not supported by this proxy\r\n",
-        "-NOAUTH Authentication required.\r\n",
         "$10\r\n# Server\r\n\r\n",
         "$50\r\n\nrun_id:12345678901234567890123456789012345678901x\r\n",
         "$-1\r\n",
@@ -186,7 +190,6 @@ static void a_refused_connection_name_is_left_out(void **state)
 {
     (void)state;
 
-    server.name_is_ours = true;
     begins();
     take_more("+OK\r\n", MASTER, "-ERR not supported by this proxy\r\n", "+OK\r\n", RUN, NULL);
     assert_int_equal(take_info(INFO), RELOCK_OK);
@@ -237,7 +240,20 @@ static void a_sentinel_that_does_not_know_hello_is_accepted(void **state)
 {
     (void)state;
 
-    assert_int_equal(says_hello_as_sentinel("-ERR unknown command `HELLO`\r\n"), RELOCK_OK);
+    assert_int_equal(says_hello_as_sentinel("-ERR unknown command `HELLO`\r\n"), RELOCK_AGAIN);
+    assert_string_equal(asks(), ASKS_ROLE);
+    assert_int_equal(take("*1\r\n$8\r\nsentinel\r\n"), RELOCK_OK);
+    assert_int_equal(says_hello_as_sentinel("-ERR unknown command `HELLO`\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("-ERR unknown command `ROLE`\r\n"), RELOCK_OK);
+}
+
+static void a_server_without_hello_is_no_sentinel(void **state)
+{
+    (void)state;
+
+    assert_int_equal(says_hello_as_sentinel("-ERR unknown command `HELLO`\r\n"), RELOCK_AGAIN);
+    assert_int_equal(take("*1\r\n$6\r\nmaster\r\n"), RELOCK_E_UNSUPPORTED);
+    assert_non_null(strstr(login.why, "h:6379: this is no Sentinel"));
 }
 
 static void a_cluster_node_of_any_role_is_not_supported(void **state)
@@ -261,12 +277,29 @@ static void a_replica_has_its_own_result(void **state)
     assert_non_null(strstr(login.why, "its master"));
 }
 
-static void a_server_that_does_not_report_its_role_is_taken_for_a_master(void **state)
+/* ---- without HELLO ------------------------------------------------------------------------- */
+
+#define ASKS_REPLICATION "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n"
+#define REFUSED "-ERR this proxy does not do that\r\n"
+
+/* The server answers HELLO so, and then INFO. Returns what it is asked then. */
+static const char *tells_no_role(const char *hello, const char *info)
+{
+    assert_int_equal(says_hello(hello), RELOCK_AGAIN);
+    assert_string_equal(asks(), "");
+    take_more(info, REFUSED, NULL);
+    return asks();
+}
+
+static void the_role_comes_from_info_if_hello_does_not_tell_it(void **state)
 {
     static const char *const hellos[] = {
         "-ERR unknown command `HELLO`, with args beginning with: \r\n",
         "-ERR wrong number of arguments for 'hello' command\r\n",
         "-NOPERM this user has no permissions to run the 'hello' command\r\n",
+        "-ERR unsupported command 'HELLO'\r\n",
+        "-ERR command is not allowed\r\n",
+        "-invalid request\r\n",
         "+OK\r\n",
         "*0\r\n",
         "*1\r\n$4\r\nmode\r\n",
@@ -277,10 +310,77 @@ static void a_server_that_does_not_report_its_role_is_taken_for_a_master(void **
 
     (void)state;
 
-    for (size_t i = 0; i < COUNT(hellos); i++)
-        assert_int_equal(says_hello(hellos[i]), RELOCK_AGAIN);
-    assert_int_equal(log_count(lines, ""), 0);
+    for (size_t i = 0; i < COUNT(hellos); i++) {
+        assert_string_equal(tells_no_role(hellos[i], RUN), ASKS_REPLICATION);
+        assert_int_equal(take_info("# Replication\r\nrole:master\r\n"), RELOCK_OK);
+        assert_string_equal(tells_no_role(hellos[i], RUN), ASKS_REPLICATION);
+        assert_int_equal(take_info("# Replication\r\nrole:slave\r\n"), RELOCK_REPLICA);
+        assert_non_null(strstr(login.why, "h:6379: this is a replica"));
+    }
+    assert_int_equal(log_count(lines, "HELLO: "), 1);
+    assert_int_equal(log_count(lines, "the role of the server comes from INFO or ROLE"), 1);
 }
+
+static void the_role_comes_from_role_if_info_is_missing_too(void **state)
+{
+    (void)state;
+
+    assert_string_equal(tells_no_role(REFUSED, REFUSED), ASKS_ROLE);
+    assert_int_equal(take("*1\r\n$6\r\nmaster\r\n"), RELOCK_OK);
+    (void)tells_no_role(REFUSED, REFUSED);
+    assert_int_equal(take("*1\r\n$5\r\nslave\r\n"), RELOCK_REPLICA);
+    (void)tells_no_role(REFUSED, REFUSED);
+    assert_int_equal(take("*1\r\n$8\r\nsentinel\r\n"), RELOCK_E_UNSUPPORTED);
+    assert_memory_equal(login.why, "h:6379: this is a Sentinel", 26);
+}
+
+static void a_sentinel_without_hello_is_not_supported(void **state)
+{
+    static const char *const infos[] = {
+        "$31\r\n# Server\r\nredis_mode:sentinel\r\n\r\n",
+        "$32\r\n# Server\r\nserver_mode:sentinel\r\n\r\n",
+    };
+
+    (void)state;
+
+    for (size_t i = 0; i < COUNT(infos); i++) {
+        (void)tells_no_role(REFUSED, infos[i]);
+        assert_int_equal(take_info("# Replication\r\nrole:master\r\n"), RELOCK_E_UNSUPPORTED);
+        assert_memory_equal(login.why, "h:6379: this is a Sentinel", 26);
+    }
+}
+
+/* Its INFO is that of a node behind it. The proxy itself follows redirections. */
+static void a_proxy_in_front_of_a_cluster_is_accepted(void **state)
+{
+    (void)state;
+
+    (void)tells_no_role(REFUSED, "$30\r\n# Server\r\nredis_mode:cluster\r\n\r\n");
+    assert_int_equal(take_info("# Replication\r\nrole:master\r\n"), RELOCK_OK);
+}
+
+static void a_server_that_tells_no_role_at_all_is_taken_for_a_master(void **state)
+{
+    (void)state;
+
+    for (int i = 0; i < 2; i++) {
+        (void)tells_no_role(REFUSED, REFUSED);
+        assert_int_equal(take(REFUSED), RELOCK_OK);
+    }
+    assert_int_equal(log_count(lines, "INFO and ROLE: "), 1);
+}
+
+static void a_server_that_refuses_its_role_for_now_is_asked_again(void **state)
+{
+    (void)state;
+
+    (void)tells_no_role(REFUSED, RUN);
+    assert_int_equal(take("-LOADING Redis is loading the dataset in memory\r\n"), RELOCK_E_CONN);
+    (void)tells_no_role(REFUSED, RUN);
+    assert_int_equal(take("-NOAUTH Authentication required.\r\n"), RELOCK_E_AUTH);
+}
+
+/* ---- the version --------------------------------------------------------------------------- */
 
 static int says_version(const char *version)
 {
@@ -361,7 +461,13 @@ int main(void)
         LOGIN_TEST(a_sentinel_that_does_not_know_hello_is_accepted),
         LOGIN_TEST(a_cluster_node_of_any_role_is_not_supported),
         LOGIN_TEST(a_replica_has_its_own_result),
-        LOGIN_TEST(a_server_that_does_not_report_its_role_is_taken_for_a_master),
+        LOGIN_TEST(a_server_without_hello_is_no_sentinel),
+        LOGIN_TEST(the_role_comes_from_info_if_hello_does_not_tell_it),
+        LOGIN_TEST(the_role_comes_from_role_if_info_is_missing_too),
+        LOGIN_TEST(a_sentinel_without_hello_is_not_supported),
+        LOGIN_TEST(a_proxy_in_front_of_a_cluster_is_accepted),
+        LOGIN_TEST(a_server_that_tells_no_role_at_all_is_taken_for_a_master),
+        LOGIN_TEST(a_server_that_refuses_its_role_for_now_is_asked_again),
         LOGIN_TEST(a_version_that_is_too_old_is_not_supported),
         LOGIN_TEST(other_versions_are_accepted),
         LOGIN_TEST(a_missing_right_is_logged_once),

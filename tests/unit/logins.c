@@ -13,6 +13,7 @@ struct relock_login login;
 struct log *lines;
 static struct relock_log to_lines;
 static struct relock_counts counts;
+static struct relock_buffer commands;
 
 struct relock_server logins_plain_server(void)
 {
@@ -35,16 +36,27 @@ int logins_end(void **state)
 {
     (void)state;
     relock_login_end(&login);
+    relock_buffer_deinit(&commands);
     log_free(lines);
     return 0;
 }
 
 void begins(void)
 {
-    struct relock_buffer buffer = {0};
+    relock_buffer_clear(&commands);
+    relock_login_begin(&login, &server, &commands);
+    relock_buffer_clear(&commands);
+}
 
-    relock_login_begin(&login, &server, &buffer);
-    relock_buffer_deinit(&buffer);
+const char *asks(void)
+{
+    static char text[128];
+
+    assert_true(commands.len < sizeof(text));
+    memcpy(text, commands.data, commands.len);
+    text[commands.len] = '\0';
+    relock_buffer_clear(&commands);
+    return text;
 }
 
 int take(const char *bytes)
@@ -57,7 +69,7 @@ int take(const char *bytes)
     assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
     assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
     assert_non_null(reply);
-    r = relock_login_take(&login, reply);
+    r = relock_login_take(&login, reply, &commands);
     freeReplyObject(reply);
     redisReaderFree(reader);
     return r;

@@ -47,6 +47,9 @@ int take_info(const char *info);
 /* Passes these replies, ended by NULL. None of them ends the login. */
 void take_more(const char *bytes, ...) __attribute__((sentinel));
 
+/* What the login has appended since it began, or since this was called before. */
+const char *asks(void);
+
 /* The login to a plain server begins, and gets the reply to HELLO. */
 void begins_plainly(void);
 

@@ -197,14 +197,19 @@ static const struct {
     {"WRONGTYPE Operation against a key holding the wrong kind of value", RELOCK_REFUSED},
     {"OOM command not allowed when used memory > 'maxmemory'.", RELOCK_REFUSED},
     {"MISCONF Redis is configured to save RDB snapshots", RELOCK_REFUSED},
-    {"ERR unknown command", RELOCK_REFUSED},
-    {"", RELOCK_REFUSED},
+    {"DENIED Redis is running in protected mode", RELOCK_REFUSED},
+    {"ERR max number of clients reached", RELOCK_REFUSED_FOR_NOW},
+    {"ERR max number of clients + cluster connections reached", RELOCK_REFUSED_FOR_NOW},
+    {"ERR unknown command", RELOCK_REFUSED_UNKNOWN},
+    {"ERR unsupported command 'HELLO'", RELOCK_REFUSED_UNKNOWN},
+    {"invalid request", RELOCK_REFUSED_UNKNOWN},
+    {"", RELOCK_REFUSED_UNKNOWN},
 
     /* a code alone, and a word that only begins like a code */
     {"LOADING", RELOCK_REFUSED_FOR_NOW},
-    {"BUSYKEY Target key name already exists.", RELOCK_REFUSED},
-    {"BUSYGROUP Consumer Group name already exists", RELOCK_REFUSED},
-    {"ERR is it LOADING or BUSY?", RELOCK_REFUSED},
+    {"BUSYKEY Target key name already exists.", RELOCK_REFUSED_UNKNOWN},
+    {"BUSYGROUP Consumer Group name already exists", RELOCK_REFUSED_UNKNOWN},
+    {"ERR is it LOADING or BUSY?", RELOCK_REFUSED_UNKNOWN},
 
     /* from a script: since 7.0, and before */
     {"NOPERM this user has no permissions to access the 'k' key script: 9a1e, on @user_script:3.",
@@ -221,7 +226,7 @@ static const struct {
     {SCRIPT_ERROR "-NOREPLICAS Not enough good replicas to write.", RELOCK_REFUSED_FOR_NOW},
     {SCRIPT_ERROR "-WRONGTYPE Operation against a key", RELOCK_REFUSED},
     {SCRIPT_ERROR "-OOM command not allowed", RELOCK_REFUSED},
-    {SCRIPT_ERROR "-BUSYKEY Target key name already exists.", RELOCK_REFUSED},
+    {SCRIPT_ERROR "-BUSYKEY Target key name already exists.", RELOCK_REFUSED_UNKNOWN},
 };
 
 static void an_error_is_recognized_by_its_code(void **state)
@@ -239,6 +244,7 @@ static void a_denied_right_has_its_own_result(void **state)
 
     assert_int_equal(relock_refusal_result(RELOCK_REFUSED_USER), RELOCK_E_AUTH);
     assert_int_equal(relock_refusal_result(RELOCK_REFUSED), RELOCK_E_SERVER);
+    assert_int_equal(relock_refusal_result(RELOCK_REFUSED_UNKNOWN), RELOCK_E_SERVER);
     assert_int_equal(relock_refusal_result(RELOCK_REFUSED_FOR_NOW), RELOCK_E_SERVER);
     assert_int_equal(relock_refusal_result(RELOCK_REFUSED_HERE), RELOCK_E_SERVER);
     assert_int_equal(relock_refusal_result(RELOCK_REFUSED_SCRIPT), RELOCK_E_SERVER);

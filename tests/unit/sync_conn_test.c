@@ -87,6 +87,23 @@ static void a_connection_logs_in_with_the_options(void **state)
     assert_null(conn.login.conn_id);
 }
 
+static void a_server_without_hello_is_asked_for_its_role(void **state)
+{
+    (void)state;
+
+    for (int is_replica = 0; is_replica < 2; is_replica++) {
+        script_accept(script);
+        talk_expect_login();
+        script_answer(script, "-ERR it is not in this plan\r\n$0\r\n\r\n$-1\r\n");
+        script_expect(script, "INFO replication");
+        script_answer(script, is_replica ? "$27\r\n# Replication\r\nrole:slave\r\n\r\n"
+                                         : "$28\r\n# Replication\r\nrole:master\r\n\r\n");
+        assert_int_equal(relock_sync_conn_connect(&conn, soon()),
+                         is_replica ? RELOCK_REPLICA : RELOCK_OK);
+        relock_sync_conn_close(&conn);
+    }
+}
+
 static void a_connection_knows_its_id_while_connected(void **state)
 {
     (void)state;
@@ -418,6 +435,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CONN_TEST(a_connection_logs_in_with_the_options),
+        CONN_TEST(a_server_without_hello_is_asked_for_its_role),
         CONN_TEST(a_connection_knows_its_id_while_connected),
         CONN_TEST(a_refused_login_closes_the_connection),
         CONN_TEST(a_connection_closed_during_the_login_names_the_command),

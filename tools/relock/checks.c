@@ -115,17 +115,28 @@ static void check_connections(const struct relock_server_info *info, struct find
         findings_add(findings, FINDING_OK, "connections", NULL, "%.0f of %.0f are used", n, most);
 }
 
-static void check_time(const struct relock_server_info *info, struct findings *findings)
+static void check_clock(const struct relock_server_info *info, struct findings *findings)
 {
     long long ahead_ms = (long long)info->clock_ahead_ms;
     bool is_off = ahead_ms > CLOCK_MS || ahead_ms < -CLOCK_MS;
-    bool is_slow = info->round_trip_us > SLOW_TRIP_US;
 
+    if (info->clock_ahead_ms == INT64_MIN) {
+        findings_add(findings, FINDING_NOTE, "clock",
+                     "give this user the right to TIME, if the server has it",
+                     "the server does not tell its time (TIME)");
+        return;
+    }
     findings_add(findings, is_off ? FINDING_NOTE : FINDING_OK, "clock",
                  is_off ? "run NTP on both machines" : NULL,
                  "the server's is %lld ms %s that of this machine%s",
                  ahead_ms < 0 ? -ahead_ms : ahead_ms, ahead_ms < 0 ? "behind" : "ahead of",
                  is_off ? "; --once-per and Redisson's fair locks need close clocks" : "");
+}
+
+static void check_round_trip(const struct relock_server_info *info, struct findings *findings)
+{
+    bool is_slow = info->round_trip_us > SLOW_TRIP_US;
+
     findings_add(findings, is_slow ? FINDING_NOTE : FINDING_OK, "round trip",
                  is_slow ? "run the server nearer; an acquire and a release are one each" : NULL,
                  "%.2f ms", (double)info->round_trip_us / 1000);
@@ -138,7 +149,8 @@ bool checks_of_server(const struct relock_server_info *info, void *arg)
     check_persistence(info, arg);
     check_failover(info, arg);
     check_connections(info, arg);
-    check_time(info, arg);
+    check_clock(info, arg);
+    check_round_trip(info, arg);
     return true;
 }
 

@@ -101,7 +101,8 @@ static void examine(struct doctor *doctor)
 
         if (told != RELOCK_OK)
             findings_add(&doctor->findings, FINDING_NOTE, "server",
-                         "give this user the rights to INFO and TIME", "%s", relock_strerror(told));
+                         "give this user the right to INFO, if the server has it", "%s",
+                         relock_strerror(told));
         checks_of_kinds(holder, waiter, doctor->name, &doctor->findings);
     }
     relock_client_free(waiter);
