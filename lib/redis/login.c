@@ -223,7 +223,8 @@ static int take_role(struct relock_login *login, const struct redisReply *reply)
     login->role.is_sentinel |= role && relock_reply_is(role, "sentinel");
     login->role.is_replica =
         (role && relock_reply_is(role, "slave")) || has_field(reply, "role", "slave");
-    login->role.is_standalone |= login->server->is_sentinel && role && !login->role.is_sentinel;
+    if (login->server->is_sentinel && role && !login->role.is_sentinel)
+        login->role.is_standalone = true; /* it has a role that no Sentinel has */
     return judge(login);
 }
 
