@@ -13,7 +13,7 @@ static atomic_bool has_proxies;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_end;
-static bool has_key; /* false: the process has used up its keys, and exits go unnoticed */
+static atomic_bool has_key; /* false: the process has no key left, and exits go unnoticed */
 
 static _Atomic(relock_owner_exit_fn *) exit_fn;
 
@@ -34,7 +34,15 @@ static void on_thread_end(void *arg)
 
 static void make_key(void)
 {
-    has_key = pthread_key_create(&thread_end, on_thread_end) == 0;
+    atomic_store(&has_key, pthread_key_create(&thread_end, on_thread_end) == 0);
+}
+
+/* A plug-in that contains the library may be unloaded. The threads that have called it live on, and
+ * must not come here when they end. */
+__attribute__((destructor)) static void delete_key(void)
+{
+    if (atomic_exchange(&has_key, false))
+        (void)pthread_key_delete(thread_end);
 }
 
 uint64_t relock_owner_self(void)
@@ -57,7 +65,8 @@ uint64_t relock_owner_new(void)
 
 bool relock_owner_watch(uint64_t owner)
 {
-    return owner != relock_owner_self() || !has_key || pthread_setspecific(thread_end, &self) == 0;
+    return owner != relock_owner_self() || !atomic_load(&has_key) ||
+           pthread_setspecific(thread_end, &self) == 0;
 }
 
 void relock_owner_count(uint64_t owner, int change)
@@ -69,6 +78,6 @@ void relock_owner_count(uint64_t owner, int change)
     }
     self.n_holds += change;
     /* Set again each time: destructors of other keys may acquire after this one has run. */
-    if (has_key)
+    if (atomic_load(&has_key))
         (void)pthread_setspecific(thread_end, &self);
 }
