@@ -27,3 +27,8 @@ const char *relock_status_errno(int err)
         return strerror(err);
     }
 }
+
+int relock_status_result(int err)
+{
+    return err == EPERM || err == EACCES || err == ENOSYS ? RELOCK_E_UNSUPPORTED : RELOCK_E_NOMEM;
+}

@@ -18,4 +18,8 @@
 /* The text for an errno. For a limit that was reached, it names the limit. */
 const char *relock_status_errno(int err);
 
+/* The result of a call that failed because a system call did, with this errno: RELOCK_E_UNSUPPORTED
+ * if a sandbox denies the system call, else RELOCK_E_NOMEM. */
+int relock_status_result(int err);
+
 #endif

@@ -4,54 +4,65 @@
  * While a callback runs, the thread counts as inside one: calls that would block are refused there.
  */
 #include "base/callback.h"
+#include "base/descriptor.h"
 #include "base/fork.h"
 #include "base/hash.h"
+#include "base/status.h"
 #include "lock/events.h"
 #include "lock/holds.h"
 #include "lock/lock.h"
 #include "lock/losses.h"
 
+#include <errno.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 /* ---- new and free -------------------------------------------------------------------------- */
 
-static struct relock_events *make(struct relock_client *client)
+static int make(struct relock_client *client, struct relock_events **events)
+    RELOCK_REQUIRES(client->mutex)
 {
     struct relock_events *new = calloc(1, sizeof(*new));
+    int err;
 
     if (!new)
-        return NULL;
+        return RELOCK_E_NOMEM;
     new->client = client;
     new->refs = 1;
     new->is_open = true;
-    new->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (new->fd >= 0)
-        return new;
+    new->fd = relock_descriptor_eventfd();
+    if (new->fd >= 0) {
+        *events = new;
+        return RELOCK_OK;
+    }
+    err = errno;
     free(new);
-    return NULL;
+    relock_mutex_unlock(&client->mutex);
+    relock_log_write(&client->log, RELOCK_LOG_ERROR, "no queue of events was made: %s",
+                     relock_descriptor_why(err));
+    relock_mutex_lock(&client->mutex);
+    return relock_status_result(err);
 }
 
 int relock_events_new(struct relock_client *client, struct relock_events **events)
 {
     struct relock_guard guard;
-    struct relock_events *new;
+    struct relock_events *new = NULL;
+    int r;
 
     if (!client || !events)
         return relock_client_refuse(client, "relock_events_new: `events` is NULL");
     if (!relock_client_enter(client, false, &guard))
         return guard.result;
-    new = make(client);
-    if (new) {
+    r = make(client, &new);
+    if (r == RELOCK_OK) {
         client->guarded.refs++;
         DL_APPEND(client->guarded.events, new);
     }
     relock_client_leave(client, &guard);
-    if (!new)
-        return RELOCK_E_NOMEM;
-    *events = new;
-    return RELOCK_OK;
+    if (r == RELOCK_OK)
+        *events = new;
+    return r;
 }
 
 /* Drops the events in the queue, and those that were to come. */

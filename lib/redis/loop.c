@@ -1,10 +1,11 @@
 #include "redis/loop.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/status.h"
 #include "base/thread.h"
 
-#include <relock.h>
-
+#include <errno.h>
 #include <ev.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -76,6 +77,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *watcher, int events)
 int relock_loop_new(relock_turn_fn *turn, void *arg, struct relock_loop **loop)
 {
     struct relock_loop *new = calloc(1, sizeof(*new));
+    int r, err;
 
     if (!new)
         return RELOCK_E_NOMEM;
@@ -83,11 +85,13 @@ int relock_loop_new(relock_turn_fn *turn, void *arg, struct relock_loop **loop)
     new->arg = arg;
     atomic_init(&new->woken, false);
     atomic_init(&new->stopping, false);
-    new->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    new->wake_fd = relock_descriptor_eventfd();
+    err = errno;
     new->ev = ev_loop_new(EVBACKEND_POLL | EVFLAG_NOENV);
     if (new->wake_fd < 0 || !new->ev) {
+        r = new->wake_fd < 0 ? relock_status_result(err) : RELOCK_E_NOMEM;
         relock_loop_free(new);
-        return RELOCK_E_NOMEM;
+        return r;
     }
     ev_io_init(&new->loop.wake, on_wake, new->wake_fd, EV_READ);
     new->loop.wake.data = new;

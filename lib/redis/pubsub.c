@@ -1,12 +1,14 @@
 #include "redis/pubsub.h"
 
 #include "base/hash.h"
+#include "base/status.h"
 #include "redis/channel.h"
 #include "redis/loop.h"
 #include "redis/pubsub_reply.h"
 #include "redis/reading.h"
 #include "redis/topology.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +106,7 @@ void relock_pubsub_join(struct relock_pubsub *pubsub, struct relock_topology *to
 int relock_pubsub_share(struct relock_pubsub *pubsub, struct relock_loop *loop)
 {
     pubsub->conn.reading = relock_reading_new(loop);
-    return pubsub->conn.reading ? RELOCK_OK : RELOCK_E_NOMEM;
+    return pubsub->conn.reading ? RELOCK_OK : relock_status_result(errno);
 }
 
 void relock_pubsub_follow(struct relock_pubsub *pubsub)

@@ -1,6 +1,7 @@
 #include "redis/race.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -133,7 +134,7 @@ static int begin_to_connect(struct relock_race *race, int socket, unsigned i)
     const struct sockaddr *address = (const void *)&race->addresses.at[i].address;
 
     if (race->fd < 0)
-        race->fd = epoll_create1(EPOLL_CLOEXEC);
+        race->fd = relock_descriptor_epoll();
     if (race->fd < 0)
         return errno;
     if (connect(socket, address, race->addresses.at[i].len) < 0 && errno != EINPROGRESS &&
@@ -146,8 +147,7 @@ static int begin_to_connect(struct relock_race *race, int socket, unsigned i)
 static int try_next(struct relock_race *race)
 {
     unsigned i = race->n_sockets;
-    int fd = socket(race->addresses.at[i].address.ss_family,
-                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = relock_descriptor_socket(race->addresses.at[i].address.ss_family);
     int err = fd < 0 ? errno : begin_to_connect(race, fd, i);
 
     if (err == 0) {

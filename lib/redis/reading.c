@@ -1,9 +1,9 @@
 #include "redis/reading.h"
 
+#include "base/descriptor.h"
 #include "redis/loop.h"
 
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 struct relock_reading *relock_reading_new(struct relock_loop *loop)
@@ -12,7 +12,7 @@ struct relock_reading *relock_reading_new(struct relock_loop *loop)
 
     if (!new)
         return NULL;
-    new->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    new->event_fd = relock_descriptor_eventfd();
     if (new->event_fd < 0) {
         free(new);
         return NULL;

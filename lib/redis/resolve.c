@@ -1,6 +1,7 @@
 #include "redis/resolve.h"
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -232,10 +233,10 @@ static int wait_for_thread(struct relock_resolver *resolver, struct relock_looku
 
 static int start(struct relock_lookup *lookup, const char **why)
 {
-    lookup->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    lookup->fd = relock_descriptor_eventfd();
     if (lookup->fd < 0) {
-        *why = relock_status_errno(errno);
-        return is_out_of_descriptors(errno) ? RELOCK_E_CONN : RELOCK_E_NOMEM;
+        *why = relock_descriptor_why(errno);
+        return is_out_of_descriptors(errno) ? RELOCK_E_CONN : relock_status_result(errno);
     }
     lookup->answer.result = RELOCK_E_CONN;
     if (lookup->resolver->host)

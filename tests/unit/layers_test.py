@@ -7,7 +7,8 @@ Each folder of lib/ includes itself and the folders before it; lib/*.c stand abo
 modules include each other, directly or in a ring. hiredis, libev and OpenSSL are known in lib/redis
 alone, uthash and utlist to one header alone, and lib/lock does not mention what is built on it. A
 header declares the functions of the .c of its name and no others; all others are static or public.
-NAME_none.c may define some of NAME.h in its place. The public header needs no other header.
+NAME_none.c may define some of NAME.h in its place. The public header needs no other header. One
+module opens all descriptors, so that none is 0, 1 or 2.
 """
 import pathlib
 import re
@@ -18,6 +19,9 @@ REDIS_ONLY = r"hiredis/.*|ev\.h|openssl/.*"
 ONE_HEADER = r"ut(hash|list|array|string)\.h"
 GENERATED = ["scripts.h"]
 STAND_IN = "_none"
+OPENS_ALL = "base/descriptor.c"
+OPENS = (r"(?<![\w.>])(?:socket|socketpair|accept4?|eventfd|epoll_create1?|signalfd|timerfd_create|pipe2?|open|openat|"
+         r"fopen|fdopen|opendir|popen|dup|dup2|dup3|memfd_create|inotify_init1?|pidfd_open|shm_open)\s*\(|\bF_DUPFD")
 NOT_IN_LOCK = r"(?i)(?<![a-z])(vote|votes|tally|tallies|member|members|group|groups)(?![a-z])"
 
 
@@ -104,6 +108,11 @@ def check_mentions(sources):
     return wrong
 
 
+def check_descriptors(sources):
+    return [f"{name}: {match[0]} belongs to {OPENS_ALL}" for name, path in sources.items() if name != OPENS_ALL
+            for match in re.finditer(OPENS, re.sub(r"/\*.*?\*/|\"[^\"\n]*\"", "", path.read_text(), flags=re.S))]
+
+
 def statements(path):
     """Each statement outside of functions as (its text, whether a body follows)."""
     text = re.sub(r"/\*.*?\*/|'[{}]'|extern \"C\" \{", "", path.read_text(), flags=re.S)
@@ -149,7 +158,7 @@ def check_public(top):
 
 def main(top):
     sources = read(top)
-    wrong = check_includes(sources) + check_mentions(sources)
+    wrong = check_includes(sources) + check_mentions(sources) + check_descriptors(sources)
     wrong += check_headers(top, sources) + check_public(top)
     if not sources:
         wrong.append(f"no sources below {top}/lib")
