@@ -302,7 +302,7 @@ struct relock_options {
  *          RELOCK_E_UNSUPPORTED  rediss:// and the library was built without OpenSSL; the server
  *                                is older than Redis 6.2; or the form of the url does not fit the
  *                                server: a Sentinel, a cluster node (even one with all slots), or
- *                                neither
+ *                                neither; or a sandbox denies the system call getrandom or eventfd2
  *          RELOCK_E_CONN         Redis was unreachable for `connect_timeout_ms` (not an error with
  *                                RELOCK_LAZY), or the process has no file descriptor left
  *          RELOCK_E_SERVER       Redis returned an error, the sentinels do not know the master, or
@@ -807,8 +807,9 @@ struct relock_events;
  * Makes a queue.
  *
  * Threads: any; also from callbacks. Does not block.
- * Returns: RELOCK_OK         free *events with relock_events_free
- *          RELOCK_E_NOMEM    out of memory, or the process has no file descriptor left
+ * Returns: RELOCK_OK             free *events with relock_events_free
+ *          RELOCK_E_NOMEM        out of memory, or the process has no file descriptor left
+ *          RELOCK_E_UNSUPPORTED  a sandbox denies the system call eventfd2
  *          RELOCK_E_INVALID, RELOCK_E_CLOSED, RELOCK_E_FORKED
  *          *events is written with RELOCK_OK only
  */

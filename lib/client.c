@@ -2,6 +2,7 @@
 
 #include "base/callback.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/fork.h"
 #include "base/logger.h"
 #include "base/status.h"
@@ -18,6 +19,7 @@
 #include "redis/sentinels.h"
 #include "thread_exit.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,8 +98,13 @@ static int start(struct relock_client *client, const struct relock_options *opti
 {
     int r;
 
-    relock_ident_uuid(client->id);
-    relock_tokens_init(&client->tokens);
+    if (!relock_ident_uuid(client->id) || !relock_tokens_init(&client->tokens)) {
+        relock_log_write(&client->log, RELOCK_LOG_ERROR,
+                         "no client was made: the system call getrandom fails (%s): a sandbox "
+                         "(seccomp) that denies it must permit it",
+                         strerror(errno));
+        return RELOCK_E_UNSUPPORTED;
+    }
     r = init_server(client, options);
     if (r < 0)
         return r;
@@ -113,8 +120,9 @@ static int start(struct relock_client *client, const struct relock_options *opti
     if (r == RELOCK_OK && options->keep_ms > 0)
         hear_recalls(client);
     if (r < 0)
-        relock_log_write(&client->log, RELOCK_LOG_ERROR,
-                         "no client was made: out of memory, threads or file descriptors");
+        relock_log_write(&client->log, RELOCK_LOG_ERROR, "no client was made: %s",
+                         r == RELOCK_E_UNSUPPORTED ? RELOCK_DESCRIPTOR_DENIED
+                                                   : "out of memory, threads or file descriptors");
     return r;
 }
 

@@ -27,9 +27,9 @@ static char *write_byte(char *at, unsigned byte)
     return at;
 }
 
-void relock_tokens_init(struct relock_tokens *tokens)
+bool relock_tokens_init(struct relock_tokens *tokens)
 {
-    relock_ident_random(tokens, sizeof(*tokens));
+    return relock_ident_random(tokens, sizeof(*tokens));
 }
 
 size_t relock_tokens_write(const struct relock_tokens *tokens, uint64_t number,

@@ -19,7 +19,8 @@ struct relock_tokens {
     uint32_t key[4];
 };
 
-void relock_tokens_init(struct relock_tokens *tokens);
+/* Returns false with errno, as relock_ident_random. */
+bool relock_tokens_init(struct relock_tokens *tokens);
 
 /* Writes the token of the hold with that number, with its NUL. Returns its length. */
 size_t relock_tokens_write(const struct relock_tokens *tokens, uint64_t number,

@@ -35,7 +35,7 @@ static void a_uuid_has_the_form_of_a_random_one(void **state)
 
     for (int i = 0; i < N_UUIDS; i++) {
         memset(uuid, '!', sizeof(uuid));
-        relock_ident_uuid(uuid);
+        assert_true(relock_ident_uuid(uuid));
         assert_int_equal(strlen(uuid), RELOCK_UUID_LEN);
         assert_int_equal(uuid[RELOCK_UUID_LEN + 1], '!');
         for (int at = 0; at < RELOCK_UUID_LEN; at++)
@@ -55,7 +55,7 @@ static void no_two_uuids_are_the_same(void **state)
     (void)state;
 
     for (int i = 0; i < N_UUIDS; i++)
-        relock_ident_uuid(uuids[i]);
+        assert_true(relock_ident_uuid(uuids[i]));
     qsort(uuids, N_UUIDS, sizeof(uuids[0]), compare);
     for (int i = 1; i < N_UUIDS; i++)
         assert_string_not_equal(uuids[i - 1], uuids[i]);
@@ -69,7 +69,7 @@ static void every_digit_of_a_uuid_is_random(void **state)
     (void)state;
 
     for (int i = 0; i < N_UUIDS; i++) {
-        relock_ident_uuid(uuid);
+        assert_true(relock_ident_uuid(uuid));
         for (int at = 0; at < RELOCK_UUID_LEN; at++)
             seen[at][(unsigned char)uuid[at]] = true;
     }
