@@ -36,6 +36,7 @@ static int try_at(const struct relock_node *node, struct relock_credentials *cre
     relock_round_trip_begin(&round_trip);
     relock_command_words(&round_trip.commands, "PING");
     round_trip.exchange.n_replies = 1;
+    round_trip.exchange.forms = RELOCK_REPLY_STATUS;
     r = relock_round_trip_ask_harmless(&round_trip, &lane, deadline_ms);
     if (r == RELOCK_OK)
         relock_reply_free(round_trip.exchange.reply);

@@ -25,7 +25,8 @@ void relock_names_init(struct relock_names *names, struct relock_topology *topol
         if (!lists)
             break;
         names->lists = lists;
-        if (relock_nodes_ask(node, words, 2, relock_clock_in(timeout_ms), &list, why) == RELOCK_OK)
+        if (relock_nodes_ask(node, words, 2, RELOCK_REPLY_TEXT, relock_clock_in(timeout_ms), &list,
+                             why) == RELOCK_OK)
             names->lists[names->n_lists++] = list;
     }
     relock_nodes_end(topology, node);

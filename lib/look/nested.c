@@ -81,8 +81,8 @@ static int show_page(void *arg, struct relock_node *node, const struct redisRepl
 
         if (!is_record(len))
             continue;
-        r = relock_nodes_ask(node, words, 2, relock_sight_deadline(&search->sight), &hash,
-                             search->sight.why);
+        r = relock_nodes_ask(node, words, 2, RELOCK_REPLY_ARRAY,
+                             relock_sight_deadline(&search->sight), &hash, search->sight.why);
         if (r != RELOCK_OK)
             break;
         r = show(search, hash);

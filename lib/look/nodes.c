@@ -46,7 +46,8 @@ static int take_reply(struct redisReply *given, const struct relock_server *serv
 }
 
 static int ask(struct relock_lane *lane, const struct relock_text *words, size_t n_words,
-               uint64_t deadline_ms, struct redisReply **reply, char why[RELOCK_WHY_MAX])
+               unsigned forms, uint64_t deadline_ms, struct redisReply **reply,
+               char why[RELOCK_WHY_MAX])
 {
     struct relock_round_trip round_trip;
     int r;
@@ -56,6 +57,7 @@ static int ask(struct relock_lane *lane, const struct relock_text *words, size_t
     for (size_t i = 0; i < n_words; i++)
         relock_command_arg(&round_trip.commands, words[i].data, words[i].len);
     round_trip.exchange.n_replies = 1;
+    round_trip.exchange.forms = forms;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     if (r == RELOCK_OK)
         return take_reply(round_trip.exchange.reply, relock_lane_server(lane), reply, why);
@@ -64,7 +66,8 @@ static int ask(struct relock_lane *lane, const struct relock_text *words, size_t
 }
 
 int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, size_t n_words,
-                     uint64_t deadline_ms, struct redisReply **reply, char why[RELOCK_WHY_MAX])
+                     unsigned forms, uint64_t deadline_ms, struct redisReply **reply,
+                     char why[RELOCK_WHY_MAX])
 {
     struct relock_lane *lane;
     int r = relock_lanes_join(node->lanes, false, deadline_ms, &lane);
@@ -73,9 +76,9 @@ int relock_nodes_ask(struct relock_node *node, const struct relock_text *words, 
         (void)snprintf(why, RELOCK_WHY_MAX, RELOCK_LANES_BUSY);
         return r;
     }
-    r = ask(lane, words, n_words, deadline_ms, reply, why);
+    r = ask(lane, words, n_words, forms, deadline_ms, reply, why);
     if (r == RELOCK_E_CONN) /* an idle connection may have been closed: once more, over a new one */
-        r = ask(lane, words, n_words, deadline_ms, reply, why);
+        r = ask(lane, words, n_words, forms, deadline_ms, reply, why);
     relock_lanes_leave(node->lanes, lane);
     return r > 0 ? RELOCK_E_SERVER : r;
 }

@@ -21,7 +21,8 @@ static int scan(struct relock_sight *sight, struct relock_node *node, struct rel
         struct redisReply *reply;
         const char *next;
         size_t len;
-        int r = relock_nodes_ask(node, words, 8, relock_sight_deadline(sight), &reply, sight->why);
+        int r = relock_nodes_ask(node, words, 8, RELOCK_REPLY_ARRAY_OF(2),
+                                 relock_sight_deadline(sight), &reply, sight->why);
 
         if (r != RELOCK_OK)
             return r;

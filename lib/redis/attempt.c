@@ -34,6 +34,7 @@ int relock_attempt_kill_fence(struct relock_call *call, struct relock_lane *lane
     relock_round_trip_begin(&round_trip);
     round_trip.exchange.kills = *call->fence;
     round_trip.exchange.n_replies = 1;
+    round_trip.exchange.forms = RELOCK_CONN_ID_KILL_FORMS;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK)
         return relock_attempt_fail(call, r, round_trip.exchange.why);
@@ -104,26 +105,6 @@ static void take_asked(struct relock_call *call, const struct relock_exchange *e
 
 /* ---- replicas ------------------------------------------------------------------------------ */
 
-/*
- * Sends WAIT, which counts replicas that have the writes of this connection. A new connection
- * has written nothing, so over that every replica would count.
- */
-static int ask_on_the_same(struct relock_round_trip *round_trip, struct relock_lane *lane,
-                           uint64_t deadline_ms)
-{
-    uint64_t connects = relock_lane_connects(lane);
-    int r = relock_round_trip_ask(round_trip, lane, deadline_ms);
-
-    if (r != RELOCK_OK || relock_lane_connects(lane) == connects)
-        return r;
-    relock_reply_free(round_trip->exchange.reply);
-    round_trip->exchange.sent = false;
-    (void)snprintf(round_trip->exchange.why, sizeof(round_trip->exchange.why),
-                   "%s: the connection ended before WAIT could count replicas",
-                   relock_lane_server(lane)->label);
-    return RELOCK_E_CONN;
-}
-
 static void say_not_counted(struct relock_call *call, const struct relock_lane *lane,
                             const char *error)
 {
@@ -132,7 +113,9 @@ static void say_not_counted(struct relock_call *call, const struct relock_lane *
     (void)relock_attempt_fail(call, RELOCK_E_REPLICAS, error);
 }
 
-/* Waits only after a grant. A refusal is an integer, the remaining lease. */
+/* Waits only after a grant. A refusal is an integer, the remaining lease. WAIT counts replicas that
+ * have the writes of its connection. A new one has written nothing, so every replica would count.
+ */
 static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
                              uint64_t deadline_ms)
 {
@@ -155,7 +138,9 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
     relock_command_number(&round_trip.commands, call->min_replicas);
     relock_command_number(&round_trip.commands, wait_ms > 0 ? wait_ms : 1);
     round_trip.exchange.n_replies = 1;
-    r = ask_on_the_same(&round_trip, lane, deadline_ms);
+    round_trip.exchange.forms = RELOCK_REPLY_INTEGER;
+    round_trip.exchange.stays = true;
+    r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK) {
         relock_call_end(call);
         return fail_sent(call, &round_trip.exchange, r);
@@ -170,6 +155,13 @@ static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
 
 /* ---- the script ---------------------------------------------------------------------------- */
 
+/* An unknown error may be the reply to bytes of another program on this connection. Over a new one,
+ * it is believed. */
+static unsigned forms_of(const struct relock_call *call)
+{
+    return call->script->forms | (call->unanswered ? 0 : RELOCK_REPLY_NO_ERR);
+}
+
 /* Changes the form if the server lacks the script. */
 static int run_script(struct relock_call *call, struct relock_lane *lane, bool asks,
                       enum relock_call_form *form, uint64_t deadline_ms)
@@ -183,6 +175,8 @@ static int run_script(struct relock_call *call, struct relock_lane *lane, bool a
     relock_call_write_head(call->script, call->n_args, *form, &round_trip.commands);
     relock_call_write_args(call, &round_trip.commands);
     round_trip.exchange.n_replies = *form == RELOCK_CALL_LOADED || asks ? 2 : 1;
+    round_trip.exchange.forms = forms_of(call);
+    round_trip.exchange.forms_before = RELOCK_REPLY_TEXT; /* of ASKING or SCRIPT LOAD */
     r = relock_round_trip_ask(&round_trip, lane, deadline_ms);
     if (r < 0 && round_trip.exchange.sent)
         return fail_sent(call, &round_trip.exchange, r);

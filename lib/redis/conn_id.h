@@ -59,6 +59,9 @@ struct relock_conn_id *relock_conn_id_unref(struct relock_conn_id *conn_id);
 void relock_conn_id_kill(const struct relock_conn_id *conn_id, const struct relock_conn_id *killer,
                          struct relock_buffer *buffer);
 
+/* The forms of the reply to that command: see reply.h. */
+#define RELOCK_CONN_ID_KILL_FORMS (RELOCK_REPLY_INTEGER | RELOCK_REPLY_STATUS)
+
 /* Reads the reply to that command. Returns true if the server killed the connection, or does not
  * have it; also if it lacks CLIENT KILL, which is logged once: then nothing can stop the old
  * command. Returns false if it refused for another reason: the caller has to try again. */

@@ -25,7 +25,8 @@ static void read_messages(struct relock_pubsub *pubsub)
         r = relock_wire_take(&conn->wire, &reply);
         if (r != RELOCK_OK)
             break;
-        relock_pubsub_hear(pubsub, reply);
+        if (!relock_pubsub_hear(pubsub, reply))
+            r = relock_wire_fail(&conn->wire, RELOCK_REPLY_UNASKED);
         relock_reply_free(reply);
     }
     if (r < 0)

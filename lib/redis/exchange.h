@@ -19,7 +19,10 @@ struct relock_exchange {
     /* the commands: set by the caller; all else is zero when it starts */
     struct relock_text commands;
     const struct relock_conn_id *kills; /* instead of commands: the connection to kill; or NULL */
+    bool stays; /* it goes out over the connection that the lane has, or fails unsent */
     unsigned n_replies;
+    unsigned forms;        /* of the last reply: see reply.h */
+    unsigned forms_before; /* of each earlier one */
 
     /* the outcome */
     struct redisReply *reply;       /* with RELOCK_OK: the last reply, which the caller frees */

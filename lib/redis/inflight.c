@@ -167,6 +167,25 @@ static struct relock_exchange *take_reply(struct relock_inflight *inflight,
     return exchange;
 }
 
+/* Whether the reply can be that to the first in flight. */
+static bool fits(const struct relock_inflight *inflight, const struct redisReply *reply)
+{
+    const struct relock_exchange *exchange = inflight->exchanges;
+
+    return relock_reply_fits(reply,
+                             exchange->n_left == 1 ? exchange->forms : exchange->forms_before);
+}
+
+/* Those that have ended are in flight again, to fail. Returns RELOCK_E_CONN. */
+static int distrust(struct relock_inflight *inflight, const char *what,
+                    struct relock_exchange **ended)
+{
+    DL_CONCAT(*ended, inflight->exchanges);
+    inflight->exchanges = *ended;
+    *ended = NULL;
+    return relock_sync_conn_distrust(&inflight->conn, what);
+}
+
 int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
                             struct relock_exchange **ended)
 {
@@ -176,13 +195,20 @@ int relock_inflight_receive(struct relock_inflight *inflight, uint64_t until_ms,
     if (r == RELOCK_AGAIN)
         return let_leave(inflight, ended);
     while (r == RELOCK_OK) {
-        struct relock_exchange *exchange = take_reply(inflight, reply);
+        struct relock_exchange *exchange;
 
+        if (!fits(inflight, reply)) {
+            relock_reply_free(reply);
+            return distrust(inflight, RELOCK_REPLY_MISFIT, ended);
+        }
+        exchange = take_reply(inflight, reply);
         if (exchange)
             DL_APPEND(*ended, exchange);
         if (!inflight->exchanges)
             break;
         r = relock_wire_take(&inflight->conn.wire, &reply);
     }
+    if (r == RELOCK_OK && !relock_wire_is_quiet(&inflight->conn.wire))
+        return distrust(inflight, RELOCK_REPLY_UNASKED, ended);
     return r == RELOCK_AGAIN ? RELOCK_OK : r;
 }

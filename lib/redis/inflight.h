@@ -35,8 +35,9 @@ int relock_inflight_send(struct relock_inflight *inflight, struct relock_exchang
                          uint64_t now_ms);
 
 /*
- * Waits for a reply until `until_ms` and takes all that have come with it. Appends the exchanges
- * that have ended to `*ended`. If no reply came, those whose deadline has passed leave.
+ * Waits for a reply until `until_ms` and takes all that have come with it. Puts the exchanges that
+ * have ended into `*ended`, which is empty. If no reply came, those whose deadline has passed
+ * leave. If one does not fit its command, or comes without one, none that came with it counts.
  *
  * Returns RELOCK_OK; RELOCK_E_CONN, RELOCK_E_NOMEM when the connection has failed.
  */

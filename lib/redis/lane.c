@@ -176,7 +176,7 @@ static void end_all(struct relock_lane *lane, struct relock_exchange *own,
 
 /* ---- driving ------------------------------------------------------------------------------- */
 
-static int open_conn(struct relock_lane *lane, uint64_t deadline_ms)
+static int open_conn(struct relock_lane *lane, const struct relock_exchange *own)
 {
     struct relock_inflight *inflight = &lane->inflight;
 
@@ -186,7 +186,8 @@ static int open_conn(struct relock_lane *lane, uint64_t deadline_ms)
         return RELOCK_OK;
     if (atomic_exchange(&lane->retired, false))
         relock_sync_conn_close(&inflight->conn);
-    return relock_sync_conn_connect(&inflight->conn, deadline_ms);
+    return own->stays ? relock_sync_conn_keep(&inflight->conn)
+                      : relock_sync_conn_connect(&inflight->conn, own->deadline_ms);
 }
 
 /*
@@ -237,7 +238,7 @@ static void fail_all(struct relock_lane *lane, int result, struct relock_exchang
 static void drive_on(struct relock_lane *lane, struct relock_exchange *own)
 {
     struct relock_exchange *ended = NULL;
-    int r = open_conn(lane, own->deadline_ms);
+    int r = open_conn(lane, own);
 
     if (r == RELOCK_OK)
         r = send_queue(lane, own);

@@ -399,6 +399,15 @@ static void do_without(struct relock_login *login, const char *error)
         relock_explain_extra(login->server, extras[login->step], tellable(login, error));
 }
 
+/* Proxies answer questions about the server as they like. */
+static unsigned forms_of(enum relock_login_step step)
+{
+    bool is_question =
+        step == RELOCK_LOGIN_HELLO || step == RELOCK_LOGIN_SERVER || step == RELOCK_LOGIN_INFO;
+
+    return is_question ? RELOCK_REPLY_ANY : RELOCK_REPLY_STATUS;
+}
+
 static int take_error(struct relock_login *login, const char *error)
 {
     bool is_needed = login->step == RELOCK_LOGIN_AUTH || login->step == RELOCK_LOGIN_DB;
@@ -413,8 +422,11 @@ int relock_login_take(struct relock_login *login, const struct redisReply *reply
                       struct relock_buffer *buffer)
 {
     const char *error = relock_reply_error(reply);
-    int r = error ? take_error(login, error) : take_answer(login, reply);
+    int r;
 
+    if (!relock_reply_fits(reply, forms_of(login->step)))
+        return turn_away(login, RELOCK_E_CONN, RELOCK_REPLY_MISFIT);
+    r = error ? take_error(login, error) : take_answer(login, reply);
     if (r != RELOCK_OK)
         return r;
     login->step = skip_unwanted(login, login->step + 1);

@@ -25,6 +25,8 @@ struct relock_orphan *relock_orphan_new(const struct relock_exchange *exchange,
     atomic_init(&new->state, PENDING);
     new->exchange.is_orphan = true;
     new->exchange.n_left = exchange->n_left;
+    new->exchange.forms = exchange->forms;
+    new->exchange.forms_before = exchange->forms_before;
     new->exchange.limit_ms = exchange->limit_ms;
     new->exchange.conn_id = conn_id ? relock_conn_id_ref(conn_id) : NULL;
     return new;

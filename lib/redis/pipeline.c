@@ -1,5 +1,6 @@
 #include "redis/pipeline.h"
 
+#include "base/clock.h"
 #include "base/decimal.h"
 #include "base/hash.h"
 #include "base/status.h"
@@ -17,6 +18,9 @@
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5
 
+/* For so long after an unknown error was doubted, further ones are believed. */
+#define BELIEVE_MS 60000
+
 struct relock_pipeline {
     struct relock_async_conn conn;
     struct relock_topology *topology; /* NULL: no server refers to another */
@@ -25,6 +29,7 @@ struct relock_pipeline {
     void *arg;
     struct relock_sent_command *in_flight; /* in the order of their replies */
     bool tracks;                           /* the server does */
+    uint64_t believes_until_ms;            /* even unknown errors */
 };
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -56,7 +61,7 @@ static void kill_at(struct relock_pipeline *pipeline, const struct relock_conn_i
     size_t from = out->len;
 
     relock_conn_id_kill(fence, pipeline->conn.login.conn_id, out);
-    kill = relock_sent_command_appended(out, from);
+    kill = relock_sent_command_appended(out, from, RELOCK_CONN_ID_KILL_FORMS);
     if (kill)
         send_command(pipeline, kill);
 }
@@ -119,7 +124,7 @@ int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, rel
         return RELOCK_E_CONN;
     (void)relock_decimal(id, number);
     relock_command_words(out, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP");
-    command = relock_sent_command_appended(out, from);
+    command = relock_sent_command_appended(out, from, RELOCK_REPLY_STATUS);
     if (!command)
         return RELOCK_E_NOMEM;
     command->fn = fn;
@@ -149,6 +154,7 @@ void relock_pipeline_ping(struct relock_pipeline *pipeline)
         free(ping); /* out of memory: the next ping does */
         return;
     }
+    ping->forms = RELOCK_REPLY_STATUS;
     DL_APPEND(pipeline->in_flight, ping);
 }
 
@@ -271,6 +277,21 @@ static void answer(struct relock_pipeline *pipeline, struct relock_sent_command 
     free(command);
 }
 
+/* An unknown error may be the reply to bytes of another program on this connection. Soon after one
+ * was doubted, the next is believed: it must not end the renewals of other locks again and again.
+ */
+static bool can_be_answer(struct relock_pipeline *pipeline,
+                          const struct relock_sent_command *command, const struct redisReply *reply)
+{
+    uint64_t now_ms = relock_clock_now_ms();
+    bool may_doubt = now_ms >= pipeline->believes_until_ms;
+
+    if (relock_sent_command_fits(command, reply, may_doubt))
+        return true;
+    pipeline->believes_until_ms = relock_clock_after(now_ms, BELIEVE_MS);
+    return false;
+}
+
 static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct relock_pipeline *pipeline = arg;
@@ -279,7 +300,11 @@ static void on_reply(void *arg, const struct redisReply *reply)
     struct relock_sent_command *command = pipeline->in_flight;
 
     if (!command) {
-        relock_async_conn_fail(&pipeline->conn, "the server sent a reply without a command");
+        relock_async_conn_fail(&pipeline->conn, RELOCK_REPLY_UNASKED);
+        return;
+    }
+    if (!can_be_answer(pipeline, command, reply)) {
+        relock_async_conn_fail(&pipeline->conn, RELOCK_REPLY_MISFIT);
         return;
     }
     relock_async_conn_answered(&pipeline->conn,

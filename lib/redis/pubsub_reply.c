@@ -180,30 +180,64 @@ static const struct relock_pubsub_words *words_of(const struct relock_pubsub *pu
                : pubsub->words;
 }
 
-void relock_pubsub_take_reply(void *arg, const struct redisReply *reply)
+/* A message or the server's own end of a subscription, which may come at any time. Returns whether
+ * it is one. */
+static bool take_unasked(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
+                         const struct redisReply *reply)
 {
-    struct relock_pubsub *pubsub = arg;
-    const char *error = relock_reply_error(reply);
     const struct redisReply *kind = relock_reply_at(reply, 0);
     const struct redisReply *name = relock_reply_at(reply, 1);
-    const struct relock_pubsub_words *words = words_of(pubsub, kind);
+
+    if (!kind || !relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)))
+        return false;
+    if (relock_reply_is(kind, words->message))
+        on_message(pubsub, name, relock_reply_at(reply, 2));
+    else if (words->may_end && relock_reply_is(kind, words->unsubscribed))
+        on_unsubscribed(pubsub, words, name);
+    else
+        return false;
+    return true;
+}
+
+/* Returns false if the reply is one that no command of this connection has. */
+static bool take_answer_of(struct relock_pubsub *pubsub, const struct relock_pubsub_words *words,
+                           const struct redisReply *reply)
+{
+    const struct redisReply *kind = relock_reply_at(reply, 0);
+    const struct redisReply *name = relock_reply_at(reply, 1);
+    const char *error = relock_reply_error(reply);
 
     if (error)
         on_error(pubsub, error);
-    else if (kind && relock_reply_is(kind, words->message))
-        on_message(pubsub, name, relock_reply_at(reply, 2));
-    else if (kind && relock_reply_is(kind, words->subscribed))
+    else if (relock_reply_is(kind ? kind : reply, kind ? "pong" : "PONG"))
+        relock_async_conn_answered(&pubsub->conn, true);
+    else if (!kind || !relock_reply_fits(reply, RELOCK_REPLY_ARRAY_OF(3)))
+        return false;
+    else if (relock_reply_is(kind, words->subscribed))
         on_subscribed(pubsub, name);
-    else if (kind && relock_reply_is(kind, words->unsubscribed))
+    else if (relock_reply_is(kind, words->unsubscribed))
         on_unsubscribed(pubsub, words, name);
     else
-        relock_async_conn_answered(&pubsub->conn, true); /* PING */
+        return false;
+    return true;
 }
 
-void relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply)
+void relock_pubsub_take_reply(void *arg, const struct redisReply *reply)
 {
-    const struct redisReply *kind = relock_reply_at(reply, 0);
+    struct relock_pubsub *pubsub = arg;
+    const struct relock_pubsub_words *words = words_of(pubsub, relock_reply_at(reply, 0));
 
-    if (kind && relock_reply_is(kind, words_of(pubsub, kind)->message))
-        on_message(pubsub, relock_reply_at(reply, 1), relock_reply_at(reply, 2));
+    if (take_unasked(pubsub, words, reply))
+        return;
+    if (!relock_async_wait_is_owed(&pubsub->conn))
+        relock_async_conn_fail(&pubsub->conn, RELOCK_REPLY_UNASKED);
+    else if (!take_answer_of(pubsub, words, reply))
+        relock_async_conn_fail(&pubsub->conn, RELOCK_REPLY_MISFIT);
+}
+
+bool relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply)
+{
+    const struct relock_pubsub_words *words = words_of(pubsub, relock_reply_at(reply, 0));
+
+    return take_unasked(pubsub, words, reply);
 }

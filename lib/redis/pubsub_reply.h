@@ -6,13 +6,16 @@
 #ifndef RELOCK_PUBSUB_REPLY_H
 #define RELOCK_PUBSUB_REPLY_H
 
+#include <stdbool.h>
+
 struct redisReply;
 struct relock_pubsub;
 
 /* Anything that comes while the connection of the pubsub `arg` is up. The I/O thread. */
 void relock_pubsub_take_reply(void *arg, const struct redisReply *reply);
 
-/* The same while nothing but messages can come, so anything else is ignored. Any thread. */
-void relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply);
+/* The same while no command is unanswered, so nothing but messages can come. Returns false for
+ * anything else, which ends the connection. Any thread. */
+bool relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply);
 
 #endif

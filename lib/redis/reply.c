@@ -7,11 +7,40 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
+static bool begins_with(const char *error, const char *code)
+{
+    size_t len = strlen(code);
+
+    return strncmp(error, code, len) == 0 && (error[len] == ' ' || error[len] == '\0');
+}
+
 struct redisReply *relock_reply_free(struct redisReply *reply)
 {
     if (reply)
         freeReplyObject(reply);
     return NULL;
+}
+
+bool relock_reply_fits(const struct redisReply *reply, unsigned forms)
+{
+    switch (reply->type) {
+    case REDIS_REPLY_ERROR:
+        return !(forms & RELOCK_REPLY_NO_ERR) || !begins_with(reply->str, "ERR") ||
+               relock_refusal_of(reply->str) != RELOCK_REFUSED_UNKNOWN;
+    case REDIS_REPLY_NIL:
+        return forms & RELOCK_REPLY_NIL;
+    case REDIS_REPLY_INTEGER:
+        return forms & RELOCK_REPLY_INTEGER;
+    case REDIS_REPLY_STATUS:
+        return forms & RELOCK_REPLY_STATUS;
+    case REDIS_REPLY_STRING:
+        return forms & RELOCK_REPLY_STRING;
+    case REDIS_REPLY_ARRAY:
+        return forms & RELOCK_REPLY_ARRAY || (reply->elements <= RELOCK_REPLY_LONGEST &&
+                                              forms & RELOCK_REPLY_ARRAY_OF(reply->elements));
+    default:
+        return false;
+    }
 }
 
 bool relock_reply_is_nil(const struct redisReply *reply)
@@ -73,13 +102,6 @@ const struct redisReply *relock_reply_at(const struct redisReply *reply, size_t 
 const char *relock_reply_error(const struct redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
-}
-
-static bool begins_with(const char *error, const char *code)
-{
-    size_t len = strlen(code);
-
-    return strncmp(error, code, len) == 0 && (error[len] == ' ' || error[len] == '\0');
 }
 
 /* In servers before 7.0 the code of an error in a script follows words about the script. */

@@ -1,5 +1,5 @@
 /*
- * Reply - reads a reply of Redis
+ * Reply - reads a reply of Redis, and knows which replies a command can have
  *
  * Code outside this folder reads replies through these functions alone and does not know hiredis. A
  * server may send anything, so each function tells whether the reply has the expected form.
@@ -14,6 +14,34 @@
 #include <stdint.h>
 
 struct redisReply;
+
+/*
+ * The replies that a command can have, besides errors. If another one comes, replies do not belong
+ * to the commands that they seem to answer: something else has written to the connection.
+ */
+enum relock_reply_form {
+    RELOCK_REPLY_NIL = 1 << 0,
+    RELOCK_REPLY_INTEGER = 1 << 1,
+    RELOCK_REPLY_STATUS = 1 << 2,
+    RELOCK_REPLY_STRING = 1 << 3,
+    RELOCK_REPLY_ARRAY = 1 << 4,  /* of any length */
+    RELOCK_REPLY_NO_ERR = 1 << 5, /* and no error without a code of its own, which is "ERR" */
+};
+
+/* An array of `n` elements, at most RELOCK_REPLY_LONGEST. */
+#define RELOCK_REPLY_ARRAY_OF(n) (1U << (8 + (n)))
+#define RELOCK_REPLY_LONGEST 8
+
+#define RELOCK_REPLY_TEXT (RELOCK_REPLY_STATUS | RELOCK_REPLY_STRING)
+#define RELOCK_REPLY_ANY \
+    (RELOCK_REPLY_NIL | RELOCK_REPLY_INTEGER | RELOCK_REPLY_TEXT | RELOCK_REPLY_ARRAY)
+
+/* Whether it has one of these forms. An error has, unless RELOCK_REPLY_NO_ERR forbids it. */
+bool relock_reply_fits(const struct redisReply *reply, unsigned forms);
+
+/* Why a connection has ended. */
+#define RELOCK_REPLY_MISFIT "the server sent a reply that the command cannot have"
+#define RELOCK_REPLY_UNASKED "the server sent a reply without a command"
 
 /* Takes NULL. Returns NULL. */
 struct redisReply *relock_reply_free(struct redisReply *reply);

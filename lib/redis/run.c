@@ -52,6 +52,7 @@ static int load_all(struct relock_lane *lane, uint64_t deadline_ms, char why[REL
     }
     relock_command_words(&round_trip.commands, "INFO", "memory");
     round_trip.exchange.n_replies++;
+    round_trip.exchange.forms = round_trip.exchange.forms_before = RELOCK_REPLY_TEXT;
     r = relock_round_trip_ask_harmless(&round_trip, lane, deadline_ms);
     if (r != RELOCK_OK) {
         (void)snprintf(why, RELOCK_WHY_MAX, "%s", round_trip.exchange.why);

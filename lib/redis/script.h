@@ -14,6 +14,7 @@ struct relock_script {
     const char *body;
     struct relock_text head; /* the words before the key, as bytes to send: EVALSHA, sha1, 1 */
     size_t n_head;           /* so many words */
+    unsigned forms;          /* of its reply: see reply.h */
 };
 
 #define XX(name, sha1, body) extern const struct relock_script relock_script_##name;

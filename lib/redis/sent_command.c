@@ -1,6 +1,7 @@
 #include "redis/sent_command.h"
 
 #include "redis/conn_id.h"
+#include "redis/reply.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
         return NULL;
     *command = (struct relock_sent_command){.n_replies = 1U + is_fenced + is_tracked,
                                             .is_tracked = is_tracked,
+                                            .forms = call->script->forms,
                                             .script = call->script,
                                             .flight = call->flight,
                                             .tracker = call->tracker,
@@ -43,14 +45,17 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
     return command;
 }
 
-struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from)
+struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from,
+                                                         unsigned forms)
 {
     struct relock_sent_command *command = out->failed ? NULL : calloc(1, sizeof(*command));
 
-    if (command)
-        command->n_replies = 1;
-    else
+    if (!command) {
         relock_buffer_take_back(out, from);
+        return NULL;
+    }
+    command->n_replies = 1;
+    command->forms = forms;
     return command;
 }
 
@@ -80,6 +85,24 @@ bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock
         return false;
     }
     return true;
+}
+
+bool relock_sent_command_fits(const struct relock_sent_command *command,
+                              const struct redisReply *reply, bool may_doubt)
+{
+    bool doubts = may_doubt && command->script;
+
+    switch (command->next_reply) {
+    case RELOCK_NEXT_CALL:
+        break;
+    case RELOCK_NEXT_KILL:
+        return relock_reply_fits(reply, RELOCK_CONN_ID_KILL_FORMS);
+    case RELOCK_NEXT_LOAD:
+    case RELOCK_NEXT_ASKING:
+    case RELOCK_NEXT_CACHING:
+        return relock_reply_fits(reply, RELOCK_REPLY_TEXT);
+    }
+    return relock_reply_fits(reply, command->forms | (doubts ? RELOCK_REPLY_NO_ERR : 0));
 }
 
 bool relock_sent_command_take(struct relock_sent_command *command,

@@ -28,6 +28,7 @@ enum relock_next_reply {
 struct relock_sent_command {
     enum relock_next_reply next_reply;
     unsigned n_replies; /* all that were due when it was last sent */
+    unsigned forms;     /* of the last one: see reply.h */
     enum relock_call_form form;
     bool asks;            /* it follows ASKING, which SCRIPT LOAD would use up */
     bool is_tracked;      /* it follows CLIENT CACHING */
@@ -50,14 +51,20 @@ struct relock_sent_command {
 struct relock_sent_command *relock_sent_command_new(const struct relock_call *call, bool is_fenced,
                                                     bool is_tracked, struct relock_buffer *out);
 
-/* For a command of one reply, neither a script nor repeated, that the caller has appended since the
- * buffer had the length `from`. Returns NULL when out of memory: the buffer has that length. */
-struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from);
+/* For a command of one reply, of one of these `forms`, neither a script nor repeated, that the
+ * caller has appended since the buffer had the length `from`. Returns NULL when out of memory: the
+ * buffer has that length. */
+struct relock_sent_command *relock_sent_command_appended(struct relock_buffer *out, size_t from,
+                                                         unsigned forms);
 
 /* Appends the command once more, in this form, and tracked if it may be. Returns false when out of
  * memory: the buffer is as it was. */
 bool relock_sent_command_repeat(struct relock_sent_command *command, enum relock_call_form form,
                                 bool may_track, struct relock_buffer *out);
+
+/* Whether this can be the next reply; `may_doubt`: an unknown error to a script cannot. */
+bool relock_sent_command_fits(const struct relock_sent_command *command,
+                              const struct redisReply *reply, bool may_doubt);
 
 /* Takes a reply. Returns whether it is the last one. */
 bool relock_sent_command_take(struct relock_sent_command *command,

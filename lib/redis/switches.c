@@ -165,6 +165,15 @@ static void on_reply(void *arg, const struct redisReply *reply)
         return;
     }
     /* The replies to the questions, then those to SUBSCRIBE and PING. */
+    if (!relock_async_wait_is_owed(&subscription->conn)) {
+        relock_async_conn_fail(&subscription->conn, RELOCK_REPLY_UNASKED);
+        return;
+    }
+    if (!relock_reply_fits(reply, RELOCK_REPLY_ARRAY |
+                                      (is_asking ? RELOCK_REPLY_NIL : RELOCK_REPLY_STATUS))) {
+        relock_async_conn_fail(&subscription->conn, RELOCK_REPLY_MISFIT);
+        return;
+    }
     relock_async_conn_answered(&subscription->conn, true);
     if (is_asking)
         take_answer(subscription, reply);

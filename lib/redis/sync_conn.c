@@ -26,9 +26,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* A connection that was unused for so long is checked before it is used. */
-#define STALE_MS 1000
-
 /* The socket's timeout may exceed a deadline by this much, which saves a system call per command.
  */
 #define TIMEOUT_SLACK_MS 50
@@ -149,7 +146,6 @@ static bool bound_by(struct relock_sync_conn *conn, uint64_t deadline_ms)
 
     if (left == 0)
         return false;
-    conn->used_ms = now_ms;
     if (conn->timeout_ms > left + TIMEOUT_SLACK_MS || conn->timeout_ms < left / 2)
         set_timeout(conn, left);
     return true;
@@ -203,17 +199,32 @@ static int log_in(struct relock_sync_conn *conn, uint64_t deadline_ms)
     return r == RELOCK_OK ? r : fail_as(conn, r, conn->login.why);
 }
 
-/* Whether the server has closed an idle connection. Found out before a command is sent over it. */
+int relock_sync_conn_distrust(struct relock_sync_conn *conn, const char *what)
+{
+    relock_log_write(conn->server->log, RELOCK_LOG_WARNING,
+                     "%s: %s; the library connects again and repeats what is unanswered. Does the "
+                     "program write to a descriptor of the library, or a proxy mix up replies?",
+                     conn->server->label, what);
+    return relock_wire_fail(&conn->wire, what);
+}
+
+/* Whether the server has closed an idle connection, or has sent what no command asked for and would
+ * be taken for the reply to the next one. Found out before that is sent. */
 static bool has_ended(struct relock_sync_conn *conn)
 {
-    return relock_clock_now_ms() - conn->used_ms >= STALE_MS && relock_wire_has_ended(&conn->wire);
+    bool has_closed = relock_wire_has_ended(&conn->wire);
+    bool is_quiet = relock_wire_is_quiet(&conn->wire);
+
+    if (!is_quiet)
+        (void)relock_sync_conn_distrust(conn, RELOCK_REPLY_UNASKED);
+    return has_closed || !is_quiet;
 }
 
 /* Whether the connection works, as far as is known, or the attempt to make it has time left. */
 static bool is_usable(struct relock_sync_conn *conn)
 {
     if (conn->state == RELOCK_SYNC_CONN_READY)
-        return relock_wire_is_quiet(&conn->wire) && !has_ended(conn);
+        return !has_ended(conn);
     return relock_clock_now_ms() < conn->connect_by_ms;
 }
 
@@ -272,6 +283,13 @@ int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms
     if (conn->n_ready++ > 0)
         atomic_fetch_add(&conn->server->counts->reconnects, 1);
     return RELOCK_OK;
+}
+
+int relock_sync_conn_keep(struct relock_sync_conn *conn)
+{
+    if (conn->state == RELOCK_SYNC_CONN_READY && is_usable(conn))
+        return RELOCK_OK;
+    return fail(conn, RELOCK_E_CONN, "the connection has ended");
 }
 
 int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms)

@@ -32,7 +32,6 @@ struct relock_sync_conn {
     uint64_t connect_by_ms;    /* in both: the time limit of the attempt */
     struct relock_wire wire;
     uint64_t timeout_ms; /* the timeout that the socket has now */
-    uint64_t used_ms;    /* when it was last used */
     size_t n_sent;       /* how many bytes the last send has written */
     uint64_t n_ready;    /* how often it became READY */
     struct relock_spin spin;
@@ -58,6 +57,9 @@ void relock_sync_conn_abandon(struct relock_sync_conn *conn);
  */
 int relock_sync_conn_connect(struct relock_sync_conn *conn, uint64_t deadline_ms);
 
+/* Returns RELOCK_OK if it is connected, else RELOCK_E_CONN. */
+int relock_sync_conn_keep(struct relock_sync_conn *conn);
+
 /* Sends the commands in `wire.out`. Returns RELOCK_OK, RELOCK_E_CONN, RELOCK_E_NOMEM; before the
  * first reply also RELOCK_E_AUTH. */
 int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms);
@@ -70,6 +72,10 @@ int relock_sync_conn_receive(struct relock_sync_conn *conn, uint64_t deadline_ms
 /* The same for the only reply in flight: retries the socket for a moment before it sleeps. */
 int relock_sync_conn_receive_soon(struct relock_sync_conn *conn, uint64_t deadline_ms,
                                   struct redisReply **reply);
+
+/* Replies do not belong to the commands that they seem to answer: logs that, for the reason `what`.
+ * Returns RELOCK_E_CONN, with which the user closes the connection. */
+int relock_sync_conn_distrust(struct relock_sync_conn *conn, const char *what);
 
 /* Closes the connection. It can be made again. */
 void relock_sync_conn_close(struct relock_sync_conn *conn);

@@ -330,6 +330,11 @@ int relock_wire_take(struct relock_wire *wire, struct redisReply **reply)
     return RELOCK_OK;
 }
 
+int relock_wire_fail(struct relock_wire *wire, const char *what)
+{
+    return fail(wire, RELOCK_E_CONN, what);
+}
+
 bool relock_wire_is_quiet(const struct relock_wire *wire)
 {
     return wire->reader->len == wire->reader->pos;

@@ -63,6 +63,9 @@ bool relock_wire_has_ended(struct relock_wire *wire);
  * are no RESP, or more than any reply has; RELOCK_E_NOMEM. */
 int relock_wire_take(struct relock_wire *wire, struct redisReply **reply);
 
+/* The connection is of no use any more, for the reason `what`: returns RELOCK_E_CONN. */
+int relock_wire_fail(struct relock_wire *wire, const char *what);
+
 /* Whether all received bytes were taken. Others would be mistaken for the next reply. */
 bool relock_wire_is_quiet(const struct relock_wire *wire);
 

@@ -11,7 +11,7 @@
  * What stands for what:
  *
  *   ACQUIRE      scripts/lock.lua; relock_ask                     lib/lock/ask.c
- *   COUNTS       wait_for_replicas, ask_on_the_same               lib/redis/attempt.c
+ *   COUNTS       wait_for_replicas                                lib/redis/attempt.c
  *                ask                                              lib/lock/commands.c
  *   moves        relock_node_io_cut, relock_succession_leave      lib/redis/node_io.c succession.c
  *                relock_watchdog_up                               lib/lock/watchdog.c

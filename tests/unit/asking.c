@@ -41,6 +41,8 @@ void asking_prepare(struct asking *at, char letter, unsigned n, uint64_t deadlin
     at->exchange = (struct relock_exchange){
         .commands = {at->commands, strlen(at->commands)},
         .n_replies = n,
+        .forms = RELOCK_REPLY_STRING,
+        .forms_before = RELOCK_REPLY_STRING | RELOCK_REPLY_INTEGER,
     };
     at->deadline_ms = deadline_ms;
 }

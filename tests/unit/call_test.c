@@ -342,6 +342,31 @@ static void a_refused_login_is_final(void **state)
     assert_false(call.unanswered);
 }
 
+/* It may answer bytes of another program on the connection. */
+static void an_unknown_error_is_believed_over_a_second_connection_only(void **state)
+{
+    static const struct {
+        const char *reply;
+        int result;
+    } second[] = {{"$-1\r\n", RELOCK_OK}, {"-ERR really\r\n", RELOCK_E_SERVER}};
+
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(second) / sizeof(*second); i++) {
+        calls_acquire();
+        script_welcome(script, 7);
+        server_answers("-ERR unknown command 'relock:'\r\n");
+        script_expect_end(script);
+        script_welcome(script, 8);
+        server_answers(second[i].reply);
+        assert_int_equal(run_call(), second[i].result);
+        assert_true(call.unanswered);
+        assert_true(script_played(script));
+        relock_call_end(&call);
+        talk_as(&(struct relock_options){0});
+    }
+}
+
 static void a_login_refused_for_now_is_retried(void **state)
 {
     (void)state;
@@ -381,6 +406,7 @@ int main(void)
         CALL_TEST(a_server_that_keeps_loading_is_a_refusal),
         CALL_TEST(a_refusal_is_final_and_says_why),
         CALL_TEST(a_refused_login_is_final),
+        CALL_TEST(an_unknown_error_is_believed_over_a_second_connection_only),
         CALL_TEST(a_login_refused_for_now_is_retried),
     };
 

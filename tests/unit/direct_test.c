@@ -48,14 +48,20 @@ static void a_wait_ends_at_its_deadline(void **state)
     nobody_waits();
 }
 
-static void what_is_no_message_is_ignored(void **state)
+static void what_is_no_message_ends_the_connection(void **state)
 {
+    struct actor *actor = begin_to_poll();
+
     (void)state;
     stop_io();
-    script_answer(script, "+PONG\r\n-ERR what\r\n*1\r\n:1\r\n" MESSAGE("a"));
-    assert_int_equal(wait_for(&heard), true);
-    assert_true(pthread_equal(reader, pthread_self()));
+    script_answer(script, "+PONG\r\n" MESSAGE("a"));
+    assert_true(wait_until(is_not_polled, NULL, SOON_MS));
     let_io_go_on();
+    script_expect_end(script);
+    script_welcome(script, 8);
+    script_expect(script, "SUBSCRIBE a");
+    assert_true(script_played(script));
+    end_waiting(actor);
 }
 
 /* ---- who reads ----------------------------------------------------------------------------- */
@@ -189,7 +195,7 @@ int main(void)
         READERS_TEST(a_thread_reads_the_messages_of_others_too),
         READERS_TEST(a_gate_that_another_thread_opens_ends_the_poll),
         READERS_TEST(a_wait_ends_at_its_deadline),
-        READERS_TEST(what_is_no_message_is_ignored),
+        READERS_TEST(what_is_no_message_ends_the_connection),
         READERS_TEST(the_io_thread_leaves_a_message_to_the_thread_that_polls),
         READERS_TEST(a_socket_that_nobody_polls_is_read_again_after_a_while),
         READERS_TEST(a_second_thread_has_the_io_thread_read),

@@ -126,6 +126,27 @@ static void an_exchange_answered_before_the_failure_stays_answered(void **state)
     asking_has_failed(2, true, server.label);
 }
 
+static void a_reply_of_another_type_fails_all_that_is_in_flight(void **state)
+{
+    (void)state;
+
+    two_of_three_have_no_answer();
+    script_answer(script, ":1\r\n$1\r\nc\r\n");
+    asking_has_failed(1, true, RELOCK_REPLY_MISFIT);
+    asking_has_failed(2, true, RELOCK_REPLY_MISFIT);
+}
+
+/* It is unknown which of them answers the command. */
+static void a_surplus_reply_fails_the_exchange_that_it_came_with(void **state)
+{
+    (void)state;
+
+    script_welcome(script, 7);
+    asking_begin(0, 'a', 1, soon());
+    script_answer(script, "$1\r\na\r\n$1\r\na\r\n");
+    asking_has_failed(0, true, RELOCK_REPLY_UNASKED);
+}
+
 static bool sleeps(void *gate)
 {
     return atomic_load(&((struct relock_gate *)gate)->state) != 0;
@@ -224,6 +245,8 @@ int main(void)
         ASKING_TEST(queued_commands_go_out_in_one_write_and_each_gets_its_reply),
         ASKING_TEST(the_driving_goes_on_while_others_have_no_answer),
         ASKING_TEST(of_several_replies_the_last_two_are_kept),
+        ASKING_TEST(a_reply_of_another_type_fails_all_that_is_in_flight),
+        ASKING_TEST(a_surplus_reply_fails_the_exchange_that_it_came_with),
         ASKING_TEST(a_broken_connection_ends_all_exchanges_and_says_which_were_sent),
         ASKING_TEST(an_exchange_with_some_of_its_replies_fails),
         ASKING_TEST(a_command_sent_with_others_may_have_run_too),

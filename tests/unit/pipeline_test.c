@@ -83,9 +83,11 @@ static struct relock_call long_call;
 /* A ping that fails for lack of memory, with commands right behind it. */
 static void ping_without_memory(void *arg, int result, const struct redisReply *reply)
 {
+    int64_t integer;
+
     (void)arg;
     assert_int_equal(result, RELOCK_OK);
-    if (relock_reply_is_nil(reply))
+    if (relock_reply_integer(reply, &integer) && integer == 0)
         return;                   /* another command is in flight */
     alloc_fail(ALLOC_MINE, 2, 1); /* the first is for the reply to come */
     relock_pipeline_ping(pipeline);
@@ -120,7 +122,7 @@ static void a_ping_without_memory_takes_no_reply(void **state)
     script_welcome(script, 7);
     script_expect(script, "EVALSHA * 1 * 60000 id:7");
     script_expect(script, "EVALSHA * 1 * 60000 id:7");
-    script_answer(script, "$-1\r\n:1\r\n");
+    script_answer(script, ":0\r\n:1\r\n");
     talk_expect(&renew);
     talk_expect(&extend);
     script_answer(script, ":2\r\n:5\r\n");
@@ -152,6 +154,53 @@ static void each_call_behind_a_ping_has_its_own_reply(void **state)
     assert_int_equal(jobs[1].integer, 2);
 }
 
+static void a_reply_of_another_type_ends_all_that_is_in_flight(void **state)
+{
+    (void)state;
+    jobs_add(&renew);
+    jobs_add(&extend);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    talk_expect(&extend);
+    script_answer(script, "+OK\r\n:1\r\n");
+    script_expect_end(script);
+    script_welcome(script, 8);
+    jobs_run();
+    assert_int_equal(jobs[0].result, RELOCK_E_CONN);
+    assert_int_equal(jobs[1].result, RELOCK_E_CONN);
+}
+
+static bool has_two_answers(void *arg)
+{
+    (void)arg;
+    return jobs[0].n_answers == 2;
+}
+
+static void on_up_renew(void *arg)
+{
+    (void)arg;
+    assert_int_equal(relock_pipeline_call(pipeline, &renew, jobs_answer, &jobs[0]), RELOCK_OK);
+}
+
+/* It may answer bytes of another program. It must not end the connection again and again. */
+static void an_unknown_error_ends_the_connection_and_the_next_does_not(void **state)
+{
+    (void)state;
+    jobs_make_pipeline(on_up_renew);
+    jobs_add(&renew);
+    script_welcome(script, 7);
+    talk_expect(&renew);
+    script_answer(script, "-ERR unknown command 'relock:'\r\n");
+    script_expect_end(script);
+    script_welcome(script, 8);
+    talk_expect(&renew);
+    script_answer(script, "-ERR really\r\n");
+    jobs_run();
+    assert_true(wait_until(has_two_answers, NULL, SOON_MS));
+    assert_int_equal(jobs[0].result, RELOCK_E_SERVER);
+    assert_string_equal(jobs[0].error, "ERR really");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +208,8 @@ int main(void)
         JOBS_TEST(a_server_that_is_no_master_is_tried_with_growing_pauses),
         JOBS_TEST(a_ping_without_memory_takes_no_reply),
         JOBS_TEST(each_call_behind_a_ping_has_its_own_reply),
+        JOBS_TEST(a_reply_of_another_type_ends_all_that_is_in_flight),
+        JOBS_TEST(an_unknown_error_ends_the_connection_and_the_next_does_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
 #define UNSUBSCRIBED(name, count) ACK("unsubscribe", "11", name, count)
 #define MESSAGE(name) "*3\r\n$7\r\nmessage\r\n$1\r\n" name "\r\n$1\r\n0\r\n"
 
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
 static struct relock_loop *loop;
 static struct relock_pubsub *pubsub;
 static struct relock_gate over;
@@ -119,12 +121,44 @@ static void each_connection_subscribes_anew(void **state)
     assert_int_equal(n_acknowledged, 4);
 }
 
+/* Both while a reply is awaited and while none is. */
+static void a_reply_that_no_command_has_ends_the_connection(void **state)
+{
+    static const char *const replies[] = {"+PONG\r\n", "-ERR unknown command\r\n", ":1\r\n",
+                                          SUBSCRIBED("b", "1")};
+    unsigned id = 7;
+
+    (void)state;
+    n_awaited = COUNT(replies) + 1;
+    script_welcome(script, id++);
+    script_expect(script, "SUBSCRIBE b");
+    script_answer(script, ":1\r\n");
+    script_expect_end(script);
+    for (size_t i = 0; i < COUNT(replies); i++) {
+        script_welcome(script, id++);
+        script_expect(script, "SUBSCRIBE b");
+        script_answer(script, SUBSCRIBED("b", "1"));
+        script_answer(script, replies[i]);
+        script_expect_end(script);
+    }
+    script_welcome(script, id);
+    script_expect(script, "SUBSCRIBE b");
+    script_answer(script, SUBSCRIBED("b", "1"));
+    assert_non_null(relock_pubsub_subscribe(pubsub, "b", 1, on_b, NULL));
+    assert_int_equal(relock_loop_start(loop), RELOCK_OK);
+    assert_true(script_played(script));
+    assert_true(relock_gate_wait(&over, soon()));
+    relock_loop_stop(loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_acknowledgement_of_an_earlier_subscribe_does_not_count,
                                         begin, end),
         cmocka_unit_test_setup_teardown(each_connection_subscribes_anew, begin, end),
+        cmocka_unit_test_setup_teardown(a_reply_that_no_command_has_ends_the_connection, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
