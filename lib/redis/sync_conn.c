@@ -26,6 +26,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+/* A connection that was unused for so long is checked before it is used. To check it each time
+ * would cost a thread that locks and unlocks without a pause some percent of its time. */
+#define STALE_MS 2
+
 /* The socket's timeout may exceed a deadline by this much, which saves a system call per command.
  */
 #define TIMEOUT_SLACK_MS 50
@@ -146,6 +150,7 @@ static bool bound_by(struct relock_sync_conn *conn, uint64_t deadline_ms)
 
     if (left == 0)
         return false;
+    conn->used_ms = now_ms;
     if (conn->timeout_ms > left + TIMEOUT_SLACK_MS || conn->timeout_ms < left / 2)
         set_timeout(conn, left);
     return true;
@@ -224,7 +229,8 @@ static bool has_ended(struct relock_sync_conn *conn)
 static bool is_usable(struct relock_sync_conn *conn)
 {
     if (conn->state == RELOCK_SYNC_CONN_READY)
-        return !has_ended(conn);
+        return relock_wire_is_quiet(&conn->wire) &&
+               (relock_clock_now_ms() - conn->used_ms < STALE_MS || !has_ended(conn));
     return relock_clock_now_ms() < conn->connect_by_ms;
 }
 

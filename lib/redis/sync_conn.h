@@ -32,6 +32,7 @@ struct relock_sync_conn {
     uint64_t connect_by_ms;    /* in both: the time limit of the attempt */
     struct relock_wire wire;
     uint64_t timeout_ms; /* the timeout that the socket has now */
+    uint64_t used_ms;    /* when it was last used */
     size_t n_sent;       /* how many bytes the last send has written */
     uint64_t n_ready;    /* how often it became READY */
     struct relock_spin spin;

@@ -385,6 +385,7 @@ static void an_idle_connection_that_has_ended_is_replaced_before_use(void **stat
     connect_as_7();
     script_close(script);
     assert_true(script_played(script));
+    conn.used_ms = 0; /* long ago */
 
     connect_as_7();
     assert_int_equal(atomic_load(&server.counts->reconnects), 1);
@@ -398,6 +399,7 @@ static void an_idle_connection_with_an_unexpected_reply_is_replaced(void **state
     connect_as_7();
     script_answer(script, "+late\r\n");
     assert_true(script_played(script));
+    conn.used_ms = 0;
 
     script_welcome(script, 8);
     assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_OK);
@@ -422,6 +424,7 @@ static void an_idle_connection_that_is_quiet_is_kept(void **state)
     (void)state;
 
     connect_as_7();
+    conn.used_ms = 0;
     assert_int_equal(relock_sync_conn_connect(&conn, soon()), RELOCK_OK);
     assert_int_equal(atomic_load(&server.counts->reconnects), 0);
 }
