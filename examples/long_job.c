@@ -74,6 +74,7 @@ static void print_result(struct job *job)
         [RELOCK_LOST_GONE] = "the key was deleted",
         [RELOCK_LOST_TAKEN] = "another owner holds the lock",
         [RELOCK_LOST_CAPPED] = "max_hold_ms was reached",
+        [RELOCK_LOST_REPLICAS] = "too few replicas acknowledged the renewals",
     };
     int lost = atomic_load(&job->lost);
 

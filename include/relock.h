@@ -131,6 +131,9 @@ RELOCK_API const char *relock_strerror(int result);
 #define RELOCK_LOST_GONE 2    /* key gone: force-unlocked, deleted, or lost with server data */
 #define RELOCK_LOST_TAKEN 3   /* another owner holds the lock */
 #define RELOCK_LOST_CAPPED 4  /* `max_hold_ms` stopped the renewals, and the lease expired */
+/* fewer than `min_replicas` acknowledged a renewal for a whole lease; the library releases the lock
+ */
+#define RELOCK_LOST_REPLICAS 5
 
 /**
  * Describes a lost hold. The library owns it; it is valid until the callback returns. Later
@@ -250,11 +253,11 @@ struct relock_options {
     uint64_t command_timeout_ms;  /* [3000] how long Redis may be silent before calls fail */
     uint64_t recheck_ms;          /* [5000] longest time between two attempts of a waiter */
     uint64_t handoff_ms;          /* [10] how long after a grant a lock may be handed off */
-    uint64_t replica_timeout_ms;  /* [1000] how long an acquire waits for `min_replicas` */
+    uint64_t replica_timeout_ms;  /* [1000] how long a call waits for `min_replicas` */
     uint64_t max_hold_ms;         /* [no limit] age at which the watchdog stops renewing a hold */
 
     unsigned connections;  /* [8] maximum of command connections to each server; up to 1024 */
-    unsigned min_replicas; /* [0] replicas that must acknowledge an acquire (WAIT) */
+    unsigned min_replicas; /* [0] replicas that must acknowledge acquires and renewals (WAIT) */
     unsigned flags;        /* [0] RELOCK_LAZY and others, as above */
     int log_level;         /* [RELOCK_LOG_INFO] least severe level to log */
 
@@ -602,7 +605,7 @@ struct relock_grant {
  * Threads: any; asks Redis; waits.
  * Returns: RELOCK_OK          held, with one more level
  *          RELOCK_LOST        this owner still has levels of a lost hold: release them all first
- *          RELOCK_E_REPLICAS  not held: fewer than `min_replicas` acknowledged
+ *          RELOCK_E_REPLICAS  not held, or no further level: fewer than `min_replicas` acknowledged
  *          RELOCK_E_DEADLOCK  also: the owner holds the read side and acquires the write side, or
  *                             holds the lock and passed RELOCK_NON_REENTRANT. Or the wait would
  *                             close a cycle of owners that wait for each other: release the locks
@@ -715,6 +718,8 @@ RELOCK_API int relock_release(struct relock_lock *lock, uint64_t owner);
  * Returns: RELOCK_OK         extended; relock_check() says how long the hold is certain
  *          RELOCK_LOST       the hold had been lost before
  *          RELOCK_NOT_OWNER  `owner` does not hold this lock
+ *          RELOCK_E_REPLICAS the hold is certain for as long as before: fewer than `min_replicas`
+ *                            acknowledged the extension
  *          RELOCK_E_INVALID  also: `lease_ms` is 0 or above ten years
  *          the common errors: the lease is as before, or longer
  */

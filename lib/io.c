@@ -138,6 +138,7 @@ int relock_io_start(struct relock_client *client)
     struct relock_topology_io io = {
         .answer_ms = relock_watchdog_answer_ms(options),
         .ping_ms = options->recheck_ms * PING_RECHECKS,
+        .confirms = options->min_replicas > 0,
         .up = on_up,
         .tracking = on_tracking,
         .changed = on_changed,

@@ -1,6 +1,7 @@
 --[[
 Makes a hold last at least as long as its owner asks, and sets its hold count. Like every command of
-an owner, it corrects a count that an unanswered command left behind.
+an owner, it corrects a count that an unanswered command left behind. It always writes the lease,
+because WAIT counts replicas that have the last write of its connection.
 
 KEYS[1]  the lock: a hash of field -> hold count
 ARGV[1]  lease, ms
@@ -14,10 +15,9 @@ if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
     return -redis.call('exists', KEYS[1])
 end
 
-if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
-    redis.call('pexpire', KEYS[1], ARGV[1])
-end
--- A server that is out of memory refuses writes, so make none that changes nothing.
+local left = redis.call('pttl', KEYS[1])
+redis.call('pexpire', KEYS[1], math.max(tonumber(ARGV[1]), left))
+-- A server that is out of memory refuses this write, so make none that changes nothing.
 if redis.call('hget', KEYS[1], ARGV[2]) ~= ARGV[3] then
     redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
 end

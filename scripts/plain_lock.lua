@@ -14,14 +14,13 @@ Returns  nil if the caller holds the lock, else the remaining lease of the holde
          -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
 local token = redis.call('get', KEYS[1])
+local left = token and redis.call('pttl', KEYS[1]) or -2
 if token == ARGV[2] then
-    if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
-        redis.call('pexpire', KEYS[1], ARGV[1])
-    end
+    -- Always a write: WAIT counts replicas that have the last write of its connection.
+    redis.call('pexpire', KEYS[1], math.max(tonumber(ARGV[1]), left))
     return nil
 end
 
-local left = token and redis.call('pttl', KEYS[1]) or -2
 if ARGV[3] == '1' then
     --+ line_name.lua
     local turn = 'relock_waiters:turn:' .. name

@@ -1,5 +1,6 @@
 --[[
-Renews the lease of a hold, if that makes it longer. Also used to extend a hold, because a plain
+Renews the lease of a hold, and never shortens it. A renewal always writes, because WAIT counts
+replicas that have the last write of its connection. Also used to extend a hold, because a plain
 lock has no hold count in Redis to correct. The last command is a read, so that client tracking
 reports the next change.
 
@@ -14,8 +15,10 @@ local token = redis.call('get', KEYS[1])
 if token ~= ARGV[2] then
     return token and -1 or 0
 end
-if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
-    redis.call('pexpire', KEYS[1], ARGV[1])
+local lease = tonumber(ARGV[1])
+if lease > 0 then
+    local left = redis.call('pttl', KEYS[1])
+    redis.call('pexpire', KEYS[1], math.max(lease, left))
     redis.call('exists', KEYS[1])
 end
 return 1

@@ -1,6 +1,7 @@
 --[[
 Makes a read hold last at least as long as its owner asks, and sets its hold count. Like every
-command of an owner, it corrects a count that an unanswered command left behind.
+command of an owner, it corrects a count that an unanswered command left behind. It always writes
+the lease, because WAIT counts replicas that have the last write of its connection.
 
 KEYS[1]  the lock: a hash of "mode" -> "read" or "write", and field -> hold count
 ARGV[1]  lease, ms
@@ -38,9 +39,8 @@ end
 for level = count + 1, held do
     redis.call('del', level_key .. level)
 end
-if redis.call('pttl', KEYS[1]) < lease then
-    redis.call('pexpire', KEYS[1], lease)
-end
+local left = redis.call('pttl', KEYS[1])
+redis.call('pexpire', KEYS[1], math.max(lease, left))
 if held ~= count then
     redis.call('hset', KEYS[1], ARGV[2], ARGV[3])
 end

@@ -1,5 +1,6 @@
 --[[
-Renews the lease of a read hold and of all its levels, if that makes it longer. It does not renew
+Renews the lease of a read hold and of all its levels, and never shortens it. A renewal always
+writes, because WAIT counts replicas that have the last write of its connection. It does not renew
 other readers. It does not touch the hold count, which the owner may be changing over another
 connection. The last command on the lock is a read, so that client tracking reports the next change.
 
@@ -30,8 +31,9 @@ if not is_alive then
     return 0
 end
 
-if redis.call('pttl', KEYS[1]) < lease then
-    redis.call('pexpire', KEYS[1], lease)
+if lease > 0 then
+    local left = redis.call('pttl', KEYS[1])
+    redis.call('pexpire', KEYS[1], math.max(lease, left))
     redis.call('exists', KEYS[1])
 end
 return 1

@@ -1,5 +1,6 @@
 --[[
-Renews the lease of a hold, if that makes it longer. It does not touch the hold count, which the
+Renews the lease of a hold, and never shortens it. A renewal always writes, because WAIT counts
+replicas that have the last write of its connection. It does not touch the hold count, which the
 owner may be changing over another connection. The last command on the lock is a read, so that
 client tracking reports the next change.
 
@@ -13,8 +14,10 @@ Returns  1 if the hold now has at least that lease,
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
     return -redis.call('exists', KEYS[1])
 end
-if redis.call('pttl', KEYS[1]) < tonumber(ARGV[1]) then
-    redis.call('pexpire', KEYS[1], ARGV[1])
+local lease = tonumber(ARGV[1])
+if lease > 0 then
+    local left = redis.call('pttl', KEYS[1])
+    redis.call('pexpire', KEYS[1], math.max(lease, left))
     redis.call('exists', KEYS[1])
 end
 return 1

@@ -148,6 +148,7 @@ struct relock_client {
         struct relock_resource *resources; /* by name */
         struct relock_hold *holds;         /* all, including those not yet granted */
         struct relock_hold *losses;        /* for the I/O thread to handle */
+        struct relock_hold *confirming;    /* whose renewals replicas are to acknowledge */
         struct relock_hold *to_tell;       /* for the thread that calls on_lost */
         unsigned n_settling;
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */

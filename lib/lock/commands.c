@@ -12,6 +12,9 @@
 
 #include <stdio.h>
 
+/* Too few replicas acknowledged that a hold is to last longer. */
+#define AS_BEFORE "the hold is certain for as long as before"
+
 /* ---- running ------------------------------------------------------------------------------- */
 
 static void fail(struct relock_answer *answer, int result, const char *why)
@@ -45,6 +48,20 @@ static bool run(struct relock_client *client, struct relock_hold *hold,
     if (r < 0)
         fail(answer, r, call->why);
     return r == RELOCK_OK;
+}
+
+/* The client needs replicas, and too few have what the request has changed. */
+static bool lacks_replicas(const struct relock_client *client, const struct relock_request *request,
+                           const struct relock_answer *answer)
+{
+    return answer->verdict == RELOCK_VERDICT_DONE &&
+           request->call.acked_replicas < client->options.min_replicas;
+}
+
+static void need_replicas(const struct relock_client *client, struct relock_request *request)
+{
+    request->call.min_replicas = client->options.min_replicas;
+    request->call.replica_timeout_ms = client->options.replica_timeout_ms;
 }
 
 static void end(struct relock_client *client, struct relock_hold *hold,
@@ -84,18 +101,15 @@ void relock_commands_read_ask(const struct relock_acquire *acquire, struct reloc
 static void ask(struct relock_acquire *acquire, struct relock_hold *hold,
                 struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
-    const struct relock_options *options = &acquire->client->options;
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, answer->sent_ms);
     struct relock_request request;
 
     prepare(acquire, &request, hold, 1);
-    request.call.min_replicas = options->min_replicas;
-    request.call.replica_timeout_ms = options->replica_timeout_ms;
+    need_replicas(acquire->client, &request);
     if (run(acquire->client, hold, &request, limit_ms, answer)) {
         relock_commands_read_ask(acquire, hold, request.call.reply, answer);
         answer->acked_replicas = request.call.acked_replicas;
-        if (answer->verdict == RELOCK_VERDICT_DONE &&
-            answer->acked_replicas < options->min_replicas) {
+        if (lacks_replicas(acquire->client, &request, answer)) {
             answer->result = RELOCK_E_REPLICAS;
             (void)snprintf(answer->why, RELOCK_WHY_MAX, "%s",
                            *request.call.why ? request.call.why : "released again");
@@ -117,15 +131,30 @@ void relock_commands_read_nest(const struct relock_acquire *acquire, const struc
     answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, acquire->lease_ms);
 }
 
+/*
+ * A level prolongs certainty as a renewal does: only if replicas have it. So a level that asks for
+ * a longer lease waits for them. Any other level leaves the hold as certain as before, until the
+ * watchdog's next renewal.
+ */
 static void nest(struct relock_acquire *acquire, struct relock_hold *hold,
                  struct relock_answer *answer) RELOCK_REQUIRES(acquire->client->mutex)
 {
+    struct relock_client *client = acquire->client;
     uint64_t limit_ms = relock_acquire_limit_ms(acquire, answer->sent_ms);
+    bool is_longer =
+        relock_hold_valid_until(answer->sent_ms, acquire->lease_ms) > hold->valid_until_ms;
+    bool waits = client->options.min_replicas > 0 && acquire->how->lease_ms > 0 && is_longer;
     struct relock_request request;
 
     relock_commands_write_nest(acquire, hold, &request);
-    if (run(acquire->client, hold, &request, limit_ms, answer))
+    if (waits)
+        need_replicas(client, &request);
+    if (run(client, hold, &request, limit_ms, answer))
         relock_commands_read_nest(acquire, request.call.reply, answer);
+    if (waits && lacks_replicas(client, &request, answer))
+        fail(answer, RELOCK_E_REPLICAS, *request.call.why ? request.call.why : AS_BEFORE);
+    else if (!waits && client->options.min_replicas > 0)
+        answer->valid_until_ms = hold->valid_until_ms;
     end(acquire->client, hold, &request);
 }
 
@@ -170,17 +199,21 @@ static void extend(struct relock_client *client, struct relock_hold *hold, uint6
     struct relock_request request;
 
     relock_request_extend(&request, hold, hold->count, lease_ms);
+    need_replicas(client, &request);
+    request.call.grants_by_number = true;
     if (run(client, hold, &request, deadline_ms, answer))
         conclude(answer, relock_verdict_renewal(request.call.reply));
+    if (lacks_replicas(client, &request, answer))
+        fail(answer, RELOCK_E_REPLICAS, *request.call.why ? request.call.why : AS_BEFORE);
     answer->valid_until_ms = relock_hold_valid_until(answer->sent_ms, lease_ms);
     end(client, hold, &request);
 }
 
-/* If only its time ran out, Redis may still have the hold. */
+/* If only its time ran out, or replicas did not acknowledge it, Redis may still have the hold. */
 static bool is_known_to_be_gone(const struct relock_hold *hold)
 {
     return hold->state == RELOCK_HOLD_LOST && hold->lost_reason != RELOCK_LOST_EXPIRED &&
-           hold->lost_reason != RELOCK_LOST_CAPPED;
+           hold->lost_reason != RELOCK_LOST_CAPPED && !hold->is_left;
 }
 
 static void let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)

@@ -83,8 +83,9 @@ uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
         return cached_due_ms(hold, now_ms);
     case RELOCK_HOLD_SETTLING:
         return relock_hold_is_in_use(hold) ? RELOCK_NEVER : hold->renew_at_ms;
-    case RELOCK_HOLD_ASKED:
     case RELOCK_HOLD_LOST:
+        return !hold->is_left || relock_hold_is_in_use(hold) ? RELOCK_NEVER : hold->renew_at_ms;
+    case RELOCK_HOLD_ASKED:
     case RELOCK_HOLD_LEAVING:
     case RELOCK_HOLD_ENDED:
         break;
@@ -94,9 +95,10 @@ uint64_t relock_hold_due_ms(const struct relock_hold *hold, uint64_t now_ms)
 
 int relock_hold_expiry_reason(const struct relock_hold *hold)
 {
-    return hold->keeping == RELOCK_HOLD_RENEWED && hold->cap_ms <= hold->valid_until_ms
-               ? RELOCK_LOST_CAPPED
-               : RELOCK_LOST_EXPIRED;
+    if (hold->keeping == RELOCK_HOLD_RENEWED && hold->cap_ms <= hold->valid_until_ms)
+        return RELOCK_LOST_CAPPED;
+    return hold->granted_until_ms > hold->valid_until_ms ? RELOCK_LOST_REPLICAS
+                                                         : RELOCK_LOST_EXPIRED;
 }
 
 void relock_hold_report(const struct relock_hold *hold, uint64_t now_ms, struct relock_grant *grant)

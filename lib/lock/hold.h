@@ -73,6 +73,23 @@ struct relock_arming {
     struct relock_hold *next, *prev;   /* of the primary resource: those that are armed */
 };
 
+/* confirm.h has the transitions. */
+enum relock_confirm_state {
+    RELOCK_CONFIRM_NONE,
+    RELOCK_CONFIRM_WANTED,
+    RELOCK_CONFIRM_SENT,    /* the renewal over the confirmer is in flight */
+    RELOCK_CONFIRM_GRANTED, /* its WAIT is to be sent */
+    RELOCK_CONFIRM_COUNTED, /* its WAIT is in flight */
+};
+
+/* Whether replicas are to acknowledge a renewal. Changed by confirm.c; holds.c ends it. */
+struct relock_confirm {
+    enum relock_confirm_state state;
+    uint64_t sent_ms;                /* when the renewal over the confirmer was sent */
+    struct relock_node *node;        /* GRANTED and COUNTED: that granted it */
+    struct relock_hold *next, *prev; /* of the client, unless NONE */
+};
+
 struct relock_hold {
     struct relock_resource *resource; /* a reference; constant */
     uint64_t number;                  /* constant */
@@ -91,17 +108,19 @@ struct relock_hold {
     bool unannounced : 1;    /* its loss waits: the program has not heard of the grant */
     bool keeping_dirty : 1; /* `keeping` has changed, and the operation `keep` was not called yet */
     bool recalled : 1;      /* another client waits for it, or may, so it is not cached */
+    bool is_left : 1;       /* lost, but Redis has it: the I/O thread releases it there */
 
     uint64_t owner;
-    uint64_t fencing_token;  /* of a fenced lock */
-    unsigned count;          /* levels */
-    unsigned acked_replicas; /* of the acquire */
-    unsigned n_unanswered;   /* commands without a reply yet, besides `command` */
-    uint64_t lease_ms;       /* the longest lease requested so far */
-    uint64_t renewal_ms;     /* the lease that the watchdog requests */
-    uint64_t valid_until_ms; /* certain until then; settling: from then on a refusal ends it */
-    uint64_t cap_ms;         /* from then on it is not renewed */
-    uint64_t cache_until_ms; /* it may be cached until then; 0: never */
+    uint64_t fencing_token;    /* of a fenced lock */
+    unsigned count;            /* levels */
+    unsigned acked_replicas;   /* of the acquire */
+    unsigned n_unanswered;     /* commands without a reply yet, besides `command` */
+    uint64_t lease_ms;         /* the longest lease requested so far */
+    uint64_t renewal_ms;       /* the lease that the watchdog requests */
+    uint64_t valid_until_ms;   /* certain until then; settling: from then on a refusal ends it */
+    uint64_t granted_until_ms; /* by the last renewal that Redis granted, acknowledged or not */
+    uint64_t cap_ms;           /* from then on it is not renewed */
+    uint64_t cache_until_ms;   /* it may be cached until then; 0: never */
 
     uint64_t since_us; /* when its owner acquired it */
 
@@ -109,6 +128,7 @@ struct relock_hold {
     uint64_t renew_at_ms; /* when the I/O thread sends its next command */
     uint64_t sent_ms;     /* when it sent the last one */
     struct relock_arming arming;
+    struct relock_confirm confirm;
 
     relock_lost_fn *on_lost;
     void *arg;

@@ -94,12 +94,21 @@ struct relock_hold *relock_holds_new_detached(struct relock_client *client,
     return hold;
 }
 
+void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
+{
+    if (hold->confirm.state == RELOCK_CONFIRM_NONE)
+        return;
+    hold->confirm.state = RELOCK_CONFIRM_NONE;
+    DL_DELETE2(client->guarded.confirming, hold, confirm.prev, confirm.next);
+}
+
 void relock_holds_unref(struct relock_client *client, struct relock_hold *hold)
 {
     if (--hold->refs > 0)
         return;
     DL_DELETE2(client->guarded.holds, hold, client_prev, client_next);
     relock_arming_drop(hold);
+    relock_holds_end_confirming(client, hold);
     relock_resources_unref(client, hold->resource);
     relock_conn_id_unref(hold->fence);
     (void)relock_events_unref(hold->events);
@@ -264,7 +273,15 @@ void relock_holds_verify(struct relock_client *client, struct relock_hold *hold,
         relock_holds_arm(client, hold, now_ms);
 }
 
-void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms)
+{
+    hold->granted_until_ms = relock_hold_valid_until(hold->sent_ms, hold->renewal_ms);
+    if (hold->command == RELOCK_HOLD_SENT_BEFORE)
+        verify_soon(hold, now_ms);
+}
+
+void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
+                          uint64_t now_ms)
 {
     if (hold->state == RELOCK_HOLD_SUSPECT)
         hold->state = RELOCK_HOLD_HELD;
@@ -273,9 +290,13 @@ void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, 
                  relock_clock_left(now_ms, hold->valid_until_ms));
     relock_meter_add(&client->guarded.stats.margin,
                      relock_clock_left(now_ms, hold->valid_until_ms) * 1000);
-    lengthen(hold, relock_hold_valid_until(hold->sent_ms, hold->renewal_ms));
-    if (hold->command == RELOCK_HOLD_SENT_BEFORE)
-        verify_soon(hold, now_ms);
+    lengthen(hold, relock_hold_valid_until(sent_ms, hold->renewal_ms));
+}
+
+void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+{
+    relock_holds_grant(hold, now_ms);
+    relock_holds_confirm(client, hold, hold->sent_ms, now_ms);
 }
 
 void relock_holds_end_check(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
@@ -294,13 +315,24 @@ void relock_holds_suspect(struct relock_client *client, struct relock_hold *hold
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
+static void release_now(struct relock_hold *hold, uint64_t now_ms)
+{
+    /* A Redis that refuses has let go of the hold by then; a place in a queue ends by silence. */
+    hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
+    hold->renew_at_ms = now_ms;
+}
+
 void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, int reason,
                        uint64_t now_ms)
 {
     hold->state = RELOCK_HOLD_LOST;
     hold->lost_reason = reason;
     RELOCK_PROBE(lost, hold->resource->name, hold->owner, reason);
-    relock_client_unset_timer(client, &hold->timer);
+    /* The server still has it, for most of a lease. */
+    hold->is_left = reason == RELOCK_LOST_REPLICAS;
+    if (hold->is_left)
+        release_now(hold, now_ms);
+    relock_holds_arm(client, hold, now_ms);
     if (!hold->detached) {
         client->guarded.stats.lost++;
         client->guarded.stats.holds--;
@@ -359,9 +391,7 @@ void relock_holds_settle(struct relock_client *client, struct relock_hold *hold,
     hold->state = RELOCK_HOLD_SETTLING;
     hold->count = 0;
     client->guarded.n_settling++;
-    /* A Redis that refuses has let go of the hold by then; a place in a queue ends by silence. */
-    hold->valid_until_ms = relock_clock_after(now_ms, hold->lease_ms);
-    hold->renew_at_ms = now_ms;
+    release_now(hold, now_ms);
     relock_holds_arm(client, hold, now_ms);
 }
 

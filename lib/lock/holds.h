@@ -83,8 +83,20 @@ void relock_holds_end_check(struct relock_client *client, struct relock_hold *ho
 void relock_holds_verify(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Redis granted the renewal. The caller arms. */
+/* Redis granted the renewal that the I/O thread sent. The caller arms. */
+void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms);
+
+/* A renewal sent at `sent_ms` was granted, and acknowledged by as many replicas as the client
+ * needs: the hold is certain for longer. The caller arms. */
+void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
+                          uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
+
+/* Grants and confirms, for a client that needs no replicas. The caller arms. */
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
+    RELOCK_REQUIRES(client->mutex);
+
+/* Replicas need not acknowledge a renewal of it any more: see confirm.h. */
+void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
 /* A renewal failed: the hold is certain for as long as before, and the renewal is repeated at

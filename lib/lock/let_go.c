@@ -1,5 +1,6 @@
 #include "lock/let_go.h"
 
+#include "base/clock.h"
 #include "lock/holds.h"
 #include "lock/kind.h"
 #include "lock/operations.h"
@@ -44,4 +45,13 @@ void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint6
         return;
     }
     hold->resource->kind->operations->let_go(client, hold, now_ms);
+}
+
+void relock_let_go_suspect(struct relock_client *client, struct relock_hold *hold,
+                           uint64_t again_ms)
+{
+    if (hold->state == RELOCK_HOLD_CACHED)
+        relock_let_go(client, hold, relock_clock_now_ms());
+    else
+        relock_holds_suspect(client, hold, again_ms);
 }

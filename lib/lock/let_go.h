@@ -16,4 +16,9 @@
 void relock_let_go(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
+/* A renewal of a live hold failed: it is repeated at `again_ms`. A cached hold is let go, because
+ * nobody needs it. The caller arms, and has a reference. The I/O thread. */
+void relock_let_go_suspect(struct relock_client *client, struct relock_hold *hold,
+                           uint64_t again_ms) RELOCK_REQUIRES(client->mutex);
+
 #endif

@@ -22,6 +22,9 @@ static const char *describe(int reason)
         return "another owner holds it";
     case RELOCK_LOST_CAPPED:
         return "its lease expired after max_hold_ms";
+    case RELOCK_LOST_REPLICAS:
+        return "fewer than min_replicas replicas acknowledged its renewals for a whole lease, so a "
+               "failover could lose it; check the replicas and their lag";
     default:
         return "unknown reason";
     }

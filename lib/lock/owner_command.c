@@ -32,7 +32,8 @@ void relock_owner_command_end(struct relock_client *client, struct relock_hold *
     hold->busy = false;
     relock_cond_broadcast(&client->changed);
     relock_task_pass(hold);
-    if (hold->state == RELOCK_HOLD_SETTLING) /* lost, and its last level released in on_lost */
+    if (hold->state == RELOCK_HOLD_SETTLING || /* lost, and its last level released in on_lost */
+        (hold->state == RELOCK_HOLD_LOST && hold->is_left))
         relock_holds_arm(client, hold, relock_clock_now_ms());
     else if (hold->state == RELOCK_HOLD_ENDED ||
              (hold->state == RELOCK_HOLD_LOST && hold->notice != RELOCK_HOLD_TO_TAKE_UP))

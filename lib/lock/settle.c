@@ -47,11 +47,16 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     struct relock_client *client = hold->resource->client;
     uint64_t now_ms = relock_clock_now_ms();
 
+    bool is_over;
+
     relock_mutex_lock(&client->mutex);
     if (result == RELOCK_OK && hold->cache_until_ms > 0)
         let_listeners_go_first(hold, reply, now_ms);
-    if (result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms))
+    is_over = result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms);
+    if (is_over && hold->state == RELOCK_HOLD_SETTLING)
         finish(client, hold);
+    else if (is_over)
+        hold->is_left = false;
     else
         try_again(hold, result, now_ms);
     relock_holds_end_command(client, hold, now_ms);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "lock/arming.h"
+#include "lock/confirm.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/observer.h"
@@ -58,28 +59,21 @@ static int send(struct relock_client *client, struct relock_hold *hold, struct r
 
 /* ---- renewals ------------------------------------------------------------------------------ */
 
-/* The renewal of a held hold is repeated. A cached one is let go: nobody needs it. */
-static void suspect(struct relock_client *client, struct relock_hold *hold, uint64_t again_ms)
-    RELOCK_REQUIRES(client->mutex)
-{
-    if (hold->state == RELOCK_HOLD_CACHED)
-        relock_let_go(client, hold, relock_clock_now_ms());
-    else
-        relock_holds_suspect(client, hold, again_ms);
-}
-
 static void take_answer(struct relock_client *client, struct relock_hold *hold,
                         const struct redisReply *reply) RELOCK_REQUIRES(client->mutex)
 {
     enum relock_verdict verdict = relock_verdict_renewal(reply);
     uint64_t now_ms = relock_clock_now_ms();
 
-    if (verdict == RELOCK_VERDICT_DONE)
+    if (verdict == RELOCK_VERDICT_DONE && relock_confirm_is_needed(client, hold)) {
+        relock_holds_grant(hold, now_ms);
+        relock_confirm_want(client, hold);
+    } else if (verdict == RELOCK_VERDICT_DONE)
         relock_holds_renew(client, hold, now_ms);
     else if (relock_verdict_loss(verdict))
         relock_reuse_lose(client, hold, relock_verdict_loss(verdict), now_ms);
     else
-        suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
+        relock_let_go_suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
 }
 
 /* Handles the answer to a renewal. Returns whether to log that Redis refused it. */
@@ -92,7 +86,8 @@ static bool take_result(struct relock_client *client, struct relock_hold *hold, 
     if (result == RELOCK_OK)
         take_answer(client, hold, reply);
     else
-        suspect(client, hold, refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
+        relock_let_go_suspect(client, hold,
+                              refused ? relock_clock_now_ms() + retry_ms : RELOCK_NEVER);
     return refused;
 }
 
@@ -145,9 +140,9 @@ void relock_watchdog_renew(struct relock_client *client, struct relock_hold *hol
     if (r == RELOCK_OK)
         relock_holds_send(hold, now_ms);
     else if (r == RELOCK_E_CONN)
-        suspect(client, hold, RELOCK_NEVER); /* until there is a connection again */
+        relock_let_go_suspect(client, hold, RELOCK_NEVER); /* until there is a connection again */
     else
-        suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
+        relock_let_go_suspect(client, hold, now_ms + relock_hold_retry_ms(hold->renewal_ms));
     relock_holds_arm(client, hold, now_ms);
 }
 
@@ -228,7 +223,7 @@ RELOCK_UNCHECKED void relock_watchdog_fire(struct relock_timer *timer, uint64_t 
     struct relock_hold *hold = RELOCK_CONTAINER(struct relock_hold, timer, timer);
     struct relock_client *client = hold->resource->client;
 
-    if (hold->state == RELOCK_HOLD_SETTLING) {
+    if (hold->state == RELOCK_HOLD_SETTLING || hold->state == RELOCK_HOLD_LOST) {
         relock_settle_step(client, hold, now_ms);
         return;
     }
@@ -258,9 +253,11 @@ void relock_watchdog_up(struct relock_client *client)
     {
         if (hold->command != RELOCK_HOLD_NOTHING_SENT)
             continue;
-        if (hold->state == RELOCK_HOLD_SUSPECT || hold->state == RELOCK_HOLD_SETTLING) {
+        if (hold->state == RELOCK_HOLD_SUSPECT || hold->state == RELOCK_HOLD_SETTLING ||
+            hold->state == RELOCK_HOLD_LOST) {
             hold->renew_at_ms = 0;
             relock_holds_arm(client, hold, now_ms);
         }
     }
+    relock_confirm_up(client);
 }

@@ -5,6 +5,9 @@
  * pipelined, one key each. If one fails, its hold is suspect and the renewal is repeated, until the
  * hold is no longer certain and so lost. The same timer drives holds that settle.
  *
+ * If the client has `min_replicas`, a renewal makes a hold certain for longer only after replicas
+ * have acknowledged it: confirm.h.
+ *
  * A check only asks Redis whether the hold is there, and has it report the next change of the lock
  * (arming.h). It finds a hold that is gone exactly as a renewal does. But it makes no hold certain
  * for longer, so it can be sent for a fixed lease, too. A failure says nothing about the hold: the

@@ -113,20 +113,27 @@ static void say_not_counted(struct relock_call *call, const struct relock_lane *
     (void)relock_attempt_fail(call, RELOCK_E_REPLICAS, error);
 }
 
-/* Waits only after a grant. A refusal is an integer, the remaining lease. WAIT counts replicas that
- * have the writes of its connection. A new one has written nothing, so every replica would count.
- */
+/* A refusal of an acquire is an integer, the remaining lease. */
+static bool is_granted(const struct relock_call *call)
+{
+    int64_t number;
+
+    if (relock_reply_error(call->reply))
+        return false;
+    return relock_reply_integer(call->reply, &number) ? call->grants_by_number && number > 0 : true;
+}
+
+/* Waits only after a grant. WAIT counts replicas that have the writes of its connection. A new one
+ * has written nothing, so every replica would count. */
 static int wait_for_replicas(struct relock_call *call, struct relock_lane *lane,
                              uint64_t deadline_ms)
 {
     struct relock_round_trip round_trip;
     uint64_t left_ms, wait_ms;
     int64_t acked = 0;
-    int64_t rest_ms;
     int r;
 
-    if (call->min_replicas == 0 || relock_reply_integer(call->reply, &rest_ms) ||
-        relock_reply_error(call->reply))
+    if (call->min_replicas == 0 || !is_granted(call))
         return RELOCK_OK;
     left_ms = relock_clock_left(relock_clock_now_ms(), deadline_ms);
     wait_ms = left_ms - (left_ms / 4); /* the answer has the remaining quarter */

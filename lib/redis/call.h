@@ -54,8 +54,13 @@ struct relock_call {
      * or to NULL if none will. Lives until the answer. NULL: the keys need not be tracked. */
     const struct relock_node **tracker;
 
+    /* For a pipeline: the answer RELOCK_OK sets it to the node that gave it, which may have been
+     * redirected to. Lives until the answer. NULL: not needed. */
+    struct relock_node **answered_by;
+
     unsigned min_replicas; /* above 0: WAIT until so many replicas have it */
     uint64_t replica_timeout_ms;
+    bool grants_by_number; /* a grant is 1 or more; otherwise a number is a refusal */
 
     /* the outcome */
     struct redisReply *reply;     /* with RELOCK_OK */

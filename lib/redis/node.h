@@ -34,6 +34,12 @@ struct relock_node {
     /* used by the I/O thread; NULL until it first uses the node */
     struct relock_pipeline *pipeline;
     struct relock_pubsub *pubsub;
+
+    /* For renewals that replicas have to acknowledge, see lock/confirm.h: WAIT holds up all that
+     * stands behind it, so nothing else does. Used by the I/O thread; NULL: not needed. */
+    struct relock_pipeline *confirmer;
+    bool is_counting; /* WAIT is in flight there; likewise */
+
     struct relock_tracking *tracking; /* used by the I/O thread; NULL until it is wanted */
     bool wants_tracking;              /* likewise: see tracking.h */
 };

@@ -22,17 +22,17 @@ static int make_pubsub(struct relock_topology *topology, struct relock_node *nod
     return topology->is_cluster ? RELOCK_OK : relock_pubsub_share(node->pubsub, topology->io.loop);
 }
 
-static int make_pipeline(struct relock_topology *topology, struct relock_node *node)
+static int make_pipeline(struct relock_topology *topology, struct relock_node *node,
+                         struct relock_pipeline **pipeline)
 {
     const struct relock_topology_io *io = &topology->io;
     int r;
 
-    if (node->pipeline)
+    if (*pipeline)
         return RELOCK_OK;
-    r = relock_pipeline_new(io->loop, node->server, io->answer_ms, io->up, io->arg,
-                            &node->pipeline);
+    r = relock_pipeline_new(io->loop, node->server, io->answer_ms, io->up, io->arg, pipeline);
     if (r == RELOCK_OK)
-        relock_pipeline_join(node->pipeline, topology, node);
+        relock_pipeline_join(*pipeline, topology, node);
     return r;
 }
 
@@ -41,10 +41,15 @@ static int open_node(struct relock_topology *topology, struct relock_node *node)
     int r = make_pubsub(topology, node);
 
     if (r == RELOCK_OK)
-        r = make_pipeline(topology, node);
-    if (r == RELOCK_OK)
-        relock_pipeline_open(node->pipeline);
-    return r;
+        r = make_pipeline(topology, node, &node->pipeline);
+    if (r == RELOCK_OK && topology->io.confirms)
+        r = make_pipeline(topology, node, &node->confirmer);
+    if (r < 0)
+        return r;
+    relock_pipeline_open(node->pipeline);
+    if (node->confirmer)
+        relock_pipeline_open(node->confirmer);
+    return RELOCK_OK;
 }
 
 int relock_node_io_start(struct relock_topology *topology, const struct relock_topology_io *io)
@@ -64,6 +69,7 @@ void relock_node_io_stop(struct relock_topology *topology)
         relock_tracking_free(at);
         at->pubsub = relock_pubsub_free(at->pubsub);
         at->pipeline = relock_pipeline_free(at->pipeline);
+        at->confirmer = relock_pipeline_free(at->confirmer);
     }
 }
 
@@ -74,6 +80,8 @@ void relock_node_io_abandon(struct relock_topology *topology)
             relock_pubsub_abandon(at->pubsub);
         if (at->pipeline)
             relock_pipeline_abandon(at->pipeline);
+        if (at->confirmer)
+            relock_pipeline_abandon(at->confirmer);
     }
 }
 
@@ -111,6 +119,8 @@ static void close_unused(struct relock_topology *topology)
             relock_tracking_end(at);
         if (at->pipeline)
             relock_pipeline_close_idle(at->pipeline);
+        if (at->confirmer)
+            relock_pipeline_close_idle(at->confirmer);
         if (at->pubsub)
             relock_pubsub_close_idle(at->pubsub);
     }
@@ -121,6 +131,8 @@ static void log_in_again(struct relock_topology *topology)
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
         if (at->pipeline)
             relock_pipeline_log_in_again(at->pipeline);
+        if (at->confirmer)
+            relock_pipeline_log_in_again(at->confirmer);
         if (at->pubsub)
             relock_pubsub_log_in_again(at->pubsub);
     }
@@ -142,6 +154,7 @@ static void follow(struct relock_topology *topology)
 static bool is_idle(const struct relock_node *node)
 {
     return (!node->pipeline || relock_pipeline_is_idle(node->pipeline)) &&
+           (!node->confirmer || relock_pipeline_is_idle(node->confirmer)) &&
            (!node->pubsub || relock_pubsub_is_idle(node->pubsub));
 }
 
@@ -155,6 +168,7 @@ static bool free_unused(struct relock_topology *topology, struct relock_node *no
     relock_tracking_end(node);
     node->pubsub = relock_pubsub_free(node->pubsub);
     node->pipeline = relock_pipeline_free(node->pipeline);
+    node->confirmer = relock_pipeline_free(node->confirmer);
     return relock_topology_remove(topology, node);
 }
 
@@ -196,9 +210,12 @@ void relock_node_io_track(struct relock_topology *topology)
 
 void relock_node_io_flush(struct relock_topology *topology)
 {
-    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next) {
         if (at->pipeline)
             relock_pipeline_flush(at->pipeline);
+        if (at->confirmer)
+            relock_pipeline_flush(at->confirmer);
+    }
 }
 
 void relock_node_io_attend(struct relock_topology *topology, bool is_needed)
@@ -219,6 +236,8 @@ void relock_node_io_cut(struct relock_topology *topology, const struct relock_pe
         relock_lanes_cut(at->lanes, peer);
         if (at->pipeline)
             relock_pipeline_cut(at->pipeline, peer);
+        if (at->confirmer)
+            relock_pipeline_cut(at->confirmer, peer);
         if (at->pubsub)
             relock_pubsub_cut(at->pubsub, peer);
     }

@@ -112,11 +112,26 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
     return RELOCK_OK;
 }
 
+/* A plain command, whose reply has one of the `forms`, was appended since the buffer had the length
+ * `from`. */
+static int send_appended(struct relock_pipeline *pipeline, size_t from, unsigned forms,
+                         relock_pipeline_fn *fn, void *arg)
+{
+    struct relock_sent_command *command =
+        relock_sent_command_appended(relock_async_conn_out(&pipeline->conn), from, forms);
+
+    if (!command)
+        return RELOCK_E_NOMEM;
+    command->fn = fn;
+    command->arg = arg;
+    send_command(pipeline, command);
+    return RELOCK_OK;
+}
+
 int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, relock_pipeline_fn *fn,
                           void *arg)
 {
     struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
-    struct relock_sent_command *command;
     char id[RELOCK_DECIMAL_MAX];
     size_t from = out->len;
 
@@ -124,13 +139,22 @@ int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, rel
         return RELOCK_E_CONN;
     (void)relock_decimal(id, number);
     relock_command_words(out, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", "NOLOOP");
-    command = relock_sent_command_appended(out, from, RELOCK_REPLY_STATUS);
-    if (!command)
-        return RELOCK_E_NOMEM;
-    command->fn = fn;
-    command->arg = arg;
-    send_command(pipeline, command);
-    return RELOCK_OK;
+    return send_appended(pipeline, from, RELOCK_REPLY_STATUS, fn, arg);
+}
+
+int relock_pipeline_count_replicas(struct relock_pipeline *pipeline, unsigned n,
+                                   uint64_t timeout_ms, relock_pipeline_fn *fn, void *arg)
+{
+    struct relock_buffer *out = relock_async_conn_out(&pipeline->conn);
+    size_t from = out->len;
+
+    if (!relock_async_conn_is_up(&pipeline->conn))
+        return RELOCK_E_CONN;
+    relock_command_begin(out, 3);
+    relock_command_word(out, "WAIT");
+    relock_command_number(out, n);
+    relock_command_number(out, timeout_ms);
+    return send_appended(pipeline, from, RELOCK_REPLY_INTEGER, fn, arg);
 }
 
 void relock_pipeline_set_tracks(struct relock_pipeline *pipeline, bool tracks)
@@ -192,12 +216,20 @@ static bool brings_script(struct relock_pipeline *pipeline, struct relock_sent_c
            repeat(pipeline, command, RELOCK_CALL_WHOLE);
 }
 
+/* The pipeline of another node for the same commands. */
+static struct relock_pipeline *counterpart(const struct relock_pipeline *pipeline,
+                                           const struct relock_node *node)
+{
+    return pipeline == pipeline->node->confirmer ? node->confirmer : node->pipeline;
+}
+
 /* Returns the result of the command; RELOCK_AGAIN: another node answers it; RELOCK_REPLICA: another
  * server has taken the place of this one, behind its address. */
 static int redirect(struct relock_pipeline *pipeline, struct relock_sent_command *command,
                     const char *error)
 {
     struct relock_topology *topology = pipeline->topology;
+    struct relock_pipeline *other;
     struct relock_node *node = NULL;
     bool asks;
 
@@ -214,10 +246,11 @@ static int redirect(struct relock_pipeline *pipeline, struct relock_sent_command
         return RELOCK_E_SERVER; /* not all its keys may be there yet */
     if (topology->io.open(topology, node) < 0)
         return RELOCK_E_NOMEM;
-    if (!relock_async_conn_is_up(&node->pipeline->conn))
+    other = counterpart(pipeline, node);
+    if (!relock_async_conn_is_up(&other->conn))
         return RELOCK_E_CONN; /* its user tries again when it is */
     command->asks = asks;
-    return repeat(node->pipeline, command, RELOCK_CALL_BY_HASH) ? RELOCK_AGAIN : RELOCK_E_NOMEM;
+    return repeat(other, command, RELOCK_CALL_BY_HASH) ? RELOCK_AGAIN : RELOCK_E_NOMEM;
 }
 
 static int result_of(struct relock_pipeline *pipeline, struct relock_sent_command *command,
@@ -243,6 +276,8 @@ static void finish(struct relock_pipeline *pipeline, const struct relock_sent_co
 
     if (command->tracker)
         *command->tracker = is_tracked ? pipeline->node : NULL;
+    if (command->answered_by && result == RELOCK_OK)
+        *command->answered_by = pipeline->node;
     if (command->fn)
         command->fn(command->arg, result, has_reply ? reply : NULL);
 }

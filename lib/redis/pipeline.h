@@ -44,8 +44,8 @@ int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *se
 struct relock_pipeline *relock_pipeline_free(struct relock_pipeline *pipeline);
 
 /* Sets the node of a topology to which the pipeline leads. From now on, if the server says that
- * another node has the key, the command goes on to the pipeline of that node. It ends with
- * RELOCK_E_CONN if that pipeline is not up yet. */
+ * another node has the key, the command goes on to the pipeline of that node for the same purpose.
+ * It ends with RELOCK_E_CONN if that pipeline is not up yet. */
 void relock_pipeline_join(struct relock_pipeline *pipeline, struct relock_topology *topology,
                           struct relock_node *node);
 
@@ -85,6 +85,14 @@ int relock_pipeline_call(struct relock_pipeline *pipeline, const struct relock_c
  */
 int relock_pipeline_track(struct relock_pipeline *pipeline, uint64_t number, relock_pipeline_fn *fn,
                           void *arg);
+
+/*
+ * Has the server count the replicas that have the last write of this connection (WAIT), until there
+ * are `n` or `timeout_ms` have passed. Until then the server runs no later command. Calls `fn`
+ * once, later. Returns as relock_pipeline_call.
+ */
+int relock_pipeline_count_replicas(struct relock_pipeline *pipeline, unsigned n,
+                                   uint64_t timeout_ms, relock_pipeline_fn *fn, void *arg);
 
 /* Whether a call with a `tracker` is tracked. tracking.c sets this when the server has agreed. It
  * ends with the connection, or when the server says that it tracks no longer. */

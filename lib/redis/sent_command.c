@@ -38,6 +38,7 @@ struct relock_sent_command *relock_sent_command_new(const struct relock_call *ca
                                             .script = call->script,
                                             .flight = call->flight,
                                             .tracker = call->tracker,
+                                            .answered_by = call->answered_by,
                                             .n_args = call->n_args,
                                             .len = out->len - from};
     command->next_reply = is_fenced ? RELOCK_NEXT_KILL : caching_or_call(command);

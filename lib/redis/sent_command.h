@@ -40,6 +40,7 @@ struct relock_sent_command {
     void *arg;
     struct relock_flight *flight;       /* NULL: its user need not know */
     const struct relock_node **tracker; /* see call.h; constant */
+    struct relock_node **answered_by;   /* likewise */
     struct relock_sent_command *next, *prev;
     size_t n_args;
     size_t len;

@@ -68,6 +68,7 @@ struct relock_topology_io {
     struct relock_loop *loop; /* NULL until the I/O thread is to start */
     uint64_t answer_ms;       /* see relock_pipeline_new */
     uint64_t ping_ms;         /* see relock_pubsub_new */
+    bool confirms;            /* nodes need a `confirmer` */
     void (*up)(void *arg);    /* a connection was made, or keys have other nodes now */
     /* A node reports changes of keys from now on, or no longer does. In both cases it has forgotten
      * all keys that it was to report. See tracking.h. */

@@ -82,6 +82,8 @@ const char *hold_lost_text(const struct hold *hold)
         return "its key is gone: it was broken or deleted, or the server lost its data";
     case RELOCK_LOST_TAKEN:
         return "another owner holds it";
+    case RELOCK_LOST_REPLICAS:
+        return "too few replicas acknowledged its renewals";
     default:
         return "it was not renewed in time";
     }
