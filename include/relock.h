@@ -1129,6 +1129,14 @@ typedef bool relock_nested_waits_fn(const struct relock_nested_wait *wait, void 
 RELOCK_API int relock_nested_waits(struct relock_client *client, relock_nested_waits_fn *fn,
                                    void *arg);
 
+/** Describes a replica of a server. */
+struct relock_replica_info {
+    const char *address;    /* as its master reports it */
+    int result;             /* RELOCK_OK, or why the library could not ask for its clock */
+    int64_t clock_ahead_ms; /* its clock less its master's; exact to within two round trips */
+    const struct relock_replica_info *next;
+};
+
 /** Describes a server of a client. */
 struct relock_server_info {
     const char *address;    /* without the password */
@@ -1136,6 +1144,7 @@ struct relock_server_info {
     uint64_t round_trip_us; /* of one command */
     /* its clock less this machine's, exact to within the round trip; INT64_MIN: it does not tell */
     int64_t clock_ahead_ms;
+    const struct relock_replica_info *replicas; /* that are connected to it; NULL: none */
 };
 
 /** Takes the description of one server. Returns whether to go on. */
@@ -1143,9 +1152,10 @@ typedef bool relock_servers_fn(const struct relock_server_info *info, void *arg)
 
 /**
  * Describes the server of this client, the master that the sentinels name, or each master of the
- * cluster.
+ * cluster. It also connects to each of their replicas, with the credentials of the client, and asks
+ * for the time there; if that fails, only the replica's `result` says so.
  *
- * Threads: any; asks Redis.
+ * Threads: any; asks Redis, each replica for up to `connect_timeout_ms`.
  * Returns: RELOCK_OK, or a common error.
  */
 RELOCK_API int relock_servers(struct relock_client *client, relock_servers_fn *fn, void *arg);

@@ -1,11 +1,17 @@
-/* relock_servers: versions, clocks and other facts about the servers of a client. */
+/* relock_servers: versions, clocks and other facts about the servers of a client, and the clocks of
+ * their replicas. */
 #include "base/clock.h"
+#include "base/status.h"
 #include "lock/lock.h"
 #include "look/nodes.h"
 #include "look/sight.h"
+#include "redis/master.h"
 #include "redis/reply.h"
+#include "redis/sync_conn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static uint64_t now_us(clockid_t clock)
@@ -58,11 +64,133 @@ static int ask_time(struct relock_sight *sight, struct relock_node *node,
     return RELOCK_OK;
 }
 
+/* ---- replicas ------------------------------------------------------------------------------ */
+
+struct replica {
+    struct relock_replica_info info;
+    struct replica *next;
+    char address[RELOCK_MASTER_HOST_MAX + 8];
+};
+
+static int receive_time(struct relock_sync_conn *conn, uint64_t deadline_ms, int64_t *ahead_ms)
+{
+    uint64_t began_us, wall_us;
+    struct redisReply *reply;
+    int r;
+
+    relock_command_words(&conn->wire.out, "TIME");
+    began_us = now_us(CLOCK_MONOTONIC);
+    wall_us = now_us(CLOCK_REALTIME);
+    r = relock_sync_conn_send(conn, deadline_ms);
+    if (r == RELOCK_OK)
+        r = relock_sync_conn_receive(conn, deadline_ms, &reply);
+    if (r != RELOCK_OK)
+        return r;
+    if (relock_reply_error(reply))
+        r = relock_refusal_result(relock_refusal_of(relock_reply_error(reply)));
+    else
+        *ahead_ms = clock_ahead_ms(reply, wall_us + (now_us(CLOCK_MONOTONIC) - began_us) / 2);
+    relock_reply_free(reply);
+    return r == RELOCK_OK && *ahead_ms == INT64_MIN ? RELOCK_E_SERVER : r;
+}
+
+/* Over a connection of its own, as to a node of a cluster. */
+static int ask_replica(const struct relock_server *master, const char *host, uint16_t port,
+                       int64_t *ahead_ms)
+{
+    uint64_t deadline_ms = relock_clock_in(master->connect_timeout_ms);
+    struct relock_server server, base = *master;
+    struct relock_sync_conn conn;
+    int r;
+
+    base.url.path = NULL;
+    base.url.master = NULL;
+    base.sentinels = NULL;
+    base.may_be_replica = true;
+    base.node = NULL;
+    base.node_refs = NULL;
+    r = relock_server_init_node(&server, &base, host, port);
+    if (r < 0)
+        return r;
+    relock_sync_conn_init(&conn, &server);
+    r = relock_sync_conn_connect(&conn, deadline_ms);
+    if (r == RELOCK_OK)
+        r = receive_time(&conn, deadline_ms, ahead_ms);
+    relock_sync_conn_deinit(&conn);
+    relock_server_deinit_node(&server);
+    return r > 0 ? RELOCK_E_CONN : r; /* it has not answered in time */
+}
+
+/* Returns NULL when out of memory. `line` is one of those that INFO has about replicas. */
+static struct replica *make_replica(const struct relock_node *node, int64_t master_ahead_ms,
+                                    const char *line)
+{
+    struct replica *new = calloc(1, sizeof(*new));
+    char host[RELOCK_MASTER_HOST_MAX] = "";
+    unsigned port = 0;
+
+    if (!new)
+        return NULL;
+    if (sscanf(line, "slave%*u:ip=%255[^,\r\n],port=%u", host, &port) == 2 && port <= UINT16_MAX)
+        new->info.result =
+            ask_replica(node->server, host, (uint16_t)port, &new->info.clock_ahead_ms);
+    else
+        new->info.result = RELOCK_E_SERVER;
+    if (new->info.result == RELOCK_OK && master_ahead_ms == INT64_MIN)
+        new->info.result = RELOCK_E_SERVER; /* there is nothing to compare with */
+    if (new->info.result == RELOCK_OK)
+        new->info.clock_ahead_ms -= master_ahead_ms;
+    (void)snprintf(new->address, sizeof(new->address), strchr(host, ':') ? "[%s]:%u" : "%s:%u",
+                   host, port);
+    new->info.address = new->address;
+    return new;
+}
+
+/* Other lines have an underscore there, as slave_priority. */
+static bool is_replica(const char *line)
+{
+    return strncmp(line, "slave", 5) == 0 && line[5] >= '0' && line[5] <= '9';
+}
+
+static struct replica *find_replicas(const struct relock_node *node,
+                                     const struct relock_server_info *info)
+{
+    struct replica *first = NULL;
+
+    for (const char *line = info->info; line; line = strchr(line, '\n')) {
+        struct replica *new;
+
+        line += *line == '\n';
+        if (!is_replica(line))
+            continue;
+        new = make_replica(node, info->clock_ahead_ms, line);
+        if (!new)
+            break;
+        new->next = first;
+        new->info.next = first ? &first->info : NULL;
+        first = new;
+    }
+    return first;
+}
+
+static void free_replicas(struct replica *at)
+{
+    struct replica *next;
+
+    for (; at; at = next) {
+        next = at->next;
+        free(at);
+    }
+}
+
+/* ---- servers ------------------------------------------------------------------------------- */
+
 static int show(struct relock_sight *sight, struct relock_node *node, relock_servers_fn *fn,
                 void *arg, bool *goes_on)
 {
     const struct relock_text word = relock_text_of("INFO");
     struct relock_server_info info = {.address = node->server->label};
+    struct replica *replicas;
     struct redisReply *reply;
     size_t len;
     int r = relock_nodes_ask(node, &word, 1, RELOCK_REPLY_TEXT, relock_sight_deadline(sight),
@@ -74,8 +202,12 @@ static int show(struct relock_sight *sight, struct relock_node *node, relock_ser
         r = ask_time(sight, node, &info);
     else
         r = RELOCK_E_SERVER;
-    if (r == RELOCK_OK)
+    if (r == RELOCK_OK) {
+        replicas = find_replicas(node, &info);
+        info.replicas = replicas ? &replicas->info : NULL;
         *goes_on = fn(&info, arg);
+        free_replicas(replicas);
+    }
     relock_reply_free(reply);
     return r;
 }

@@ -183,7 +183,8 @@ static int judge(struct relock_login *login)
     if (login->role.is_cluster)
         return turn_away(login, RELOCK_E_UNSUPPORTED,
                          "this is a node of a cluster: use redis+cluster:// for it");
-    return login->role.is_replica ? turn_away_replica(login) : RELOCK_OK;
+    return login->role.is_replica && !login->server->may_be_replica ? turn_away_replica(login)
+                                                                    : RELOCK_OK;
 }
 
 static int take_hello(struct relock_login *login, const struct redisReply *reply)

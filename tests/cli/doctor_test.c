@@ -107,6 +107,85 @@ static void a_server_that_is_not_there_is_bad(void **state)
     assert_null(strstr(tool_out(tool), "note"));
 }
 
+/* ---- the clocks of replicas ---------------------------------------------------------------- */
+
+static bool has_replica(void *arg)
+{
+    return strstr(probe_text(arg, "INFO replication"), "state=online") != NULL;
+}
+
+static bool has_no_replica(void *arg)
+{
+    return strstr(probe_text(arg, "INFO replication"), "connected_slaves:0") != NULL;
+}
+
+/* A replica of the fixture's server, whose date is so many seconds ahead. */
+static struct server *start_replica(struct fixture *f, const char *ahead_s)
+{
+    struct server_options options = {.tcp = true, .args = {"--replicaof", "127.0.0.1", NULL}};
+    struct server *replica;
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", f->server->port);
+    options.args[2] = port;
+    setenv("LD_PRELOAD", CLOCK_AHEAD, 1);
+    setenv("CLOCK_AHEAD_S", ahead_s, 1);
+    replica = server_start(&options);
+    unsetenv("LD_PRELOAD");
+    unsetenv("CLOCK_AHEAD_S");
+    assert_true(wait_until(has_replica, f->probe, 6 * (uint64_t)SOON_MS));
+    return replica;
+}
+
+static void stop_replica(struct fixture *f, struct server *replica)
+{
+    server_stop(replica);
+    assert_true(wait_until(has_no_replica, f->probe, SOON_MS));
+}
+
+/* The doctor ends with this status and prints these words about the replica. */
+static void assert_found(struct fixture *f, const char *ahead_s, int status, const char *words)
+{
+    struct server *replica = start_replica(f, ahead_s);
+    struct tool *tool = tool_start(f, "doctor");
+    int r = tool_wait(tool);
+
+    stop_replica(f, replica);
+    assert_int_equal(r, status);
+    if (!strstr(tool_out(tool), words))
+        fail_msg("%s", tool_out(tool));
+}
+
+static void a_replica_whose_clock_is_ahead_is_bad(void **state)
+{
+    assert_found(*state, "9", 1, "bad   replica clock");
+}
+
+static void a_replica_whose_clock_is_behind_is_noted(void **state)
+{
+    assert_found(*state, "-9", 0, "note  replica clock");
+}
+
+static void a_replica_with_the_clock_of_its_master_is_fine(void **state)
+{
+    assert_found(*state, "0", 0, "ok    replica clock");
+}
+
+static void a_replica_that_does_not_answer_is_noted(void **state)
+{
+    struct fixture *f = *state;
+    struct server *replica = start_replica(f, "0");
+    struct tool *tool;
+
+    server_pause(replica);
+    tool = tool_start(f, "doctor");
+    assert_int_equal(tool_wait(tool), 0);
+    server_resume(replica);
+    stop_replica(f, replica);
+    assert_non_null(strstr(tool_out(tool), "note  replica clock"));
+    assert_non_null(strstr(tool_out(tool), "could not be asked"));
+}
+
 static void a_slow_network_is_not_bad(void **state)
 {
     struct fixture *f = *state;
@@ -135,6 +214,13 @@ static void a_bench_counts_pairs(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
+/* A replica is to be served at once. */
+static int start_master(void **state)
+{
+    return fixture_start_with(
+        state, &(struct server_options){.tcp = true, .args = {"--repl-diskless-sync-delay", "0"}});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,7 +232,11 @@ int main(void)
         TOOL_TEST(a_server_that_is_not_there_is_bad),
         TOOL_TEST(a_slow_network_is_not_bad),
         TOOL_TEST(a_bench_counts_pairs),
+        TOOL_TEST(a_replica_whose_clock_is_ahead_is_bad),
+        TOOL_TEST(a_replica_whose_clock_is_behind_is_noted),
+        TOOL_TEST(a_replica_with_the_clock_of_its_master_is_fine),
+        TOOL_TEST(a_replica_that_does_not_answer_is_noted),
     };
 
-    return SERVER_TESTS_RUN(tests);
+    return cmocka_run_group_tests(tests, start_master, fixture_stop);
 }

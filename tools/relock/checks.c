@@ -12,6 +12,7 @@
 #define HELD_MS 3000 /* by another doctor */
 #define SLOW_TRIP_US 20000
 #define CLOCK_MS 2000
+#define REPLICA_CLOCK_MS 3000 /* a tenth of the default lease */
 #define NAME_MAX 4096
 
 /* ---- the server ---------------------------------------------------------------------------- */
@@ -142,6 +143,30 @@ static void check_round_trip(const struct relock_server_info *info, struct findi
                  "%.2f ms", (double)info->round_trip_us / 1000);
 }
 
+static void check_replica(const struct relock_replica_info *replica, struct findings *findings)
+{
+    long long ahead_ms = (long long)replica->clock_ahead_ms;
+
+    if (replica->result != RELOCK_OK)
+        findings_add(findings, FINDING_NOTE, "replica clock",
+                     "compare its clock with the master's by hand", "%s could not be asked: %s",
+                     replica->address, relock_strerror(replica->result));
+    else if (ahead_ms > REPLICA_CLOCK_MS)
+        findings_add(findings, FINDING_BAD, "replica clock", "run NTP on both machines",
+                     "%s is %lld ms ahead of its master: if it is promoted, it ends leases so much "
+                     "too early, and a lock can have two owners",
+                     replica->address, ahead_ms);
+    else if (ahead_ms < -REPLICA_CLOCK_MS)
+        findings_add(findings, FINDING_NOTE, "replica clock", "run NTP on both machines",
+                     "%s is %lld ms behind its master: if it is promoted, it frees the locks of "
+                     "dead holders so much later",
+                     replica->address, -ahead_ms);
+    else
+        findings_add(findings, FINDING_OK, "replica clock", NULL, "%s is %lld ms %s its master",
+                     replica->address, ahead_ms < 0 ? -ahead_ms : ahead_ms,
+                     ahead_ms < 0 ? "behind" : "ahead of");
+}
+
 bool checks_of_server(const struct relock_server_info *info, void *arg)
 {
     check_version(info, arg);
@@ -151,6 +176,8 @@ bool checks_of_server(const struct relock_server_info *info, void *arg)
     check_connections(info, arg);
     check_clock(info, arg);
     check_round_trip(info, arg);
+    for (const struct relock_replica_info *at = info->replicas; at; at = at->next)
+        check_replica(at, arg);
     return true;
 }
 

@@ -131,7 +131,7 @@ const struct command command_doctor = {
     "check a server, and this user's rights",
     "Usage: relock doctor [OPTION]... [URL]\n"
     "Connects to the server, or to each master of a cluster. Checks version,\n"
-    "eviction, persistence, replicas, connections, clock and round trip. Then\n"
+    "eviction, persistence, replicas and their clocks, connections and clock. Then\n"
     "acquires, awaits and releases a lock of each kind, which shows whether this\n"
     "user has the rights. Says what is fine (ok), good to know (note) or wrong (bad),\n"
     "and what to do.\n"
