@@ -61,6 +61,30 @@ static void a_lease_is_renewed_while_its_slot_moves(void **state)
     is_released(c, &hold);
 }
 
+/* Its renewals count only if a replica has them. Each of them follows ASK, too. */
+static void a_replica_acknowledges_renewals_while_their_slot_moves(void **state)
+{
+    struct clustered *c = *state;
+    struct clustered_lock hold = {
+        .client =
+            clustered_client(c, &(struct relock_options){.min_replicas = 1,
+                                                         .replica_timeout_ms = SOON_MS,
+                                                         .watchdog_timeout_ms = slow_ms(LEASE_MS)}),
+        .slot = cluster_slot(c->cluster, NAME),
+    };
+    size_t to = clustered_other(c, hold.slot);
+
+    hold.lock = fixture_lock(c->f, hold.client, NAME);
+    assert_result(relock_lock(hold.lock), RELOCK_OK);
+    is_renewed(&hold);
+    cluster_move_open(c->cluster, hold.slot, to);
+    cluster_move_key(c->cluster, NAME, to);
+    is_renewed(&hold);
+    cluster_move_close(c->cluster, hold.slot, to);
+    is_renewed(&hold);
+    is_released(c, &hold);
+}
+
 static void a_lease_is_renewed_after_a_planned_failover(void **state)
 {
     struct clustered *c = *state;
@@ -150,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLUSTER_TEST(a_lease_is_renewed_where_its_slot_went),
         CLUSTER_TEST(a_lease_is_renewed_while_its_slot_moves),
+        CLUSTER_TEST(a_replica_acknowledges_renewals_while_their_slot_moves),
         CLUSTER_TEST(a_lease_is_renewed_after_a_planned_failover),
         CLUSTER_TEST(a_lease_is_renewed_after_its_master_died),
         CLUSTER_TEST(a_lease_is_renewed_after_its_master_hung),
