@@ -129,7 +129,7 @@ RELOCK_API const char *relock_strerror(int result);
  * may add reasons. */
 #define RELOCK_LOST_EXPIRED 1 /* lease expired: Redis unreachable, process paused, fixed lease */
 #define RELOCK_LOST_GONE 2    /* key gone: force-unlocked, deleted, or lost with server data */
-#define RELOCK_LOST_TAKEN 3   /* another owner holds the lock */
+#define RELOCK_LOST_TAKEN 3   /* another owner holds the lock, or its key has another type */
 #define RELOCK_LOST_CAPPED 4  /* `max_hold_ms` stopped the renewals, and the lease expired */
 /* fewer than `min_replicas` acknowledged a renewal for a whole lease; the library releases the lock
  */

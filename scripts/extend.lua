@@ -11,7 +11,9 @@ ARGV[3]  hold count
 Returns  1 if the hold now has at least that lease,
          0 if it is gone, -1 if it is gone and another owner holds the lock
 ]]
-if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+local found = redis.pcall('hexists', KEYS[1], ARGV[2])
+--+ other_type.lua
+if is_other or (found ~= 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0) then
     return -redis.call('exists', KEYS[1])
 end
 

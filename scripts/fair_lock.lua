@@ -40,11 +40,12 @@ local waits = ARGV[5] ~= '0'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local left = redis.call('pttl', KEYS[1])
-local is_new = redis.call('hexists', KEYS[1], owner) == 0
-
-if is_new and ARGV[3] ~= '1' then
+local found = redis.pcall('hexists', KEYS[1], owner)
+--+ other_type.lua
+if (is_other or found == 0) and ARGV[3] ~= '1' then
     return left
 end
+local is_new = found == 0 or (found ~= 1 and redis.call('hexists', KEYS[1], owner) == 0)
 
 --+ fair_tell.lua
 

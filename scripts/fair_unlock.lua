@@ -22,7 +22,10 @@ local deadlines = 'redisson_lock_timeout:' .. tag
 local owner = ARGV[1]
 local patience = tonumber(ARGV[3])
 local publish = ARGV[4] ~= '' and ARGV[4] or 'publish'
-local is_held = redis.call('hexists', KEYS[1], owner) == 1
+local found = redis.pcall('hexists', KEYS[1], owner)
+--+ other_type.lua
+local is_held = found == 1
+    or (found ~= 0 and not is_other and redis.call('hexists', KEYS[1], owner) == 1)
 
 if is_held and ARGV[2] ~= '0' then
     redis.call('hset', KEYS[1], owner, ARGV[2])

@@ -20,7 +20,12 @@ local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local counter = 'redisson_lock_token:' .. tag
 --+ line_open.lua
 local left = is_open and -2 or redis.call('pttl', KEYS[1])
-local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0
+local found = left == -2 and 0 or redis.pcall('hexists', KEYS[1], ARGV[2])
+--+ other_type.lua
+if is_other and ARGV[3] ~= '1' then
+    return left
+end
+local is_new = found == 0 or (found ~= 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0)
 
 redis.call('persist', counter)
 if is_new and not is_open then

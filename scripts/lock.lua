@@ -17,7 +17,12 @@ Returns  nil if the caller holds the lock, or "awaited": see line_awaited.lua; e
 ]]
 --+ line_open.lua
 local left = is_open and -2 or redis.call('pttl', KEYS[1])
-local is_new = left == -2 or redis.call('hexists', KEYS[1], ARGV[2]) == 0
+local found = left == -2 and 0 or redis.pcall('hexists', KEYS[1], ARGV[2])
+--+ other_type.lua
+if is_other and ARGV[3] ~= '1' then
+    return left
+end
+local is_new = found == 0 or (found ~= 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0)
 if is_new and not is_open then
     if ARGV[3] ~= '1' then
         return left

@@ -13,7 +13,12 @@ ARGV[3]  hold count after this call
 Returns  nil if the caller holds the lock, else the remaining lease of the holder in ms:
          -1 if it has none, -2 if the lock is free and the hold to nest in is gone
 ]]
-local token = redis.call('get', KEYS[1])
+local found = redis.pcall('get', KEYS[1])
+--+ other_type.lua
+if is_other and ARGV[3] ~= '1' then
+    return redis.call('pttl', KEYS[1])
+end
+local token = type(found) == 'table' and redis.call('get', KEYS[1]) or found
 local left = token and redis.call('pttl', KEYS[1]) or -2
 if token == ARGV[2] then
     -- Always a write: WAIT counts replicas that have the last write of its connection.

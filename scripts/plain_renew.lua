@@ -11,9 +11,10 @@ ARGV[2]  token of the hold
 Returns  1 if the hold now has at least that lease,
          0 if it is gone, -1 if it is gone and another owner holds the lock
 ]]
-local token = redis.call('get', KEYS[1])
-if token ~= ARGV[2] then
-    return token and -1 or 0
+local found = redis.pcall('get', KEYS[1])
+--+ other_type.lua
+if found ~= ARGV[2] then
+    return (is_other or redis.call('get', KEYS[1])) and -1 or 0
 end
 local lease = tonumber(ARGV[1])
 if lease > 0 then

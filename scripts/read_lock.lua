@@ -19,7 +19,12 @@ local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
 local lease, count = tonumber(ARGV[1]), tonumber(ARGV[3])
 --+ line_open.lua
-local mode = not is_open and redis.call('hget', KEYS[1], 'mode')
+local found = not is_open and redis.pcall('hget', KEYS[1], 'mode')
+--+ other_type.lua
+if is_other and count > 1 then
+    return redis.call('pttl', KEYS[1])
+end
+local mode = type(found) == 'table' and redis.call('hget', KEYS[1], 'mode') or found
 local held = not is_open and tonumber(redis.call('hget', KEYS[1], ARGV[2])) or 0
 local rest = 0
 for level = 1, held do

@@ -14,7 +14,10 @@ Returns  1 if the hold now has at least that lease,
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[2] .. ':rwlock_timeout:'
 local lease = tonumber(ARGV[1])
-local held = tonumber(redis.call('hget', KEYS[1], ARGV[2]))
+local found = redis.pcall('hget', KEYS[1], ARGV[2])
+--+ other_type.lua
+local held = tonumber(found)
+    or (not is_other and tonumber(redis.call('hget', KEYS[1], ARGV[2])))
 if not held then
     return -redis.call('exists', KEYS[1])
 end

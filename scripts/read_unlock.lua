@@ -17,7 +17,10 @@ Returns  1 if done, plus the number of receivers of the message;
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 local level_key = tag .. ':' .. ARGV[1] .. ':rwlock_timeout:'
 local count = tonumber(ARGV[2])
-local held = tonumber(redis.call('hget', KEYS[1], ARGV[1]))
+local found = redis.pcall('hget', KEYS[1], ARGV[1])
+--+ other_type.lua
+local held = tonumber(found)
+    or (not is_other and tonumber(redis.call('hget', KEYS[1], ARGV[1])))
 if not held then
     return -redis.call('exists', KEYS[1])
 end

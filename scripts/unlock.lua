@@ -18,7 +18,9 @@ Returns  1 if done, plus the number of receivers of the message;
          -2 if freed but the message could not be published.
          With ARGV[5], if freed: { that number, place in the line }: see line_tell.lua
 ]]
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+local found = redis.pcall('hexists', KEYS[1], ARGV[1])
+--+ other_type.lua
+if is_other or (found ~= 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0) then
     return -redis.call('exists', KEYS[1])
 end
 

@@ -17,7 +17,9 @@ Returns  1 if done, plus the number of receivers of the message;
          With ARGV[5], if freed: { that number, place in the line }: see line_tell.lua
 ]]
 local tag = KEYS[1]:find('{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+local found = redis.pcall('hexists', KEYS[1], ARGV[1])
+--+ other_type.lua
+if is_other or (found ~= 1 and redis.call('hexists', KEYS[1], ARGV[1]) == 0) then
     return -redis.call('exists', KEYS[1])
 end
 

@@ -19,7 +19,7 @@ static const char *describe(int reason)
     case RELOCK_LOST_GONE:
         return "Redis no longer has it (deleted, forced or data lost)";
     case RELOCK_LOST_TAKEN:
-        return "another owner holds it";
+        return "another owner holds it, or another program has replaced its key";
     case RELOCK_LOST_CAPPED:
         return "its lease expired after max_hold_ms";
     case RELOCK_LOST_REPLICAS:

@@ -39,6 +39,26 @@ static void a_lost_lock_ends_the_command(void **state)
     assert_null(strstr(tool_err(tool), "RELOCK_"));
 }
 
+/* The lease would end after the time limit of the test. */
+static void a_lock_that_another_program_replaces_ends_the_command(void **state)
+{
+    struct fixture *f = *state;
+    const char *const kinds[] = {"--fair", "--write", "--plain"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        struct tool *tool = tool_start(f, "run", kinds[i], "--lease", "10m", "orders", "sh", "-c",
+                                       "trap 'echo ending; exit 0' TERM; " RUNNING);
+
+        assert_true(tool_says(tool, "started"));
+        assert_int_equal(probe_int(f->probe, "ZADD data 1 token"), 1);
+        assert_int_equal(probe_int(f->probe, "RENAME data orders"), 0);
+        assert_int_equal(tool_wait(tool), 123);
+        assert_non_null(strstr(tool_out(tool), "ending"));
+        assert_non_null(strstr(tool_err(tool), "another program has replaced its key"));
+        assert_int_equal(probe_int(f->probe, "DEL orders"), 1);
+    }
+}
+
 static void a_command_that_ignores_sigterm_is_killed(void **state)
 {
     struct fixture *f = *state;
@@ -164,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TOOL_TEST(a_lost_lock_ends_the_command),
+        TOOL_TEST(a_lock_that_another_program_replaces_ends_the_command),
         TOOL_TEST(a_command_that_ignores_sigterm_is_killed),
         TOOL_TEST(with_on_lost_kill_it_is_killed_at_once),
         TOOL_TEST(with_on_lost_warn_it_goes_on),

@@ -69,6 +69,34 @@ static void a_plain_hold_that_is_taken_before_its_look_is_lost(void **state)
     assert_lost_before_its_look(*state, KIND_PLAIN, true);
 }
 
+/* The look is refused: WRONGTYPE. */
+static void assert_lost_when_replaced_before_its_look(struct faults *t, enum kind_no kind)
+{
+    const char *words = kind == KIND_PLAIN ? "GETRANGE" : "HEXISTS";
+    struct proxy_rule *look = proxy_next(t->proxy, PROXY_HOLD, words);
+    struct relock_lock *lock;
+
+    kind_choose(kind);
+    lock = kind_lock(t->f, calm(t), "orders");
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(proxy_met(look, 1));
+    kind_replace(t->f, "orders", 0);
+    proxy_let_go(look);
+    assert_lost(t, lock);
+    assert_int_equal(losses_get(t->f->losses, 0).reason, RELOCK_LOST_TAKEN);
+    kind_assert_replaced(t->f, "orders", 0);
+}
+
+static void a_hold_that_is_replaced_before_its_look_is_lost(void **state)
+{
+    assert_lost_when_replaced_before_its_look(*state, KIND_REENTRANT);
+}
+
+static void a_plain_hold_that_is_replaced_before_its_look_is_lost(void **state)
+{
+    assert_lost_when_replaced_before_its_look(*state, KIND_PLAIN);
+}
+
 /* The value still begins with the token. The reply to the look, and to what follows it, is short:
  * no connection ends, so those for renewals and messages are not made again. */
 static void a_plain_hold_that_becomes_huge_before_its_look_is_lost(void **state)
@@ -323,6 +351,8 @@ int main(void)
         FAULT_TEST(a_hold_that_is_taken_before_its_look_is_lost),
         FAULT_TEST(a_plain_hold_that_is_deleted_before_its_look_is_lost),
         FAULT_TEST(a_plain_hold_that_is_taken_before_its_look_is_lost),
+        FAULT_TEST(a_hold_that_is_replaced_before_its_look_is_lost),
+        FAULT_TEST(a_plain_hold_that_is_replaced_before_its_look_is_lost),
         FAULT_TEST(a_plain_hold_that_becomes_huge_before_its_look_is_lost),
         FAULT_TEST(a_reader_without_levels_is_lost_before_it_is_armed),
         FAULT_TEST(a_look_that_is_cut_off_is_followed_by_a_check),

@@ -79,6 +79,51 @@ static void a_red_lock_outlives_a_minority_of_its_votes(void **state)
     assert_int_equal(losses_count(s->f->losses), 0);
 }
 
+/* In place of its vote on the servers from `begin` to before `end`. */
+static void replace_votes(struct servers *s, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        assert_int_equal(probe_int(s->probe[i], "SET " RED_NAME " precious"), 0);
+}
+
+static void assert_replaced(struct servers *s, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        assert_string_equal(probe_text(s->probe[i], "GET " RED_NAME), "precious");
+    assert_true(red_wait_keys(s, end - begin));
+    red_delete_keys(s, begin, end);
+}
+
+static void a_red_lock_is_lost_at_once_when_its_votes_become_another_type(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_for_long(s);
+
+    hold(s, &red);
+    replace_votes(s, 0, 3);
+    assert_true(losses_wait(s->f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_int_equal(losses_get(s->f->losses, 0).reason, RELOCK_LOST_TAKEN);
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_replaced(s, 0, 3);
+}
+
+/* Without tracking, so the extension is the first command to find out. */
+static void an_extension_finds_votes_that_became_another_type(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new(s, &(struct relock_options){.watchdog_timeout_ms = NEVER_MS,
+                                                         .command_timeout_ms = slow_ms(SOON_MS),
+                                                         .flags = RELOCK_NO_TRACKING});
+
+    red_settle(s, &red, s->n);
+    red_lock_on_all(s, &red);
+    replace_votes(s, 0, 3);
+    assert_result(relock_extend(red.lock, 0, NEVER_MS), RELOCK_LOST);
+    assert_int_equal(log_count(s->f->log, "WRONGTYPE"), 0);
+    assert_result(relock_unlock(red.lock), RELOCK_LOST);
+    assert_replaced(s, 0, 3);
+}
+
 static int start(void **state)
 {
     int r = servers_start(state);
@@ -95,6 +140,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(a_red_lock_is_lost_at_once_with_the_last_vote_of_its_quorum),
         SERVERS_TEST(a_red_lock_outlives_a_minority_of_its_votes),
+        SERVERS_TEST(a_red_lock_is_lost_at_once_when_its_votes_become_another_type),
+        SERVERS_TEST(an_extension_finds_votes_that_became_another_type),
     };
 
     return cmocka_run_group_tests(tests, start, servers_stop);

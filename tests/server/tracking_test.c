@@ -69,6 +69,17 @@ static void a_lock_that_another_takes_is_lost_at_once(void **state)
     assert_true(kind_peer_unlock(f, "orders"));
 }
 
+static void a_lock_that_becomes_another_type_is_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_lock *lock = kind_lock(f, armed_client(f, 0), "orders");
+
+    armed_hold(f, lock, NULL);
+    kind_replace(f, "orders", 0);
+    assert_lost_at_once(f, lock, RELOCK_LOST_TAKEN);
+    kind_assert_replaced(f, "orders", 0);
+}
+
 static void a_forced_unlock_is_noticed_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -199,6 +210,28 @@ static void a_multi_lock_is_lost_at_once_with_a_member(void **state)
     assert_result(relock_unlock(*both), RELOCK_LOST);
 }
 
+static void a_multi_lock_is_lost_at_once_when_a_member_becomes_another_type(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = armed_client(f, 0);
+    struct relock_lock *orders = fixture_lock(f, client, "orders");
+    struct relock_lock *bills = fixture_lock(f, client, "bills");
+    struct relock_lock **both = fixture_place(f);
+    long long before = armed_count(f->probe);
+
+    kind_choose(KIND_REENTRANT);
+    assert_result(relock_multilock_new((struct relock_lock *[]){orders, bills}, 2, both),
+                  RELOCK_OK);
+    assert_result(relock_lock(*both), RELOCK_OK);
+    assert_true(armed_wait(f->probe, before + 2));
+    kind_replace(f, "bills", 0);
+    assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_string_equal(losses_get(f->losses, 0).name, "bills");
+    assert_int_equal(losses_get(f->losses, 0).reason, RELOCK_LOST_TAKEN);
+    assert_result(relock_unlock(*both), RELOCK_LOST);
+    kind_assert_replaced(f, "bills", 0);
+}
+
 /* ---- kept locks ---------------------------------------------------------------------------- */
 
 /* Its next owner does not get it from memory. */
@@ -254,6 +287,9 @@ int main(void)
         KINDS_TEST(a_lock_is_lost_at_once_when_all_keys_are_flushed),
         KINDS_TEST_OF(a_lock_is_lost_at_once_when_all_keys_are_flushed, read),
         KINDS_TEST(a_lock_that_another_takes_is_lost_at_once),
+        KINDS_TEST(a_lock_that_becomes_another_type_is_lost_at_once),
+        KINDS_TEST_OF(a_lock_that_becomes_another_type_is_lost_at_once, read),
+        KINDS_TEST_OF(a_lock_that_becomes_another_type_is_lost_at_once, write),
         KINDS_TEST(a_forced_unlock_is_noticed_at_once),
         KINDS_TEST_OF(a_forced_unlock_is_noticed_at_once, read),
         KINDS_TEST_OF(a_forced_unlock_is_noticed_at_once, write),
@@ -269,6 +305,7 @@ int main(void)
         KINDS_TEST_OF(a_renewed_reader_is_still_armed, read),
         SERVER_TEST(a_full_table_of_tracked_keys_causes_few_checks),
         SERVER_TEST(a_multi_lock_is_lost_at_once_with_a_member),
+        SERVER_TEST(a_multi_lock_is_lost_at_once_when_a_member_becomes_another_type),
         SERVER_TEST(a_kept_lock_that_is_deleted_is_not_kept),
         SERVER_TEST(without_the_right_a_loss_is_found_by_a_renewal),
     };

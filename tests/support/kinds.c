@@ -87,6 +87,37 @@ bool kind_peer_usurp(struct fixture *f, const char *name)
                           : peer_usurp(f->probe, name, PEER, PEER_LEASE_MS);
 }
 
+static const char *other_type(size_t nth)
+{
+    const char *const types[KIND_N_OTHER_TYPES] = {now->is_string ? "hash" : "string", "zset",
+                                                   "list"};
+
+    return types[nth];
+}
+
+/* By RENAME, so that there is no moment without a key. */
+void kind_replace(struct fixture *f, const char *name, size_t nth)
+{
+    const char *type = other_type(nth);
+
+    if (strcmp(type, "hash") == 0)
+        assert_int_equal(probe_int(f->probe, "HSET data precious 1"), 1);
+    else if (strcmp(type, "string") == 0)
+        assert_int_equal(probe_int(f->probe, "SET data precious"), 0);
+    else if (strcmp(type, "zset") == 0)
+        assert_int_equal(probe_int(f->probe, "ZADD data 1 precious"), 1);
+    else
+        assert_int_equal(probe_int(f->probe, "RPUSH data precious"), 1);
+    assert_int_equal(probe_int(f->probe, "RENAME data %s", name), 0);
+}
+
+void kind_assert_replaced(struct fixture *f, const char *name, size_t nth)
+{
+    assert_string_equal(probe_text(f->probe, "TYPE %s", name), other_type(nth));
+    assert_int_equal(probe_pttl(f->probe, name), -1);
+    assert_int_equal(probe_int(f->probe, "FLUSHALL"), 0); /* also levels of a lost reader */
+}
+
 /* ---- the cases ----------------------------------------------------------------------------- */
 
 static int begin(enum kind_no kind, void **state)

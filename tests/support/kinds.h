@@ -51,6 +51,12 @@ bool kind_peer_lock(struct fixture *f, const char *name);
 bool kind_peer_unlock(struct fixture *f, const char *name);
 bool kind_peer_usurp(struct fixture *f, const char *name);
 
+/* Another program replaces the key by data of another type, the `nth` of so many. The second
+ * function asserts that the data is still there, and deletes all keys. */
+#define KIND_N_OTHER_TYPES 3
+void kind_replace(struct fixture *f, const char *name, size_t nth);
+void kind_assert_replaced(struct fixture *f, const char *name, size_t nth);
+
 /* Before each case. */
 int kinds_begin_reentrant(void **state);
 int kinds_begin_fenced(void **state);

@@ -137,8 +137,8 @@ static void a_line_that_has_no_command_or_is_not_there_names_none(void **state)
         char error[160];
 
         snprintf(error, sizeof(error), "NOPERM no, on @user_script:%s.", lines[i]);
-        assert_non_null(strstr(explained(&relock_script_renew, error),
-                               "may not run a command, which the script renew.lua needs"));
+        assert_non_null(strstr(explained(&relock_script_inspect, error),
+                               "may not run a command, which the script inspect.lua needs"));
     }
 }
 

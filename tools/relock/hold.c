@@ -81,7 +81,7 @@ const char *hold_lost_text(const struct hold *hold)
     case RELOCK_LOST_GONE:
         return "its key is gone: it was broken or deleted, or the server lost its data";
     case RELOCK_LOST_TAKEN:
-        return "another owner holds it";
+        return "another owner holds it, or another program has replaced its key";
     case RELOCK_LOST_REPLICAS:
         return "too few replicas acknowledged its renewals";
     default:
