@@ -60,16 +60,16 @@ static void resume(struct relock_async_command *command) RELOCK_REQUIRES(command
     post(command);
 }
 
-/* The list is sorted by the numbers of the holds, not by when a command was put off. So calls for a
+/* The list is sorted by the serials of the holds, not by when a command was put off. So calls for a
  * fair lock get their places in the order in which they were made. */
 static void insert(struct relock_async_command *command) RELOCK_REQUIRES(command->client->mutex)
 {
     struct relock_async_command **paused = &command->client->guarded.paused;
     struct relock_async_command *at = *paused;
 
-    if (at && at->prev->hold->number < command->hold->number)
+    if (at && at->prev->hold->serial < command->hold->serial)
         at = NULL; /* behind the last */
-    while (at && at->hold->number < command->hold->number)
+    while (at && at->hold->serial < command->hold->serial)
         at = at->next;
     if (at)
         DL_PREPEND_ELEM(*paused, at, command);

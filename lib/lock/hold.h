@@ -93,6 +93,7 @@ struct relock_confirm {
 struct relock_hold {
     struct relock_resource *resource; /* a reference; constant */
     uint64_t number;                  /* constant */
+    uint64_t serial;                  /* grows from hold to hold of the client; constant */
     unsigned refs;
 
     /* Bit-fields share a memory location, so the mutex guards all of them. */

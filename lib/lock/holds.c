@@ -70,6 +70,7 @@ static struct relock_hold *new_hold(struct relock_client *client, struct relock_
     hold->owner = owner;
     hold->refs = 1;
     hold->state = RELOCK_HOLD_ASKED;
+    hold->serial = client->guarded.serial;
     hold->renewal_ms = resource->lease_ms;
     hold->cache_until_ms = may_cache ? RELOCK_NEVER : 0;
     hold->arming.due_ms = RELOCK_NEVER;

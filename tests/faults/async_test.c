@@ -167,7 +167,8 @@ static void calls_outlive_a_server_that_is_away_for_a_moment(void **state)
     assert_null(relock_events_free(events));
 }
 
-/* Also when they are made before the client has a connection. */
+/* Also when they are made before the client has a connection. In every other round, each owner is
+ * older than that of the call before: the owners have no part in the order. */
 static void calls_for_a_fair_lock_keep_their_order(void **state)
 {
     enum { N_ROUNDS = 4, N_CALLS = 3 };
@@ -181,14 +182,18 @@ static void calls_for_a_fair_lock_keep_their_order(void **state)
         struct relock_client *client;
         struct relock_lock *lock;
         struct relock_events *events;
+        struct relock_how how[N_CALLS];
         struct outcome got[N_CALLS];
 
         proxy_refuse(t->proxy, true);
         client = faults_client(t, &options);
         lock = fixture_lock_of(t->f, client, "orders", relock_fairlock_new);
         events = reactor_events(client);
+        for (int i = N_CALLS - 1; i >= 0; i--)
+            how[i] = (struct relock_how){.wait_ms = NEVER_MS,
+                                         .owner = round % 2 == 1 ? relock_owner_new() : 0};
         for (int i = 0; i < N_CALLS; i++) {
-            assert_result(outcome_acquire(lock, WAITS, events, &got[i]), RELOCK_OK);
+            assert_result(outcome_acquire(lock, &how[i], events, &got[i]), RELOCK_OK);
             let_pass(PAUSE_MS);
         }
         let_pass(round * PAUSE_MS); /* their next attempts are in another order each time */
