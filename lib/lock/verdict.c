@@ -145,16 +145,17 @@ enum relock_verdict relock_verdict_renewal(const struct redisReply *reply)
 enum relock_verdict relock_verdict_release(const struct redisReply *reply, int64_t *n_receivers,
                                            uint64_t *place)
 {
+    enum relock_verdict verdict;
+    bool is_refused;
     int64_t number;
 
     if (relock_reply_integer(relock_reply_at(reply, 1), &number)) {
         *place = (uint64_t)number;
         reply = relock_reply_at(reply, 0);
     }
-    if (relock_reply_integer(reply, &number)) {
-        *n_receivers = number == REPLY_MAY_NOT_PUBLISH ? -1 : number - REPLY_DONE;
-        if (number == REPLY_MAY_NOT_PUBLISH)
-            return RELOCK_VERDICT_DONE;
-    }
-    return relock_verdict_renewal(reply);
+    is_refused = relock_reply_integer(reply, &number) && number == REPLY_MAY_NOT_PUBLISH;
+    verdict = is_refused ? RELOCK_VERDICT_DONE : relock_verdict_renewal(reply);
+    if (verdict == RELOCK_VERDICT_DONE)
+        *n_receivers = is_refused ? -1 : number - REPLY_DONE;
+    return verdict;
 }

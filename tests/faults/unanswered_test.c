@@ -266,6 +266,7 @@ static void a_last_unlock_that_is_cut_off_is_ok(void **state)
         has_levels(t, lock, 0, -1);
         faults_assert_free(t);
     }
+    assert_int_equal(log_count(t->f->log, "PUBLISH"), 0);
 }
 
 /* The same if another owner has acquired the lock meanwhile. */
@@ -286,6 +287,7 @@ static void a_last_unlock_that_is_cut_off_is_ok_though_another_has_the_lock(void
     assert_result(actor_result(owner), RELOCK_OK);
     assert_true(kind_is_peers(t->f, "orders"));
     assert_true(kind_peer_unlock(t->f, "orders"));
+    assert_int_equal(log_count(t->f->log, "PUBLISH"), 0);
     faults_assert_free(t);
 }
 
