@@ -1,6 +1,8 @@
 #include "lock/lock.h"
 
+#include "base/clock.h"
 #include "lock/keys.h"
+#include "lock/let_go.h"
 #include "lock/resources.h"
 
 #include <stdlib.h>
@@ -18,6 +20,17 @@ struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_
     return new;
 }
 
+/* A caller wants the name for another kind. Without a handle nobody uses its kept hold, so that is
+ * released in the background, and a later call gets the name. */
+static void make_way(struct relock_client *client, const char *name, size_t len)
+    RELOCK_REQUIRES(client->mutex)
+{
+    struct relock_resource *found = relock_resources_find_key(client, name, len);
+
+    if (found && found->cached && found->n_handles == 0)
+        relock_let_go(client, found->cached, relock_clock_now_ms());
+}
+
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
                 size_t len, struct relock_lock **lock, const char **why)
     RELOCK_REQUIRES(client->mutex)
@@ -31,6 +44,8 @@ static int make(struct relock_client *client, const struct relock_kind *kind, co
         return RELOCK_E_INVALID;
     }
     resource = relock_resources_get(client, kind, name, len, why);
+    if (*why)
+        make_way(client, name, len);
     if (!resource)
         return *why ? RELOCK_E_INVALID : RELOCK_E_NOMEM;
     new = relock_lock_for(client, resource, resource);

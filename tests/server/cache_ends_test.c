@@ -46,6 +46,32 @@ static void a_freed_client_leaves_nothing_kept(void **state)
     assert_int_equal(probe_n_keys(f->probe), 0);
 }
 
+static bool can_be_plain(void *client)
+{
+    struct relock_lock *lock;
+
+    if (relock_plainlock_new(client, "orders", &lock) != RELOCK_OK)
+        return false;
+    relock_lock_free(lock);
+    return true;
+}
+
+/* It would be kept for an hour. */
+static void a_kept_lock_without_a_handle_soon_makes_way_for_another_kind(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = keeping_client(f, NULL);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+
+    keeping_fill(client, lock);
+    assert_false(can_be_plain(client));
+    assert_int_equal(stats_of(client).kept, 1); /* its handle may be used again */
+    fixture_free_lock(f, lock);
+    assert_true(wait_until(can_be_plain, client, SOON_MS));
+    assert_int_equal(stats_of(client).kept, 0);
+    assert_int_equal(probe_n_keys(f->probe), 0);
+}
+
 static void a_new_handle_gets_the_lock_that_an_older_one_has_left(void **state)
 {
     struct fixture *f = *state;
@@ -261,6 +287,8 @@ int main(void)
         KINDS_TEST_OF(a_shutdown_releases_kept_locks, reentrant),
         KINDS_TEST_OF(a_shutdown_releases_kept_locks, spin),
         SERVER_TEST(a_freed_client_leaves_nothing_kept),
+        KINDS_TEST_OF(a_kept_lock_without_a_handle_soon_makes_way_for_another_kind, reentrant),
+        KINDS_TEST_OF(a_kept_lock_without_a_handle_soon_makes_way_for_another_kind, spin),
         SERVER_TEST(a_new_handle_gets_the_lock_that_an_older_one_has_left),
         SERVER_TEST(a_forked_child_does_not_get_a_kept_lock),
         SERVER_TEST(a_thread_that_ends_takes_no_kept_lock_with_it),

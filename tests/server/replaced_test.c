@@ -3,6 +3,8 @@
  * lost, and the first command of the owner or of the watchdog reports that. Without tracking, so
  * that this command is one of the test; with it: tracking_test.c.
  */
+#include "support/actor.h"
+#include "support/fair_queue.h"
 #include "support/kinds.h"
 #include "support/reactor.h"
 
@@ -147,6 +149,74 @@ static void a_first_level_is_refused_as_before(void **state)
     assert_result(relock_unlock(lock), RELOCK_OK);
 }
 
+/* ---- the name afterwards ------------------------------------------------------------------- */
+
+struct attempt {
+    struct relock_client *client;
+    enum kind_no kind;
+};
+
+static bool can_be_made(void *arg)
+{
+    const struct attempt *attempt = arg;
+    struct relock_lock *lock;
+
+    if (kinds[attempt->kind].constructor(attempt->client, "orders", &lock) != RELOCK_OK)
+        return false;
+    relock_lock_free(lock);
+    return true;
+}
+
+static void assert_soon_free(struct relock_client *client)
+{
+    for (enum kind_no kind = 0; kind < KINDS_AND_SIDES_N; kind++)
+        assert_true(wait_until(can_be_made, &(struct attempt){client, kind}, SOON_MS));
+}
+
+/* The lease that was asked for ends long after the test. */
+static void a_refused_name_is_soon_free_for_every_kind(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with(f, NEVER_MS);
+
+    for (size_t i = 0; i < KIND_N_OTHER_TYPES; i++) {
+        struct relock_lock *lock = kind_lock(f, client, "orders");
+
+        kind_replace(f, "orders", i);
+        assert_result(relock_timedlock(lock, NEVER_MS), RELOCK_E_SERVER);
+        fixture_free_lock(f, lock);
+        assert_soon_free(client);
+        kind_assert_replaced(f, "orders", i);
+    }
+}
+
+/* It leaves the queue in Redis, though the key of the lock cannot be read. */
+static void a_waiter_for_a_replaced_fair_lock_leaves_its_place(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with(f, NEVER_MS);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct actor *waiting = actor_start();
+    struct relock_cancel *cancel;
+    struct relock_how how = {.wait_ms = NEVER_MS};
+    int r;
+
+    assert_result(relock_cancel_new(&cancel), RELOCK_OK);
+    how.cancel = cancel;
+    assert_true(kind_peer_lock(f, "orders"));
+    actor_begin_acquire(waiting, lock, &how);
+    assert_true(fair_queue_wait(f, 1));
+    kind_replace(f, "orders", 0);
+    relock_cancel_fire(cancel);
+    r = actor_result(waiting);
+    assert_true(r == RELOCK_CANCELLED || r == RELOCK_E_SERVER); /* if it was just asking again */
+    assert_null(relock_cancel_free(cancel));
+    assert_true(fair_queue_wait(f, 0));
+    fixture_free_lock(f, lock);
+    assert_soon_free(client);
+    kind_assert_replaced(f, "orders", 0);
+}
+
 #define EACH_KIND(function) \
     KINDS_TEST(function), KINDS_TEST_OF(function, read), KINDS_TEST_OF(function, write)
 
@@ -160,6 +230,8 @@ int main(void)
         EACH_KIND(the_last_release_reports_it),
         EACH_KIND(asynchronous_calls_report_it),
         EACH_KIND(a_first_level_is_refused_as_before),
+        EACH_KIND(a_refused_name_is_soon_free_for_every_kind),
+        KINDS_TEST_OF(a_waiter_for_a_replaced_fair_lock_leaves_its_place, fair),
     };
 
     return SERVER_TESTS_RUN(tests);
