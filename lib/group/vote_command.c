@@ -7,6 +7,7 @@
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/line.h"
+#include "lock/reports.h"
 #include "redis/conn_id.h"
 #include "redis/explain.h"
 #include "redis/reply.h"
@@ -214,6 +215,8 @@ static void answer(struct relock_client *client, struct relock_outbox_entry *ent
             hold->fence = relock_conn_id_unref(hold->fence);
     }
     verdict = judge(client, command, result, reply);
+    if (verdict.report.answer == RELOCK_ANSWER_YES)
+        relock_reports_own_change(client, hold->resource);
     if (result < 0 && result != RELOCK_E_CONN && error) {
         relock_explain(why, script_of(command), error);
         verdict.report.refusal = result;

@@ -36,6 +36,7 @@ bool relock_arming_take(struct relock_hold *hold, struct relock_node *node, uint
 {
     bool is_due = hold->arming.due_ms <= now_ms;
 
+    hold->arming.tracker = NULL;
     if (!is_due && !hold->arming.node)
         return false;
     if (is_due)

@@ -20,6 +20,7 @@
 #include "lock/levels.h"
 #include "lock/owner.h"
 #include "lock/release.h"
+#include "lock/reports.h"
 #include "lock/take.h"
 #include "lock/wait.h"
 
@@ -150,6 +151,8 @@ STEP void take_answer(struct acquire_call *call)
     struct relock_acquire *acquire = &call->acquire;
     int r = relock_ask_end(acquire, call->hold, &call->answer, call->began_ms);
 
+    if (call->answer.verdict == RELOCK_VERDICT_DONE)
+        relock_reports_own_change(acquire->client, acquire->resource);
     r = relock_wait_asked(acquire, r);
     if (r == RELOCK_BUSY && !acquire->waiter.tries)
         go_on_waiting(call);
@@ -278,6 +281,8 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
     }
     if (reply)
         relock_commands_read_nest(acquire, reply, &call->answer);
+    if (call->answer.verdict == RELOCK_VERDICT_DONE)
+        relock_reports_own_change(acquire->client, acquire->resource);
     finish(call, relock_levels_add_end(acquire, call->hold, &call->answer));
 }
 

@@ -15,6 +15,7 @@
 #include "lock/levels.h"
 #include "lock/owner.h"
 #include "lock/release.h"
+#include "lock/reports.h"
 
 enum phase { BEGINS, BEHIND, LEAVES, FREES, OVER };
 
@@ -130,6 +131,8 @@ STEP void answered(struct relock_async *base, int result, const struct redisRepl
 
     relock_async_fail(base, result, &call->answer);
     relock_commands_read_release(lock->client, call->hold, call->joins, reply, &call->answer);
+    if (call->answer.verdict == RELOCK_VERDICT_DONE)
+        relock_reports_own_change(lock->client, lock->resource);
     r = call->phase == FREES ? relock_release_end_last(lock, call->hold, &call->view, &call->answer)
                              : relock_levels_remove_end(lock, call->hold, &call->answer);
     finish(call, r);

@@ -4,6 +4,7 @@
 #include "lock/arming.h"
 #include "lock/holds.h"
 #include "lock/resources.h"
+#include "lock/vigil.h"
 #include "redis/topology.h"
 
 static void check_at(struct relock_client *client, struct relock_hold *hold, uint64_t at_ms,
@@ -34,6 +35,19 @@ static void hear_all(struct relock_client *client, uint64_t now_ms) RELOCK_REQUI
     }
 }
 
+static void hear_of(struct relock_client *client, const struct relock_resource *primary,
+                    uint64_t now_ms) RELOCK_REQUIRES(client->mutex)
+{
+    while (primary->armed)
+        hear(client, primary->armed, now_ms);
+}
+
+void relock_reports_own_change(struct relock_client *client, struct relock_resource *resource)
+{
+    hear_of(client, resource->primary, relock_clock_now_ms());
+    relock_vigil_spend(client, resource->primary);
+}
+
 void relock_reports_hear(struct relock_client *client, const char *key, size_t len)
 {
     uint64_t now_ms = relock_clock_now_ms();
@@ -44,8 +58,8 @@ void relock_reports_hear(struct relock_client *client, const char *key, size_t l
         return;
     }
     resource = relock_resources_find_key(client, key, len);
-    while (resource && resource->armed)
-        hear(client, resource->armed, now_ms);
+    if (resource)
+        hear_of(client, resource, now_ms);
 }
 
 /* ---- nodes --------------------------------------------------------------------------------- */

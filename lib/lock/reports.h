@@ -12,8 +12,18 @@
 
 #include "lock/client.h"
 
+struct relock_resource;
+
 /* This key has changed, `len` bytes; NULL: perhaps all have. */
 void relock_reports_hear(struct relock_client *client, const char *key, size_t len)
+    RELOCK_REQUIRES(client->mutex);
+
+/*
+ * This client has changed the lock over the connection that is tracked, by a command that was not.
+ * Redis does not report that there (NOLOOP), but forgets the key. So this call counts as a report,
+ * also for waiters (vigil.h). The I/O thread.
+ */
+void relock_reports_own_change(struct relock_client *client, struct relock_resource *resource)
     RELOCK_REQUIRES(client->mutex);
 
 /* The node reports from now on, or no longer does. In both cases it has forgotten all keys that it

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lock/holds.h"
+#include "lock/reports.h"
 #include "lock/request.h"
 #include "lock/subscription.h"
 #include "lock/task.h"
@@ -50,6 +51,8 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     bool is_over;
 
     relock_mutex_lock(&client->mutex);
+    if (result == RELOCK_OK)
+        relock_reports_own_change(client, hold->resource);
     if (result == RELOCK_OK && hold->cache_until_ms > 0)
         let_listeners_go_first(hold, reply, now_ms);
     is_over = result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms);

@@ -8,6 +8,8 @@
  *             OUTDATED  Redis reports a change before the answer: that may be the older one
  *   OUTDATED  OFF       the answer comes
  *   ON        OFF       Redis reports a change, or no longer tracks
+ *             OFF       this client changes the lock: Redis has forgotten the key without a report.
+ *                       (SENT stays: the read comes after that change.)
  *
  * Each end of ON or SENT but a failure is a signal to the head.
  */
@@ -75,6 +77,13 @@ void relock_vigil_hear(struct relock_client *client, const char *key, size_t len
         return;
     for (resource = client->guarded.resources; resource; resource = resource->hh.next)
         hear(resource, true);
+}
+
+void relock_vigil_spend(struct relock_client *client, struct relock_resource *resource)
+{
+    (void)client;
+    if (relock_vigil_is_on(resource))
+        hear(resource, false);
 }
 
 void relock_vigil_turn(struct relock_client *client, const struct relock_node *node, bool is_on)

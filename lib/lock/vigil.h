@@ -31,6 +31,10 @@ void relock_vigil_sync(struct relock_client *client) RELOCK_REQUIRES(client->mut
 void relock_vigil_hear(struct relock_client *client, const char *key, size_t len)
     RELOCK_REQUIRES(client->mutex);
 
+/* This client has changed the lock, and Redis reports that to others alone: see reports.h. */
+void relock_vigil_spend(struct relock_client *client, struct relock_resource *resource)
+    RELOCK_REQUIRES(client->mutex);
+
 /* The node tracks from now on, or no longer does. In both cases it has forgotten all keys that it
  * was to report. */
 void relock_vigil_turn(struct relock_client *client, const struct relock_node *node, bool is_on)

@@ -7,6 +7,7 @@
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/observer.h"
+#include "lock/reports.h"
 #include "lock/request.h"
 #include "lock/reuse.h"
 #include "lock/settle.h"
@@ -116,6 +117,8 @@ static void on_renewed(void *arg, int result, const struct redisReply *reply)
     if (relock_hold_is_live(hold))
         refused = take_result(client, hold, result, reply);
     relock_arming_answered(hold, relock_clock_now_ms());
+    if (result == RELOCK_OK && !hold->arming.tracker)
+        relock_reports_own_change(client, hold->resource);
     relock_holds_end_command(client, hold, relock_clock_now_ms());
     if (result == RELOCK_OK && hold->state == RELOCK_HOLD_HELD)
         relock_observer_tell_renewed(client, hold);

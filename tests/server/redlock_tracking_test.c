@@ -124,6 +124,32 @@ static void an_extension_finds_votes_that_became_another_type(void **state)
     assert_replaced(s, 0, 3);
 }
 
+/* The votes are sent over the connection for which the server reports no change of its own. */
+static void a_plain_waiter_is_woken_when_a_red_lock_of_its_client_is_released(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_new_of(s,
+                                &(struct relock_options){
+                                    .recheck_ms = NEVER_MS,
+                                    .watchdog_timeout_ms = NEVER_MS,
+                                    .command_timeout_ms = slow_ms(SOON_MS),
+                                },
+                                relock_plainlock_new);
+    struct actor *waiting = actor_start();
+    long long before;
+
+    red_settle(s, &red, s->n);
+    red_lock_on_all(s, &red);
+    before = armed_count(s->probe[1]);
+    actor_begin_lock(waiting, red.members[1]);
+    assert_true(armed_wait(s->probe[1], before + 2)); /* of the vote, and of the waiter */
+    let_pass(300);
+    assert_true(actor_is_busy(waiting));
+    red_unlock(&red);
+    assert_result(actor_result_within(waiting, slow_ms(AT_ONCE_MS)), RELOCK_OK);
+    assert_result(actor_unlock(waiting, red.members[1]), RELOCK_OK);
+}
+
 static int start(void **state)
 {
     int r = servers_start(state);
@@ -142,6 +168,7 @@ int main(void)
         SERVERS_TEST(a_red_lock_outlives_a_minority_of_its_votes),
         SERVERS_TEST(a_red_lock_is_lost_at_once_when_its_votes_become_another_type),
         SERVERS_TEST(an_extension_finds_votes_that_became_another_type),
+        SERVERS_TEST(a_plain_waiter_is_woken_when_a_red_lock_of_its_client_is_released),
     };
 
     return cmocka_run_group_tests(tests, start, servers_stop);

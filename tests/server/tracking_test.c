@@ -7,6 +7,7 @@
 #include "support/keeping.h"
 #include "support/kinds.h"
 #include "support/peer.h"
+#include "support/reactor.h"
 #include "support/rights.h"
 
 #include <stdio.h>
@@ -278,6 +279,46 @@ static void without_the_right_a_loss_is_found_by_a_renewal(void **state)
     assert_result(relock_unlock(lock), RELOCK_LOST);
 }
 
+/* Redis does not report the change to the connection that made it, and forgets the key. */
+static void a_lock_with_an_asynchronous_level_is_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = armed_client(f, 0);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct relock_how how = {.owner = relock_owner_new()};
+    uint64_t owner;
+
+    armed_hold(f, lock, &how);
+    let_pass(20); /* the lease has become shorter */
+    assert_result(reactor_acquire(lock, &how, events, &owner), RELOCK_OK);
+    let_pass(300);
+    delete_lock(f);
+    assert_true(losses_wait(f->losses, 1, slow_ms(AT_ONCE_MS)));
+    assert_result(relock_release(lock, owner), RELOCK_LOST);
+    assert_result(relock_release(lock, owner), RELOCK_LOST);
+    assert_null(relock_events_free(events));
+}
+
+/* The other reader was not armed, and nobody else has changed the lock. */
+static void a_reader_beside_an_asynchronous_one_is_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = armed_client(f, 0);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    uint64_t owner;
+
+    armed_hold(f, lock, NULL);
+    assert_result(reactor_acquire(lock, NULL, events, &owner), RELOCK_OK);
+    assert_result(reactor_release(lock, owner, events), RELOCK_OK);
+    let_pass(300);
+    probe_int(f->probe, "DEL orders");
+    assert_lost_at_once(f, lock, RELOCK_LOST_GONE);
+    probe_text(f->probe, "FLUSHALL");
+    assert_null(relock_events_free(events));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +340,8 @@ int main(void)
         KINDS_TEST(a_nested_lock_is_lost_at_once),
         KINDS_TEST_OF(a_nested_lock_is_lost_at_once, read),
         KINDS_TEST_OF(a_nested_lock_is_lost_at_once, write),
+        KINDS_TEST(a_lock_with_an_asynchronous_level_is_lost_at_once),
+        KINDS_TEST_OF(a_reader_beside_an_asynchronous_one_is_lost_at_once, read),
         KINDS_TEST_OF(a_renewed_lock_is_still_armed, reentrant),
         KINDS_TEST_OF(a_renewed_lock_is_still_armed, spin),
         KINDS_TEST_OF(a_renewed_lock_is_still_armed, plain),

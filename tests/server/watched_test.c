@@ -5,6 +5,7 @@
 #include "support/actor.h"
 #include "support/fixture.h"
 #include "support/plain_peer.h"
+#include "support/reactor.h"
 #include "support/rights.h"
 
 #define CHANNEL "__redis__:invalidate"
@@ -154,6 +155,55 @@ static void all_waiters_of_two_processes_get_it(void **state)
     }
 }
 
+/* ---- changes that Redis does not report to this client --------------------------------------- */
+
+/* The lease of the peer ends when the asynchronous call asks: its own command deletes the key. */
+static void a_waiter_is_woken_by_an_asynchronous_release_of_its_own_client(void **state)
+{
+    enum { LEASE_MS = 700 };
+    struct fixture *f = *state;
+    struct relock_client *client = calm(f, 0);
+    struct relock_lock *lock = plain_handle(f, client);
+    struct relock_events *events = reactor_events(client);
+    struct relock_how waits = {.wait_ms = NEVER_MS};
+    struct actor *waiting = actor_start();
+
+    for (int i = 0; i < 5; i++) {
+        struct outcome first;
+
+        assert_true(plain_peer_lock(f->probe, "orders", PLAIN_PEER, LEASE_MS));
+        assert_result(outcome_acquire(lock, &waits, events, &first), RELOCK_OK);
+        let_pass(LEASE_MS / 2); /* it sleeps */
+        actor_begin_lock(waiting, lock);
+        assert_result(reactor_await(events, &first), RELOCK_OK);
+        let_pass(50); /* the lock is not handed off any more */
+        assert_result(reactor_release(lock, first.grant.owner, events), RELOCK_OK);
+        assert_gets_it(waiting, lock);
+    }
+    assert_null(relock_events_free(events));
+}
+
+/* The server refuses a release, and executes it when the I/O thread repeats it. */
+static void a_waiter_is_woken_by_a_release_that_is_settled_later(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct actor *waiting = actor_start();
+
+    rights_give(f, WIRE_PAGE, "plain", NULL);
+    client = rights_client(f, NEVER_MS, 0);
+    lock = plain_handle(f, client);
+    assert_result(relock_lock(lock), RELOCK_OK);
+    probe_int(f->probe, "ACL SETUSER locker -del");
+    assert_true(relock_unlock(lock) < 0);
+    actor_begin_lock(waiting, lock);
+    let_pass(2 * QUIET_MS); /* it sleeps; the release is repeated meanwhile */
+    assert_true(actor_is_busy(waiting));
+    probe_int(f->probe, "ACL SETUSER locker +del");
+    assert_gets_it(waiting, lock);
+}
+
 static void a_waiter_ends_at_its_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -228,6 +278,8 @@ int main(void)
         SERVER_TEST(a_waiter_is_woken_when_all_keys_are_flushed),
         SERVER_TEST(a_waiter_sleeps_on_when_the_lease_is_extended),
         SERVER_TEST(all_waiters_of_two_processes_get_it),
+        SERVER_TEST(a_waiter_is_woken_by_an_asynchronous_release_of_its_own_client),
+        SERVER_TEST(a_waiter_is_woken_by_a_release_that_is_settled_later),
         SERVER_TEST(a_waiter_ends_at_its_deadline),
         SERVER_TEST(a_waiter_still_rechecks),
         SERVER_TEST(without_tracking_a_waiter_polls),
