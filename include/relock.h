@@ -634,9 +634,10 @@ RELOCK_API RELOCK_CHECKED int relock_trylock(struct relock_lock *lock);
  *
  * Threads: any; asks Redis; waits.
  * Returns: as relock_lock, and
- *          RELOCK_TIMEOUT     the time is up; another owner was known to hold the lock, or it was
- *                             reserved as for relock_trylock
- *          RELOCK_E_CONN      also: the time is up, and Redis has not said whether it is free
+ *          RELOCK_TIMEOUT     the time is up; another owner was known to hold the lock, it was
+ *                             reserved as for relock_trylock, or another thread of the process was
+ *                             next to ask Redis
+ *          RELOCK_E_CONN      also: the time is up, and Redis has left an attempt unanswered
  */
 RELOCK_API RELOCK_CHECKED int relock_timedlock(struct relock_lock *lock, int64_t wait_ms);
 

@@ -35,9 +35,19 @@ static bool knows(const struct relock_acquire *acquire) RELOCK_REQUIRES(acquire-
     return acquire->waiter.queues_on->held_at > acquire->waiter.joined_at;
 }
 
+/* Whether Redis has left attempts without an answer: of this call, or of others in the queue. */
+static bool is_silent(const struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex)
+{
+    uint64_t since_ms = acquire->waiter.queues_on->silent_ms;
+
+    return acquire->why[0] != '\0' ||
+           (since_ms > 0 &&
+            relock_clock_now_ms() >= relock_clock_after(since_ms, RELOCK_ANSWER_MIN_MS));
+}
+
 int relock_acquire_be_late(struct relock_acquire *acquire)
 {
-    if (knows(acquire))
+    if (knows(acquire) || !is_silent(acquire))
         return acquire->waiter.tries ? RELOCK_BUSY : RELOCK_TIMEOUT;
     if (acquire->why[0] == '\0')
         relock_acquire_keep_why(acquire, "the attempt of another thread got no answer in time");

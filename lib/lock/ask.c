@@ -179,6 +179,8 @@ struct relock_hold *relock_ask_begin(struct relock_acquire *acquire, struct relo
         return NULL;
     acquire->asked_us = relock_clock_now_us();
     *answer = (struct relock_answer){.sent_ms = acquire->asked_us / 1000, .why = acquire->why};
+    if (queue->silent_ms == 0)
+        queue->silent_ms = answer->sent_ms;
     if (queue->queue == &acquire->waiter)
         queue->retry = RELOCK_RETRY_NONE;
     acquire->waiter.has_asked = true;
@@ -198,6 +200,8 @@ int relock_ask_end(struct relock_acquire *acquire, struct relock_hold *hold,
     int r;
 
     queue->asked_ms = end_us / 1000;
+    if (answer->result != RELOCK_E_CONN)
+        queue->silent_ms = 0;
     if (answer->verdict != RELOCK_VERDICT_FAILED && !queue->kind->is_composite)
         relock_meter_add(&acquire->client->guarded.stats.round_trip, end_us - acquire->asked_us);
     r = take_answer(acquire, hold, answer, began_ms);

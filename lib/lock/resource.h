@@ -209,6 +209,7 @@ struct relock_resource {
     uint64_t moment;          /* counts events: a millisecond is too long to order them */
     uint64_t held_at;         /* until this moment it was known to be held, or reserved for another;
                                  RELOCK_NEVER: it is */
+    uint64_t silent_ms;       /* since when Redis has answered no attempt; 0: it owes no answer */
     uint64_t asked_ms;        /* when Redis was last asked, or the last local owner released */
     uint64_t lease_end_ms;    /* when the lease of another process ends, as Redis said */
     uint64_t n_intervals;     /* of a fair waiter: intervals until it rechecks; 0: one */

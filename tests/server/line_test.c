@@ -130,6 +130,35 @@ static void a_client_alone_in_the_line_asks_at_once_after_its_release(void **sta
     assert_int_equal(stats_of(scene.clients[0]).passed_on, 0);
 }
 
+/* Nobody asks Redis during this wait: the release before it told another client, and the first
+ * thread of this one sleeps for LINE_RESERVED_MS, or until a message. */
+static void a_wait_behind_another_client_of_the_line_times_out(void **state)
+{
+    struct actor *first = actor_start();
+    struct relock_lock *ours;
+    struct scene scene;
+
+    hold(&scene, *state);
+    add_client(&scene);
+    ours = scene.locks[0];
+    scene.waiting[0] = line_begin(scene.f, ours, 1);
+    assert_result(relock_unlock(scene.held), RELOCK_OK);
+    assert_gets_in(scene.waiting[0], ours); /* from now on it may stand in lines */
+
+    assert_result(relock_lock(ours), RELOCK_OK);
+    scene.waiting[1] = line_begin(scene.f, scene.held, 1);
+    actor_begin_lock(first, ours);
+    assert_true(wait_for_waiters(scene.clients[0], 1));
+    let_pass(10); /* after this the hold is not handed off */
+    assert_result(relock_unlock(ours), RELOCK_OK);
+    assert_result(relock_timedlock(ours, 10), RELOCK_TIMEOUT);
+    assert_result(actor_result(scene.waiting[1]), RELOCK_OK);
+    assert_int_equal(log_count(scene.f->log, "no answer"), 0);
+    assert_true(actor_is_busy(first));
+    assert_result(actor_unlock(scene.waiting[1], scene.held), RELOCK_OK);
+    assert_gets_in(first, ours);
+}
+
 /* ---- in which order ------------------------------------------------------------------------ */
 
 static void clients_get_the_lock_in_the_order_of_arrival(void **state)
@@ -364,6 +393,9 @@ int main(void)
         KINDS_TEST_OF(a_client_alone_in_the_line_asks_at_once_after_its_release, reentrant),
         KINDS_TEST_OF(a_client_alone_in_the_line_asks_at_once_after_its_release, fenced),
         KINDS_TEST_OF(a_client_alone_in_the_line_asks_at_once_after_its_release, write),
+        KINDS_TEST_OF(a_wait_behind_another_client_of_the_line_times_out, reentrant),
+        KINDS_TEST_OF(a_wait_behind_another_client_of_the_line_times_out, fenced),
+        KINDS_TEST_OF(a_wait_behind_another_client_of_the_line_times_out, write),
         LINE_TEST(clients_get_the_lock_in_the_order_of_arrival),
         LINE_TEST(a_newcomer_does_not_overtake_a_client_that_was_told),
         LINE_TEST(the_releaser_does_not_overtake_a_client_that_was_told),
