@@ -154,7 +154,7 @@ struct relock_client {
         enum relock_inbox_state inbox;   /* changed by inbox.c alone */
         struct relock_timer inbox_retry; /* subscribes again after a lack of memory */
         bool has_no_line;                /* the user may not use lines, and that was logged */
-        struct relock_outbox leaving;    /* takes the client out of lines */
+        struct relock_outbox leaving;    /* takes the client out of lines; also echo.h */
         struct relock_outbox_entry *leaving_later; /* the same, once there is a connection again */
         struct relock_resource *to_sync;     /* whose subscriptions the I/O thread is to change */
         struct relock_resource *to_watch;    /* whose vigils the I/O thread is to begin */

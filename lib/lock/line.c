@@ -294,7 +294,7 @@ void relock_line_close(struct relock_client *client)
     relock_outbox_drop_all(client, &client->guarded.leaving);
     while ((entry = client->guarded.leaving_later)) {
         DL_DELETE(client->guarded.leaving_later, entry);
-        drop_leave(client, entry);
+        entry->ops->drop(client, entry);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "lock/cache.h"
 #include "lock/commands.h"
+#include "lock/echo.h"
 #include "lock/holds.h"
 #include "lock/inspection.h"
 #include "lock/lock.h"
@@ -229,6 +230,8 @@ int relock_force_unlock_held(struct relock_lock *lock, bool *held)
                         "the holder changed between reading and freeing, each time; try again");
     }
     relock_mutex_lock(&lock->client->mutex);
+    if (was_held)
+        relock_echo_release(lock->client, lock->resource);
     relock_client_leave(lock->client, &guard);
     assert(r <= 0);
     if (r == RELOCK_OK)

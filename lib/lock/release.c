@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "lock/cache.h"
+#include "lock/echo.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
 #include "lock/levels.h"
@@ -123,6 +124,8 @@ int relock_release_end_last(struct relock_lock *lock, struct relock_hold *hold,
     int r = judge_last(answer);
     uint64_t end_us, now_ms;
 
+    if (answer->verdict == RELOCK_VERDICT_DONE)
+        relock_echo_release(lock->client, resource);
     relock_line_released(lock->client, resource, &view->line, answer->place);
     relock_line_abandon(lock->client, resource); /* nobody waits any more */
     end_us = relock_clock_now_us();

@@ -8,6 +8,10 @@
 /* A waiter of a fair lock is removed after so many intervals of silence. */
 #define RECHECKS_TO_LIVE 3
 
+/* What a node has said about a half moved slot counts for so long. While it is half moved, a waiter
+ * asks more often (wait.c), and hears it again. */
+#define HALF_MOVED_MS 5000
+
 static void begin(struct relock_request *request, const struct relock_script *script,
                   const struct relock_resource *resource)
 {
@@ -65,6 +69,21 @@ static uint64_t patience_of(const struct relock_resource *resource)
     return set_ms > 0 ? set_ms : resource->client->options.recheck_ms * RECHECKS_TO_LIVE;
 }
 
+static bool is_sharded(const struct relock_resource *resource)
+{
+    const struct relock_topology *topology = resource->client->topology;
+
+    return topology && atomic_load_explicit(&topology->is_sharded, memory_order_relaxed);
+}
+
+bool relock_request_is_half_moved(const struct relock_resource *resource)
+{
+    struct relock_topology *topology = resource->client->topology;
+    uint64_t said_ms = is_sharded(resource) ? atomic_load(&topology->half_moved_ms) : 0;
+
+    return said_ms > 0 && relock_clock_now_ms() < said_ms + HALF_MOVED_MS;
+}
+
 uint64_t relock_request_recheck_ms(const struct relock_resource *resource)
 {
     return relock_clock_sooner(patience_of(resource) / RECHECKS_TO_LIVE,
@@ -90,13 +109,6 @@ static void add_announcement(struct relock_request *request, const struct relock
                                   resource->name_len);
     add_text(request, request->channel, len);
     add_text(request, kind->message, strlen(kind->message));
-}
-
-static bool is_sharded(const struct relock_resource *resource)
-{
-    const struct relock_topology *topology = resource->client->topology;
-
-    return topology && atomic_load_explicit(&topology->is_sharded, memory_order_relaxed);
 }
 
 /* The command with which the script publishes, unless it is PUBLISH. */
@@ -160,6 +172,13 @@ void relock_request_unlock(struct relock_request *request, const struct relock_h
     else if (is_sharded(resource) && !resource->kind->is_queued && !resource->kind->is_shared)
         add_text(request, "", 0); /* in the place of the entry */
     add_publish(request, resource);
+}
+
+void relock_request_publish(struct relock_request *request, struct relock_text channel,
+                            const char *message)
+{
+    request->call = (struct relock_call){.script = &relock_script_spublish, .key = channel};
+    add_text(request, message, strlen(message));
 }
 
 void relock_request_leave(struct relock_request *request, const struct relock_client *client,

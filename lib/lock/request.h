@@ -48,6 +48,10 @@ void relock_request_lock(struct relock_request *request, const struct relock_hol
 void relock_request_unlock(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, bool joins);
 
+/* Publishes a message on a sharded channel. */
+void relock_request_publish(struct relock_request *request, struct relock_text channel,
+                            const char *message);
+
 /* Takes the client out of the line of a lock. `side` of a read/write lock, or NULL. */
 void relock_request_leave(struct relock_request *request, const struct relock_client *client,
                           const char *name, size_t len, const char *side);
@@ -63,6 +67,10 @@ void relock_request_look(struct relock_request *request, const struct relock_hol
 
 void relock_request_extend(struct relock_request *request, const struct relock_hold *hold,
                            unsigned count, uint64_t lease_ms);
+
+/* Whether a slot of the cluster is half moved, as a node has said not long ago, and the channel of
+ * the lock may belong to it. */
+bool relock_request_is_half_moved(const struct relock_resource *resource);
 
 /* How often a waiter asks without a signal: `recheck_ms`, or more often for the place of a fair
  * waiter. */

@@ -1,6 +1,7 @@
 #include "lock/settle.h"
 
 #include "base/clock.h"
+#include "lock/echo.h"
 #include "lock/holds.h"
 #include "lock/reports.h"
 #include "lock/request.h"
@@ -51,8 +52,10 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     bool is_over;
 
     relock_mutex_lock(&client->mutex);
-    if (result == RELOCK_OK)
+    if (result == RELOCK_OK) {
         relock_reports_own_change(client, hold->resource);
+        relock_echo_release(client, hold->resource);
+    }
     if (result == RELOCK_OK && hold->cache_until_ms > 0)
         let_listeners_go_first(hold, reply, now_ms);
     is_over = result == RELOCK_OK || (result != RELOCK_E_CONN && now_ms >= hold->valid_until_ms);

@@ -14,6 +14,8 @@
 #include "redis/direct.h"
 #include "redis/node_io.h"
 
+#define HALF_MOVED_RECHECK_MS 1000
+
 /*
  * Check the owner's other side first: the holder ahead may be this owner. A reader under its own
  * write hold adds a level to that hold, also during a shutdown.
@@ -75,6 +77,17 @@ static bool has_lease_ended(const struct relock_resource *resource, uint64_t now
     return relock_resource_after_lease(resource->lease_end_ms, resource->line.place) <= now_ms;
 }
 
+/* That interval, with a bound while the slot may be half moved: then a message may not reach the
+ * head. */
+static uint64_t bounded_recheck_after(const struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
+{
+    bool is_half_moved = relock_request_is_half_moved(acquire->resource);
+
+    return relock_clock_sooner(recheck_after(acquire),
+                               is_half_moved ? HALF_MOVED_RECHECK_MS : RELOCK_NEVER);
+}
+
 /* Plans the sleep until the gate opens, or until the head is to ask again. */
 static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t now_ms,
                                         uint64_t *until_ms) RELOCK_REQUIRES(acquire->client->mutex)
@@ -86,7 +99,7 @@ static enum relock_wait_step plan_sleep(struct relock_acquire *acquire, uint64_t
 
     *until_ms = relock_acquire_until_ms(acquire);
     if (is_head)
-        recheck_ms = relock_resource_recheck_at(resource, recheck_after(acquire));
+        recheck_ms = relock_resource_recheck_at(resource, bounded_recheck_after(acquire));
     if (recheck_ms <= now_ms) {
         if (acquire->has_slept && !has_lease_ended(resource, now_ms) && !resource->kind->is_polled)
             stats->rechecks++;

@@ -1,5 +1,6 @@
 #include "redis/topology.h"
 
+#include "base/clock.h"
 #include "redis/conn_id.h"
 
 #include <stdlib.h>
@@ -85,7 +86,12 @@ struct relock_node *relock_topology_redirect(struct relock_topology *topology,
                                              const struct relock_node *from, const char *error,
                                              bool *asks)
 {
-    return topology->ops->redirect ? topology->ops->redirect(topology, from, error, asks) : NULL;
+    struct relock_node *node =
+        topology->ops->redirect ? topology->ops->redirect(topology, from, error, asks) : NULL;
+
+    if (node && *asks)
+        atomic_store(&topology->half_moved_ms, relock_clock_now_ms());
+    return node;
 }
 
 void relock_topology_distrust(struct relock_topology *topology, struct relock_node *node)

@@ -95,6 +95,7 @@ struct relock_topology {
     atomic_bool has_new_login; /* connections are to log in again; for the I/O thread */
     bool is_cluster;           /* constant: the keys of a lock must share a slot */
     atomic_bool is_sharded;    /* the channels of a lock belong to its slot */
+    atomic_uint_least64_t half_moved_ms; /* when a node last said ASK: a slot is half moved; or 0 */
 };
 
 /* Makes the topology of one server. Returns RELOCK_OK, RELOCK_E_NOMEM. */

@@ -3,6 +3,7 @@
  */
 #include "support/actor.h"
 #include "support/cluster_fixture.h"
+#include "support/reactor.h"
 
 #include <stdio.h>
 
@@ -11,7 +12,8 @@
 
 struct pair {
     struct relock_lock *held;
-    struct relock_client *waiting;
+    struct relock_lock *wanted; /* the waiter's handle */
+    struct relock_client *holding, *waiting;
     struct actor *waiter;
     int slot;
     size_t owner; /* of the slot */
@@ -36,10 +38,12 @@ static struct pair begin(struct clustered *c, const char *query, fixture_constru
     struct pair pair = {.slot = cluster_slot(c->cluster, NAME), .waiter = actor_start()};
 
     pair.owner = cluster_owner(c->cluster, pair.slot);
-    pair.held = fixture_lock_of(c->f, client_of(c, query), NAME, make);
+    pair.holding = client_of(c, query);
+    pair.held = fixture_lock_of(c->f, pair.holding, NAME, make);
     pair.waiting = client_of(c, query);
+    pair.wanted = fixture_lock_of(c->f, pair.waiting, NAME, make);
     assert_result(relock_lock(pair.held), RELOCK_OK);
-    actor_begin_lock(pair.waiter, fixture_lock_of(c->f, pair.waiting, NAME, make));
+    actor_begin_lock(pair.waiter, pair.wanted);
     assert_true(wait_for_waiters(pair.waiting, 1));
     return pair;
 }
@@ -79,6 +83,98 @@ static void a_waiter_is_woken_where_the_slot_went(void **state)
 
     cluster_move(c->cluster, pair.slot, clustered_other(c, pair.slot));
     is_woken(&pair);
+}
+
+/* ---- a slot that is half moved -------------------------------------------------------------- */
+
+/* The lock is at the new node, and the slot stays at the old one. */
+static size_t move_half(struct clustered *c, const struct pair *pair)
+{
+    size_t to = clustered_other(c, pair->slot);
+
+    cluster_move_open(c->cluster, pair->slot, to);
+    cluster_move_key(c->cluster, NAME, to);
+    return to;
+}
+
+/* Released before the cluster is mended, which may leave the key where nobody looks for it. */
+static void gets_in(const struct pair *pair)
+{
+    assert_gets_in(pair->waiter, pair->wanted);
+    actor_end_all();
+}
+
+static void a_release_wakes_a_waiter_while_the_slot_is_half_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+
+    move_half(c, &pair);
+    assert_result(relock_unlock(pair.held), RELOCK_OK);
+    gets_in(&pair);
+}
+
+static void an_asynchronous_release_wakes_a_waiter_while_the_slot_is_half_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+    struct relock_events *events = reactor_events(pair.holding);
+
+    move_half(c, &pair);
+    assert_result(reactor_release(pair.held, relock_owner_self(), events), RELOCK_OK);
+    assert_null(relock_events_free(events));
+    gets_in(&pair);
+}
+
+static void a_forced_release_wakes_a_waiter_while_the_slot_is_half_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+
+    move_half(c, &pair);
+    assert_result(relock_force_unlock(pair.held), RELOCK_OK);
+    gets_in(&pair);
+    assert_result(relock_unlock(pair.held), RELOCK_LOST);
+}
+
+/* Of a client that has not asked anybody while the slot is half moved: it is the release that is
+ * redirected. */
+static void the_end_of_a_client_wakes_a_waiter_while_the_slot_is_half_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = begin(c, "", relock_lock_new);
+
+    move_half(c, &pair);
+    fixture_free_client(c->f, pair.holding);
+    gets_in(&pair);
+}
+
+/* The other program's message stays at the new node, where nobody listens. */
+static void a_waiter_finds_a_release_by_others_while_the_slot_is_half_moved(void **state)
+{
+    struct clustered *c = *state;
+    struct pair pair = {.slot = cluster_slot(c->cluster, NAME), .waiter = actor_start()};
+    struct probe *probe;
+    uint64_t since_ms;
+
+    pair.owner = cluster_owner(c->cluster, pair.slot);
+    pair.held = fixture_lock(c->f, client_of(c, ""), NAME);
+    pair.waiting = client_of(c, "");
+    assert_result(relock_lock(pair.held), RELOCK_OK);
+    probe = c->cluster->node[move_half(c, &pair)].probe;
+    pair.wanted = fixture_lock(c->f, pair.waiting, NAME);
+    actor_begin_lock(pair.waiter, pair.wanted);
+    assert_true(wait_for_waiters(pair.waiting, 1));
+    let_pass(300); /* it was refused, and sleeps */
+    since_ms = now_ms();
+    assert_string_equal(probe_text(probe, "ASKING"), "OK");
+    assert_int_equal(probe_int(probe, "DEL " NAME), 1);
+    assert_result(actor_result(pair.waiter), RELOCK_OK);
+    print_message("after %d ms\n", (int)(actor_ended_ms(pair.waiter) - since_ms));
+    assert_true(actor_ended_ms(pair.waiter) <= since_ms + slow_ms(2000));
+    assert_result(actor_unlock(pair.waiter, pair.wanted), RELOCK_OK);
+    (void)relock_unlock(pair.held);
+    actor_end_all();
 }
 
 /* Each waiter gets its turn, on one side of a move or the other. */
@@ -155,6 +251,11 @@ int main(void)
         CLUSTER_TEST(a_release_wakes_a_waiter),
         CLUSTER_TEST(a_release_wakes_a_waiter_by_plain_channels),
         CLUSTER_TEST(a_waiter_is_woken_where_the_slot_went),
+        CLUSTER_TEST(a_release_wakes_a_waiter_while_the_slot_is_half_moved),
+        CLUSTER_TEST(an_asynchronous_release_wakes_a_waiter_while_the_slot_is_half_moved),
+        CLUSTER_TEST(a_forced_release_wakes_a_waiter_while_the_slot_is_half_moved),
+        CLUSTER_TEST(the_end_of_a_client_wakes_a_waiter_while_the_slot_is_half_moved),
+        CLUSTER_TEST(a_waiter_finds_a_release_by_others_while_the_slot_is_half_moved),
         CLUSTER_TEST(all_of_many_waiters_get_their_turn_while_the_slot_moves),
         CLUSTER_TEST(a_waiter_is_woken_after_a_failover),
         CLUSTER_TEST(a_waiter_is_woken_after_its_master_died),
