@@ -214,9 +214,10 @@ typedef void relock_record_fn(const struct relock_record *record, void *arg);
 
 /**
  * Access to one Redis server or cluster: an identity (a UUID), several connections, and three
- * threads, for I/O, on_lost and the log. A fourth thread exists while the client resolves a host
- * name or asks sentinels; for a cluster it always exists. A process usually needs one client. All
- * threads may use it concurrently.
+ * threads, for I/O, on_lost and the log; one more for a cluster or for sentinels. All clients of a
+ * process share one further thread, which looks up host names; it is not there while all addresses
+ * are digits and no client uses sentinels. A process usually needs one client. All threads may use
+ * it concurrently.
  *
  * The caller owns it. Locks may outlive it: after relock_client_free() their calls return
  * RELOCK_E_CLOSED until each lock is freed too. If a process ends without freeing its client, its

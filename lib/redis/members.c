@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "redis/peer.h"
+#include "redis/resolve.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -300,6 +301,10 @@ static int look_up(struct relock_members *members, const struct relock_address *
     relock_mutex_unlock(&members->mutex);
     if (is_to_say)
         say_full(members, address);
+    if (r == RELOCK_E_NOMEM)
+        relock_log_write(members->cluster->log, RELOCK_LOG_WARNING,
+                         "%s: the node %s:%u cannot be used: " RELOCK_RESOLVER_WHY,
+                         members->cluster->label, address->host, address->port);
     return r;
 }
 

@@ -1,7 +1,22 @@
+/*
+ * Lookups that nobody has answered wait at their resolver, and resolvers with such lookups in the
+ * queue of their workers:
+ *
+ *     the workers of the names    one set for the whole process: a standing thread, which is there
+ *                                 before the first resolver of a name is. While it waits for the
+ *                                 system, another name gets a helper, which ends when the queue is
+ *                                 empty. Without a helper the name waits for the standing thread.
+ *     the workers of a source     a standing thread, which nothing else uses. The source looks up
+ *                                 names itself, so it must not wait where these are answered.
+ *
+ * If the system hangs when the last resolver of a name is freed, its thread is left behind and ends
+ * when the system returns.
+ */
 #include "redis/resolve.h"
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/fork.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -18,33 +33,53 @@
 struct relock_lookup {
     struct relock_resolver *resolver;
     int fd;                     /* eventfd */
-    struct relock_found answer; /* guarded by the mutex of the resolver */
+    struct relock_found answer; /* guarded by the mutex of the workers */
     struct relock_lookup *next, *prev;
 };
+
+struct workers {
+    /* constant */
+    unsigned generation; /* which copy of the process has the threads, see base/fork.h */
+    pthread_t standing;  /* used by the one that ends it */
+
+    unsigned n_resolvers; /* that use the workers of the names; guarded by the process mutex */
+
+    struct relock_mutex mutex;
+    struct relock_cond work; /* signalled when the standing thread has something to do */
+    struct {
+        struct relock_resolver *queue; /* those with lookups that no thread has begun */
+        unsigned n_queued;
+        unsigned n_users; /* threads, and the owner; the last one frees */
+        bool is_busy;     /* the standing thread looks up */
+        bool is_ending;   /* no work will be added any more */
+    } guarded;            /* by mutex */
+};
+
+/* Guarded by the process mutex; NULL while no resolver is for a name. */
+static struct workers *names;
 
 struct relock_resolver {
     /* constant */
     char *host; /* NULL: the source finds the addresses */
     char port[8];
     const struct relock_source_ops *source;
-    void *arg; /* of the source */
+    void *arg;               /* of the source */
+    struct workers *workers; /* NULL: the host is an address in digits */
 
     atomic_bool distrusts;
-    struct relock_mutex mutex;
-    struct relock_cond ended; /* the thread of a source */
     struct {
         struct relock_lookup *waiting; /* without an answer */
-        bool is_running;   /* the thread; once it has ended, relock_resolver_free frees */
-        bool is_abandoned; /* by its user: the thread frees */
-    } guarded;             /* by mutex */
+        bool is_queued;
+        bool is_running;   /* a thread looks up; it frees the resolver if that is abandoned */
+        bool is_abandoned; /* by its user */
+        struct relock_resolver *next, *prev; /* in the queue */
+    } guarded;                               /* by the mutex of the workers */
 };
 
 static void destroy(struct relock_resolver *resolver)
 {
     if (resolver->source)
         resolver->source->free(resolver->arg);
-    relock_cond_deinit(&resolver->ended);
-    relock_mutex_deinit(&resolver->mutex);
     free(resolver->host);
     free(resolver);
 }
@@ -117,84 +152,274 @@ static void look_up(struct relock_resolver *resolver, struct relock_found *answe
         look_up_host(resolver, AI_ADDRCONFIG, answer);
 }
 
-static void *run(void *arg)
-{
-    struct relock_resolver *resolver = arg;
-    struct relock_found answer;
-    struct relock_lookup *at, *next;
-    bool is_abandoned;
+/* ---- the threads --------------------------------------------------------------------------- */
 
-    look_up(resolver, &answer);
-    relock_mutex_lock(&resolver->mutex);
+static void enqueue(struct relock_resolver *resolver) RELOCK_REQUIRES(resolver->workers->mutex)
+{
+    struct workers *workers = resolver->workers;
+
+    DL_APPEND2(workers->guarded.queue, resolver, guarded.prev, guarded.next);
+    workers->guarded.n_queued++;
+    resolver->guarded.is_queued = true;
+}
+
+static void dequeue(struct relock_resolver *resolver) RELOCK_REQUIRES(resolver->workers->mutex)
+{
+    struct workers *workers = resolver->workers;
+
+    DL_DELETE2(workers->guarded.queue, resolver, guarded.prev, guarded.next);
+    workers->guarded.n_queued--;
+    resolver->guarded.is_queued = false;
+}
+
+static void deliver(struct relock_resolver *resolver, const struct relock_found *answer)
+    RELOCK_REQUIRES(resolver->workers->mutex)
+{
+    struct relock_lookup *at, *next;
+
     DL_FOREACH_SAFE(resolver->guarded.waiting, at, next)
     {
         DL_DELETE(resolver->guarded.waiting, at);
-        at->answer = answer;
+        at->answer = *answer;
         (void)eventfd_write(at->fd, 1);
     }
+}
+
+/* Answers the lookups of the first resolver in the queue. Unlocks the mutex meanwhile. */
+static void serve_first(struct workers *workers) RELOCK_REQUIRES(workers->mutex)
+{
+    struct relock_resolver *resolver = workers->guarded.queue;
+    struct relock_found answer;
+    bool is_abandoned;
+
+    dequeue(resolver);
+    resolver->guarded.is_running = true;
+    relock_mutex_unlock(&workers->mutex);
+    look_up(resolver, &answer);
+    relock_mutex_lock(&workers->mutex);
+    deliver(resolver, &answer);
     resolver->guarded.is_running = false;
     is_abandoned = resolver->guarded.is_abandoned;
-    relock_cond_signal(&resolver->ended);
-    relock_mutex_unlock(&resolver->mutex);
-    if (is_abandoned)
-        destroy(resolver);
+    if (!is_abandoned)
+        return;
+    relock_mutex_unlock(&workers->mutex);
+    destroy(resolver);
+    relock_mutex_lock(&workers->mutex);
+}
+
+static void leave(struct workers *workers) RELOCK_RELEASES(workers->mutex)
+{
+    bool is_last = --workers->guarded.n_users == 0;
+
+    relock_mutex_unlock(&workers->mutex);
+    if (!is_last)
+        return;
+    relock_cond_deinit(&workers->work);
+    relock_mutex_deinit(&workers->mutex);
+    free(workers);
+}
+
+static void *help(void *arg)
+{
+    struct workers *workers = arg;
+
+    relock_mutex_lock(&workers->mutex);
+    while (workers->guarded.queue)
+        serve_first(workers);
+    leave(workers);
     return NULL;
+}
+
+static void *stand(void *arg)
+{
+    struct workers *workers = arg;
+
+    relock_mutex_lock(&workers->mutex);
+    while (workers->guarded.queue || !workers->guarded.is_ending) {
+        if (!workers->guarded.queue) {
+            (void)relock_cond_wait_until(&workers->work, &workers->mutex, RELOCK_NEVER);
+            continue;
+        }
+        workers->guarded.is_busy = true;
+        serve_first(workers);
+        workers->guarded.is_busy = false;
+    }
+    leave(workers);
+    return NULL;
+}
+
+/* Returns NULL when out of memory or threads. */
+static struct workers *start_workers(void)
+{
+    struct workers *new = calloc(1, sizeof(*new));
+
+    if (!new)
+        return NULL;
+    new->generation = relock_fork_generation();
+    new->n_resolvers = 1;
+    relock_mutex_init(&new->mutex);
+    relock_cond_init(&new->work);
+    new->guarded.n_users = 2;
+    if (relock_thread_start(&new->standing, "relock:resolve", stand, new) == RELOCK_OK)
+        return new;
+    relock_cond_deinit(&new->work);
+    relock_mutex_deinit(&new->mutex);
+    free(new);
+    return NULL;
+}
+
+/* `waits`: also for a thread that looks up. */
+static void end_workers(struct workers *workers, bool waits)
+{
+    pthread_t standing = workers->standing;
+
+    relock_mutex_lock(&workers->mutex);
+    workers->guarded.is_ending = true;
+    waits |= !workers->guarded.is_busy;
+    relock_cond_signal(&workers->work);
+    relock_mutex_unlock(&workers->mutex);
+    if (waits)
+        (void)pthread_join(standing, NULL);
+    else
+        (void)pthread_detach(standing);
+    relock_mutex_lock(&workers->mutex);
+    leave(workers);
+}
+
+/* Returns NULL when out of memory or threads. A forked child has none of its parent's threads. */
+static struct workers *ref_names(void)
+{
+    struct workers *found;
+
+    relock_mutex_lock(&relock_process_mutex);
+    if (names && names->generation == relock_fork_generation())
+        names->n_resolvers++;
+    else
+        names = start_workers();
+    found = names;
+    relock_mutex_unlock(&relock_process_mutex);
+    return found;
+}
+
+static void unref_names(void)
+{
+    struct workers *to_end = NULL;
+
+    relock_mutex_lock(&relock_process_mutex);
+    if (--names->n_resolvers == 0) {
+        to_end = names;
+        names = NULL;
+    }
+    relock_mutex_unlock(&relock_process_mutex);
+    if (to_end)
+        end_workers(to_end, false);
+}
+
+/* Has a thread answer the lookups of the resolver. */
+static void post(struct relock_resolver *resolver) RELOCK_REQUIRES(resolver->workers->mutex)
+{
+    struct workers *workers = resolver->workers;
+    pthread_t helper;
+
+    enqueue(resolver);
+    relock_cond_signal(&workers->work);
+    if (workers->guarded.n_queued == 1 && !workers->guarded.is_busy)
+        return;
+    if (relock_thread_start(&helper, "relock:resolve", help, workers) < 0)
+        return; /* it waits for the standing thread */
+    (void)pthread_detach(helper);
+    workers->guarded.n_users++;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-struct relock_resolver *relock_resolver_new_for(const struct relock_source_ops *ops, void *arg)
+static struct relock_resolver *alloc(void)
 {
     struct relock_resolver *new = calloc(1, sizeof(*new));
 
+    if (new)
+        atomic_init(&new->distrusts, false);
+    return new;
+}
+
+struct relock_resolver *relock_resolver_new_for(const struct relock_source_ops *ops, void *arg)
+{
+    struct relock_resolver *new = alloc();
+
     if (!new)
         return NULL;
-    relock_mutex_init(&new->mutex);
-    relock_cond_init(&new->ended);
-    atomic_init(&new->distrusts, false);
+    new->workers = start_workers();
+    if (new->workers && !ref_names()) {
+        end_workers(new->workers, true);
+        new->workers = NULL;
+    }
+    if (!new->workers) {
+        free(new);
+        return NULL;
+    }
     new->source = ops;
     new->arg = arg;
     return new;
 }
 
+/* Gives the resolver of a name its thread. Returns false when out of memory or threads. */
+static bool make_ready(struct relock_resolver *resolver)
+{
+    struct relock_found answer;
+
+    if (!resolver->host)
+        return false;
+    look_up_host(resolver, AI_NUMERICHOST, &answer);
+    if (answer.result == RELOCK_E_CONN)
+        resolver->workers = ref_names();
+    return answer.result == RELOCK_OK || resolver->workers;
+}
+
 struct relock_resolver *relock_resolver_new(const char *host, uint16_t port)
 {
-    struct relock_resolver *new = relock_resolver_new_for(NULL, NULL);
+    struct relock_resolver *new = alloc();
 
     if (!new)
         return NULL;
     (void)snprintf(new->port, sizeof(new->port), "%u", port);
     new->host = strdup(host);
-    if (new->host)
+    if (make_ready(new))
         return new;
     destroy(new);
     return NULL;
 }
 
-/* Waits for its thread: unlike the system's resolver, a source can be stopped. */
-static void end_source(struct relock_resolver *resolver)
+/* Returns whether a thread still uses the resolver, and will free it. */
+static bool let_go(struct relock_resolver *resolver)
 {
-    resolver->source->stop(resolver->arg);
-    relock_mutex_lock(&resolver->mutex);
-    while (resolver->guarded.is_running)
-        (void)relock_cond_wait_until(&resolver->ended, &resolver->mutex, RELOCK_NEVER);
-    relock_mutex_unlock(&resolver->mutex);
+    bool is_running;
+
+    relock_mutex_lock(&resolver->workers->mutex);
+    if (resolver->guarded.is_queued)
+        dequeue(resolver);
+    is_running = resolver->guarded.is_running;
+    resolver->guarded.is_abandoned = !resolver->source;
+    relock_mutex_unlock(&resolver->workers->mutex);
+    return is_running && !resolver->source;
 }
 
 void relock_resolver_free(struct relock_resolver *resolver)
 {
-    bool is_running;
+    bool has_names;
+    bool is_left;
 
     if (!resolver)
         return;
+    has_names = resolver->workers;
     if (resolver->source)
-        end_source(resolver);
-    relock_mutex_lock(&resolver->mutex);
-    is_running = resolver->guarded.is_running;
-    resolver->guarded.is_abandoned = true;
-    relock_mutex_unlock(&resolver->mutex);
-    if (!is_running)
+        resolver->source->stop(resolver->arg);
+    is_left = has_names && let_go(resolver);
+    if (resolver->source) /* unlike the system's resolver, it has been stopped */
+        end_workers(resolver->workers, true);
+    if (!is_left)
         destroy(resolver);
+    if (has_names)
+        unref_names();
 }
 
 void relock_resolver_abandon(struct relock_resolver *resolver)
@@ -211,24 +436,14 @@ void relock_resolver_distrust(struct relock_resolver *resolver)
 
 /* ---- lookups ------------------------------------------------------------------------------- */
 
-/* Has the thread answer the lookup; starts it if it does not run. */
-static int wait_for_thread(struct relock_resolver *resolver, struct relock_lookup *lookup)
+static void wait_for_thread(struct relock_resolver *resolver, struct relock_lookup *lookup)
 {
-    pthread_t thread;
-    int r = RELOCK_OK;
-
-    relock_mutex_lock(&resolver->mutex);
-    if (!resolver->guarded.is_running)
-        r = relock_thread_start(&thread, "relock:resolve", run, resolver);
-    if (r == RELOCK_OK) {
-        if (!resolver->guarded.is_running)
-            (void)pthread_detach(thread);
-        resolver->guarded.is_running = true;
-        lookup->answer.result = RELOCK_AGAIN;
-        DL_APPEND(resolver->guarded.waiting, lookup);
-    }
-    relock_mutex_unlock(&resolver->mutex);
-    return r;
+    relock_mutex_lock(&resolver->workers->mutex);
+    lookup->answer.result = RELOCK_AGAIN;
+    DL_APPEND(resolver->guarded.waiting, lookup);
+    if (!resolver->guarded.is_running && !resolver->guarded.is_queued)
+        post(resolver);
+    relock_mutex_unlock(&resolver->workers->mutex);
 }
 
 static int start(struct relock_lookup *lookup, const char **why)
@@ -238,15 +453,13 @@ static int start(struct relock_lookup *lookup, const char **why)
         *why = relock_descriptor_why(errno);
         return is_out_of_descriptors(errno) ? RELOCK_E_CONN : relock_status_result(errno);
     }
-    lookup->answer.result = RELOCK_E_CONN;
-    if (lookup->resolver->host)
+    if (lookup->resolver->workers) {
+        wait_for_thread(lookup->resolver, lookup);
+    } else {
         look_up_host(lookup->resolver, AI_NUMERICHOST, &lookup->answer);
-    if (lookup->answer.result == RELOCK_OK) {
         (void)eventfd_write(lookup->fd, 1);
-        return RELOCK_OK;
     }
-    *why = "no thread could be started to find the server";
-    return wait_for_thread(lookup->resolver, lookup);
+    return RELOCK_OK;
 }
 
 int relock_lookup_new(struct relock_resolver *resolver, struct relock_lookup **lookup,
@@ -272,30 +485,44 @@ int relock_lookup_fd(const struct relock_lookup *lookup)
     return lookup->fd;
 }
 
-int relock_lookup_take(struct relock_lookup *lookup, struct relock_addresses *addresses,
-                       const char **why)
+static int take(const struct relock_found *answer, struct relock_addresses *addresses,
+                const char **why)
 {
-    const struct relock_found *answer = &lookup->answer;
-    int r;
-
-    relock_mutex_lock(&lookup->resolver->mutex);
-    r = answer->result;
-    if (r == RELOCK_OK)
+    if (answer->result == RELOCK_OK)
         *addresses = answer->addresses;
     else
         *why = answer->why;
-    relock_mutex_unlock(&lookup->resolver->mutex);
+    return answer->result;
+}
+
+int relock_lookup_take(struct relock_lookup *lookup, struct relock_addresses *addresses,
+                       const char **why)
+{
+    struct workers *workers = lookup->resolver->workers;
+    int r;
+
+    if (!workers)
+        return take(&lookup->answer, addresses, why);
+    relock_mutex_lock(&workers->mutex);
+    r = take(&lookup->answer, addresses, why);
+    relock_mutex_unlock(&workers->mutex);
     return r;
+}
+
+static void forget(struct relock_lookup *lookup, struct workers *workers)
+{
+    relock_mutex_lock(&workers->mutex);
+    if (lookup->answer.result == RELOCK_AGAIN)
+        DL_DELETE(lookup->resolver->guarded.waiting, lookup);
+    relock_mutex_unlock(&workers->mutex);
 }
 
 struct relock_lookup *relock_lookup_free(struct relock_lookup *lookup)
 {
     if (!lookup)
         return NULL;
-    relock_mutex_lock(&lookup->resolver->mutex);
-    if (lookup->answer.result == RELOCK_AGAIN)
-        DL_DELETE(lookup->resolver->guarded.waiting, lookup);
-    relock_mutex_unlock(&lookup->resolver->mutex);
+    if (lookup->resolver->workers)
+        forget(lookup, lookup->resolver->workers);
     if (lookup->fd >= 0)
         close(lookup->fd);
     free(lookup);

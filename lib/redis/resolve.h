@@ -2,12 +2,15 @@
  * Resolve - looks up the addresses of a server without blocking
  *
  * The system's resolver may block for any length of time. So a thread waits for it, and the user of
- * a lookup watches a descriptor. Each resolver has at most one such thread: a lookup that starts
- * while it runs gets the same answer. The user may free lookup and resolver at any time; the thread
- * ends when the system's resolver returns.
+ * a lookup watches a descriptor. That thread exists before the resolver of a name does, and serves
+ * all names of the process: to connect again takes no new thread. A name that would wait behind one
+ * that hangs gets a further thread, if the system has one. Each resolver occupies at most one
+ * thread: a lookup that starts meanwhile gets the same answer. The user may free lookup and
+ * resolver at any time.
  *
  * Another source may take the place of the system's resolver. It knows which server to use now, and
- * relock_resolver_distrust() tells it that its last answer was of no use.
+ * relock_resolver_distrust() tells it that its last answer was of no use. It has a thread of its
+ * own.
  *
  * Threads: a lookup: its user; a resolver: any may start lookups, until free begins.
  */
@@ -42,7 +45,8 @@ struct relock_found {
 };
 
 struct relock_source_ops {
-    /* Finds the addresses, on the thread. `distrusts`: the last ones were of no use. */
+    /* Finds the addresses, on the thread of the source. `distrusts`: the last ones were of no use.
+     */
     void (*look_up)(void *arg, bool distrusts, struct relock_found *answer);
 
     /* Makes a running look_up return soon. On the thread that frees. */
@@ -54,11 +58,16 @@ struct relock_source_ops {
     void (*abandon)(void *arg);
 };
 
-/* For one host. Returns NULL when out of memory. */
+/* For the log, when a resolver could not be made. */
+#define RELOCK_RESOLVER_WHY                                                                       \
+    "out of memory, or no thread could be started to look up its name: the limit of threads may " \
+    "be reached (ulimit -u, pids.max)"
+
+/* For one host. Returns NULL when out of memory, or of threads for a name. */
 struct relock_resolver *relock_resolver_new(const char *host, uint16_t port);
 
-/* Asks this source instead, which it frees at its end. Returns NULL when out of memory, and `arg`
- * stays the caller's. */
+/* Asks this source instead, which it frees at its end. Returns NULL when out of memory or threads,
+ * and `arg` stays the caller's. */
 struct relock_resolver *relock_resolver_new_for(const struct relock_source_ops *ops, void *arg);
 
 /* No lookup may be left. With a source it waits until look_up has returned. Takes NULL. */

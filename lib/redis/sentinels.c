@@ -322,6 +322,9 @@ int relock_sentinels_attach(struct relock_server *server, const struct relock_op
     if (r == RELOCK_OK) {
         server->resolver = relock_resolver_new_for(&ops, sentinels);
         r = server->resolver ? RELOCK_OK : RELOCK_E_NOMEM;
+        if (r < 0)
+            relock_log_write(server->log, RELOCK_LOG_ERROR,
+                             "no client was made: %s: " RELOCK_RESOLVER_WHY, server->label);
     }
     if (r < 0)
         destroy(sentinels);

@@ -150,6 +150,9 @@ int relock_server_init(struct relock_server *server, const struct relock_options
     server->counts = calloc(1, sizeof(*server->counts));
     if (server->url.host)
         server->resolver = relock_resolver_new(server->url.host, server->url.port);
+    if (server->label && server->url.host && !server->resolver)
+        relock_log_write(log, RELOCK_LOG_ERROR, "no client was made: %s: " RELOCK_RESOLVER_WHY,
+                         server->label);
     if (server->label && server->counts && (server->name || !options->client_name) &&
         (server->resolver || !server->url.host))
         return RELOCK_OK;

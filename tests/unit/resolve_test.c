@@ -4,8 +4,11 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "hosts.h"
+#include "redis/server.h"
 #include "support/leaks.h"
+#include "support/sanitizer.h"
 #include "support/wait.h"
 
 #include <arpa/inet.h>
@@ -15,7 +18,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -52,12 +58,25 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
     return __real_getaddrinfo("127.0.0.1", port, hints, found);
 }
 
+static bool has_threads; /* the system does */
+
+int __wrap_relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
+                               void *arg);
+int __real_relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *),
+                               void *arg);
+
+int __wrap_relock_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+{
+    return has_threads ? __real_relock_thread_start(thread, name, run, arg) : RELOCK_E_NOMEM;
+}
+
 static int begin(void **state)
 {
     (void)state;
     before = leaks_now();
     resolver = NULL;
     addresses.n = 0;
+    has_threads = true;
     relock_gate_init(&answers);
     return 0;
 }
@@ -213,6 +232,155 @@ static void a_resolver_that_hangs_costs_one_thread(void **state)
     relock_lookup_free(second);
 }
 
+/* ---- threads ------------------------------------------------------------------------------- */
+
+static struct relock_lookup *look_up_with(struct relock_resolver *other)
+{
+    struct relock_lookup *lookup = NULL;
+    const char *why = NULL;
+
+    assert_int_equal(relock_lookup_new(other, &lookup, &why), RELOCK_OK);
+    return lookup;
+}
+
+static void a_lookup_takes_no_new_thread(void **state)
+{
+    (void)state;
+
+    resolver = relock_resolver_new("localhost", PORT);
+    has_threads = false;
+    for (int i = 0; i < 3; i++) {
+        struct relock_lookup *lookup = look_up("localhost");
+
+        assert_true(is_readable(lookup, SOON_MS));
+        assert_int_equal(take(lookup), RELOCK_OK);
+        relock_lookup_free(lookup);
+    }
+    assert_int_equal(leaks_now().n_threads, before.n_threads + 1);
+}
+
+static void several_names_have_one_thread(void **state)
+{
+    struct relock_resolver *other;
+
+    (void)state;
+
+    resolver = relock_resolver_new("localhost", PORT);
+    other = relock_resolver_new(SLOW_HOST, PORT);
+    assert_int_equal(leaks_now().n_threads, before.n_threads + 1);
+    relock_resolver_free(other);
+    assert_int_equal(leaks_now().n_threads, before.n_threads + 1);
+}
+
+static void a_name_does_not_wait_behind_one_that_hangs(void **state)
+{
+    struct relock_resolver *other = relock_resolver_new("localhost", PORT);
+    struct relock_lookup *slow = look_up(SLOW_HOST), *lookup;
+
+    (void)state;
+
+    lookup = look_up_with(other);
+    assert_true(is_readable(lookup, SOON_MS));
+    assert_int_equal(take(lookup), RELOCK_OK);
+    assert_int_equal(take(slow), RELOCK_AGAIN);
+    relock_lookup_free(lookup);
+    relock_lookup_free(slow);
+    relock_resolver_free(other);
+}
+
+static void a_name_waits_behind_one_that_hangs_if_there_is_no_further_thread(void **state)
+{
+    struct relock_resolver *other = relock_resolver_new("localhost", PORT);
+    struct relock_lookup *slow = look_up(SLOW_HOST), *lookup;
+
+    (void)state;
+
+    has_threads = false;
+    lookup = look_up_with(other);
+    assert_int_equal(take(lookup), RELOCK_AGAIN);
+    relock_gate_open(&answers);
+    assert_true(is_readable(lookup, SOON_MS));
+    assert_int_equal(take(lookup), RELOCK_OK);
+    relock_lookup_free(lookup);
+    relock_lookup_free(slow);
+    relock_resolver_free(other);
+}
+
+static void a_resolver_that_hangs_is_freed_at_once(void **state)
+{
+    struct relock_lookup *lookup = look_up(SLOW_HOST);
+    uint64_t began_ms = relock_clock_now_ms();
+
+    (void)state;
+
+    relock_lookup_free(lookup);
+    relock_resolver_free(resolver);
+    assert_true(relock_clock_now_ms() - began_ms < SOON_MS);
+    resolver = relock_resolver_new("localhost", PORT); /* has another thread */
+    lookup = look_up("localhost");
+    assert_true(is_readable(lookup, SOON_MS));
+    relock_lookup_free(lookup);
+}
+
+static void keep_line(int level, const char *line, void *arg)
+{
+    if (level == RELOCK_LOG_ERROR)
+        snprintf(arg, RELOCK_WHY_MAX, "%s", line);
+}
+
+static void without_a_thread_there_is_no_server_of_a_name_and_the_log_says_why(void **state)
+{
+    char said[RELOCK_WHY_MAX] = "";
+    const struct relock_log log = {.level = RELOCK_LOG_INFO, .sink = keep_line, .arg = said};
+    struct relock_server server;
+
+    (void)state;
+
+    has_threads = false;
+    assert_int_equal(relock_server_init(&server,
+                                        &(struct relock_options){.url = "redis://" SLOW_HOST}, "id",
+                                        &log),
+                     RELOCK_E_NOMEM);
+    assert_non_null(strstr(said, "no client was made: " SLOW_HOST ":6379: "));
+    assert_non_null(strstr(said, "no thread could be started"));
+    assert_int_equal(relock_server_init(
+                         &server, &(struct relock_options){.url = "redis://127.0.0.1"}, "id", &log),
+                     RELOCK_OK);
+    relock_server_deinit(&server);
+}
+
+/* Its parent's thread is not there. */
+static void a_forked_child_looks_up_names_too(void **state)
+{
+    struct relock_lookup *slow;
+    int status = 1;
+    pid_t child;
+
+    (void)state;
+
+    if (UNDER_TSAN)
+        skip(); /* there a child of a process with threads cannot start its own */
+    slow = look_up(SLOW_HOST);
+    child = fork();
+    if (child == 0) {
+        struct relock_resolver *own = relock_resolver_new("localhost", PORT);
+        struct relock_lookup *lookup = NULL;
+        const char *why;
+
+        if (own && relock_lookup_new(own, &lookup, &why) == RELOCK_OK &&
+            is_readable(lookup, SOON_MS) && take(lookup) == RELOCK_OK)
+            status = 0;
+        relock_lookup_free(lookup);
+        relock_resolver_free(own);
+        _exit(status);
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_int_equal(status, 0);
+    relock_lookup_free(slow);
+}
+
+/* ---- the order of addresses ---------------------------------------------------------------- */
+
 static void is_at(unsigned i, const char *digits)
 {
     char host[NI_MAXHOST];
@@ -360,6 +528,13 @@ int main(void)
         RESOLVE_TEST(there_is_no_address_before_the_answer),
         RESOLVE_TEST(an_abandoned_lookup_does_not_wait_for_the_answer),
         RESOLVE_TEST(a_resolver_that_hangs_costs_one_thread),
+        RESOLVE_TEST(a_lookup_takes_no_new_thread),
+        RESOLVE_TEST(several_names_have_one_thread),
+        RESOLVE_TEST(a_name_does_not_wait_behind_one_that_hangs),
+        RESOLVE_TEST(a_name_waits_behind_one_that_hangs_if_there_is_no_further_thread),
+        RESOLVE_TEST(a_resolver_that_hangs_is_freed_at_once),
+        RESOLVE_TEST(without_a_thread_there_is_no_server_of_a_name_and_the_log_says_why),
+        RESOLVE_TEST(a_forked_child_looks_up_names_too),
         RESOLVE_TEST(the_families_come_in_turn_beginning_with_the_preferred_one),
         RESOLVE_TEST(a_source_takes_the_place_of_the_system_s_resolver),
         RESOLVE_TEST(a_source_learns_once_that_its_answer_was_of_no_use),
