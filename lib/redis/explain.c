@@ -115,6 +115,9 @@ void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script
                        "%.30s: the slot is half moved, and the keys of the lock are at two nodes: "
                        "complete the move, or abandon it " FIX,
                        error);
+    else if (strstr(error, "max number of clients"))
+        (void)snprintf(out, RELOCK_WHY_MAX,
+                       "%.60s: raise maxclients of the server, or close connections", error);
     else if (begins_with(error, "MOVED ") || begins_with(error, "ASK "))
         (void)snprintf(out, RELOCK_WHY_MAX,
                        "%.60s: this is a node of a cluster: use redis+cluster://; if the url has "

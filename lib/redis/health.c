@@ -36,8 +36,9 @@ void relock_health_break(struct relock_health *health, const char *why)
         health->state = RELOCK_HEALTH_BROKEN;
     else if (health->state == RELOCK_HEALTH_RETURNED)
         health->state = RELOCK_HEALTH_REJECTED;
-    relock_log_write(health->server->log, is_new ? RELOCK_LOG_WARNING : RELOCK_LOG_DEBUG,
-                     "%s; reconnecting", why);
+    relock_log_cause(health->server->log, (struct relock_cause){.what = health->meanwhile},
+                     is_new ? RELOCK_LOG_WARNING : RELOCK_LOG_DEBUG, "%s; reconnecting%s", why,
+                     health->meanwhile ? health->meanwhile : "");
     (void)snprintf(health->why, sizeof(health->why), "%s", why);
     health->pause_ms = relock_backoff_ms(health->pause_ms, MIN_PAUSE_MS, MAX_PAUSE_MS);
 }

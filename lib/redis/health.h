@@ -22,6 +22,7 @@ enum relock_health_state {
 
 struct relock_health {
     const struct relock_server *server;
+    const char *meanwhile; /* constant: the consequence of a failure, for the log; or NULL */
     enum relock_health_state state;
     char why[RELOCK_WHY_MAX]; /* the last failure that was logged */
     uint64_t pause_ms; /* before the next attempt, after the last failure; 0: it has worked since */

@@ -90,6 +90,7 @@ int relock_pubsub_new(struct relock_loop *loop, const struct relock_server *serv
     new->words = &relock_pubsub_plain;
     new->conn.ping_ms = ping_ms;
     new->conn.pong_ms = ping_ms;
+    new->conn.health.meanwhile = "; waiters ask Redis meanwhile, and learn of releases later";
     *pubsub = new;
     return RELOCK_OK;
 }

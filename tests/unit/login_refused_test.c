@@ -63,7 +63,8 @@ static void an_error_of_auth_is_told_in_words_of_ours(void **state)
          RELOCK_E_AUTH,
          "h:6379: AUTH: this server needs no password: leave it out of the url and the options"},
         {"-ERR max number of clients reached\r\n", RELOCK_E_CONN,
-         "h:6379: AUTH: max number of clients reached"},
+         "h:6379: AUTH: max number of clients reached: raise maxclients of the server, or close "
+         "connections"},
     };
 
     (void)state;
