@@ -83,6 +83,7 @@ static uint64_t turn(void *arg)
     client->guarded.turn_at_ms = next_ms;
     needs = needs_messages(client);
     relock_mutex_unlock(&client->mutex);
+    relock_node_io_share(client->topology);
     relock_node_io_track(client->topology);
     relock_node_io_attend(client->topology, needs);
     relock_node_io_flush(client->topology); /* a thread may wait for the answers */

@@ -12,6 +12,9 @@
  * In READY, the timer also sends a PING after ping_ms of silence, and checks after FINE_MS whether
  * the connection has proved to work. async_wait.c computes the next deadline.
  *
+ * While the connection is neither READY nor CLOSED, its user may get the connection of another one
+ * (spare.h): as soon as an attempt has failed, or has taken answer_ms. That one is READY at once.
+ *
  * If a thread that waits for messages may read them itself (reading.h), the I/O thread stops to
  * watch the socket when something comes. A timer, or relock_async_conn_attend(), starts that again.
  */
@@ -23,9 +26,17 @@
 #include "redis/peer.h"
 #include "redis/reading.h"
 #include "redis/reply.h"
+#include "redis/spare.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+
+/* Between two attempts to get the connection of another user. */
+#define BORROW_MS 20
+
+/* A connection that was given away is not missed for so long. */
+#define LENT_MS 100
 
 /* ---- states -------------------------------------------------------------------------------- */
 
@@ -70,6 +81,8 @@ static void fail(struct relock_async_conn *conn, const char *why)
         relock_health_prove(&conn->health);
     relock_health_break(&conn->health, why);
     drop(conn);
+    if (conn->ops->borrow && !was_up)
+        conn->borrow_ms = relock_clock_now_ms();
     enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
     if (was_up)
         conn->ops->down(conn->arg);
@@ -121,6 +134,8 @@ static void connect_now(struct relock_async_conn *conn)
 {
     if (conn->silent_ms == RELOCK_NEVER)
         conn->silent_ms = relock_clock_now_ms();
+    if (conn->ops->borrow && conn->borrow_ms == RELOCK_NEVER)
+        conn->borrow_ms = relock_clock_in(conn->answer_ms);
     enter(conn, RELOCK_ASYNC_CONN_DIALING);
     step_dial(conn);
 }
@@ -145,13 +160,67 @@ void relock_async_conn_log_in_again(struct relock_async_conn *conn)
 
 static void become_ready(struct relock_async_conn *conn)
 {
-    relock_health_return(&conn->health, conn->was_ready);
     if (conn->was_ready)
         atomic_fetch_add(&conn->server->counts->reconnects, 1);
     conn->was_ready = true;
     conn->quiet_ms = relock_clock_now_ms();
+    conn->borrow_ms = RELOCK_NEVER;
     enter(conn, RELOCK_ASYNC_CONN_READY);
     conn->ops->up(conn->arg);
+}
+
+/* ---- handing over -------------------------------------------------------------------------- */
+
+static void log_borrowed(const struct relock_async_conn *conn)
+{
+    const char *why = *conn->health.why ? conn->health.why : conn->dial.why;
+
+    relock_log_write(conn->server->log, RELOCK_LOG_WARNING,
+                     "%s: no connection for renewals could be made, so they go over one of the "
+                     "calls; the last failure was: %s",
+                     conn->server->label, *why ? why : "no answer in time");
+}
+
+/* Returns whether another user has given its connection away. */
+static bool borrow(struct relock_async_conn *conn)
+{
+    struct relock_loan loan;
+
+    conn->borrow_ms = relock_clock_in(BORROW_MS);
+    if (!conn->ops->borrow(conn->arg, &loan))
+        return false;
+    log_borrowed(conn);
+    drop(conn);
+    (void)fcntl(loan.socket.fd, F_SETFL, fcntl(loan.socket.fd, F_GETFL) | O_NONBLOCK);
+    conn->login.conn_id = loan.conn_id;
+    if (relock_wire_open(&conn->wire, loan.socket) < 0) {
+        relock_async_conn_fail(conn, "out of memory for a connection");
+        return true;
+    }
+    conn->wire.has_received = true;
+    conn->silent_ms = RELOCK_NEVER;
+    relock_async_wait_for(conn, conn->wire.fd, EV_READ);
+    become_ready(conn);
+    return true;
+}
+
+bool relock_async_conn_lend(struct relock_async_conn *conn, struct relock_loan *loan)
+{
+    if (conn->state != RELOCK_ASYNC_CONN_READY || relock_async_wait_is_owed(conn) ||
+        conn->wire.out.len > 0 || !relock_wire_is_quiet(&conn->wire))
+        return false;
+    relock_async_wait_for(conn, -1, 0);
+    *loan = (struct relock_loan){
+        .socket = relock_wire_release(&conn->wire),
+        .conn_id = conn->login.conn_id,
+        .n_switches = atomic_load(&conn->server->counts->switches),
+    };
+    conn->login.conn_id = NULL;
+    drop(conn);
+    conn->health.pause_ms = LENT_MS;
+    enter(conn, RELOCK_ASYNC_CONN_BACKING_OFF);
+    conn->ops->down(conn->arg);
+    return true;
 }
 
 /* ---- sending and receiving ----------------------------------------------------------------- */
@@ -217,12 +286,14 @@ static void take_reply(struct relock_async_conn *conn, const struct redisReply *
     }
     r = relock_login_take(&conn->login, reply, &conn->wire.out);
     conn->wire.awaited = r == RELOCK_AGAIN ? relock_login_command(&conn->login) : NULL;
-    if (r == RELOCK_OK)
+    if (r == RELOCK_OK) {
+        relock_health_return(&conn->health, conn->was_ready);
         become_ready(conn);
-    else if (r != RELOCK_AGAIN)
+    } else if (r != RELOCK_AGAIN) {
         fail(conn, conn->login.why);
-    else if (conn->login.step == RELOCK_LOGIN_ROLE)
+    } else if (conn->login.step == RELOCK_LOGIN_ROLE) {
         relock_async_wait_for(conn, conn->wire.fd, EV_READ | EV_WRITE);
+    }
 }
 
 static void receive(struct relock_async_conn *conn)
@@ -260,6 +331,15 @@ void relock_async_conn_attend(struct relock_async_conn *conn)
         receive(conn);
 }
 
+/* A server that refuses a connection closes it behind the reason. */
+static void fail_to_write(struct relock_async_conn *conn)
+{
+    if (conn->state == RELOCK_ASYNC_CONN_LOGGING_IN && !conn->wire.tls)
+        receive(conn);
+    if (conn->wire.fd >= 0)
+        fail(conn, conn->wire.why);
+}
+
 static void handle_io(struct relock_async_conn *conn, int events)
 {
     int r;
@@ -271,7 +351,7 @@ static void handle_io(struct relock_async_conn *conn, int events)
     if (events & EV_WRITE) {
         r = relock_wire_flush(&conn->wire);
         if (r < 0) {
-            fail(conn, conn->wire.why);
+            fail_to_write(conn);
             return;
         }
         relock_async_wait_for(conn, conn->wire.fd,
@@ -317,7 +397,7 @@ static void fail_login(struct relock_async_conn *conn)
     relock_async_conn_fail(conn, what);
 }
 
-static void handle_timer(struct relock_async_conn *conn)
+static void handle_deadline(struct relock_async_conn *conn)
 {
     switch (conn->state) {
     case RELOCK_ASYNC_CONN_DIALING:
@@ -338,6 +418,16 @@ static void handle_timer(struct relock_async_conn *conn)
     case RELOCK_ASYNC_CONN_CLOSED:
         break;
     }
+}
+
+static void handle_timer(struct relock_async_conn *conn)
+{
+    if (conn->borrow_ms <= relock_clock_now_ms() && borrow(conn))
+        return;
+    if (relock_async_wait_is_over(conn) || conn->state == RELOCK_ASYNC_CONN_READY)
+        handle_deadline(conn);
+    else
+        relock_async_wait_arm(conn);
 }
 
 static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
@@ -363,6 +453,7 @@ void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
         .arg = arg,
         .ev = ev,
         .answer_ms = server->command_timeout_ms,
+        .borrow_ms = RELOCK_NEVER,
         .left_until_ms = RELOCK_NEVER,
         .silent_ms = RELOCK_NEVER,
     };
@@ -390,6 +481,7 @@ void relock_async_conn_open(struct relock_async_conn *conn)
 void relock_async_conn_close(struct relock_async_conn *conn)
 {
     drop(conn);
+    conn->borrow_ms = RELOCK_NEVER;
     conn->silent_ms = RELOCK_NEVER; /* it owes nothing until it is opened again */
     enter(conn, RELOCK_ASYNC_CONN_CLOSED);
 }

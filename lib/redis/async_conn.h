@@ -15,6 +15,7 @@
 #include "redis/async_wait.h"
 
 struct redisReply;
+struct relock_loan;
 struct relock_peer;
 
 struct relock_async_conn_ops {
@@ -22,6 +23,9 @@ struct relock_async_conn_ops {
     void (*reply)(void *arg, const struct redisReply *reply); /* while up */
     void (*down)(void *arg);   /* it was up and failed: nothing more comes */
     void (*failed)(void *arg); /* after each failure, after `down`; may close it; or NULL */
+
+    /* No connection can be made, or not in time: whether another user gives one away; or NULL. */
+    bool (*borrow)(void *arg, struct relock_loan *loan);
 };
 
 void relock_async_conn_init(struct relock_async_conn *conn, struct ev_loop *ev,
@@ -46,6 +50,10 @@ void relock_async_conn_log_in_again(struct relock_async_conn *conn);
 
 /* Ends the connection and makes no other. `down` is not called. */
 void relock_async_conn_close(struct relock_async_conn *conn);
+
+/* Gives the connection away, if it is up and nothing is in flight on it, and makes another after a
+ * pause. Calls `down`, so not under a mutex that `down` locks. Returns whether it did. */
+bool relock_async_conn_lend(struct relock_async_conn *conn, struct relock_loan *loan);
 
 static inline bool relock_async_conn_is_up(const struct relock_async_conn *conn)
 {

@@ -73,7 +73,7 @@ static uint64_t due_when_ready_ms(const struct relock_async_conn *conn)
     return relock_clock_sooner(due_ms, conn->left_until_ms);
 }
 
-uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn)
+static uint64_t due_in_state_ms(const struct relock_async_conn *conn)
 {
     switch (conn->state) {
     case RELOCK_ASYNC_CONN_DIALING:
@@ -88,6 +88,16 @@ uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn)
         break;
     }
     return RELOCK_NEVER;
+}
+
+uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn)
+{
+    return relock_clock_sooner(due_in_state_ms(conn), conn->borrow_ms);
+}
+
+bool relock_async_wait_is_over(const struct relock_async_conn *conn)
+{
+    return relock_clock_now_ms() >= due_in_state_ms(conn);
 }
 
 /* ---- shared connections -------------------------------------------------------------------- */

@@ -37,7 +37,8 @@ struct relock_async_conn {
     uint64_t pong_ms;               /* the longest that the answer to a PING may take */
 
     enum relock_async_conn_state state;
-    uint64_t since_ms; /* when it entered this state */
+    uint64_t since_ms;  /* when it entered this state */
+    uint64_t borrow_ms; /* when to ask for the connection of another user; RELOCK_NEVER: not */
     struct relock_dial dial;
     struct relock_login login; /* `conn_id` is this connection's while READY */
     struct relock_wire wire;
@@ -70,6 +71,9 @@ void relock_async_wait_arm(struct relock_async_conn *conn);
 
 /* The next deadline of its state; RELOCK_NEVER: none. */
 uint64_t relock_async_wait_due_ms(const struct relock_async_conn *conn);
+
+/* Whether the deadline of its state has passed. */
+bool relock_async_wait_is_over(const struct relock_async_conn *conn);
 
 /* Whether the server owes an answer. */
 bool relock_async_wait_is_owed(const struct relock_async_conn *conn);

@@ -22,8 +22,15 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "redis/exchange.h"
+#include "redis/spare.h"
 
 #include <stdio.h>
+
+/* After a lane could not connect, calls use others for so long. */
+#define DOWN_MS 500
+
+/* After so long without a connection, a lane looks for one that the I/O thread gives it. */
+#define CONNECT_MS 100
 
 void relock_lane_init(struct relock_lane *lane, const struct relock_server *server)
 {
@@ -31,6 +38,8 @@ void relock_lane_init(struct relock_lane *lane, const struct relock_server *serv
     relock_mutex_init(&lane->mutex);
     relock_sync_conn_init(&lane->inflight.conn, server);
     atomic_init(&lane->retired, false);
+    atomic_init(&lane->is_up, false);
+    atomic_init(&lane->down_until_ms, 0);
 }
 
 void relock_lane_deinit(struct relock_lane *lane)
@@ -57,6 +66,15 @@ void relock_lane_retire(struct relock_lane *lane)
 void relock_lane_cut(struct relock_lane *lane, const struct relock_peer *peer)
 {
     relock_sync_conn_cut(&lane->inflight.conn, peer);
+}
+
+bool relock_lane_lend(struct relock_lane *lane, struct relock_loan *loan)
+{
+    if (atomic_load(&lane->retired) || lane->inflight.exchanges ||
+        !relock_sync_conn_lend(&lane->inflight.conn, loan))
+        return false;
+    atomic_store(&lane->is_up, false);
+    return true;
 }
 
 const struct relock_server *relock_lane_server(const struct relock_lane *lane)
@@ -176,6 +194,36 @@ static void end_all(struct relock_lane *lane, struct relock_exchange *own,
 
 /* ---- driving ------------------------------------------------------------------------------- */
 
+/* `result` is that of connecting. */
+static void note(struct relock_lane *lane, int result)
+{
+    bool is_up = result == RELOCK_OK;
+
+    if (is_up == atomic_load_explicit(&lane->is_up, memory_order_relaxed) && is_up)
+        return;
+    atomic_store(&lane->is_up, is_up);
+    atomic_store(&lane->down_until_ms, result == RELOCK_E_CONN ? relock_clock_in(DOWN_MS) : 0);
+    if (lane->spare && (result == RELOCK_E_CONN || result == RELOCK_AGAIN))
+        relock_spare_want(lane->spare);
+}
+
+/* Returns RELOCK_AGAIN when the caller is to look at its deadline and call again. */
+static int connect_or_adopt(struct relock_lane *lane, uint64_t deadline_ms)
+{
+    struct relock_sync_conn *conn = &lane->inflight.conn;
+    struct relock_loan loan;
+    int r;
+
+    if (conn->state != RELOCK_SYNC_CONN_READY && lane->spare &&
+        relock_spare_take(lane->spare, &loan))
+        relock_sync_conn_adopt(conn, &loan);
+    if (conn->state != RELOCK_SYNC_CONN_READY)
+        deadline_ms = relock_clock_sooner(deadline_ms, relock_clock_in(CONNECT_MS));
+    r = relock_sync_conn_connect(conn, deadline_ms);
+    note(lane, r);
+    return r;
+}
+
 static int open_conn(struct relock_lane *lane, const struct relock_exchange *own)
 {
     struct relock_inflight *inflight = &lane->inflight;
@@ -187,7 +235,7 @@ static int open_conn(struct relock_lane *lane, const struct relock_exchange *own
     if (atomic_exchange(&lane->retired, false))
         relock_sync_conn_close(&inflight->conn);
     return own->stays ? relock_sync_conn_keep(&inflight->conn)
-                      : relock_sync_conn_connect(&inflight->conn, own->deadline_ms);
+                      : connect_or_adopt(lane, own->deadline_ms);
 }
 
 /*

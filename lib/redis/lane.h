@@ -24,7 +24,9 @@
 #include "redis/inflight.h"
 
 struct relock_exchange;
+struct relock_loan;
 struct relock_peer;
+struct relock_spare;
 
 struct relock_lane {
     struct relock_mutex mutex;
@@ -35,6 +37,11 @@ struct relock_lane {
 
     struct relock_inflight inflight; /* the driver only */
     atomic_bool retired;             /* set by any thread, reset by the driver */
+    struct relock_spare *spare;      /* constant: a connection to use, if it is there; or NULL */
+
+    /* how the last attempt to connect ended; set by the driver, or while no thread uses the lane */
+    atomic_bool is_up;
+    atomic_uint_fast64_t down_until_ms; /* others are better until then; 0: it has not failed */
 };
 
 void relock_lane_init(struct relock_lane *lane, const struct relock_server *server);
@@ -56,6 +63,9 @@ int relock_lane_ask(struct relock_lane *lane, struct relock_exchange *exchange,
 
 /* The next exchange goes out over a new connection; those in flight are answered over this one. */
 void relock_lane_retire(struct relock_lane *lane);
+
+/* Gives its connection away, if that works. No thread uses the lane. Returns whether it did. */
+bool relock_lane_lend(struct relock_lane *lane, struct relock_loan *loan);
 
 /* Ends its connection, if it leads to this peer; the exchanges on it fail. */
 void relock_lane_cut(struct relock_lane *lane, const struct relock_peer *peer);

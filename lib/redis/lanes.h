@@ -3,7 +3,8 @@
  *
  * As many calls as there are lanes have one each. More calls share them, and the more calls there
  * are, the fewer lanes they join: the server answers large batches with less work. A call that
- * holds up the commands behind it (WAIT) joins a lane alone.
+ * holds up the commands behind it (WAIT) joins a lane alone. While a lane cannot connect, calls
+ * join those that can.
  *
  * Threads: join and leave from any.
  */
@@ -16,6 +17,8 @@
 
 struct relock_lane;
 struct relock_lanes;
+struct relock_loan;
+struct relock_loop;
 struct relock_peer;
 
 /* Connects nothing yet. Returns RELOCK_OK, RELOCK_E_NOMEM. */
@@ -32,6 +35,22 @@ void relock_lanes_retire(struct relock_lanes *lanes);
 
 /* In a forked child: closes the descriptors and does nothing else. */
 void relock_lanes_abandon(struct relock_lanes *lanes);
+
+/*
+ * Gives away a connection that no call uses. If there is none, calls leave one of the lanes alone
+ * for a moment: try again soon. Threads: the I/O thread. Returns whether it did.
+ */
+bool relock_lanes_lend(struct relock_lanes *lanes, struct relock_loan *loan);
+
+/* From now on the thread of this loop may give calls a connection: it is woken when they want one.
+ * Threads: the I/O thread. */
+void relock_lanes_serve(struct relock_lanes *lanes, struct relock_loop *loop);
+
+/* Whether a call wants a connection, and no lane has one. Says so once. Threads: the I/O thread. */
+bool relock_lanes_want(struct relock_lanes *lanes);
+
+/* The next lane that has to connect uses this connection. Threads: the I/O thread. */
+void relock_lanes_give(struct relock_lanes *lanes, const struct relock_loan *loan);
 
 /* Ends the connections that lead to this peer. From any thread. */
 void relock_lanes_cut(struct relock_lanes *lanes, const struct relock_peer *peer);

@@ -4,6 +4,7 @@
 #include "redis/lanes.h"
 #include "redis/pipeline.h"
 #include "redis/pubsub.h"
+#include "redis/spare.h"
 #include "redis/tracking.h"
 
 /* Between two looks for nodes to free. */
@@ -33,6 +34,8 @@ static int make_pipeline(struct relock_topology *topology, struct relock_node *n
     r = relock_pipeline_new(io->loop, node->server, io->answer_ms, io->up, io->arg, pipeline);
     if (r == RELOCK_OK)
         relock_pipeline_join(*pipeline, topology, node);
+    if (r == RELOCK_OK)
+        relock_lanes_serve(node->lanes, io->loop);
     return r;
 }
 
@@ -206,6 +209,16 @@ void relock_node_io_track(struct relock_topology *topology)
     for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
         if (at->pubsub && at->pipeline)
             relock_tracking_step(topology, at);
+}
+
+void relock_node_io_share(struct relock_topology *topology)
+{
+    struct relock_loan loan;
+
+    for (struct relock_node *at = atomic_load(&topology->nodes); at; at = at->next)
+        if (at->pipeline && relock_lanes_want(at->lanes) &&
+            relock_pipeline_lend(at->pipeline, &loan))
+            relock_lanes_give(at->lanes, &loan);
 }
 
 void relock_node_io_flush(struct relock_topology *topology)

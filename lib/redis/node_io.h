@@ -39,6 +39,9 @@ uint64_t relock_node_io_follow(struct relock_topology *topology);
 /* Turns tracking on where it is wanted. Under no mutex, before the thread waits. */
 void relock_node_io_track(struct relock_topology *topology);
 
+/* Where no call can connect, gives calls the connection of the pipeline. Under no mutex. */
+void relock_node_io_share(struct relock_topology *topology);
+
 /* Writes to all sockets at once, instead of when the loop next finds them writable. */
 void relock_node_io_flush(struct relock_topology *topology);
 

@@ -7,6 +7,7 @@
 #include "redis/async_conn.h"
 #include "redis/conn_id.h"
 #include "redis/explain.h"
+#include "redis/lanes.h"
 #include "redis/loop.h"
 #include "redis/pubsub.h"
 #include "redis/reply.h"
@@ -387,11 +388,20 @@ static void on_failure(void *arg)
         relock_async_conn_close(&pipeline->conn);
 }
 
+/* Only a node without keys may do without its renewals. */
+static bool borrow(void *arg, struct relock_loan *loan)
+{
+    struct relock_pipeline *pipeline = arg;
+
+    return pipeline->node && relock_lanes_lend(pipeline->node->lanes, loan);
+}
+
 static const struct relock_async_conn_ops conn_ops = {
     .up = on_up,
     .reply = on_reply,
     .down = on_down,
     .failed = on_failure,
+    .borrow = borrow,
 };
 
 int relock_pipeline_new(struct relock_loop *loop, const struct relock_server *server,
@@ -443,6 +453,11 @@ bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline)
 void relock_pipeline_open(struct relock_pipeline *pipeline)
 {
     relock_async_conn_open(&pipeline->conn);
+}
+
+bool relock_pipeline_lend(struct relock_pipeline *pipeline, struct relock_loan *loan)
+{
+    return relock_async_conn_lend(&pipeline->conn, loan);
 }
 
 void relock_pipeline_close_idle(struct relock_pipeline *pipeline)

@@ -7,6 +7,8 @@
  * and sends the command once more. So each call ends with one answer, but the answers need not come
  * in the order of the calls.
  *
+ * If no connection can be made, it takes one of the lanes that no call uses.
+ *
  * Threads: the I/O thread; new and free while that does not run.
  */
 #ifndef RELOCK_PIPELINE_H
@@ -17,6 +19,7 @@
 #include <stdint.h>
 
 struct relock_call;
+struct relock_loan;
 struct relock_loop;
 struct relock_node;
 struct relock_peer;
@@ -53,6 +56,10 @@ void relock_pipeline_open(struct relock_pipeline *pipeline);
 
 /* Whether it may be closed: no command is in flight, and it is not connecting for one. */
 bool relock_pipeline_is_idle(const struct relock_pipeline *pipeline);
+
+/* Gives its connection away, if nothing is in flight on it, and makes another after a pause. Under
+ * no mutex. Returns whether it did. */
+bool relock_pipeline_lend(struct relock_pipeline *pipeline, struct relock_loan *loan);
 
 /* Closes the connection if no command is in flight. It can be opened again. */
 void relock_pipeline_close_idle(struct relock_pipeline *pipeline);

@@ -17,6 +17,7 @@
 #include "redis/login.h"
 #include "redis/peer.h"
 #include "redis/reply.h"
+#include "redis/spare.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -156,9 +157,8 @@ static bool bound_by(struct relock_sync_conn *conn, uint64_t deadline_ms)
     return true;
 }
 
-/* Takes over the socket and sends the login. */
-static int begin_login(struct relock_sync_conn *conn, struct relock_socket socket,
-                       uint64_t deadline_ms)
+/* Takes over the socket. Returns RELOCK_OK, or the failure, with its cause in `why`. */
+static int take_over(struct relock_sync_conn *conn, struct relock_socket socket)
 {
     int r;
 
@@ -167,9 +167,20 @@ static int begin_login(struct relock_sync_conn *conn, struct relock_socket socke
     if (r < 0)
         return fail(conn, r, "out of memory for a connection");
     show_socket(conn, socket.fd);
+    set_timeout(conn, conn->server->command_timeout_ms);
+    return RELOCK_OK;
+}
+
+/* Takes over the socket and sends the login. */
+static int begin_login(struct relock_sync_conn *conn, struct relock_socket socket,
+                       uint64_t deadline_ms)
+{
+    int r = take_over(conn, socket);
+
+    if (r < 0)
+        return r;
     if (relock_dial_is_outdated(&conn->dial)) /* a cut before this did not meet the socket */
         return fail(conn, RELOCK_E_CONN, "a sentinel says that another server is the master now");
-    set_timeout(conn, conn->server->command_timeout_ms);
     conn->state = RELOCK_SYNC_CONN_LOGGING_IN;
     relock_login_begin(&conn->login, conn->server, &conn->wire.out);
     conn->wire.awaited = relock_login_command(&conn->login);
@@ -244,6 +255,9 @@ static int connect_until(struct relock_sync_conn *conn, uint64_t deadline_ms)
         r = dial(conn, deadline_ms, &socket);
         if (r == RELOCK_OK)
             r = begin_login(conn, socket, conn->connect_by_ms);
+        /* A server that refuses a connection closes it behind the reason. */
+        if (r == RELOCK_E_CONN && conn->state == RELOCK_SYNC_CONN_LOGGING_IN && !conn->wire.tls)
+            r = RELOCK_OK;
     }
     return r == RELOCK_OK ? log_in(conn, deadline_ms) : r;
 }
@@ -297,6 +311,41 @@ int relock_sync_conn_keep(struct relock_sync_conn *conn)
         return RELOCK_OK;
     return fail(conn, RELOCK_E_CONN, "the connection has ended");
 }
+
+/* ---- handing over -------------------------------------------------------------------------- */
+
+bool relock_sync_conn_lend(struct relock_sync_conn *conn, struct relock_loan *loan)
+{
+    if (conn->state != RELOCK_SYNC_CONN_READY || !relock_wire_is_quiet(&conn->wire) ||
+        relock_wire_has_ended(&conn->wire))
+        return false;
+    show_socket(conn, -1);
+    *loan = (struct relock_loan){
+        .socket = relock_wire_release(&conn->wire),
+        .conn_id = conn->login.conn_id,
+        .n_switches = atomic_load(&conn->server->counts->switches),
+    };
+    conn->login.conn_id = NULL;
+    relock_sync_conn_close(conn);
+    return true;
+}
+
+void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_loan *loan)
+{
+    relock_sync_conn_close(conn);
+    conn->login.conn_id = loan->conn_id;
+    if (take_over(conn, loan->socket) < 0 ||
+        atomic_load(&conn->server->counts->switches) != loan->n_switches) {
+        relock_sync_conn_close(conn); /* a cut may not have met the socket */
+        return;
+    }
+    conn->wire.has_received = true;
+    conn->used_ms = relock_clock_now_ms();
+    conn->state = RELOCK_SYNC_CONN_READY;
+    conn->n_ready++;
+}
+
+/* ---- sending and receiving ----------------------------------------------------------------- */
 
 int relock_sync_conn_send(struct relock_sync_conn *conn, uint64_t deadline_ms)
 {

@@ -15,6 +15,7 @@
 #include "redis/spin.h"
 #include "redis/wire.h"
 
+struct relock_loan;
 struct relock_peer;
 
 enum relock_sync_conn_state {
@@ -80,6 +81,13 @@ int relock_sync_conn_distrust(struct relock_sync_conn *conn, const char *what);
 
 /* Closes the connection. It can be made again. */
 void relock_sync_conn_close(struct relock_sync_conn *conn);
+
+/* Gives the connection away, if there is one that works and nothing is in flight on it. Returns
+ * whether it did. */
+bool relock_sync_conn_lend(struct relock_sync_conn *conn, struct relock_loan *loan);
+
+/* Closes the connection and goes on with this one, if that can be used. */
+void relock_sync_conn_adopt(struct relock_sync_conn *conn, const struct relock_loan *loan);
 
 /* Ends the connection under its user, who meets a failure, if it leads to this peer. */
 void relock_sync_conn_cut(struct relock_sync_conn *conn, const struct relock_peer *peer);

@@ -147,6 +147,16 @@ void relock_wire_close(struct relock_wire *wire)
     wire->sent = 0;
 }
 
+struct relock_socket relock_wire_release(struct relock_wire *wire)
+{
+    struct relock_socket socket = {.fd = wire->fd, .tls = wire->tls};
+
+    wire->tls = NULL;
+    wire->fd = -1;
+    relock_wire_close(wire);
+    return socket;
+}
+
 static int fail(struct relock_wire *wire, int result, const char *what)
 {
     (void)snprintf(wire->why, sizeof(wire->why), "%s: %.180s", wire->label, what);

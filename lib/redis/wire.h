@@ -44,6 +44,9 @@ void relock_wire_deinit(struct relock_wire *wire);
 int relock_wire_open(struct relock_wire *wire, struct relock_socket socket);
 void relock_wire_close(struct relock_wire *wire);
 
+/* As close, but leaves the socket open and returns it. */
+struct relock_socket relock_wire_release(struct relock_wire *wire);
+
 /* Writes once. Returns RELOCK_OK when `out` is empty; RELOCK_AGAIN; RELOCK_E_CONN, RELOCK_E_NOMEM;
  * before the first reply also RELOCK_E_AUTH: the server rejects our certificate. */
 int relock_wire_flush(struct relock_wire *wire);

@@ -215,33 +215,92 @@ static void begin_to_wait(struct faults *t, struct relock_client *client,
     assert_true(wait_for_waiters(client, N_WAITERS));
     assert_true(proxy_met(asked, 2));
     assert_int_equal(proxy_fate(asked), PROXY_ANSWERED); /* the head has no command in flight */
+    proxy_let_go(asked);
 }
 
-/* The connections with these commands end, and no new one is accepted. */
-static void waits_end_together(struct faults *t, uint64_t recheck_ms, const char *words)
+static struct relock_client *waiting_client(struct faults *t, uint64_t recheck_ms)
 {
-    struct relock_client *client = faults_client(
+    return faults_client(
         t, &(struct relock_options){.recheck_ms = recheck_ms, .command_timeout_ms = short_ms()});
-    struct actor *waiting[N_WAITERS];
-
-    begin_to_wait(t, client, waiting);
-    proxy_refuse(t->proxy, true);
-    proxy_cut(t->proxy, words);
-    all_waits_end(waiting);
-    proxy_refuse(t->proxy, false);
-    assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
 
 /* The head, which retries when the subscriber connection ends, or the I/O thread ends the waits. */
 static void waits_end_together_when_the_server_is_gone(void **state)
 {
-    waits_end_together(*state, LONG_MS, "");
+    struct faults *t = *state;
+    struct actor *waiting[N_WAITERS];
+
+    begin_to_wait(t, waiting_client(t, LONG_MS), waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "");
+    all_waits_end(waiting);
+    proxy_refuse(t->proxy, false);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
 }
 
 /* The I/O thread reaches the server all the time, so the head has to end the waits. */
 static void waits_end_together_when_only_the_io_thread_gets_through(void **state)
 {
-    waits_end_together(*state, short_ms(), "lock 1 orders");
+    struct faults *t = *state;
+    struct actor *waiting[N_WAITERS];
+    struct proxy_rule *cut;
+
+    begin_to_wait(t, waiting_client(t, short_ms()), waiting);
+    cut = proxy_each(t->proxy, PROXY_CUT, "lock 1 orders");
+    all_waits_end(waiting);
+    assert_true(proxy_met(cut, 1));
+    proxy_let_go(cut);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+static bool all_are_busy(struct actor *waiting[N_WAITERS])
+{
+    for (int i = 0; i < N_WAITERS; i++)
+        if (!actor_is_busy(waiting[i]))
+            return false;
+    return true;
+}
+
+/* Calls lose their connections and can make no other, so they get that of the I/O thread. */
+static void waits_go_on_over_the_connection_of_the_io_thread(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = waiting_client(t, short_ms() / 4);
+    struct actor *waiting[N_WAITERS];
+    uint64_t n_rechecks;
+
+    begin_to_wait(t, client, waiting);
+    proxy_refuse(t->proxy, true);
+    proxy_cut(t->proxy, "lock 1 orders");
+    n_rechecks = stats_of(client).rechecks;
+    let_pass(3 * short_ms());
+    assert_true(all_are_busy(waiting));
+    assert_true(stats_of(client).rechecks > n_rechecks + 1);
+    relock_client_shutdown(client);
+    assert_results(waiting, N_WAITERS, RELOCK_E_CLOSED);
+    proxy_refuse(t->proxy, false);
+    assert_true(peer_unlock(t->f->probe, "orders", PEER));
+}
+
+/* As behind a firewall that drops what is new. */
+static void a_hold_outlives_its_connection_while_new_ones_get_no_answer(void **state)
+{
+    struct faults *t = *state;
+    struct relock_client *client = faults_client(
+        t, &(struct relock_options){.watchdog_timeout_ms = slow_ms(SHORT_LEASE_MS / 3),
+                                    .connect_timeout_ms = LONG_MS,
+                                    .command_timeout_ms = LONG_MS});
+    struct relock_lock *lock = fixture_lock(t->f, client, "orders");
+    struct proxy_rule *dropped;
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    assert_true(wait_for_renewals(client, 0, 1));
+    dropped = proxy_each(t->proxy, PROXY_HOLD, "HELLO");
+    proxy_cut(t->proxy, "renew 1 orders");
+    assert_true(wait_for_renewals(client, stats_of(client).renewed, 5));
+    assert_true(proxy_met(dropped, 1));
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_int_equal(losses_count(t->f->losses), 0);
 }
 
 static void waits_end_together_when_the_server_stands_still(void **state)
@@ -286,6 +345,8 @@ int main(void)
         FAULT_TEST(a_server_that_comes_back_empty_is_reported_to_holders_and_admits_waiters),
         FAULT_TEST(waits_end_together_when_the_server_is_gone),
         FAULT_TEST(waits_end_together_when_only_the_io_thread_gets_through),
+        FAULT_TEST(waits_go_on_over_the_connection_of_the_io_thread),
+        FAULT_TEST(a_hold_outlives_its_connection_while_new_ones_get_no_answer),
         FAULT_TEST(waits_end_together_when_the_server_stands_still),
         FAULT_TEST(a_timed_wait_ends_in_time_while_the_server_is_unreachable),
     };

@@ -118,6 +118,22 @@ static void a_lease_is_renewed_after_its_master_hung(void **state)
 }
 
 /* The members are in slots of different masters. */
+/* Also while the server accepts no other connection. */
+static void a_lease_is_renewed_over_a_connection_of_the_calls(void **state)
+{
+    struct clustered *c = *state;
+    struct clustered_lock hold = begin(c, LEASE_MS);
+    struct probe *probe = cluster_probe(c->cluster, NAME);
+
+    is_renewed(&hold);
+    assert_int_equal(probe_int(probe, "CONFIG SET maxclients 1"), 0);
+    assert_true(probe_kill_newest(probe));
+    assert_true(log_wait(c->f->log, "so they go over one of the calls", SOON_MS));
+    is_renewed(&hold);
+    is_released(c, &hold);
+    assert_int_equal(probe_int(probe, "CONFIG SET maxclients 10000"), 0);
+}
+
 static void a_multi_lock_is_held_after_a_master_of_one_member_died(void **state)
 {
     struct clustered *c = *state;
@@ -178,6 +194,7 @@ int main(void)
         CLUSTER_TEST(a_lease_is_renewed_after_a_planned_failover),
         CLUSTER_TEST(a_lease_is_renewed_after_its_master_died),
         CLUSTER_TEST(a_lease_is_renewed_after_its_master_hung),
+        CLUSTER_TEST(a_lease_is_renewed_over_a_connection_of_the_calls),
         CLUSTER_TEST(a_multi_lock_is_held_after_a_master_of_one_member_died),
         CLUSTER_TEST(keep_ms_keeps_no_lock),
     };

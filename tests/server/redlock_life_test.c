@@ -93,6 +93,26 @@ static void a_wait_goes_on_when_a_members_client_is_freed(void **state)
     red_assert_gets_in(actor, &b);
 }
 
+static void votes_are_renewed_where_no_further_connection_is_accepted(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+
+    red_lock_on_all(s, &red);
+    red_wait_votes(&red);
+    for (size_t i = 0; i < s->n; i++) {
+        assert_int_equal(probe_int(s->probe[i], "CONFIG SET maxclients 1"), 0);
+        assert_true(probe_kill_newest(s->probe[i]));
+    }
+    let_pass(slow_ms(LEASE_MS * 5 / 2));
+    assert_true(relock_is_mine(red.lock));
+    assert_int_equal(red_n_keys(s), s->n);
+    assert_int_equal(losses_count(s->f->losses), 0);
+    red_unlock(&red);
+    for (size_t i = 0; i < s->n; i++)
+        assert_int_equal(probe_int(s->probe[i], "CONFIG SET maxclients 10000"), 0);
+}
+
 /* ---- the client of the whole --------------------------------------------------------------- */
 
 static void the_first_members_client_releases_it_everywhere_when_it_is_freed(void **state)
@@ -215,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVERS_TEST(freeing_a_members_client_costs_one_vote),
+        SERVERS_TEST(votes_are_renewed_where_no_further_connection_is_accepted),
         SERVERS_TEST(a_quorum_needs_enough_clients),
         SERVERS_TEST(a_members_client_that_is_shut_down_keeps_its_vote_and_grants_no_other),
         SERVERS_TEST(a_wait_goes_on_when_a_members_client_is_freed),

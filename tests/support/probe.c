@@ -267,6 +267,21 @@ long long probe_subscriber_id(struct probe *probe, const char *name)
     return id;
 }
 
+/* The list begins with the oldest. */
+bool probe_kill_newest(struct probe *probe)
+{
+    redisReply *reply = probe_reply(probe, "%s LIST TYPE normal", probe->client);
+    const char *line = reply && reply->str ? reply->str : "";
+    long long id = 0;
+
+    for (const char *end = strchr(line, '\n'); end; end = strchr(line, '\n')) {
+        sscanf(line, "id=%lld", &id);
+        line = end + 1;
+    }
+    freeReplyObject(reply);
+    return probe_int(probe, "%s KILL ID %lld", probe->client, id) == 1;
+}
+
 bool probe_make_user(struct probe *probe, const char *user, const char *password,
                      const char *rights)
 {

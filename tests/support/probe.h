@@ -59,6 +59,9 @@ long long probe_n_command_clients(struct probe *probe, const char *text);
 /* The id of a connection with subscriptions, by its name up to a colon; 0: there is none. */
 long long probe_subscriber_id(struct probe *probe, const char *name);
 
+/* Ends the newest connection without subscriptions. Returns whether there was one. */
+bool probe_kill_newest(struct probe *probe);
+
 /* Makes the user anew, with this password, and rights in the words of ACL SETUSER: "~* &* +@all".
  * False if Redis refuses one. */
 bool probe_make_user(struct probe *probe, const char *user, const char *password,

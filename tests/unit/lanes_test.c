@@ -31,6 +31,32 @@ static void the_lane_left_last_is_reused_first(void **state)
     relock_lanes_leave(lanes, second);
 }
 
+/* As the driver notes it. */
+static void set_down(struct relock_lane *lane, uint64_t until_ms)
+{
+    atomic_store(&lane->down_until_ms, until_ms);
+}
+
+static void a_lane_that_could_not_connect_is_joined_only_if_no_other_can(void **state)
+{
+    struct relock_lane *first = join(false), *second = join(false), *alone;
+
+    (void)state;
+
+    set_down(first, soon());
+    relock_lanes_leave(lanes, first);
+    assert_ptr_equal(join(false), second); /* although it has a user */
+    assert_int_equal(relock_lanes_join(lanes, true, in_ms(10), &alone), RELOCK_E_CONN);
+    set_down(second, soon());
+    assert_ptr_equal(join(false), first);
+    relock_lanes_leave(lanes, first);
+    set_down(first, relock_clock_now_ms());
+    assert_ptr_equal(join(false), first);
+    relock_lanes_leave(lanes, first);
+    relock_lanes_leave(lanes, second);
+    relock_lanes_leave(lanes, second);
+}
+
 static void the_lane_with_the_fewest_users_is_joined_when_all_are_busy(void **state)
 {
     struct relock_lane *joined[5];
@@ -283,6 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TALK_TEST(the_lane_left_last_is_reused_first),
+        TALK_TEST(a_lane_that_could_not_connect_is_joined_only_if_no_other_can),
         TALK_TEST(the_lane_with_the_fewest_users_is_joined_when_all_are_busy),
         TALK_TEST(the_more_calls_share_lanes_the_fewer_they_join),
         TALK_TEST(calls_spread_over_many_lanes_when_they_are_few_more_than_these),

@@ -1,0 +1,321 @@
+/* No further connection, descriptor or thread can be had: what there is has to do. */
+#include "support/actor.h"
+#include "support/child.h"
+#include "support/kinds.h"
+#include "support/multi.h"
+#include "support/reactor.h"
+#include "support/waiter.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define LEASE_MS 2000
+#define N_LEASES 3
+#define N_THREADS 12
+#define ROUNDS 200
+#define LOW_FD 24 /* no descriptor is free below */
+#define BORROWED "no connection for renewals could be made, so they go over one of the calls"
+
+/* The server accepts so many connections more, or so many fewer than there are. */
+static void leave_room_for(struct fixture *f, long long n)
+{
+    assert_int_equal(
+        probe_int(f->probe, "CONFIG SET maxclients %lld", probe_n_clients(f->probe, "") + n), 0);
+}
+
+static int end(void **state)
+{
+    struct fixture *f = *state;
+
+    probe_int(f->probe, "CONFIG SET maxclients 10000");
+    return fixture_end(state);
+}
+
+static void outlives_leases(struct fixture *f, struct relock_lock *lock)
+{
+    let_pass(slow_ms(N_LEASES * LEASE_MS));
+    assert_result(relock_check(lock, 0, NULL), RELOCK_OK);
+    assert_int_equal(losses_count(f->losses), 0);
+}
+
+static struct relock_client *client_with_one_connection(struct fixture *f)
+{
+    struct relock_client *client;
+
+    leave_room_for(f, 1);
+    client = watchful_client(f, LEASE_MS);
+    assert_true(log_wait(f->log, BORROWED, SOON_MS));
+    assert_true(log_wait(f->log, "max number of clients reached: raise maxclients", SOON_MS));
+    return client;
+}
+
+/* ---- maxclients ---------------------------------------------------------------------------- */
+
+static void a_hold_is_renewed_over_the_only_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with_one_connection(f);
+    struct relock_lock *lock = kind_lock(f, client, "orders");
+
+    assert_result(relock_lock(lock), RELOCK_OK);
+    outlives_leases(f, lock);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+    assert_string_equal(kind_holder(f, "orders"), "");
+}
+
+static void calls_and_renewals_take_turns_at_the_only_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with_one_connection(f);
+    struct relock_lock *held = fixture_lock(f, client, "held");
+    struct relock_lock *other = fixture_lock(f, client, "other");
+    uint64_t until_ms = now_ms() + slow_ms(N_LEASES * LEASE_MS);
+
+    assert_result(relock_lock(held), RELOCK_OK);
+    while (now_ms() < until_ms) {
+        assert_result(relock_lock(other), RELOCK_OK);
+        assert_result(relock_unlock(other), RELOCK_OK);
+    }
+    assert_result(relock_check(held, 0, NULL), RELOCK_OK);
+    assert_result(relock_unlock(held), RELOCK_OK);
+    assert_int_equal(losses_count(f->losses), 0);
+}
+
+static void a_multi_lock_is_renewed_over_the_only_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct multi_pair t = multi_pair_of(f, client_with_one_connection(f));
+
+    assert_result(relock_lock(t.both), RELOCK_OK);
+    outlives_leases(f, t.both);
+    assert_result(relock_unlock(t.both), RELOCK_OK);
+    assert_true(wait_for_no_keys(f->probe));
+}
+
+static void asynchronous_calls_go_over_the_only_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = client_with_one_connection(f);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+    struct relock_events *events = reactor_events(client);
+    struct outcome outcome;
+
+    assert_result(outcome_acquire(lock, NULL, events, &outcome), RELOCK_OK);
+    assert_result(reactor_await(events, &outcome), RELOCK_OK);
+    let_pass(slow_ms(N_LEASES * LEASE_MS));
+    assert_result(relock_check(lock, outcome.grant.owner, NULL), RELOCK_OK);
+    assert_result(reactor_release(lock, outcome.grant.owner, events), RELOCK_OK);
+    assert_null(relock_events_free(events));
+}
+
+static void a_hold_outlives_the_end_of_the_connection_for_renewals(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client = watchful_client(f, LEASE_MS);
+    struct relock_lock *lock = fixture_lock(f, client, "orders");
+
+    assert_true(wait_for_login(f->probe));
+    assert_result(relock_lock(lock), RELOCK_OK);
+    leave_room_for(f, -1);
+    assert_true(probe_kill_newest(f->probe)); /* that for renewals: the other one was first */
+    assert_true(log_wait(f->log, BORROWED, SOON_MS));
+    outlives_leases(f, lock);
+    assert_result(relock_unlock(lock), RELOCK_OK);
+}
+
+static int take_turns(void *arg)
+{
+    struct relock_lock *lock = arg;
+    int r = RELOCK_OK;
+
+    for (int i = 0; i < ROUNDS && r == RELOCK_OK; i++) {
+        r = relock_lock(lock);
+        if (r == RELOCK_OK)
+            r = relock_unlock(lock);
+    }
+    return r;
+}
+
+static long long n_refused_connections(struct fixture *f)
+{
+    const char *at = strstr(probe_text(f->probe, "INFO stats"), "rejected_connections:");
+
+    assert_non_null(at);
+    return strtoll(at + strlen("rejected_connections:"), NULL, 10);
+}
+
+static void more_threads_than_connections_share_those_that_there_are(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct actor *actors[N_THREADS];
+    struct relock_lock *held;
+    long long n_refused;
+
+    leave_room_for(f, 4);
+    client = watchful_client(f, LEASE_MS);
+    held = fixture_lock(f, client, "held");
+    assert_result(relock_lock(held), RELOCK_OK);
+    n_refused = n_refused_connections(f);
+    for (int i = 0; i < N_THREADS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "lock%d", i);
+        actors[i] = actor_start();
+        actor_begin(actors[i], take_turns, fixture_lock(f, client, name));
+    }
+    assert_results(actors, N_THREADS, RELOCK_OK);
+    assert_true(n_refused_connections(f) - n_refused < N_THREADS * ROUNDS / 10);
+    outlives_leases(f, held);
+    assert_result(relock_unlock(held), RELOCK_OK);
+}
+
+static void a_waiter_without_messages_asks_and_the_log_says_so(void **state)
+{
+    struct fixture *f = *state;
+    struct relock_client *client;
+    struct relock_lock *lock;
+    struct actor *waiting = actor_start();
+
+    leave_room_for(f, 2);
+    client = fixture_client(f, &(struct relock_options){.recheck_ms = 200});
+    assert_true(wait_for_login(f->probe));
+    lock = fixture_lock(f, client, "orders");
+    assert_true(peer_lock(f->probe, "orders", PEER, NEVER_MS));
+    actor_begin_lock(waiting, lock);
+    assert_true(log_wait(f->log, "waiters ask Redis meanwhile", SOON_MS));
+    assert_true(peer_unlock(f->probe, "orders", PEER));
+    assert_gets_in(waiting, lock);
+}
+
+/* ---- descriptors and threads --------------------------------------------------------------- */
+
+static void use_up_low_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = dup(STDERR_FILENO);
+    while (fd >= 0 && fd < LOW_FD);
+    child_must(fd >= LOW_FD);
+}
+
+static void keep_through(struct child *parent, struct relock_client *client,
+                         struct relock_lock *lock)
+{
+    child_must(relock_check(lock, 0, NULL) == RELOCK_OK);
+    child_must(child_send(parent, 0)); /* its connections may end now */
+    child_must(child_await(parent));
+    let_pass(slow_ms(N_LEASES * LEASE_MS));
+    child_must(relock_check(lock, 0, NULL) == RELOCK_OK);
+    child_must(relock_unlock(lock) == RELOCK_OK);
+    child_must(!relock_lock_free(lock));
+    child_must(!relock_client_free(client));
+}
+
+static struct relock_lock *hold(struct relock_client *client)
+{
+    struct relock_lock *lock;
+
+    child_must(relock_lock_new(client, "orders", &lock) == RELOCK_OK);
+    child_must(relock_lock(lock) == RELOCK_OK);
+    return lock;
+}
+
+static int keep_without_descriptors(struct child *parent, void *arg)
+{
+    struct fixture *f = arg;
+    struct rlimit limit;
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    use_up_low_descriptors();
+    client = child_client(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    child_must(wait_for_login(f->probe));
+    lock = hold(client);
+    child_must(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = LOW_FD;
+    child_must(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    child_must(dup(STDERR_FILENO) < 0);
+    keep_through(parent, client, lock);
+    return EXIT_SUCCESS;
+}
+
+static void a_hold_outlives_its_connection_without_a_free_descriptor(void **state)
+{
+    struct fixture *f = *state;
+    struct child *child = child_start(keep_without_descriptors, f);
+
+    assert_true(child_await(child));
+    assert_true(probe_kill_newest(f->probe)); /* that for renewals: the other one was first */
+    assert_true(child_send(child, 0));
+    assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
+}
+
+static void *return_at_once(void *arg)
+{
+    return arg;
+}
+
+/* No limit counts for root. */
+static void allow_no_more_threads(void)
+{
+    const struct rlimit none = {0, 0};
+    pthread_t thread;
+
+    child_must(geteuid() != 0 || setuid(65534) == 0);
+    child_must(setrlimit(RLIMIT_NPROC, &none) == 0);
+    child_must(pthread_create(&thread, NULL, return_at_once, NULL) != 0);
+}
+
+static int reconnect_without_threads(struct child *parent, void *arg)
+{
+    struct fixture *f = arg;
+    char url[64];
+    struct relock_options options =
+        fixture_options(f, &(struct relock_options){.watchdog_timeout_ms = slow_ms(LEASE_MS)});
+    struct relock_client *client;
+    struct relock_lock *lock;
+
+    snprintf(url, sizeof(url), "redis://localhost%s", strrchr(f->server->tcp_url, ':'));
+    options.url = url;
+    child_must(relock_client_new(&options, &client) == RELOCK_OK);
+    lock = hold(client);
+    allow_no_more_threads();
+    keep_through(parent, client, lock);
+    return EXIT_SUCCESS;
+}
+
+static void a_client_of_a_name_reconnects_without_a_new_thread(void **state)
+{
+    struct fixture *f = *state;
+    struct child *child = child_start(reconnect_without_threads, f);
+
+    assert_true(child_await(child));
+    probe_int(f->probe, "CLIENT KILL TYPE normal SKIPME yes");
+    assert_true(child_send(child, 0));
+    assert_int_equal(child_wait(child, SOON_MS), EXIT_SUCCESS);
+}
+
+#define LIMITS_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LIMITS_TEST(a_hold_outlives_its_connection_without_a_free_descriptor),
+        LIMITS_TEST(a_client_of_a_name_reconnects_without_a_new_thread),
+        LIMITS_TEST(a_hold_is_renewed_over_the_only_connection),
+        LIMITS_TEST(calls_and_renewals_take_turns_at_the_only_connection),
+        LIMITS_TEST(a_multi_lock_is_renewed_over_the_only_connection),
+        LIMITS_TEST(asynchronous_calls_go_over_the_only_connection),
+        LIMITS_TEST(a_hold_outlives_the_end_of_the_connection_for_renewals),
+        LIMITS_TEST(more_threads_than_connections_share_those_that_there_are),
+        LIMITS_TEST(a_waiter_without_messages_asks_and_the_log_says_so),
+    };
+
+    return cmocka_run_group_tests(tests, fixture_start_tcp, fixture_stop);
+}
