@@ -3,8 +3,8 @@
  *
  * Any number of servers may share a FILE, because each handler holds the lock of an account while
  * it uses the account. Requests are lines: `DEPOSIT acct n`, `TRANSFER from to n`, `AUDIT`, `QUIT`;
- * accounts are 0 to 9. SIGTERM or Ctrl-C drains the server: handlers that hold their locks finish,
- * and handlers that wait for a lock answer with an error.
+ * accounts are 0 to 9. SIGTERM or Ctrl-C drains the server: handlers that hold a lock finish, also
+ * if they need a second one, and handlers that wait for their first lock answer with an error.
  *
  *     cc server.c $(pkg-config --cflags --libs relock) -pthread -o server
  *     ./server [URL [PORT [FILE]]]   default: redis://127.0.0.1:6379, 7070, and a temporary file
@@ -39,7 +39,6 @@ struct server {
 struct connection {
     struct server *server;
     pthread_t thread;
-    struct relock_cancel *cancel; /* ends the waits of this thread */
     pthread_mutex_t mutex;
     struct {
         int fd; /* socket of the connection; -1 between two connections */
@@ -59,7 +58,7 @@ static void must(bool done, const char *what)
 
 static int acquire(const struct connection *c, int acct)
 {
-    const struct relock_how how = {.wait_ms = LOCK_WAIT_MS, .cancel = c->cancel};
+    const struct relock_how how = {.wait_ms = LOCK_WAIT_MS};
 
     return relock_acquire(c->server->accounts[acct], &how, NULL);
 }
@@ -248,36 +247,32 @@ static void start(struct server *server, struct connection *c)
 {
     *c = (struct connection){.server = server, .guarded.fd = -1};
     pthread_mutex_init(&c->mutex, NULL);
-    must(relock_cancel_new(&c->cancel) == RELOCK_OK, "relock_cancel_new");
     errno = pthread_create(&c->thread, NULL, serve, c);
     must(errno == 0, "pthread_create");
 }
 
 /*
- * From now on no handler can acquire a lock that it does not hold. A handler that holds its locks
- * still nests, writes and releases. One that waits gets RELOCK_E_CLOSED or RELOCK_CANCELLED, and
- * sends this to its client.
+ * From now on no handler can acquire its first lock: it gets RELOCK_E_CLOSED, and sends this to its
+ * client. A handler that holds a lock goes on, so a transfer that waits for the second account is
+ * completed, or fails after LOCK_WAIT_MS.
  */
 static void drain(struct server *server, struct connection *connections)
 {
-    alarm(DRAIN_S); /* ends the program if a client does not read its answers */
+    alarm(DRAIN_S); /* ends the program if a handler has not ended by then */
     relock_client_shutdown(server->client);
     shutdown(server->listener, SHUT_RDWR);
 
     for (int i = 0; i < N_CONNECTIONS; i++) {
         struct connection *c = &connections[i];
 
-        relock_cancel_fire(c->cancel);
         pthread_mutex_lock(&c->mutex);
         c->guarded.drain = true;
         if (c->guarded.fd >= 0)
             shutdown(c->guarded.fd, SHUT_RD);
         pthread_mutex_unlock(&c->mutex);
     }
-    for (int i = 0; i < N_CONNECTIONS; i++) {
+    for (int i = 0; i < N_CONNECTIONS; i++)
         pthread_join(connections[i].thread, NULL);
-        relock_cancel_free(connections[i].cancel);
-    }
 }
 
 static int open_file(const char *path)

@@ -349,10 +349,16 @@ RELOCK_API int relock_client_set_password(struct relock_client *client, const ch
 RELOCK_API int relock_client_ready(struct relock_client *client, const char *name);
 
 /**
- * Rejects new work, so that a server can drain. Waits end with RELOCK_E_CLOSED, and so does each
- * later first acquire. The client gives kept locks back. Owners can still add levels to their
- * holds, extend and release them, and the watchdog continues. Cannot be undone; further calls have
- * no effect.
+ * Rejects new work, so that a server can drain. An owner that holds a lock of this client, and has
+ * not lost it, goes on: its waits continue, and it may acquire further locks of the client, until
+ * it holds none for the first time. From then on, its waits and acquires return RELOCK_E_CLOSED.
+ * Those of an owner without a hold do so at once. For a multi or red lock, a hold on the client of
+ * its first lock is enough, and a multi lock that is not complete is no hold. The client gives kept
+ * locks back; they are no holds. Holds are still extended, released and renewed. Cannot be undone;
+ * further calls have no effect.
+ *
+ * A wait that continues may last for as long as another process holds the lock. To set a deadline,
+ * call relock_client_free when it has passed: it ends all waits.
  *
  * Threads: any; also from on_lost; not from a signal handler. Does not block.
  */

@@ -7,6 +7,7 @@
 #include "io.h"
 #include "lock/cache.h"
 #include "lock/client.h"
+#include "lock/drain.h"
 #include "lock/events.h"
 #include "lock/holds.h"
 #include "lock/let_go.h"
@@ -16,42 +17,18 @@
 #include "lock/outbox.h"
 #include "lock/resources.h"
 #include "lock/subscription.h"
-#include "lock/task.h"
 #include "lock/waits.h"
 #include "redis/topology.h"
 #include "thread_exit.h"
 
-/* A call that waits until a command about a hold has ended learns that it is refused. */
-static void pass_holds(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
-{
-    const struct relock_hold *hold;
-
-    DL_FOREACH2(client->guarded.holds, hold, client_next)
-    relock_task_pass(hold);
-}
-
-/* Ends all waits. */
+/* Ends the waits of all owners without a hold. */
 static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
-    const struct relock_client_hook *hook = atomic_load(&client->hook);
-    struct relock_resource *resource;
-
     if (client->guarded.state != RELOCK_CLIENT_OPEN)
         return;
     client->guarded.state = RELOCK_CLIENT_SHUT_DOWN;
-    if (hook)
-        hook->ops->shut_down(client);
     relock_cache_clear(client);
-    pass_holds(client);
-    for (resource = client->guarded.resources; resource; resource = resource->hh.next) {
-        struct relock_resource *readers = relock_resource_readers(resource);
-
-        relock_resource_wake_all(resource);
-        /* Calls of a layer above stand in its line, and go on without this client. */
-        relock_listeners_tell(client, resource, RELOCK_HEARD_STANDING, NULL);
-        if (readers)
-            relock_listeners_tell(client, readers, RELOCK_HEARD_STANDING, NULL);
-    }
+    relock_drain_wake(client);
 }
 
 void relock_client_shutdown(struct relock_client *client)
@@ -147,6 +124,7 @@ static void close_calls(struct relock_client *client) RELOCK_REQUIRES(client->mu
 {
     shut_down(client);
     client->guarded.state = RELOCK_CLIENT_FREED;
+    relock_drain_wake(client);
     while (client->guarded.n_calls > 0 || relock_thread_exit_is_pinned(client))
         (void)relock_cond_wait_until(&client->changed, &client->mutex, RELOCK_NEVER);
 }

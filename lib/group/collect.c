@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "group/local.h"
 #include "group/membership.h"
+#include "lock/drain.h"
 #include "lock/levels.h"
 #include "lock/release.h"
 #include "lock/take.h"
@@ -22,6 +23,7 @@ struct taking {
     struct relock_local_call call;
     struct relock_acquire *acquire;
     const struct relock_group *group;
+    bool is_vouched; /* the owner has a hold on the client of the call */
     struct relock_grant weakest;
 };
 
@@ -84,7 +86,7 @@ static int take_member(const struct taking *taking, size_t nth)
         if (how.wait_ms == 0)
             how.wait_ms = 1; /* a wait of 0 would be a try, which has more time */
     }
-    r = relock_take(taking->group->members[nth], &how, taking->call.stop,
+    r = relock_take(taking->group->members[nth], &how, taking->call.stop, taking->is_vouched,
                     taking->acquire->abandon_ms, &grant);
     if (r == RELOCK_BUSY && !taking->acquire->waiter.tries)
         r = RELOCK_TIMEOUT;
@@ -168,6 +170,8 @@ void relock_collect(struct relock_acquire *acquire, struct relock_hold *hold,
     int r = relock_cancel_new(&taking.call.stop);
 
     if (r == RELOCK_OK) {
+        taking.call.owner = owner_of(&taking);
+        taking.is_vouched = relock_drain_has_hold(acquire->client, taking.call.owner);
         DL_APPEND(relock_local_of(acquire->client)->calls, &taking.call);
         relock_mutex_unlock(&acquire->client->mutex);
         r = take_members_in_time(&taking);

@@ -18,6 +18,7 @@
 
 /* A call that acquires a multi lock, while it lasts. */
 struct relock_local_call {
+    uint64_t owner;
     struct relock_cancel *stop; /* ends its wait */
     struct relock_local_call *next, *prev;
 };

@@ -7,19 +7,23 @@
 #include "group/multilock.h"
 #include "group/redlock.h"
 #include "group/tally.h"
+#include "lock/drain.h"
 
 #define MIN_SERVERS 3
 
 /* ---- the hook ------------------------------------------------------------------------------ */
 
-static void shut_down(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
+static void end_waits(struct relock_client *client) RELOCK_REQUIRES(client->mutex)
 {
     const struct relock_local *local = relock_local_of(client);
     const struct relock_local_call *call;
     const struct relock_group *group;
 
     DL_FOREACH(local->calls, call)
-    relock_cancel_fire(call->stop);
+    {
+        if (!relock_drain_admits(client, call->owner, false))
+            relock_cancel_fire(call->stop);
+    }
     for (group = local->groups; group; group = group->hh.next)
         relock_resource_wake_all(group->resource);
 }
@@ -54,7 +58,7 @@ static void drop_all(struct relock_client *client) RELOCK_REQUIRES(client->mutex
 }
 
 static const struct relock_client_hook_ops ops = {
-    .shut_down = shut_down,
+    .end_waits = end_waits,
     .let_go = let_go,
     .is_drained = is_drained,
     .turn = turn,

@@ -6,6 +6,7 @@
 #include "group/redwait.h"
 #include "group/vote.h"
 #include "lock/cancel.h"
+#include "lock/drain.h"
 
 /* The pause before the next attempt after too few answers; after split votes. */
 #define UNREACHABLE_PAUSE_MS 20
@@ -134,6 +135,7 @@ static struct relock_tally *new_tally(struct relock_acquire *acquire, struct rel
 
 /* A fixed lease is renewed too while a collecting call waits for other locks. */
 static struct relock_vote_terms terms_of(struct relock_acquire *acquire)
+    RELOCK_REQUIRES(acquire->client->mutex)
 {
     bool is_bypassed = relock_group_of(acquire->resource)->order.is_bypassed;
     uint64_t max_ms = acquire->client->options.max_hold_ms;
@@ -146,6 +148,8 @@ static struct relock_vote_terms terms_of(struct relock_acquire *acquire)
         .renewed = acquire->waiter.renewed || acquire->stop,
         .wait = acquire->waiter.tries || is_bypassed ? RELOCK_REQUEST_TRIES : RELOCK_REQUEST_JOINS,
         .stands = &acquire->stands,
+        .is_vouched =
+            acquire->is_vouched || relock_drain_has_hold(acquire->client, acquire->waiter.owner),
     };
 }
 
@@ -261,7 +265,8 @@ static int pause(struct relock_acquire *acquire, uint64_t pause_ms)
         relock_mutex_unlock(&acquire->client->mutex);
         is_woken = relock_gate_wait(&acquire->waiter.gate, until_ms);
         relock_mutex_lock(&acquire->client->mutex);
-        if (!relock_client_is_open(acquire->client) || relock_cancel_is_fired(acquire->stop))
+        if (!relock_drain_admits(acquire->client, acquire->waiter.owner, acquire->is_vouched) ||
+            relock_cancel_is_fired(acquire->stop))
             return RELOCK_E_CLOSED;
         if (relock_cancel_is_fired(acquire->how->cancel))
             return RELOCK_CANCELLED;

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "group/listeners.h"
 #include "group/local.h"
+#include "lock/drain.h"
 #include "lock/holds.h"
 #include "lock/inbox.h"
 #include "lock/let_go.h"
@@ -154,7 +155,7 @@ static int ask_under(struct relock_client *client, struct relock_tally *tally, s
     struct relock_vote *new;
     int r;
 
-    if (!relock_client_is_open(client) ||
+    if (!relock_drain_admits(client, tally->owner, terms->is_vouched) ||
         relock_outbox_hangs(&relock_local_of(client)->votes, terms->sent_ms,
                             patience_ms(terms->lease_ms)))
         return RELOCK_E_CONN;

@@ -23,6 +23,7 @@ struct relock_vote_terms {
     uint64_t cap_ms; /* renewed until then */
     bool renewed;
     enum relock_request_wait wait; /* how a refused vote of the sequencer waits */
+    bool is_vouched;               /* the owner has a hold on the client of the call: see drain.h */
     bool *stands; /* of a call that joins: whether it stands in the line of the sequencer */
 };
 

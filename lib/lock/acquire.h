@@ -25,6 +25,7 @@ struct relock_acquire {
     struct relock_waiter waiter;
     const struct relock_how *how;
     struct relock_cancel *stop; /* of the call that collects several locks; NULL: none */
+    bool is_vouched; /* constant: that call's owner had a hold on the client of the call */
     struct relock_cancel_wait stop_wait;
     uint64_t asked_us;    /* when its last attempt began */
     uint64_t joined_us;   /* when it began to ask or to wait for a first level; 0: it did not */

@@ -44,7 +44,7 @@ struct relock_waiter;
  *
  *     state      begins with              calls    new acquires    holds
  *     OPEN       relock_client_new        enter    begin           live on
- *     SHUT_DOWN  relock_client_shutdown   enter    are refused     live on
+ *     SHUT_DOWN  relock_client_shutdown   enter    see drain.h     live on
  *     FREED      relock_client_free       refused                  are released
  */
 enum relock_client_state {
@@ -76,8 +76,8 @@ struct relock_outbox {
  * the client locked, unless it says otherwise.
  */
 struct relock_client_hook_ops {
-    /* The client has been shut down: ends the waits of this layer. */
-    void (*shut_down)(struct relock_client *client);
+    /* Ends the waits of this layer that the client no longer admits: drain.h. */
+    void (*end_waits)(struct relock_client *client);
 
     /* The client is being freed, and no call is inside it: releases all that this layer holds.
      * Unlocks the mutex meanwhile. */
@@ -213,7 +213,7 @@ struct relock_client *relock_client_alloc(void);
  * copy of the mutex may be locked for ever. Under no mutex. */
 void relock_client_unref(struct relock_client *client);
 
-/* Whether new acquires may begin. */
+/* Whether any owner may acquire: drain.h says which ones may otherwise. */
 static inline bool relock_client_is_open(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
 {

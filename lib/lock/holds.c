@@ -34,6 +34,7 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "lock/arming.h"
+#include "lock/drain.h"
 #include "lock/events.h"
 #include "lock/keys.h"
 #include "lock/observer.h"
@@ -342,6 +343,8 @@ void relock_holds_lose(struct relock_client *client, struct relock_hold *hold, i
         relock_resource_released(hold->resource, false, now_ms);
         relock_subscription_idle(client, hold->resource);
     }
+    if (!hold->detached)
+        relock_drain_left(client, hold->owner);
     relock_cancel_fire(hold->cancel_on_lost);
     hold->notice = RELOCK_HOLD_TO_TAKE_UP;
     (void)relock_holds_ref(hold);
@@ -378,6 +381,7 @@ void relock_holds_leave(struct relock_client *client, struct relock_hold *hold)
         return;
     client->guarded.stats.holds--;
     DL_DELETE(hold->resource->holds, hold);
+    relock_drain_left(client, hold->owner);
 }
 
 void relock_holds_end(struct relock_client *client, struct relock_hold *hold)

@@ -301,20 +301,21 @@ int relock_acquire(struct relock_lock *lock, const struct relock_how *how,
     r = lock ? relock_take_check(lock, how) : RELOCK_E_INVALID;
     if (r < 0)
         return r;
-    r = relock_take(lock, how, NULL, RELOCK_NEVER, grant);
+    r = relock_take(lock, how, NULL, false, RELOCK_NEVER, grant);
     assert(r <= 0);
     return r;
 }
 
 __attribute__((flatten)) int relock_take(struct relock_lock *lock, const struct relock_how *how,
-                                         struct relock_cancel *stop, uint64_t abandon_ms,
-                                         struct relock_grant *grant)
+                                         struct relock_cancel *stop, bool is_vouched,
+                                         uint64_t abandon_ms, struct relock_grant *grant)
 {
     struct relock_guard guard;
     struct relock_acquire acquire;
     int r;
 
     relock_take_init(&acquire, lock, how, stop, abandon_ms);
+    acquire.is_vouched = is_vouched;
     watch_cancels(&acquire);
     if (relock_client_enter(acquire.client, true, &guard)) {
         r = take(&acquire);

@@ -13,11 +13,12 @@
  *
  * If a call collects several locks and acquires this one for them, `stop` is its cancel and ends
  * the wait; else NULL. A loss is then reported only to the observers of the hold, and a fixed lease
- * is renewed until relock_levels_stop_keeping, for the other locks may take longer. If that call is
- * a try, its commands are abandoned at `abandon_ms`; else RELOCK_NEVER.
+ * is renewed until relock_levels_stop_keeping, for the other locks may take longer. `is_vouched`:
+ * the owner had a hold on the client of that call. If that call is a try, its commands are
+ * abandoned at `abandon_ms`; else RELOCK_NEVER.
  */
 int relock_take(struct relock_lock *lock, const struct relock_how *how, struct relock_cancel *stop,
-                uint64_t abandon_ms, struct relock_grant *grant);
+                bool is_vouched, uint64_t abandon_ms, struct relock_grant *grant);
 
 /*
  * The steps of relock_take for an asynchronous call (async_acquire.c), in this order:

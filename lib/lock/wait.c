@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "lock/ask.h"
 #include "lock/deadlock.h"
+#include "lock/drain.h"
 #include "lock/request.h"
 #include "lock/vigil.h"
 #include "redis/direct.h"
@@ -16,10 +17,7 @@
 
 #define HALF_MOVED_RECHECK_MS 1000
 
-/*
- * Check the owner's other side first: the holder ahead may be this owner. A reader under its own
- * write hold adds a level to that hold, also during a shutdown.
- */
+/* Check the owner's other side first: the holder ahead may be this owner. */
 int relock_wait_end(struct relock_acquire *acquire)
 {
     int r = RELOCK_OK;
@@ -42,7 +40,7 @@ int relock_wait_end(struct relock_acquire *acquire)
         r = acquire->resource->kind->check_other_side(acquire);
     if (r < 0)
         return r;
-    if (!relock_client_is_open(acquire->client) && acquire->write_number == 0)
+    if (!relock_drain_admits(acquire->client, acquire->waiter.owner, acquire->is_vouched))
         return RELOCK_E_CLOSED;
     if (relock_cancel_is_fired(acquire->stop))
         return RELOCK_E_CLOSED;

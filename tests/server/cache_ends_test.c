@@ -18,12 +18,13 @@ static void a_shutdown_releases_kept_locks(void **state)
     struct relock_client *client = keeping_client(f, NULL);
     struct relock_lock *lock = kind_lock(f, client, "orders");
     struct relock_lock *held = kind_lock(f, client, "held");
+    struct actor *other = actor_start();
 
     keeping_fill(client, lock);
     assert_result(relock_lock(held), RELOCK_OK);
     relock_client_shutdown(client);
     assert_true(probe_wait_no_key(f->probe, "orders", SOON_MS));
-    assert_result(relock_lock(lock), RELOCK_E_CLOSED);
+    assert_result(actor_lock(other, lock), RELOCK_E_CLOSED);
     assert_result(relock_unlock(held), RELOCK_OK); /* and nothing is kept any more */
     assert_string_equal(kind_holder(f, "held"), "");
 }

@@ -148,6 +148,43 @@ static void an_owner_may_still_act_when_it_is_shut_down(void **state)
     assert_result(relock_trylock(red.lock), RELOCK_E_CLOSED);
 }
 
+static void an_owner_with_a_hold_acquires_it_when_all_clients_are_shut_down(void **state)
+{
+    struct servers *s = *state;
+    struct red red = red_of(s);
+    struct relock_lock *from = fixture_lock(s->f, red.clients[0], "from");
+    struct actor *other = actor_start();
+
+    assert_result(relock_lock(from), RELOCK_OK);
+    for (size_t i = 0; i < s->n; i++)
+        relock_client_shutdown(red.clients[i]);
+    assert_result(actor_lock(other, red.lock), RELOCK_E_CLOSED);
+    assert_result(relock_lock(red.lock), RELOCK_OK);
+    assert_result(relock_unlock(from), RELOCK_OK);
+    assert_result(relock_lock(from), RELOCK_OK); /* it has the red lock */
+    red_unlock(&red);
+    assert_result(relock_unlock(from), RELOCK_OK);
+    assert_result(relock_lock(red.lock), RELOCK_E_CLOSED);
+}
+
+static void a_wait_of_an_owner_with_a_hold_goes_on_when_all_clients_are_shut_down(void **state)
+{
+    struct servers *s = *state;
+    struct red a = red_of(s), b = red_of(s);
+    struct relock_lock *from = fixture_lock(s->f, b.clients[0], "from");
+    struct actor *actor = actor_start();
+
+    assert_result(relock_lock(a.lock), RELOCK_OK);
+    assert_result(actor_lock(actor, from), RELOCK_OK);
+    actor_begin_lock(actor, b.lock);
+    assert_true(wait_for_waiters(b.clients[0], 1));
+    for (size_t i = 0; i < s->n; i++)
+        relock_client_shutdown(b.clients[i]);
+    red_unlock(&a);
+    red_assert_gets_in(actor, &b);
+    assert_result(actor_unlock(actor, from), RELOCK_OK);
+}
+
 static void a_wait_ends_when_the_first_members_client_is_freed(void **state)
 {
     struct servers *s = *state;
@@ -241,6 +278,8 @@ int main(void)
         SERVERS_TEST(a_wait_goes_on_when_a_members_client_is_freed),
         SERVERS_TEST(the_first_members_client_releases_it_everywhere_when_it_is_freed),
         SERVERS_TEST(an_owner_may_still_act_when_it_is_shut_down),
+        SERVERS_TEST(an_owner_with_a_hold_acquires_it_when_all_clients_are_shut_down),
+        SERVERS_TEST(a_wait_of_an_owner_with_a_hold_goes_on_when_all_clients_are_shut_down),
         SERVERS_TEST(a_wait_ends_when_the_first_members_client_is_freed),
         SERVERS_TEST(a_held_red_lock_may_be_freed_and_released_by_another_handle),
         SERVERS_TEST(a_red_lock_is_released_when_its_thread_ends),

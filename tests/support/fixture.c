@@ -367,10 +367,11 @@ int fixture_end(void **state)
         if (f->clients[i])
             relock_client_shutdown(f->clients[i]);
     }
-    actor_end_all();
-    child_end_all();
+    /* A shutdown does not end the waits of an owner with a hold. */
     for (size_t i = 0; i < FIXTURE_MAX_CLIENTS; i++)
         f->clients[i] = relock_client_free(f->clients[i]);
+    actor_end_all();
+    child_end_all();
     for (size_t i = 0; i < FIXTURE_MAX_LOCKS; i++)
         f->locks[i] = relock_lock_free(f->locks[i]);
 
