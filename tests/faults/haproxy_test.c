@@ -30,8 +30,10 @@ static int start(void **state)
     static struct deployment deployment;
     void *fixture;
 
-    if (!haproxy_is_there())
+    if (!haproxy_is_there()) {
+        print_error("there is no haproxy: skipped\n");
         exit(SERVER_EXIT_SKIP);
+    }
     if (fixture_start_with(
             &fixture, &(struct server_options){.tcp = true,
                                                .args = {"--repl-diskless-sync-delay", "0"}}) != 0)

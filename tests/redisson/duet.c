@@ -53,8 +53,11 @@ void duet_choose(int argc, char **argv)
     is_sharded = in_cluster && strcmp(version, WITHOUT_SHARDED) != 0;
     if (strcmp(version, GUESSES_SHARDED) == 0)
         cluster_options = (struct cluster_options){.masters = 1, .replicas = 1};
-    if (!folder)
+    if (!folder) {
+        print_error("there is no Redisson %s, which ./tests/run.sh redisson builds: skipped\n",
+                    version);
         exit(SERVER_EXIT_SKIP);
+    }
 }
 
 bool duet_is(const struct duet *d, const char *kind)

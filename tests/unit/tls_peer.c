@@ -59,6 +59,7 @@ int tls_peer_start(void **state)
     assert_non_null(mkdtemp(dir));
     if (!certs_make(dir)) {
         remove_dir();
+        print_error("there is no openssl command that makes certificates: skipped\n");
         exit(SERVER_EXIT_SKIP);
     }
     ctx = make_ctx();

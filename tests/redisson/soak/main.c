@@ -150,8 +150,10 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof(*is_over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     size_t n_wrong;
 
-    if (!server)
+    if (!server) {
+        printf("there is no server, or no Redisson: skipped\n");
         return SERVER_EXIT_SKIP;
+    }
     if (is_over == MAP_FAILED)
         return EXIT_FAILURE;
     for (int i = 0; i < N_PROCESSES; i++) {

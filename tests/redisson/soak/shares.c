@@ -219,8 +219,10 @@ int main(int argc, char **argv)
     read_arguments(&arguments, argc, argv);
     folder = redisson_find(arguments.version);
     contest.server = folder ? server_start(&(struct server_options){.tcp = true}) : NULL;
-    if (!contest.server)
+    if (!contest.server) {
+        printf("there is no server, or no Redisson: skipped\n");
         return SERVER_EXIT_SKIP;
+    }
     contest.round_ms = arguments.seconds * 1000;
     open_contest(&contest, folder);
     run_round(&contest, holds_us[0], counts);
