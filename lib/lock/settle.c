@@ -48,7 +48,6 @@ static void on_released(void *arg, int result, const struct redisReply *reply)
     struct relock_hold *hold = arg;
     struct relock_client *client = hold->resource->client;
     uint64_t now_ms = relock_clock_now_ms();
-
     bool is_over;
 
     relock_mutex_lock(&client->mutex);

@@ -404,7 +404,7 @@ static void do_without(struct relock_login *login, const char *error)
 static unsigned forms_of(enum relock_login_step step)
 {
     bool is_question =
-        step == RELOCK_LOGIN_HELLO || step == RELOCK_LOGIN_SERVER || step == RELOCK_LOGIN_INFO;
+        step != RELOCK_LOGIN_AUTH && step != RELOCK_LOGIN_NAME && step != RELOCK_LOGIN_DB;
 
     return is_question ? RELOCK_REPLY_ANY : RELOCK_REPLY_STATUS;
 }

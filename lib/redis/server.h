@@ -36,11 +36,11 @@ struct relock_counts {
 
 struct relock_server {
     struct relock_url url;
-    char *name;          /* CLIENT SETNAME, or NULL */
-    bool is_sentinel;    /* it has to be a Sentinel; others are refused */
-    bool never_spins;    /* threads sleep at once when they wait for its replies */
-    bool may_be_replica; /* it is asked for no lock, so a replica will do */
-    char *label;         /* the address, for messages: without the password */
+    char *name;                         /* CLIENT SETNAME, or NULL */
+    bool is_sentinel;                   /* it has to be a Sentinel; others are refused */
+    bool never_spins;                   /* threads sleep at once when they wait for its replies */
+    bool may_be_replica;                /* it is asked for no lock, so a replica will do */
+    char *label;                        /* the address, for messages: without the password */
     struct relock_resolver *resolver;   /* knows its addresses; NULL for a path or a cluster */
     struct relock_sentinels *sentinels; /* the source of the resolver; NULL: the url names none */
     struct relock_tls_context *tls;     /* NULL: connections are not encrypted */
