@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "lock/keys.h"
-#include "lock/let_go.h"
 #include "lock/resources.h"
 
 #include <stdlib.h>
@@ -20,15 +19,18 @@ struct relock_lock *relock_lock_for(struct relock_client *client, struct relock_
     return new;
 }
 
-/* A caller wants the name for another kind. Without a handle nobody uses its kept hold, so that is
- * released in the background, and a later call gets the name. */
+/* A caller wants the name for another kind. Without a handle nobody uses its kept hold, so that ends
+ * now: the watchdog releases it, and a later call gets the name. */
 static void make_way(struct relock_client *client, const char *name, size_t len)
     RELOCK_REQUIRES(client->mutex)
 {
     struct relock_resource *found = relock_resources_find_key(client, name, len);
+    uint64_t now_ms = relock_clock_now_ms();
 
-    if (found && found->cached && found->n_handles == 0)
-        relock_let_go(client, found->cached, relock_clock_now_ms());
+    if (!found || !found->cached || found->n_handles > 0)
+        return;
+    found->cached->cache_until_ms = now_ms;
+    relock_client_set_timer(client, &found->cached->timer, now_ms);
 }
 
 static int make(struct relock_client *client, const struct relock_kind *kind, const char *name,
