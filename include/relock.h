@@ -59,7 +59,7 @@
  *     RELOCK_E_CLOSED       the client was freed; for a call that acquires: freed or shut down
  *     RELOCK_E_FORKED       the client was made before fork(), and this is the child
  *     RELOCK_E_DEADLOCK     called from a callback of this library, where no call may block
- *     RELOCK_E_INVALID      a NULL handle, or an argument out of range; the client's log says which
+ *     RELOCK_E_INVALID      a NULL handle; or a bad argument, which the client's log names
  *
  * No call sets errno, none is a cancellation point, and no signal interrupts one.
  *
@@ -131,8 +131,7 @@ RELOCK_API const char *relock_strerror(int result);
 #define RELOCK_LOST_GONE 2    /* key gone: force-unlocked, deleted, or lost with server data */
 #define RELOCK_LOST_TAKEN 3   /* another owner holds the lock, or its key has another type */
 #define RELOCK_LOST_CAPPED 4  /* `max_hold_ms` stopped the renewals, and the lease expired */
-/* fewer than `min_replicas` acknowledged a renewal for a whole lease; the library releases the lock
- */
+/* fewer than `min_replicas` acknowledged renewals for a whole lease; the library frees the lock */
 #define RELOCK_LOST_REPLICAS 5
 
 /**
@@ -354,8 +353,8 @@ RELOCK_API int relock_client_ready(struct relock_client *client, const char *nam
  * it holds none for the first time. From then on, its waits and acquires return RELOCK_E_CLOSED.
  * Those of an owner without a hold do so at once. For a multi or red lock, a hold on the client of
  * its first lock is enough, and a multi lock that is not complete is no hold. The client gives kept
- * locks back; they are no holds. Holds are still extended, released and renewed. Cannot be undone;
- * further calls have no effect.
+ * locks back; they are no holds. Holds can still be extended and released, and are renewed. Cannot
+ * be undone; further calls have no effect.
  *
  * A wait that continues may last for as long as another process holds the lock. To set a deadline,
  * call relock_client_free when it has passed: it ends all waits.
@@ -1150,9 +1149,10 @@ struct relock_server_info {
     const char *address;    /* without the password */
     const char *info;       /* the reply to the Redis command INFO */
     uint64_t round_trip_us; /* of one command */
-    /* its clock less this machine's, exact to within the round trip; INT64_MIN: it does not tell */
+    /* its clock less this machine's, exact to within the round trip; INT64_MIN: the server does not
+     * tell the time */
     int64_t clock_ahead_ms;
-    const struct relock_replica_info *replicas; /* that are connected to it; NULL: none */
+    const struct relock_replica_info *replicas; /* the first of those that it has; NULL: none */
 };
 
 /** Takes the description of one server. Returns whether to go on. */
@@ -1160,8 +1160,8 @@ typedef bool relock_servers_fn(const struct relock_server_info *info, void *arg)
 
 /**
  * Describes the server of this client, the master that the sentinels name, or each master of the
- * cluster. It also connects to each of their replicas, with the credentials of the client, and asks
- * for the time there; if that fails, only the replica's `result` says so.
+ * cluster. It also connects to each of their replicas, with the credentials of the client, to read
+ * its clock. If that fails, the call succeeds, and the replica's `result` says why.
  *
  * Threads: any; asks Redis, each replica for up to `connect_timeout_ms`.
  * Returns: RELOCK_OK, or a common error.

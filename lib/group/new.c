@@ -95,7 +95,7 @@ static int make(const struct relock_kind *kind, struct relock_lock *const *locks
     return r == RELOCK_OK ? relock_group_make(kind, locks, n, lock) : r;
 }
 
-/* A member says it, in the log of its client. None may exist. */
+/* Logs the reason by the client of the first member that is not NULL, if there is one. */
 static int refuse(struct relock_lock *const *locks, size_t n, const char *what)
 {
     for (size_t i = 0; locks && i < n; i++)

@@ -213,7 +213,7 @@ struct relock_client *relock_client_alloc(void);
  * copy of the mutex may be locked for ever. Under no mutex. */
 void relock_client_unref(struct relock_client *client);
 
-/* Whether any owner may acquire: drain.h says which ones may otherwise. */
+/* Whether every owner may acquire. After a shutdown, some still may: drain.h. */
 static inline bool relock_client_is_open(const struct relock_client *client)
     RELOCK_REQUIRES(client->mutex)
 {

@@ -13,11 +13,12 @@
  *     state      next       when
  *     NONE       WANTED     the watchdog's renewal is granted: relock_confirm_want
  *     WANTED     SENT       the confirmer is up, and no WAIT is in flight there
- *     SENT       GRANTED    the renewal is granted; `node` did so
+ *     SENT       GRANTED    the renewal is granted, by `node`
  *     GRANTED    COUNTED    WAIT is sent to that node
- *     COUNTED    NONE       enough replicas: the hold is certain for longer. Too few: it is
- * suspect, and the watchdog renews it again SENT, GRANTED and COUNTED -> WANTED: the connection
- * broke. SENT -> NONE: not granted
+ *     COUNTED    NONE       enough replicas have it: the hold is certain for longer
+ *     COUNTED    NONE       too few have it: the hold is suspect, and is soon renewed again
+ *     SENT       NONE       the renewal is not granted
+ *     not NONE   WANTED     the connection broke
  *
  * While a hold is GRANTED, a WAIT is in flight at its node, so the connection is still the one that
  * granted it. A missing acknowledgement never shortens the time for which a hold is certain.
@@ -41,7 +42,7 @@ static inline bool relock_confirm_is_needed(const struct relock_client *client,
 void relock_confirm_want(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 
-/* A connection is up, or keys have other nodes now: sends what waited for it. */
+/* A confirmer is up, or keys have other nodes now: sends the renewals that waited for that. */
 void relock_confirm_up(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 #endif

@@ -24,7 +24,7 @@ bool relock_drain_has_hold(const struct relock_client *client, uint64_t owner)
 bool relock_drain_admits(const struct relock_client *client, uint64_t owner, bool is_vouched)
     RELOCK_REQUIRES(client->mutex);
 
-/* Makes all waits look whether they are still admitted. */
+/* Wakes all waits: each checks whether it is still admitted. */
 void relock_drain_wake(struct relock_client *client) RELOCK_REQUIRES(client->mutex);
 
 /* A hold of the owner has ended or is lost. */

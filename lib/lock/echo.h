@@ -1,9 +1,9 @@
 /*
- * Echo - repeats the message of a release at the node that has the slot, while that is half moved
+ * Echo - repeats the message of a release at the node that has the slot, while it is half moved
  *
  * While the slot of a lock moves in a cluster, a script that finds no key at the old node runs at
  * the new one (ASK), and what it publishes on a sharded channel stays there. But waiters listen at
- * the old node until the move ends, and an interrupted one never does. So after a release the
+ * the old node until the move ends, and an interrupted move never ends. So after a release the
  * client publishes the message once more at the old node. Too many messages do no harm: a waiter
  * that hears one asks once. Scripts with several keys wait until the slot has moved, so they need
  * no echo.

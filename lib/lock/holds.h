@@ -91,11 +91,12 @@ void relock_holds_grant(struct relock_hold *hold, uint64_t now_ms);
 void relock_holds_confirm(struct relock_client *client, struct relock_hold *hold, uint64_t sent_ms,
                           uint64_t now_ms) RELOCK_REQUIRES(client->mutex);
 
-/* Grants and confirms, for a client that needs no replicas. The caller arms. */
+/* relock_holds_grant and relock_holds_confirm, for a client that needs no replicas. The caller
+ * arms. */
 void relock_holds_renew(struct relock_client *client, struct relock_hold *hold, uint64_t now_ms)
     RELOCK_REQUIRES(client->mutex);
 
-/* Replicas need not acknowledge a renewal of it any more: see confirm.h. */
+/* The hold waits no longer for replicas to acknowledge its renewal: see confirm.h. */
 void relock_holds_end_confirming(struct relock_client *client, struct relock_hold *hold)
     RELOCK_REQUIRES(client->mutex);
 

@@ -19,8 +19,8 @@ void relock_reports_hear(struct relock_client *client, const char *key, size_t l
     RELOCK_REQUIRES(client->mutex);
 
 /*
- * This client has changed the lock over the connection that is tracked, by a command that was not.
- * Redis does not report that there (NOLOOP), but forgets the key. So this call counts as a report,
+ * An untracked command of this client has changed the lock, over the tracked connection. Redis does
+ * not report that change there (NOLOOP), yet no longer tracks the key. So it counts as a report,
  * also for waiters (vigil.h). The I/O thread.
  */
 void relock_reports_own_change(struct relock_client *client, struct relock_resource *resource)

@@ -8,8 +8,8 @@
 /* A waiter of a fair lock is removed after so many intervals of silence. */
 #define RECHECKS_TO_LIVE 3
 
-/* What a node has said about a half moved slot counts for so long. While it is half moved, a waiter
- * asks more often (wait.c), and hears it again. */
+/* For how long an ASK counts as a sign of a half moved slot. Meanwhile waiters recheck more often
+ * (wait.c), so they get the next ASK within that time. */
 #define HALF_MOVED_MS 5000
 
 static void begin(struct relock_request *request, const struct relock_script *script,

@@ -75,7 +75,7 @@ static bool has_lease_ended(const struct relock_resource *resource, uint64_t now
     return relock_resource_after_lease(resource->lease_end_ms, resource->line.place) <= now_ms;
 }
 
-/* That interval, with a bound while the slot may be half moved: then a message may not reach the
+/* recheck_after(), but shorter while the slot may be half moved: then messages may not reach the
  * head. */
 static uint64_t bounded_recheck_after(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex)

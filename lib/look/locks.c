@@ -134,7 +134,8 @@ int relock_locks(struct relock_client *client, const char *pattern, relock_locks
     struct search search = {.fn = fn, .arg = arg};
 
     if (!pattern || !*pattern)
-        return relock_client_refuse(client, "relock_locks: `pattern` is NULL or empty: * is all");
+        return relock_client_refuse(client,
+                                    "relock_locks: `pattern` is NULL or empty: * finds all locks");
     if (!fn)
         return relock_client_refuse(client, "relock_locks: `fn` is NULL");
     if (!relock_sight_begin(&search.sight, client))

@@ -13,7 +13,7 @@
  * the connection has proved to work. async_wait.c computes the next deadline.
  *
  * While the connection is neither READY nor CLOSED, its user may get the connection of another one
- * (spare.h): as soon as an attempt has failed, or has taken answer_ms. That one is READY at once.
+ * (spare.h), as soon as an attempt has failed, or has taken answer_ms. It is then READY at once.
  *
  * If a thread that waits for messages may read them itself (reading.h), the I/O thread stops to
  * watch the socket when something comes. A timer, or relock_async_conn_attend(), starts that again.
@@ -32,10 +32,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Between two attempts to get the connection of another user. */
+/* The pause between two attempts to get the connection of another user. */
 #define BORROW_MS 20
 
-/* A connection that was given away is not missed for so long. */
+/* The pause after a connection was given away, before another is made. */
 #define LENT_MS 100
 
 /* ---- states -------------------------------------------------------------------------------- */

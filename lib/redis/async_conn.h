@@ -24,7 +24,8 @@ struct relock_async_conn_ops {
     void (*down)(void *arg);   /* it was up and failed: nothing more comes */
     void (*failed)(void *arg); /* after each failure, after `down`; may close it; or NULL */
 
-    /* No connection can be made, or not in time: whether another user gives one away; or NULL. */
+    /* No connection can be made, or not in time: asks another user for its own. Returns whether it
+     * was given away. NULL: there is no other user. */
     bool (*borrow)(void *arg, struct relock_loan *loan);
 };
 

@@ -38,7 +38,7 @@ struct relock_dial {
 
     struct relock_lookup *lookup;        /* used in RESOLVING */
     struct relock_race race;             /* used in CONNECTING; has the addresses that are left */
-    char master[RELOCK_DIAL_MASTER_MAX]; /* ", at the address ...": of sentinels; or "" */
+    char master[RELOCK_DIAL_MASTER_MAX]; /* "; a sentinel says ...", or "" */
     uint64_t pause_ms;                   /* the last pause */
     struct relock_tls *tls;              /* used in SECURING */
     int result;               /* RELOCK_E_AUTH when an address was rejected for a certificate */

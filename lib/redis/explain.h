@@ -16,7 +16,8 @@
 void relock_explain(char out[RELOCK_WHY_MAX], const struct relock_script *script,
                     const char *error);
 
-/* The same for a redirection that names the address of the node which sent it. */
+/* Writes the text for a redirection that names the address of the very node that sent it: another
+ * server is behind that address now. */
 void relock_explain_replaced(char out[RELOCK_WHY_MAX], const char *error);
 
 /*

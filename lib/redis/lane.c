@@ -26,10 +26,10 @@
 
 #include <stdio.h>
 
-/* After a lane could not connect, calls use others for so long. */
+/* How long calls avoid a lane that could not connect. */
 #define DOWN_MS 500
 
-/* After so long without a connection, a lane looks for one that the I/O thread gives it. */
+/* How often a lane that cannot connect looks for a connection that the I/O thread gave away. */
 #define CONNECT_MS 100
 
 void relock_lane_init(struct relock_lane *lane, const struct relock_server *server)
@@ -194,7 +194,7 @@ static void end_all(struct relock_lane *lane, struct relock_exchange *own,
 
 /* ---- driving ------------------------------------------------------------------------------- */
 
-/* `result` is that of connecting. */
+/* Remembers how an attempt to connect ended. */
 static void note(struct relock_lane *lane, int result)
 {
     bool is_up = result == RELOCK_OK;

@@ -15,7 +15,7 @@
 #define SHARED 64
 #define SHARED_MIN 2
 
-/* So long calls leave a lane alone that is to be given away. */
+/* How long calls leave a lane alone whose connection is to be given away. */
 #define CLAIM_MS 200
 
 /* A lane and its users. */
@@ -44,7 +44,7 @@ struct relock_lanes {
         struct slot *claimed;   /* left alone, so that its connection can be given away */
         uint64_t claimed_until_ms;
     } guarded;                 /* by mutex */
-    struct relock_spare spare; /* given by the I/O thread, for the next lane that connects */
+    struct relock_spare spare; /* from the I/O thread, for the next lane that connects */
     unsigned n;
     struct slot slots[];
 };
@@ -133,7 +133,7 @@ static unsigned n_to_share(const struct relock_lanes *lanes) RELOCK_REQUIRES(lan
     return shared / n_users > SHARED_MIN ? shared / n_users : SHARED_MIN;
 }
 
-/* Whether calls had better join another. */
+/* Whether a call joins this lane only if all others are to be avoided, too. */
 static bool is_to_avoid(struct relock_lanes *lanes, const struct slot *slot)
     RELOCK_REQUIRES(lanes->mutex)
 {
@@ -237,7 +237,7 @@ void relock_lanes_leave(struct relock_lanes *lanes, struct relock_lane *lane)
 
 /* ---- giving connections away --------------------------------------------------------------- */
 
-/* Has calls leave one lane that works alone, the same one until the claim ends. */
+/* Has calls avoid one lane that works, the same one until the claim ends. */
 static void claim(struct relock_lanes *lanes) RELOCK_REQUIRES(lanes->mutex)
 {
     uint64_t now_ms = relock_clock_now_ms();

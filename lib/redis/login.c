@@ -142,7 +142,9 @@ static bool is_too_old(const char *version)
 static int judge_sentinel(struct relock_login *login)
 {
     if (login->role.is_standalone || login->role.is_cluster)
-        return turn_away(login, RELOCK_E_UNSUPPORTED, "this is no Sentinel, as the url says");
+        return turn_away(login, RELOCK_E_UNSUPPORTED,
+                         "this is no Sentinel, but the url begins with redis+sentinel://: use "
+                         "redis:// for a server");
     return RELOCK_OK;
 }
 

@@ -19,7 +19,7 @@
 /* Several nodes may refer to each other. */
 #define MAX_REDIRECTS 5
 
-/* For so long after an unknown error was doubted, further ones are believed. */
+/* For how long unknown errors are believed after one was doubted. */
 #define BELIEVE_MS 60000
 
 struct relock_pipeline {
@@ -283,8 +283,8 @@ static void finish(struct relock_pipeline *pipeline, const struct relock_sent_co
         command->fn(command->arg, result, has_reply ? reply : NULL);
 }
 
-/* This server was replaced. The node's messages come from the same one: they go with it, so that
- * tracking finds both connections at the same server again. */
+/* This server was replaced. The node's connection for messages leads to the same server, so it is
+ * made again, too: tracking needs both connections at one server. */
 static void leave(struct relock_pipeline *pipeline, const char *why)
 {
     if (pipeline->node && pipeline->node->pubsub)

@@ -14,8 +14,8 @@ struct relock_pubsub;
 /* Anything that comes while the connection of the pubsub `arg` is up. The I/O thread. */
 void relock_pubsub_take_reply(void *arg, const struct redisReply *reply);
 
-/* The same while no command is unanswered, so nothing but messages can come. Returns false for
- * anything else, which ends the connection. Any thread. */
+/* Takes what comes while no command is unanswered, so that it can only be a message. Returns false
+ * for anything else, which ends the connection. Any thread. */
 bool relock_pubsub_hear(struct relock_pubsub *pubsub, const struct redisReply *reply);
 
 #endif

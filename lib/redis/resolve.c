@@ -1,6 +1,6 @@
 /*
- * Lookups that nobody has answered wait at their resolver, and resolvers with such lookups in the
- * queue of their workers:
+ * Lookups wait at their resolver until a thread takes them up. Resolvers with waiting lookups stand
+ * in the queue of their workers:
  *
  *     the workers of the names    one set for the whole process: a standing thread, which is there
  *                                 before the first resolver of a name is. While it waits for the

@@ -27,8 +27,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* A connection that was unused for so long is checked before it is used. To check it each time
- * would cost a thread that locks and unlocks without a pause some percent of its time. */
+/* A connection that was unused for so long is checked before it is used. A check each time would
+ * cost a thread that locks and unlocks without a pause some percent of its time. */
 #define STALE_MS 2
 
 /* The socket's timeout may exceed a deadline by this much, which saves a system call per command.
@@ -224,8 +224,8 @@ int relock_sync_conn_distrust(struct relock_sync_conn *conn, const char *what)
     return relock_wire_fail(&conn->wire, what);
 }
 
-/* Whether the server has closed an idle connection, or has sent what no command asked for and would
- * be taken for the reply to the next one. Found out before that is sent. */
+/* Whether the server has closed an idle connection, or has sent a reply that no command asked for.
+ * Checked before the next command is sent, which would get that reply. */
 static bool has_ended(struct relock_sync_conn *conn)
 {
     bool has_closed = relock_wire_has_ended(&conn->wire);

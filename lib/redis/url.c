@@ -326,8 +326,7 @@ static const char *explain_scheme(const char *text)
     if (!strchr(text, '/') && strchr(text, ','))
         return "write host:port,password=p as redis://:p@host:port, with rediss:// for TLS";
     return "it must begin with redis://, rediss://, redis+sentinel://, redis+cluster:// or "
-           "unix://, "
-           "as in redis://host:port";
+           "unix://, as in redis://host:port";
 }
 
 /* From a file or a variable. */

@@ -153,13 +153,13 @@ static void check_replica(const struct relock_replica_info *replica, struct find
                      replica->address, relock_strerror(replica->result));
     else if (ahead_ms > REPLICA_CLOCK_MS)
         findings_add(findings, FINDING_BAD, "replica clock", "run NTP on both machines",
-                     "%s is %lld ms ahead of its master: if it is promoted, it ends leases so much "
-                     "too early, and a lock can have two owners",
+                     "%s is %lld ms ahead of its master: once promoted, it ends leases that much "
+                     "too early, so a lock can have two owners",
                      replica->address, ahead_ms);
     else if (ahead_ms < -REPLICA_CLOCK_MS)
         findings_add(findings, FINDING_NOTE, "replica clock", "run NTP on both machines",
-                     "%s is %lld ms behind its master: if it is promoted, it frees the locks of "
-                     "dead holders so much later",
+                     "%s is %lld ms behind its master: once promoted, it frees the locks of dead "
+                     "holders that much later",
                      replica->address, -ahead_ms);
     else
         findings_add(findings, FINDING_OK, "replica clock", NULL, "%s is %lld ms %s its master",

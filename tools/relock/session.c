@@ -69,7 +69,8 @@ void session_words(const char *line, char out[SESSION_LINE_MAX])
     *at = '\0';
 }
 
-/* NULL if it is empty, too: files that set variables have all of them. */
+/* Returns NULL also for an empty one: files of settings often list all variables, some of them
+ * empty. */
 static const char *variable(const struct args *args, const char *name)
 {
     const char *value = getenv(name);
@@ -105,7 +106,7 @@ static const char *password_of(const struct args *args)
 
 /* ---- the client ---------------------------------------------------------------------------- */
 
-/* Not through stdio: a full pipe must not keep the tool from ending, which locks stderr. */
+/* Not through stdio: exit() locks stderr, so it would wait for this thread if the pipe is full. */
 static void print_record(const struct relock_record *record, void *arg)
 {
     const struct args *args = arg;
