@@ -66,8 +66,9 @@ uint64_t relock_acquire_until_ms(const struct relock_acquire *acquire)
     RELOCK_REQUIRES(acquire->client->mutex);
 
 /* The result at the deadline: RELOCK_E_CONN if no owner was known to hold the lock, and Redis owes
- * an answer; else RELOCK_TIMEOUT (a try: RELOCK_BUSY). Redis owes nothing if nobody had to ask: a
- * release has told another process, and that will be followed by a message. */
+ * an answer; else RELOCK_TIMEOUT (a try: RELOCK_BUSY). Redis owes no answer if no attempt is in
+ * flight: a release has woken another process, and the message of that one's release will follow.
+ */
 int relock_acquire_be_late(struct relock_acquire *acquire) RELOCK_REQUIRES(acquire->client->mutex);
 
 /* Keeps the reason of a failure for the log. */

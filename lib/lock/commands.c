@@ -50,7 +50,7 @@ static bool run(struct relock_client *client, struct relock_hold *hold,
     return r == RELOCK_OK;
 }
 
-/* The client needs replicas, and too few have what the request has changed. */
+/* Whether fewer replicas than the client needs have acknowledged the change of this request. */
 static bool lacks_replicas(const struct relock_client *client, const struct relock_request *request,
                            const struct relock_answer *answer)
 {
