@@ -393,7 +393,7 @@ static void a_level_prolongs_a_hold_only_if_replicas_acknowledge_it(void **state
     until_ms = now_ms() + relock_valid_ms(lock);
     server_pause(replica);
     assert_result(acquire_for(lock, NEVER_MS), RELOCK_E_REPLICAS);
-    assert_result(acquire_for(lock, 30), RELOCK_OK);
+    assert_result(acquire_for(lock, 50), RELOCK_OK);
     assert_result(relock_check(lock, 0, &grant), RELOCK_OK);
     assert_int_equal(grant.hold_count, 2);
     assert_true(now_ms() + grant.valid_ms <= until_ms + TWO_CLOCKS_MS);
