@@ -177,7 +177,7 @@ static void log_missing(const struct relock_client *client, const struct relock_
         &client->log, (struct relock_cause){"renewal not acknowledged", RELOCK_E_REPLICAS},
         &subject,
         "%s: owner %llu: renewal not acknowledged: %lld replicas have it, and min_replicas is %u%s"
-        "%.100s; retrying until the lease expires: check the replicas of this server",
+        "%.100s; retrying while the hold lasts: check the replicas of this server",
         relock_log_name(resource->name, name), (unsigned long long)owner, (long long)acked,
         client->options.min_replicas, error ? ": " : "", error ? error : "");
 }
