@@ -23,7 +23,6 @@ build  uthash.h                    uthash-dev
 build  openssl/ssl.h               ? libssl-dev
 redis  redis-server,valkey-server  redis-server valkey-server
 tests  cmocka.h                    libcmocka-dev
-tests  patch                       ? patch
 tests  zsh                         ? zsh
 tests  openssl                     ? openssl
 tests  sys/sdt.h                   ? systemtap-sdt-dev

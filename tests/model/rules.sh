@@ -19,7 +19,6 @@ main()
 {
     local rules rule suite program argument case
 
-    command -v patch >/dev/null || { echo 'there is no patch' && exit 77; }
     if [[ $* == --check ]]; then
         check
         return
@@ -75,10 +74,9 @@ check()
         missing 'row with a run that is none' <(runs_of_rows) <(runs_of_models)
         missing 'patch without a row' <(patches) <(rows | cut -d' ' -f1 | sort)
         missing 'row without a patch' <(rows | cut -d' ' -f1 | sort) <(patches)
-        missing 'row with a file that its patch does not change' <(files_of_rows) <(files_of_patches)
-        missing 'patch of a file that its row does not name' <(files_of_patches) <(files_of_rows)
-        missing 'row with a function that this file does not define' <(functions_of_rows) <(functions)
-        unapplied
+        missing 'row with a place that its patch does not change' <(places_of_rows) <(places_of_patches)
+        missing 'patch of a place that its row does not name' <(places_of_patches) <(places_of_rows)
+        tests/model/rules_patch.py --check || true
         untested
     )
     [[ -z $wrong ]] || { echo "$wrong" && return 1; }
@@ -107,66 +105,22 @@ patches()
     find tests/model/rules -name '*.patch' -printf '%f\n' | sed 's/\.patch$//' | sort
 }
 
-# The third column of the tables, such as "a.c f, g, b.c, c.lua h", a name in a line: "rule: a.c",
-# "rule: a.c f", "rule: a.c g", "rule: b.c", ...
+# The third column of the tables, a name in a line: "rule: name".
 places_of_rows()
 {
     awk -F '|' '/^[|] `/ {
         rule = $2
         gsub(/[ `]/, "", rule)
-        file = ""
         n = split($4, names, /[ ,]+/)
-        for (i = 1; i <= n; i++) {
-            if (names[i] ~ /[.]/)
-                print rule ": " (file = names[i])
-            else if (names[i] != "")
-                print rule ": " file " " names[i]
-        }
-    }' "$table"
+        for (i = 1; i <= n; i++)
+            if (names[i] != "")
+                print rule ": " names[i]
+    }' "$table" | sort
 }
 
-files_of_rows()
+places_of_patches()
 {
-    places_of_rows | awk 'NF == 2' | sort
-}
-
-files_of_patches()
-{
-    awk '/^--- a[/]/ {
-        rule = FILENAME
-        gsub(/.*[/]|[.]patch$/, "", rule)
-        sub(/.*[/]/, "", $2)
-        print rule ": " $2
-    }' tests/model/rules/*.patch | sort
-}
-
-functions_of_rows()
-{
-    places_of_rows | awk 'NF == 3 { print $2, $3 }' | sort -u
-}
-
-# What the library defines: functions, and constant tables such as the operations of a kind.
-functions()
-{
-    awk '/^[^ #}]/ {
-        file = FILENAME
-        sub(/.*[/]/, "", file)
-        for (line = $0; match(line, /[a-z0-9_]+([(]| = [{])/); line = substr(line, RSTART + RLENGTH)) {
-            name = substr(line, RSTART, RLENGTH)
-            sub(/[( ].*/, "", name)
-            print file, name
-        }
-    }' lib/*.c lib/*/*.c | sort -u
-}
-
-# One that fits only with fuzz may take out something else.
-unapplied()
-{
-    local patch
-
-    for patch in tests/model/rules/*.patch; do
-        patch -f -s -F0 -p1 --dry-run <"$patch" >/dev/null || echo "does not apply: $patch"
-    done
+    tests/model/rules_patch.py --places | sort
 }
 
 untested()
@@ -209,9 +163,11 @@ snapshot()
 
 take_out()
 {
-    local log="$work/log-$1"
+    local log="$work/log-$1" changed="$work/changed-$1"
 
-    if ! patch -f -s -F0 -p1 -d "$work/tree" <"tests/model/rules/$1.patch" >"$log" 2>&1; then
+    if ! tests/model/rules_patch.py "$work/tree" "$1" >"$changed"; then
+        mv "$changed" "$log"
+        : >"$changed"
         result "$1" 'NOT GUARDED: its patch does not apply any more'
     elif ! ninja -C "$work/build" "tests/$2" >"$log" 2>&1; then
         result "$1" 'NOT GUARDED: without it nothing builds'
@@ -223,14 +179,13 @@ take_out()
     return 1
 }
 
-# From the whole tree, so that a patch that half applied leaves nothing.
 put_back()
 {
     local file
 
-    sed -n 's|^--- a/||p' "tests/model/rules/$1.patch" | while read -r file; do
-        cmp -s "$file" "$work/tree/$file" || cp "$file" "$work/tree/$file"
-    done
+    while read -r file; do
+        cp "$file" "$work/tree/$file"
+    done <"$work/changed-$1"
 }
 
 make_room()
